@@ -1,0 +1,32 @@
+"""The outside world as a value: clock, randomness and sleep, so that tests can replace them."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_SNAPSHOT_ID_BITS = 63
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Env:
+    """What a commit takes from outside."""
+
+    now_ms: Callable[[], int] = _now_ms
+    new_uuid: Callable[[], uuid.UUID] = uuid.uuid4
+    sleep: Callable[[float], None] = time.sleep
+    jitter: Callable[[], float] = random.random
+
+    def new_snapshot_id(self) -> int:
+        """A positive 63-bit id; never 0, which some readers take for "none"."""
+        return (self.new_uuid().int >> (128 - _SNAPSHOT_ID_BITS)) or 1
+
+
+SYSTEM = Env()

@@ -1,0 +1,115 @@
+"""Schemas: named and numbered columns (spec: Schemas and Data Types)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from icefloe.errors import FormatError, InputError
+from icefloe.model.types import Field, List, Map, Struct, Type, is_primitive, walk
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """The columns of a table.
+
+    >>> from icefloe.model.types import LONG
+    >>> Schema(fields=(Field(1, "id", LONG),)).field("id").id
+    1
+    """
+
+    fields: tuple[Field, ...]
+    schema_id: int = 0
+    identifier_field_ids: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        names: set[str] = set()
+        ids: set[int] = set()
+        for name, field in walk(self.fields):
+            if name in names:
+                raise FormatError(f"schema {self.schema_id}: two fields are named {name!r}", field=name)
+            if field.id in ids:
+                raise FormatError(f"schema {self.schema_id}: two fields have id {field.id}", field=name)
+            names.add(name)
+            ids.add(field.id)
+
+    @cached_property
+    def by_id(self) -> Mapping[int, Field]:
+        """Every field at every depth, by id."""
+        return {field.id: field for _, field in walk(self.fields)}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Field]:
+        """Every field at every depth, by full dotted name."""
+        return dict(walk(self.fields))
+
+    @cached_property
+    def names(self) -> Mapping[int, str]:
+        """Full dotted names, by id."""
+        return {field.id: name for name, field in walk(self.fields)}
+
+    @cached_property
+    def highest_id(self) -> int:
+        """The largest field id in use; 0 for a schema without fields."""
+        return max(self.by_id, default=0)
+
+    @cached_property
+    def measured(self) -> Mapping[int, Field]:
+        """Primitive fields that are not inside a list or a map: those that may have statistics."""
+        found: dict[int, Field] = {}
+        pending = list(reversed(self.fields))
+        while len(pending) > 0:
+            field = pending.pop()
+            if isinstance(field.type, Struct):
+                pending.extend(reversed(field.type.fields))
+            elif is_primitive(field.type):
+                found[field.id] = field
+        return found
+
+    def field(self, name: str) -> Field:
+        """The field of this full name; the error lists what there is."""
+        found = self.by_name.get(name)
+        if found is None:
+            raise InputError(f"no column {name!r}; the table has: {', '.join(self.by_name)}", field=name)
+        return found
+
+    def select(self, names: tuple[str, ...]) -> Schema:
+        """The top-level columns of these names, in this order."""
+        chosen = tuple(self.field(name) for name in names)
+        missing = [field.name for field in chosen if field not in self.fields]
+        if len(missing) > 0:
+            raise InputError(f"only top-level columns can be selected, not {', '.join(missing)}", field=missing[0])
+        return Schema(fields=chosen, schema_id=self.schema_id)
+
+
+def assign_ids(schema: Schema, start: int = 1) -> Schema:
+    """The same columns numbered afresh: all fields of a level before the fields inside them, as Iceberg does."""
+    counter = iter(range(start, start + len(schema.by_id) + 1))
+
+    def number(type_: Type) -> Type:
+        match type_:
+            case Struct(fields):
+                ids = [next(counter) for _ in fields]
+                return Struct(
+                    tuple(
+                        Field(i, f.name, number(f.type), f.required, f.doc) for i, f in zip(ids, fields, strict=True)
+                    )
+                )
+            case List():
+                return List(next(counter), number(type_.element), type_.element_required)
+            case Map():
+                key_id, value_id = next(counter), next(counter)
+                return Map(key_id, number(type_.key), value_id, number(type_.value), type_.value_required)
+            case _:
+                return type_
+
+    numbered = number(Struct(schema.fields))
+    assert isinstance(numbered, Struct)
+    identifiers = {schema.names[i] for i in schema.identifier_field_ids}
+    fresh = Schema(fields=numbered.fields, schema_id=schema.schema_id)
+    return Schema(
+        fields=numbered.fields,
+        schema_id=schema.schema_id,
+        identifier_field_ids=tuple(i for i, name in fresh.names.items() if name in identifiers),
+    )
