@@ -1,1 +1,1 @@
-"""..."""
+"""icefloe: the Iceberg table format in Python, with its data pipeline on Spark through PySpark."""

@@ -8,6 +8,7 @@ IcefloeError
 │   ├── NoSuchSnapshot
 │   └── NoSuchFile
 ├── AlreadyExists         pick another name
+├── StorageError          mend the storage: disk, permissions or network, not the table (also an OSError)
 ├── ConflictError         re-read, decide, redo: another commit changed what this one relied on
 ├── CommitFailed          safe to try again: proved not landed, nothing of it is referenced
 ├── CommitStateUnknown    look before you act: it may have landed, and nothing was deleted
@@ -61,6 +62,10 @@ class NoSuchFile(NotFound):
 
 class AlreadyExists(IcefloeError):
     """The name is taken."""
+
+
+class StorageError(IcefloeError, OSError):
+    """The disk, the network or the database failed; ``errno`` is the operating system's number, if it gave one."""
 
 
 class ConflictError(IcefloeError):

@@ -70,7 +70,7 @@ ENTRY = pa.schema(
         pa.field("split_offsets", pa.list_(pa.int64())),
         pa.field("equality_ids", pa.list_(pa.int32())),
         pa.field("first_row_id", pa.int64()),
-        pa.field("ordinal", pa.int64()),  # row position in the manifest file it was read from; null before it is written
+        pa.field("ordinal", pa.int64()),  # row position in the manifest file it was read from; null until then
     ]
 )
 

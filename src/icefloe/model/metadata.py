@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import Struct
+
 from icefloe.errors import FormatError, NoSuchSnapshot
 from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, UNPARTITIONED, Expression, PartitionSpec
 from icefloe.model.properties import PREVIOUS_VERSIONS_MAX
@@ -20,16 +22,15 @@ from icefloe.model.types import Type
 from icefloe.model.version_rules import VersionRules, rules
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotLogEntry:
+# Log entries are msgspec structs because a table has as many as commits, and every commit decodes and encodes them all.
+class SnapshotLogEntry(Struct, frozen=True, kw_only=True, rename="kebab"):
     """When a snapshot became current."""
 
     timestamp_ms: int
     snapshot_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataLogEntry:
+class MetadataLogEntry(Struct, frozen=True, kw_only=True, rename="kebab"):
     """A former metadata file."""
 
     timestamp_ms: int
@@ -116,7 +117,7 @@ class TableMetadata:
 
     def with_snapshot(self, snapshot: Snapshot, *, former_location: str) -> TableMetadata:
         """This table after ``snapshot`` became the head of main; ``former_location`` is the metadata file it leaves."""
-        kept = PREVIOUS_VERSIONS_MAX.of(self.properties)
+        kept = max(1, PREVIOUS_VERSIONS_MAX.of(self.properties))
         left = MetadataLogEntry(timestamp_ms=self.last_updated_ms, metadata_file=former_location)
         main = replace(self.refs.get(MAIN, Ref(snapshot_id=0)), snapshot_id=snapshot.snapshot_id)
         entered = SnapshotLogEntry(timestamp_ms=snapshot.timestamp_ms, snapshot_id=snapshot.snapshot_id)

@@ -32,6 +32,7 @@ class Property(Generic[V]):
 
 FORMAT_VERSION = Property("format-version", 2)
 TARGET_FILE_SIZE = Property("write.target-file-size-bytes", 512 * 1024 * 1024)
+PARQUET_ROW_GROUP_SIZE = Property("write.parquet.row-group-size-bytes", 128 * 1024 * 1024)
 PARQUET_COMPRESSION = Property("write.parquet.compression-codec", "zstd")
 COMMIT_RETRIES = Property("commit.retry.num-retries", 20)
 COMMIT_MIN_WAIT_MS = Property("commit.retry.min-wait-ms", 20)
@@ -41,4 +42,3 @@ PREVIOUS_VERSIONS_MAX = Property("write.metadata.previous-versions-max", 100)
 # V4 only; defaults from the study in the design notes until the V4 bench replaces them.
 ROOT_MAX_DATA_FILES = Property("commit.root.max-data-files", 1000)
 ROOT_MAX_DVS = Property("commit.root.max-dvs", 10_000)
-INLINE_MANIFEST_DV_MAX = Property("write.manifest-dv.inline-max-bytes", 128 * 1024)

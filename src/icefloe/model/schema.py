@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 
 from icefloe.errors import FormatError, InputError
 from icefloe.model.types import Field, List, Map, Struct, Type, is_primitive, walk
@@ -83,19 +84,18 @@ class Schema:
         return Schema(fields=chosen, schema_id=self.schema_id)
 
 
-def assign_ids(schema: Schema, start: int = 1) -> Schema:
-    """The same columns numbered afresh: all fields of a level before the fields inside them, as Iceberg does."""
-    counter = iter(range(start, start + len(schema.by_id) + 1))
+def fresh_ids(fields: tuple[Field, ...], start: int = 1) -> tuple[Field, ...]:
+    """The same fields numbered afresh: all fields of a level before the fields inside them, as Iceberg does."""
+    counter = count(start)
+
+    def numbered(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+        ids = [next(counter) for _ in fields]
+        return tuple(replace(f, id=i, type=number(f.type)) for i, f in zip(ids, fields, strict=True))
 
     def number(type_: Type) -> Type:
         match type_:
-            case Struct(fields):
-                ids = [next(counter) for _ in fields]
-                return Struct(
-                    tuple(
-                        Field(i, f.name, number(f.type), f.required, f.doc) for i, f in zip(ids, fields, strict=True)
-                    )
-                )
+            case Struct(inner):
+                return Struct(numbered(inner))
             case List():
                 return List(next(counter), number(type_.element), type_.element_required)
             case Map():
@@ -104,12 +104,11 @@ def assign_ids(schema: Schema, start: int = 1) -> Schema:
             case _:
                 return type_
 
-    numbered = number(Struct(schema.fields))
-    assert isinstance(numbered, Struct)
+    return numbered(fields)
+
+
+def assign_ids(schema: Schema, start: int = 1) -> Schema:
+    """The same schema with fresh ids; identifier fields stay the same columns."""
+    fresh = Schema(fields=fresh_ids(schema.fields, start), schema_id=schema.schema_id)
     identifiers = {schema.names[i] for i in schema.identifier_field_ids}
-    fresh = Schema(fields=numbered.fields, schema_id=schema.schema_id)
-    return Schema(
-        fields=numbered.fields,
-        schema_id=schema.schema_id,
-        identifier_field_ids=tuple(i for i, name in fresh.names.items() if name in identifiers),
-    )
+    return replace(fresh, identifier_field_ids=tuple(i for i, name in fresh.names.items() if name in identifiers))

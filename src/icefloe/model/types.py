@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from icefloe.errors import FormatError, UnsupportedError
 
@@ -48,13 +48,18 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A named, numbered slot of a struct; the id never changes, the name may."""
+    """A named, numbered slot of a struct; the id never changes, the name may.
+
+    Defaults (format version 3 and later) are JSON values as the metadata holds them.
+    """
 
     id: int
     name: str
     type: Type
     required: bool = False
     doc: str | None = None
+    initial_default: Any = None
+    write_default: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +115,7 @@ UUID = Primitive("uuid")
 BINARY = Primitive("binary")
 
 NAMED = {
-    t.name: t
-    for t in (BOOLEAN, INT, LONG, FLOAT, DOUBLE, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, STRING, UUID, BINARY)
+    t.name: t for t in (BOOLEAN, INT, LONG, FLOAT, DOUBLE, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, STRING, UUID, BINARY)
 }
 LATER_TYPES = frozenset({"timestamp_ns", "timestamptz_ns", "unknown", "variant", "geometry", "geography"})
 MAX_DECIMAL_PRECISION = 38

@@ -18,6 +18,7 @@ class VersionRules:
     """The differences between format versions, as facts."""
 
     version: int
+    sequence_numbers: bool  # v2+: snapshots and files are numbered in order of commit
     root_holds_files: bool  # V4: small changes live in the root itself
     manifest_deletion_vectors: bool  # V4: a leaf is never rewritten because a file left it
     deletion_vectors: bool  # v3+: rows are deleted by bitmaps in Puffin files
@@ -29,6 +30,7 @@ class VersionRules:
 _RULES = {
     version: VersionRules(
         version=version,
+        sequence_numbers=version >= 2,
         root_holds_files=version >= 4,
         manifest_deletion_vectors=version >= 4,
         deletion_vectors=version >= 3,

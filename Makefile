@@ -1,0 +1,70 @@
+# Every target makes what it needs: the first one to run builds .venv from requirements.lock, once.
+#
+#   make demo        a table made, changed, read and travelled through, in about a minute
+#   make test        every test except those that run other programs beside icefloe
+#   make lint        ruff and mypy
+#   make interop     the tests that run other programs (Maven fetches Apache Iceberg's jar on first use)
+#   make property    the property tests, with many more examples
+#   make fuzz        the decoders, fed damaged bytes, with many more examples
+#   make docs        the examples in docstrings, in README.md and in docs/
+#   make bench       the measurements of bench/
+#   make lock        requirements.lock again, from pyproject.toml and requirements.in (needs uv)
+#   make clean       everything that make made
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+UV ?= uv
+FLAGS ?=
+VENV := .venv
+READY := $(VENV)/.ready
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --quiet --disable-pip-version-check
+PYTEST := $(PY) -m pytest
+
+.DEFAULT_GOAL := test
+.PHONY: demo test lint bench interop property fuzz docs lock clean
+
+demo: $(READY)
+	@$(PY) demo/orders.py
+
+test: $(READY)
+	@$(PYTEST) -m 'not interop' tests src
+
+lint: $(READY)
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+
+bench: $(READY)
+	@$(PY) bench/run.py
+
+interop: $(READY)
+	@$(PYTEST) -m interop tests/interop
+
+# hypothesis marks its tests itself, so those that live beside unit tests get the larger sizes too.
+property: $(READY)
+	@ICEFLOE_PROFILE=property $(PYTEST) -m 'hypothesis and not interop' --timeout 3600 tests/property tests/unit
+
+fuzz: $(READY)
+	@ICEFLOE_PROFILE=property $(PYTEST) --timeout 3600 tests/fuzz
+
+docs: $(READY)
+	@$(PYTEST) tests/docs src
+
+$(READY): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "python3.11 or python3 is needed on the PATH (or: make PYTHON=...)" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "icefloe needs Python 3.11 or later; $(PYTHON) is not that (choose with: make PYTHON=...)" >&2; exit 1; }
+	@echo "setting up .venv (once, about a minute)"
+	@$(PY) -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV)
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Versions already in the lock are kept unless pyproject.toml or requirements.in rules them out.
+lock:
+	@$(UV) pip compile --quiet pyproject.toml requirements.in --extra spark --extra cli --extra dev \
+		--python-version 3.11 --generate-hashes --no-header --no-annotate --output-file requirements.lock $(FLAGS)
+
+clean:
+	@rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build spark-warehouse metastore_db derby.log
+	@find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,168 @@
+"""A catalog in memory, for tests and examples: the same behaviour as the SQL one, gone with the process."""
+
+from __future__ import annotations
+
+import threading
+
+from icefloe.catalogs.catalog import Stale, Swap, Swapped
+from icefloe.catalogs.names import (
+    Identifier,
+    NameLike,
+    dotted,
+    parse_identifier,
+    parse_namespace,
+    similar,
+    table_location,
+)
+from icefloe.errors import AlreadyExists, InputError, NoSuchNamespace, NoSuchTable
+from icefloe.io.local import file_location
+
+
+class MemoryCatalog:
+    """Tables and namespaces in dictionaries; a lock makes each method one step.
+
+    >>> catalog = MemoryCatalog("demo")
+    >>> catalog.create_namespace("db")
+    >>> catalog.create("db.orders", "memory://wh/db/orders/metadata/1.json")
+    >>> catalog.swap("db.orders", expected="something else", new="memory://wh/db/orders/metadata/2.json")
+    Stale()
+    """
+
+    def __init__(self, name: str, *, warehouse: str = "memory://warehouse") -> None:
+        self._name = name
+        self._warehouse = file_location(warehouse)
+        self._lock = threading.RLock()
+        self._tables: dict[Identifier, str] = {}
+        self._created: set[Identifier] = set()
+
+    def __repr__(self) -> str:
+        return f"MemoryCatalog({self._name!r}, warehouse={self._warehouse!r})"
+
+    @property
+    def name(self) -> str:
+        """The catalog's own name."""
+        return self._name
+
+    @property
+    def warehouse(self) -> str:
+        """The location under which new tables are placed."""
+        return self._warehouse
+
+    def load(self, identifier: NameLike) -> str:
+        """The table's metadata location."""
+        table = parse_identifier(identifier)
+        with self._lock:
+            return self._find(table)
+
+    def create(self, identifier: NameLike, metadata_location: str) -> None:
+        """Enter a new table into a namespace that exists."""
+        table = parse_identifier(identifier)
+        with self._lock:
+            self._require_namespace(table[:-1])
+            self._require_free(table)
+            self._tables[table] = metadata_location
+
+    def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
+        """Move the pointer to ``new`` if it is at ``expected``."""
+        table = parse_identifier(identifier)
+        if expected == new:
+            raise InputError(f"the new metadata of {dotted(table)} has the location of the old: {new}", location=new)
+        with self._lock:
+            if self._find(table) != expected:
+                return Stale()
+            self._tables[table] = new
+            return Swapped()
+
+    def drop(self, identifier: NameLike) -> None:
+        """Forget the table; its files stay."""
+        table = parse_identifier(identifier)
+        with self._lock:
+            self._find(table)
+            del self._tables[table]
+
+    def rename(self, identifier: NameLike, new_identifier: NameLike) -> None:
+        """Give the table another name; its files stay where they are."""
+        table, target = parse_identifier(identifier), parse_identifier(new_identifier)
+        with self._lock:
+            self._require_namespace(target[:-1])
+            location = self._find(table)
+            self._require_free(target)
+            del self._tables[table]
+            self._tables[target] = location
+
+    def list_tables(self, namespace: NameLike) -> tuple[Identifier, ...]:
+        """The tables directly in a namespace, in order of name."""
+        parts = parse_namespace(namespace)
+        with self._lock:
+            self._require_namespace(parts)
+            return tuple(sorted(table for table in self._tables if table[:-1] == parts))
+
+    def create_namespace(self, namespace: NameLike) -> None:
+        """Create a namespace."""
+        parts = parse_namespace(namespace)
+        if len(parts) == 0:
+            raise InputError("a namespace needs a name")
+        with self._lock:
+            if self.namespace_exists(parts):
+                raise AlreadyExists(
+                    f"catalog {self._name} has a namespace {dotted(parts)} already", namespace=dotted(parts)
+                )
+            self._created.add(parts)
+
+    def drop_namespace(self, namespace: NameLike) -> None:
+        """Remove a namespace that holds no table or namespace."""
+        parts = parse_namespace(namespace)
+        if len(parts) == 0:
+            raise InputError("a namespace needs a name")
+        with self._lock:
+            self._require_namespace(parts)
+            if any(_is_under(name, parts) for name in self._all_namespaces(without=parts)):
+                raise InputError(
+                    f"namespace {dotted(parts)} is not empty; drop what it holds first", namespace=dotted(parts)
+                )
+            self._created.discard(parts)
+
+    def namespace_exists(self, namespace: NameLike) -> bool:
+        """Whether the namespace was created, or holds a table or a namespace that was."""
+        parts = parse_namespace(namespace)
+        with self._lock:
+            return len(parts) == 0 or any(_is_under(name, parts) for name in self._all_namespaces())
+
+    def list_namespaces(self, parent: NameLike = ()) -> tuple[Identifier, ...]:
+        """The namespaces one level below ``parent``, or the top ones, in order of name."""
+        above = parse_namespace(parent)
+        depth = len(above) + 1
+        with self._lock:
+            self._require_namespace(above)
+            below = (name for name in self._all_namespaces() if len(name) >= depth and _is_under(name, above))
+            return tuple(sorted({name[:depth] for name in below}))
+
+    def default_location(self, identifier: NameLike) -> str:
+        """A folder under the warehouse for each part of the name."""
+        return table_location(self._warehouse, parse_identifier(identifier))
+
+    def _find(self, table: Identifier) -> str:
+        location = self._tables.get(table)
+        if location is None:
+            hint = similar(dotted(table), map(dotted, self._tables))
+            raise NoSuchTable(f"catalog {self._name} has no table {dotted(table)}{hint}", table=dotted(table))
+        return location
+
+    def _all_namespaces(self, *, without: Identifier = ()) -> set[Identifier]:
+        """The namespaces that were created, save one, and those that hold tables."""
+        return (self._created - {without}) | {table[:-1] for table in self._tables}
+
+    def _require_namespace(self, parts: Identifier) -> None:
+        if not self.namespace_exists(parts):
+            hint = similar(dotted(parts), map(dotted, self._all_namespaces()))
+            raise NoSuchNamespace(
+                f"catalog {self._name} has no namespace {dotted(parts)}{hint}", namespace=dotted(parts)
+            )
+
+    def _require_free(self, table: Identifier) -> None:
+        if table in self._tables:
+            raise AlreadyExists(f"catalog {self._name} has a table {dotted(table)} already", table=dotted(table))
+
+
+def _is_under(name: Identifier, above: Identifier) -> bool:
+    return name[: len(above)] == above

@@ -1,0 +1,211 @@
+"""Avro object container files: header, blocks and codecs (Avro specification, Object Container Files).
+
+The frame is read here, so that sizes are checked before anything is decompressed or decoded; only records are decoded
+by fastavro, a block in one call and without logical types: dates stay numbers, decimals and uuids stay bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import fastavro
+import msgspec
+import pyarrow as pa
+
+from icefloe.errors import CorruptFile, IcefloeError, LimitError, UnsupportedError
+from icefloe.limits import Limits
+
+MAGIC = b"Obj\x01"
+BLOCK_BYTES = 64 * 1024
+_SYNC_BYTES = 16
+_INFLATED_PER_LIMIT = 4  # blocks may inflate to this many times the limit on stored bytes
+_MAX_VARINT_BYTES = 10
+_ZERO = b"\x00"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """An opened file: the schema it was written with, its key-value metadata and its blocks, not yet decoded."""
+
+    schema: Mapping[str, Any]
+    metadata: Mapping[str, str]
+    blocks: tuple[bytes, ...]
+
+    def rows(self, type_: pa.DataType) -> pa.StructArray:
+        """All records, in file order, as a struct of the wanted fields under the names they have in the file."""
+        parsed = fastavro.parse_schema({"type": "array", "items": _without_logical_types(self.schema)})
+        # Block by block, so that few Python objects are alive at any time.
+        found = [pa.array(_records(block, parsed), type_) for block in self.blocks]
+        return pa.concat_arrays(found) if len(found) > 0 else pa.array([], type_)
+
+
+def read_container(data: bytes, *, where: str, limits: Limits) -> Container:
+    """Open a file: check and decompress everything, decode nothing."""
+    if len(data) > limits.manifest_bytes:
+        raise LimitError(f"{where}: {len(data)} bytes, limit {limits.manifest_bytes}", location=where)
+    if not data.startswith(MAGIC):
+        raise CorruptFile(f"{where}: not an Avro file, it begins with {data[:4].hex()}", location=where)
+    try:
+        return _read(_Cursor(data, len(MAGIC)), where, limits)
+    except IcefloeError:
+        raise
+    except Exception as error:  # whatever damaged bytes make the decoder do
+        raise CorruptFile(f"{where}: not a readable Avro file: {error}", location=where) from error
+
+
+def _read(cursor: _Cursor, where: str, limits: Limits) -> Container:
+    header = cursor.metadata()
+    sync = cursor.take(_SYNC_BYTES)
+    schema = msgspec.json.decode(header.pop("avro.schema"))
+    codec = header.pop("avro.codec", b"null").decode()
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise CorruptFile(f"{where}: the Avro schema is not a record", location=where)
+    blocks: list[bytes] = []
+    total = inflated = 0
+    budget = limits.manifest_bytes * _INFLATED_PER_LIMIT
+    while not cursor.at_end:
+        count, block = cursor.long(), cursor.take(cursor.long())
+        if cursor.take(_SYNC_BYTES) != sync:
+            raise CorruptFile(f"{where}: a block does not end with the sync marker", location=where)
+        payload = _decompress(block, codec, budget - inflated, where)
+        total, inflated = total + count, inflated + len(payload)
+        if not 0 <= count <= len(payload) or total > limits.manifest_entries:
+            raise LimitError(f"{where}: a block of {count} records in {len(payload)} bytes", location=where)
+        if count > 0:
+            blocks.append(_zigzag(count) + payload + _ZERO)
+    text = {key: value.decode() for key, value in header.items()}
+    return Container(schema=schema, metadata=text, blocks=tuple(blocks))
+
+
+def _records(block: bytes, schema: Any) -> list[dict[str, Any]]:
+    """A block has the form of an Avro array, so one call decodes all its records."""
+    stream = io.BytesIO(block)
+    found: list[dict[str, Any]] = fastavro.schemaless_reader(stream, schema, None)
+    if stream.read(1) != b"":
+        raise ValueError("bytes are left over behind the last record")
+    return found
+
+
+def _without_logical_types(schema: Any) -> Any:
+    match schema:
+        case {"type": "array", "items": items} if _is_empty(items):
+            raise ValueError("an array of nothing")  # could claim any number of items without a byte
+        case dict():
+            kept = ("type", "name", "fields", "items", "values", "size", "symbols", "namespace")
+            return {key: _without_logical_types(schema[key]) for key in kept if key in schema}
+        case list():
+            return [_without_logical_types(item) for item in schema]
+        case _:
+            return schema
+
+
+def _is_empty(items: Any) -> bool:
+    """Whether items of this type may take no bytes at all."""
+    match items:
+        case "null":
+            return True
+        case {"type": "record", "fields": fields}:
+            return all(_is_empty(field.get("type")) for field in fields)
+        case {"type": "fixed", "size": size}:
+            return bool(size == 0)
+        case {"type": inner} if not isinstance(inner, str) or inner == "null":
+            return _is_empty(inner)
+        case _:
+            return False
+
+
+def _decompress(block: bytes, codec: str, budget: int, where: str) -> bytes:
+    match codec:
+        case "null":
+            return block
+        case "deflate":
+            engine = zlib.decompressobj(-zlib.MAX_WBITS)
+            found = engine.decompress(block, budget + 1)
+            if len(found) <= budget and not engine.eof:
+                raise ValueError("a deflate block is cut short")
+        case "snappy":
+            found = bytes(pa.Codec("snappy").decompress(block[:-4], _snappy_size(block, budget), asbytes=True))
+        case "zstandard":
+            with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+                found = bytes(stream.read(budget + 1))
+        case _:
+            raise UnsupportedError(f"{where}: Avro codec {codec!r}", location=where)
+    if len(found) > budget:
+        raise LimitError(f"{where}: blocks inflate beyond the limit", location=where)
+    return found
+
+
+def _snappy_size(block: bytes, budget: int) -> int:
+    """The size before compression, with which a snappy block begins."""
+    size = shift = 0
+    for byte in block[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    return min(size, budget + 1)
+
+
+class _Cursor:
+    """A position in the bytes of a file; reading past the end is an error."""
+
+    def __init__(self, data: bytes, position: int) -> None:
+        self._data = data
+        self._position = position
+
+    @property
+    def at_end(self) -> bool:
+        """Whether every byte has been read."""
+        return self._position == len(self._data)
+
+    def take(self, count: int) -> bytes:
+        """The next bytes."""
+        end = self._position + count
+        if count < 0 or end > len(self._data):
+            raise ValueError(f"the file ends inside {count} bytes at offset {self._position}")
+        found = self._data[self._position : end]
+        self._position = end
+        return found
+
+    def long(self) -> int:
+        """The next zigzag number."""
+        number = 0
+        for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
+            byte = self.take(1)[0]
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (number >> 1) ^ -(number & 1)
+        raise ValueError(f"no number at offset {self._position}")
+
+    def metadata(self) -> dict[str, bytes]:
+        """The next map of bytes."""
+        found: dict[str, bytes] = {}
+        while (count := self.long()) != 0:
+            if count < 0:
+                self.long()  # the size of the block in bytes, for those who skip it
+            for _ in range(abs(count)):
+                key = self.take(self.long()).decode()
+                found[key] = self.take(self.long())
+        return found
+
+
+def _zigzag(count: int) -> bytes:
+    number, found = count << 1, bytearray()
+    while number >= 0x80:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+def write_container(
+    records: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], metadata: Mapping[str, str]
+) -> bytes:
+    """A file of these records, in deflate-compressed blocks."""
+    sink = io.BytesIO()
+    fastavro.writer(sink, dict(schema), records, codec="deflate", metadata=dict(metadata), sync_interval=BLOCK_BYTES)
+    return sink.getvalue()

@@ -1,0 +1,94 @@
+"""What a manifest codec must know about the table: types of columns and of partition values, specs, expression ids.
+
+Manifests name columns and partition fields by id only; this value turns ids into types (spec: Manifests, Partitioning).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from icefloe.errors import FormatError
+from icefloe.limits import DEFAULT, Limits
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.partitioning import PartitionField, PartitionSpec
+from icefloe.model.schema import Schema
+from icefloe.model.types import LONG, STRING, Type, is_primitive
+from icefloe.transforms import UnknownTransform, parse_transform
+
+IDENTITY = "identity"
+VOID = "void"
+DELETE_FILE_PATH = 2147483546  # spec: Reserved Field IDs; position delete files have bounds for these two
+DELETE_FILE_POS = 2147483545
+RESERVED_TYPES: Mapping[int, Type] = {DELETE_FILE_PATH: STRING, DELETE_FILE_POS: LONG}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManifestContext:
+    """The part of a table's metadata that gives a manifest its meaning."""
+
+    location: str
+    format_version: int
+    schema: Schema
+    types: Mapping[int, Type]  # every column id of every schema
+    specs: Mapping[int, PartitionSpec]
+    partition_types: Mapping[int, Type]  # by partition field id; void and unknown transforms have none
+    expressions: Mapping[int, int] = field(default_factory=dict)  # partition field id -> expression id (V4)
+    limits: Limits = DEFAULT
+
+    def spec(self, spec_id: int) -> PartitionSpec:
+        """The spec of this id; a manifest that names another one is broken."""
+        found = self.specs.get(spec_id)
+        if found is None:
+            raise FormatError(f"table {self.location}: no partition spec {spec_id}", location=self.location)
+        return found
+
+    @cached_property
+    def partition_fields(self) -> Mapping[int, PartitionField]:
+        """Every partition field of every spec that has a value, by field id."""
+        return {f.field_id: f for s in self.specs.values() for f in s.fields if f.field_id in self.partition_types}
+
+    @cached_property
+    def specs_with(self) -> Mapping[int, tuple[int, ...]]:
+        """The ids of the specs that a partition field belongs to, by field id."""
+        return {
+            field_id: tuple(s.spec_id for s in self.specs.values() if any(f.field_id == field_id for f in s.fields))
+            for field_id in self.partition_fields
+        }
+
+    @cached_property
+    def identity_sources(self) -> frozenset[int]:
+        """Columns that some spec partitions by as they are."""
+        return frozenset(f.source_id for f in self.partition_fields.values() if f.transform == IDENTITY)
+
+    def column_type(self, column_id: int) -> Type | None:
+        """The primitive type of a column that may have bounds, reserved columns of delete files included."""
+        found = self.types.get(column_id, RESERVED_TYPES.get(column_id))
+        return found if found is not None and is_primitive(found) else None
+
+
+def manifest_context(metadata: TableMetadata, limits: Limits = DEFAULT) -> ManifestContext:
+    """The context of a table's manifests."""
+    types = metadata.types
+    linked = {e.partition_field_id: e.expr_id for e in metadata.expressions if e.partition_field_id is not None}
+    return ManifestContext(
+        location=metadata.location,
+        format_version=metadata.format_version,
+        schema=metadata.schema,
+        types=types,
+        specs={spec.spec_id: spec for spec in metadata.specs},
+        partition_types=_partition_types(metadata, types),
+        expressions=linked,
+        limits=limits,
+    )
+
+
+def _partition_types(metadata: TableMetadata, types: Mapping[int, Type]) -> dict[int, Type]:
+    found: dict[int, Type] = {}
+    for spec in metadata.specs:
+        for part in spec.fields:
+            transform = parse_transform(part.transform)
+            if part.transform != VOID and part.source_id in types and not isinstance(transform, UnknownTransform):
+                found[part.field_id] = transform.result_type(types[part.source_id])
+    return found

@@ -1,0 +1,171 @@
+"""Every field id of manifests, in one place (spec: Manifests, Manifest Lists; V4 notes 4.2).
+
+The ids of the V4 content entry come as one block from the proposal: Apache's draft gives some of the same numbers
+other meanings, so single ids must never be mixed. v1-v3 manifests share most ids with it, under other names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# -- tracking: V4 version_info, and the top level of v1-v3 manifests
+STATUS = 0
+SNAPSHOT_ID = 1
+DATA_FILE = 2  # v1-v3 only
+SEQUENCE_NUMBER = 3
+FILE_SEQUENCE_NUMBER = 4
+VERSION_INFO = 5
+
+# -- files
+LOCATION = 100
+FILE_FORMAT = 101
+PARTITION = 102  # v1-v3 only
+RECORD_COUNT = 103
+FILE_SIZE_IN_BYTES = 104
+BLOCK_SIZE_IN_BYTES = 105  # v1 only
+COLUMN_SIZES, COLUMN_SIZES_KEY, COLUMN_SIZES_VALUE = 108, 117, 118
+VALUE_COUNTS, VALUE_COUNTS_KEY, VALUE_COUNTS_VALUE = 109, 119, 120
+NULL_COUNTS, NULL_COUNTS_KEY, NULL_COUNTS_VALUE = 110, 121, 122
+LOWER_BOUNDS, LOWER_BOUNDS_KEY, LOWER_BOUNDS_VALUE = 125, 126, 127
+UPPER_BOUNDS, UPPER_BOUNDS_KEY, UPPER_BOUNDS_VALUE = 128, 129, 130
+KEY_METADATA = 131
+SPLIT_OFFSETS, SPLIT_OFFSETS_ELEMENT = 132, 133
+CONTENT_TYPE = 134
+EQUALITY_IDS, EQUALITY_IDS_ELEMENT = 135, 136
+NAN_COUNTS, NAN_COUNTS_KEY, NAN_COUNTS_VALUE = 137, 138, 139
+SORT_ORDER_ID = 140
+FIRST_ROW_ID = 142
+REFERENCED_FILE = 143
+CONTENT_OFFSET = 144
+CONTENT_SIZE_IN_BYTES = 145
+INLINE_CONTENT = 146
+DELETION_VECTOR = 147
+PARTITION_SPEC_ID = 148
+CONTENT_STATS = 149
+FORMAT_VERSION = 157
+
+# -- manifests: rows of a manifest list, and V4 manifest_stats
+MANIFEST_PATH = 500
+MANIFEST_LENGTH = 501
+MANIFEST_SPEC_ID = 502
+ADDED_SNAPSHOT_ID = 503
+ADDED_FILES_COUNT = 504
+EXISTING_FILES_COUNT = 505
+DELETED_FILES_COUNT = 506
+PARTITIONS, PARTITIONS_ELEMENT = 507, 508
+CONTAINS_NULL = 509
+SUMMARY_LOWER_BOUND = 510
+SUMMARY_UPPER_BOUND = 511
+ADDED_ROWS_COUNT = 512
+EXISTING_ROWS_COUNT = 513
+DELETED_ROWS_COUNT = 514
+MANIFEST_SEQUENCE_NUMBER = 515
+MIN_SEQUENCE_NUMBER = 516
+MANIFEST_CONTENT = 517
+CONTAINS_NAN = 518
+MANIFEST_KEY_METADATA = 519
+MANIFEST_FIRST_ROW_ID = 520  # v3
+MANIFEST_STATS = 521  # V4
+
+# -- content statistics (V4): a struct per column or expression, its members behind it
+STATS_BASE = 10_000
+STATS_STRIDE = 200
+STATS_FIELD_LIMIT = 999_950
+MEASURE_OFFSETS = {
+    "lower_bound": 1,
+    "upper_bound": 2,
+    "tight_bounds": 3,
+    "value_count": 4,
+    "null_value_count": 5,
+    "nan_value_count": 6,
+    "avg_value_size_in_bytes": 7,
+}
+
+
+def stats_id(owner_id: int) -> int:
+    """The id of the statistics struct of a column or expression.
+
+    >>> stats_id(5)
+    11000
+    """
+    return STATS_BASE + STATS_STRIDE * owner_id
+
+
+def stats_owner(struct_id: int) -> int | None:
+    """The column or expression that a statistics struct belongs to, if it is one."""
+    owner, rest = divmod(struct_id - STATS_BASE, STATS_STRIDE)
+    return owner if rest == 0 and 0 <= owner < STATS_FIELD_LIMIT else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """A stored value: its id and name in the file, and the entry column that holds it in memory."""
+
+    id: int
+    name: str
+    entry: str
+    required: bool = False
+    element_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Stored values that are null together."""
+
+    id: int
+    name: str
+    slots: tuple[Slot, ...]
+
+
+def _slot(id_: int, entry: str, *, name: str | None = None, required: bool = False, element: int | None = None) -> Slot:
+    return Slot(id=id_, name=entry if name is None else name, entry=entry, required=required, element_id=element)
+
+
+CONTENT_ENTRY: tuple[Slot | Group, ...] = (
+    _slot(CONTENT_TYPE, "content_type", required=True),
+    _slot(LOCATION, "location"),
+    _slot(FILE_FORMAT, "file_format", required=True),
+    _slot(FORMAT_VERSION, "format_version"),
+    Group(
+        id=VERSION_INFO,
+        name="version_info",
+        slots=(
+            _slot(STATUS, "status", required=True),
+            _slot(SNAPSHOT_ID, "snapshot_id"),
+            _slot(SEQUENCE_NUMBER, "sequence_number"),
+            _slot(FILE_SEQUENCE_NUMBER, "file_sequence_number"),
+        ),
+    ),
+    Group(
+        id=DELETION_VECTOR,
+        name="deletion_vector",
+        slots=(
+            _slot(CONTENT_OFFSET, "dv_offset", name="offset"),
+            _slot(CONTENT_SIZE_IN_BYTES, "dv_size_in_bytes", name="size_in_bytes"),
+            _slot(INLINE_CONTENT, "dv_inline_content", name="inline_content"),
+        ),
+    ),
+    _slot(PARTITION_SPEC_ID, "partition_spec_id", required=True),
+    _slot(SORT_ORDER_ID, "sort_order_id"),
+    _slot(RECORD_COUNT, "record_count", required=True),
+    _slot(FILE_SIZE_IN_BYTES, "file_size_in_bytes"),
+    Group(id=CONTENT_STATS, name="content_stats", slots=()),  # what is inside depends on the table
+    Group(
+        id=MANIFEST_STATS,
+        name="manifest_stats",
+        slots=(
+            _slot(ADDED_FILES_COUNT, "added_files_count", required=True),
+            _slot(EXISTING_FILES_COUNT, "existing_files_count", required=True),
+            _slot(DELETED_FILES_COUNT, "deleted_files_count", required=True),
+            _slot(ADDED_ROWS_COUNT, "added_rows_count", required=True),
+            _slot(EXISTING_ROWS_COUNT, "existing_rows_count", required=True),
+            _slot(DELETED_ROWS_COUNT, "deleted_rows_count", required=True),
+            _slot(MIN_SEQUENCE_NUMBER, "min_sequence_number", required=True),
+        ),
+    ),
+    _slot(REFERENCED_FILE, "referenced_file"),
+    _slot(KEY_METADATA, "key_metadata"),
+    _slot(SPLIT_OFFSETS, "split_offsets", element=SPLIT_OFFSETS_ELEMENT),
+    _slot(EQUALITY_IDS, "equality_ids", element=EQUALITY_IDS_ELEMENT),
+    _slot(FIRST_ROW_ID, "first_row_id"),
+)

@@ -1,0 +1,66 @@
+"""Roots and leaves of every version: the encoding is told by the first bytes on reading, by the version on writing.
+
+A v1-v3 manifest list is a root and a v1-v3 manifest is a leaf, so callers never ask which version they read.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from icefloe.codecs.context import ManifestContext
+from icefloe.codecs.manifest_avro import decode_manifest, encode_manifest
+from icefloe.codecs.manifest_list_avro import decode_manifest_list, encode_manifest_list
+from icefloe.codecs.manifest_parquet import decode_parquet_manifest, encode_parquet_manifest
+from icefloe.errors import CorruptFile, LimitError
+from icefloe.model.version_rules import rules
+
+AVRO_MAGIC = b"Obj\x01"
+PARQUET_MAGIC = b"PAR1"
+
+
+def decode_root(data: bytes, context: ManifestContext, *, where: str) -> pa.Table:
+    """All rows of a snapshot's root, as stored; ``where`` is the location that errors name."""
+    if _is_parquet(data, context, where):
+        return decode_parquet_manifest(data, context, where=where, content=("root",))
+    return decode_manifest_list(data, context, where=where)
+
+
+def decode_leaf(data: bytes, context: ManifestContext, *, where: str, delete: bool) -> pa.Table:
+    """All rows of a data manifest, or of a delete manifest, as stored and in file order."""
+    if _is_parquet(data, context, where):
+        content = ("delete", "deletes") if delete else ("data",)
+        return decode_parquet_manifest(data, context, where=where, content=content)
+    return decode_manifest(data, context, where=where, delete=delete)
+
+
+def encode_root(
+    entries: pa.Table, context: ManifestContext, *, snapshot_id: int, parent_id: int | None, sequence_number: int
+) -> bytes:
+    """The root of a snapshot: a manifest list before V4, where all rows must be manifests."""
+    if rules(context.format_version).root_holds_files:
+        return encode_parquet_manifest(entries, context, content="root")
+    return encode_manifest_list(
+        entries, context, snapshot_id=snapshot_id, parent_id=parent_id, sequence_number=sequence_number
+    )
+
+
+def encode_leaf(entries: pa.Table, context: ManifestContext, *, delete: bool, spec_id: int) -> bytes:
+    """A manifest of data files, or of delete files, that were written with one partition spec."""
+    if rules(context.format_version).root_holds_files:
+        return encode_parquet_manifest(entries, context, content="delete" if delete else "data")
+    return encode_manifest(entries, context, delete=delete, spec_id=spec_id)
+
+
+def extension(context: ManifestContext) -> str:
+    """The file name extension of the manifests that this table's version writes, which is also their format."""
+    return "parquet" if rules(context.format_version).root_holds_files else "avro"
+
+
+def _is_parquet(data: bytes, context: ManifestContext, where: str) -> bool:
+    if len(data) > context.limits.manifest_bytes:
+        limit = context.limits.manifest_bytes
+        raise LimitError(f"{where}: {len(data)} bytes, more than the limit of {limit} for a manifest", location=where)
+    magic = data[:4]
+    if magic not in (AVRO_MAGIC, PARQUET_MAGIC):
+        raise CorruptFile(f"{where}: neither Avro nor Parquet, the file begins with {magic.hex()}", location=where)
+    return magic == PARQUET_MAGIC

@@ -1,0 +1,60 @@
+"""What an attempt starts from: the pointer, the metadata it names, and the manifests behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from icefloe.catalogs.catalog import Catalog
+from icefloe.catalogs.names import Identifier
+from icefloe.codecs.context import manifest_context
+from icefloe.codecs.metadata_json import decode_metadata
+from icefloe.errors import FormatError
+from icefloe.io.file_io import FileIO
+from icefloe.limits import DEFAULT, Limits
+from icefloe.model.metadata import TableMetadata
+from icefloe.tree.store import ManifestCache, ManifestStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """A table as it was when it was loaded."""
+
+    pointer: str  # the location of its metadata file
+    metadata: TableMetadata
+    store: ManifestStore
+
+
+class TablePointer:
+    """A table in a catalog: loads its current state, decoding a metadata file only when the pointer has moved."""
+
+    def __init__(self, catalog: Catalog, identifier: Identifier, io: FileIO, limits: Limits = DEFAULT) -> None:
+        self.catalog = catalog
+        self.identifier = identifier
+        self.io = io
+        self._limits = limits
+        self._cache = ManifestCache()
+        self._last: Base | None = None
+
+    def __str__(self) -> str:
+        return ".".join(self.identifier)
+
+    def load(self) -> Base:
+        """The current state."""
+        pointer = self.catalog.load(self.identifier)
+        last = self._last
+        if last is not None and last.pointer == pointer:
+            return last
+        metadata = decode_metadata(self.io.read(pointer), where=pointer, limits=self._limits)
+        if last is not None and last.metadata.table_uuid != metadata.table_uuid:
+            raise FormatError(
+                f"table {self}: the table at {pointer} is another one: uuid {metadata.table_uuid}, expected"
+                f" {last.metadata.table_uuid}; load the table again",
+                location=pointer,
+            )
+        return self.remember(pointer, metadata)
+
+    def remember(self, pointer: str, metadata: TableMetadata) -> Base:
+        """Take a state that is known without reading it back."""
+        store = ManifestStore(self.io, manifest_context(metadata, self._limits), self._cache)
+        self._last = Base(pointer=pointer, metadata=metadata, store=store)
+        return self._last

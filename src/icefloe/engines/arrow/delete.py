@@ -1,0 +1,96 @@
+"""Rows deleted in this process: found by position, or left out of rewritten files (spec: Row-level Deletes).
+
+Matching is decided once, by reading only the columns of the filter. Merge-on-read takes the positions as they are;
+copy-on-write rewrites just the files that keep some of their rows. A row whose filter is null is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from icefloe.engines.arrow.read import FileTask, file_tasks, threads_for
+from icefloe.engines.arrow.write import data_location
+from icefloe.expr.nodes import ALWAYS_TRUE
+from icefloe.formats.parquet_reader import POSITION, read_file
+from icefloe.formats.partitioned import write_files
+from icefloe.io.file_io import FileIO
+from icefloe.model.arrow import conform
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.schema import Schema
+from icefloe.scan.tasks import Plan
+
+_NO_COLUMNS = Schema(fields=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """What a copy-on-write delete did: entries of new files, locations of files that are to go, rows deleted."""
+
+    added: pa.Table
+    removed: tuple[str, ...]
+    rows_deleted: int
+
+
+def find_rows(io: FileIO, plan: Plan, vectors: Mapping[str, BitMap64]) -> dict[str, BitMap64]:
+    """The positions of live rows that match the plan's filter, by file; files without any are left out."""
+
+    def find(task: FileTask) -> BitMap64:
+        return _positions(io, plan, task, vectors.get(task.location))
+
+    tasks = list(file_tasks(plan))
+    with ThreadPoolExecutor(max(1, threads_for(plan)), thread_name_prefix="icefloe-find") as pool:
+        found = list(pool.map(find, tasks))
+    return {task.location: rows for task, rows in zip(tasks, found, strict=True) if len(rows) > 0}
+
+
+def _positions(io: FileIO, plan: Plan, task: FileTask, deleted: BitMap64 | None) -> BitMap64:
+    found = BitMap64()
+    if task.filter == ALWAYS_TRUE:  # planning knows that all rows match: nothing to read
+        found.add_range(0, task.rows)
+        return found if deleted is None else found - deleted
+    batches = read_file(
+        io,
+        task.location,
+        schema=_NO_COLUMNS,
+        filter=task.filter,
+        table_schema=plan.table_schema,
+        deleted=deleted,
+        row_positions=True,
+    )
+    for batch in batches:
+        found |= BitMap64(np.asarray(batch.column(POSITION.name)).astype(np.uint64))
+    return found
+
+
+def rewrite_without(io: FileIO, plan: Plan, vectors: Mapping[str, BitMap64], metadata: TableMetadata) -> Rewrite:
+    """Write anew the rows that a delete spares in the files it touches.
+
+    Files without matching rows are left alone; files whose live rows all match are removed and nothing is written.
+    """
+    found = find_rows(io, plan, vectors)
+    touched = [task for task in file_tasks(plan) if task.location in found]
+    deleted = {task.location: found[task.location] | vectors.get(task.location, BitMap64()) for task in touched}
+    partial = {task.location: rows for task in touched if len(rows := deleted[task.location]) < task.rows}
+    added = write_files(
+        io,
+        _survivors(io, partial, metadata.schema),
+        schema=metadata.schema,
+        spec=metadata.spec,
+        data_location=data_location(metadata),
+        properties=metadata.properties,
+    )
+    return Rewrite(added=added, removed=tuple(deleted), rows_deleted=sum(len(rows) for rows in found.values()))
+
+
+def _survivors(io: FileIO, files: Mapping[str, BitMap64], schema: Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of files that are in none of the bitmaps, ready to be written."""
+    for location, deleted in files.items():
+        for batch in read_file(io, location, schema=schema, deleted=deleted):
+            # Also where the schema is right: below a null struct, a writer accepts only what conform makes of it.
+            yield from conform(pa.Table.from_batches([batch]), schema).to_batches()

@@ -1,0 +1,69 @@
+"""A plan read in this process: files in parallel, rows in the order of the plan (spec: Scan Planning).
+
+Every file is read as the table sees it now, without its deleted rows, and filtered where planning could not already
+say that all of its rows match.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from icefloe.engines.arrow.streams import in_order
+from icefloe.errors import UnsupportedError
+from icefloe.expr.nodes import ALWAYS_TRUE, Expr
+from icefloe.expr.stats_eval import Match
+from icefloe.formats.parquet_reader import read_file
+from icefloe.formats.parquet_stats import PARQUET
+from icefloe.io.file_io import FileIO
+from icefloe.model.arrow import arrow_schema
+from icefloe.scan.tasks import Plan
+
+MAX_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTask:
+    """One file of a plan; ``filter`` is what remains to be tested on its rows."""
+
+    location: str
+    rows: int
+    filter: Expr
+
+
+def file_tasks(plan: Plan) -> Iterator[FileTask]:
+    """The files of a plan, one by one."""
+    columns = plan.tasks.select(["location", "file_format", "record_count", "match"])
+    for batch in columns.to_batches(max_chunksize=1024):
+        for location, kind, rows, match in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if kind is not None and kind.lower() != PARQUET:
+                raise UnsupportedError(f"{location}: data files of format {kind} are not handled yet", format=kind)
+            yield FileTask(location=location, rows=rows, filter=ALWAYS_TRUE if match == Match.ALL else plan.filter)
+
+
+def threads_for(plan: Plan) -> int:
+    """How many files to read at the same time."""
+    return min(plan.files, MAX_THREADS, os.cpu_count() or 1)
+
+
+def read_plan(io: FileIO, plan: Plan, vectors: Mapping[str, BitMap64]) -> pa.RecordBatchReader:
+    """The rows of a plan as a stream of batches; ``vectors`` has the deleted positions of files that have any."""
+
+    def source(task: FileTask) -> Callable[[], Iterator[pa.RecordBatch]]:
+        return partial(
+            read_file,
+            io,
+            task.location,
+            schema=plan.schema,
+            filter=task.filter,
+            table_schema=plan.table_schema,
+            deleted=vectors.get(task.location),
+        )
+
+    batches = in_order((source(task) for task in file_tasks(plan)), threads=threads_for(plan))
+    return pa.RecordBatchReader.from_batches(arrow_schema(plan.schema), batches)

@@ -1,0 +1,48 @@
+"""Rows of this process written to data files of a table (spec: Writing data files).
+
+Nothing is committed here: the entries of the new, durable files are handed back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from icefloe.formats.partitioned import write_files
+from icefloe.io.file_io import FileIO
+from icefloe.model.arrow import as_table, conform
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.schema import Schema
+
+
+def write_rows(io: FileIO, data: object, metadata: TableMetadata) -> pa.Table:
+    """Write rows under the table's current schema and spec; the entries of the files made.
+
+    ``data`` is an Arrow table, or anything that speaks Arrow's stream protocol, which is then read batch by batch.
+    """
+    return write_files(
+        io,
+        _rows(data, metadata.schema),
+        schema=metadata.schema,
+        spec=metadata.spec,
+        data_location=data_location(metadata),
+        properties=metadata.properties,
+    )
+
+
+def data_location(metadata: TableMetadata) -> str:
+    """Where the table's data files go."""
+    return metadata.location.rstrip("/") + "/data"
+
+
+def _rows(data: object, schema: Schema) -> pa.Table | Iterator[pa.RecordBatch]:
+    if isinstance(data, (pa.Table, pa.RecordBatch)) or not hasattr(data, "__arrow_c_stream__"):
+        return conform(as_table(data), schema)
+    return _stream(pa.RecordBatchReader.from_stream(data), schema)
+
+
+def _stream(reader: pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordBatch]:
+    conform(reader.schema.empty_table(), schema)  # wrong columns are told before the first batch, or without one
+    for batch in reader:
+        yield from conform(pa.Table.from_batches([batch]), schema).to_batches()

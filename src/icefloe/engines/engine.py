@@ -1,0 +1,72 @@
+"""What the table asks of an engine, and the one place that loads the Spark engine.
+
+An engine moves rows and never commits: it writes data files and answers with entries, or finds rows by position.
+pyspark is an optional extra and slow to import, so the Spark engine is loaded when Spark data first appears.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from icefloe.errors import UnsupportedError
+from icefloe.expr.nodes import Expr
+from icefloe.io.file_io import FileIO
+from icefloe.model.metadata import TableMetadata
+from icefloe.scan.tasks import Plan
+
+Positions = Mapping[str, BitMap64]  # by data file location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyed:
+    """The source of an upsert, checked: its rows, and a filter that every row with one of its keys satisfies."""
+
+    rows: Any
+    on: tuple[str, ...]
+    range: Expr
+
+
+class Engine(Protocol):
+    """Something that moves rows."""
+
+    def write(self, io: FileIO, rows: Any, metadata: TableMetadata) -> pa.Table:
+        """Write rows to new data files of the table; their entries."""
+        ...
+
+    def find_rows(self, io: FileIO, plan: Plan, deleted: Positions) -> dict[str, BitMap64]:
+        """Live rows that match the plan's filter, by file; files without any are left out."""
+        ...
+
+    def keyed(self, rows: Any, metadata: TableMetadata, on: tuple[str, ...]) -> AbstractContextManager[Keyed]:
+        """Check the source of an upsert and hold it for the duration; InputError when a key comes twice."""
+        ...
+
+    def find_keys(self, io: FileIO, plan: Plan, deleted: Positions, source: Keyed) -> dict[str, BitMap64]:
+        """Live rows of the planned files whose key is one of the source's, by file."""
+        ...
+
+    def write_survivors(self, io: FileIO, plan: Plan, deleted: Positions, metadata: TableMetadata) -> pa.Table:
+        """Write the rows of the files named in ``deleted`` again, without those positions; the new entries."""
+        ...
+
+
+def is_spark(value: object) -> bool:
+    """Whether a value is a DataFrame or session of pyspark, told without importing it."""
+    return type(value).__module__.split(".")[0] == "pyspark"
+
+
+def spark_engine() -> Any:
+    """The module ``icefloe.engines.spark.engine``."""
+    try:
+        return importlib.import_module("icefloe.engines.spark.engine")
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("pyspark", "py4j"):
+            raise
+        raise UnsupportedError("pyspark is not installed: pip install 'icefloe[spark]'", feature="spark") from error

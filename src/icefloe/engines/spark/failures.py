@@ -1,0 +1,50 @@
+"""Carry an icefloe error across the JVM: as marked text inside Spark's own exceptions, and back.
+
+Errors of ours can arise where only text survives: in the planner that Spark calls back, in a task, in an expression.
+The text is framed by an invisible separator, so that people read a plain message and ``translated`` finds it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from icefloe import errors
+from icefloe.errors import IcefloeError
+
+_MARK = "\u2063"
+_MARKED = re.compile(f"{_MARK}icefloe (\\w+): (.*?){_MARK}", re.DOTALL)
+
+
+def marked(kind: type[IcefloeError], message: str) -> str:
+    """The text of an error that ``translated`` will raise as ``kind``."""
+    return f"{_MARK}icefloe {kind.__name__}: {message}{_MARK}"
+
+
+def recovered(text: str) -> IcefloeError | None:
+    """The error that a text carries, if any.
+
+    >>> recovered("Job aborted: " + marked(errors.InputError, "column 'x' is required") + " at ...")
+    InputError("column 'x' is required")
+    """
+    found = _MARKED.search(text)
+    if found is None:
+        return None
+    kind = getattr(errors, found[1], IcefloeError)
+    return kind(found[2]) if issubclass(kind, IcefloeError) else IcefloeError(found[2])
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise the icefloe error inside a Spark exception in its place; other exceptions pass unchanged."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as failure:
+        error = recovered(str(failure))
+        if error is None:
+            raise
+        raise error from failure

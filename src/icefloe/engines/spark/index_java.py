@@ -1,0 +1,184 @@
+"""The Java class that Spark asks "which files?", compiled in the driver by the Janino compiler that Spark ships.
+
+It hands the query's filters, as SQL text, to a planner in Python and turns the answer (an Arrow stream: location,
+size, then one column per constant) into Spark's list of files. Executors never see it: they get plain file splits.
+Filters on the constants are applied here, because Spark applies them nowhere else.
+"""
+
+from __future__ import annotations
+
+CLASS_NAME = "icefloe.PlannedFiles"
+
+SOURCE = r"""
+package icefloe;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.ipc.ArrowStreamReader;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BasePredicate;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.Predicate$;
+import org.apache.spark.sql.execution.QueryExecutionException;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.internal.SQLConf$;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.ArrowUtils$;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.unsafe.Platform;
+import scala.collection.immutable.Seq;
+
+public class PlannedFiles implements FileIndex {
+  private final java.util.function.BiFunction planner;
+  private final StructType constants;
+  private final String table;
+  private final long size;
+
+  public PlannedFiles(java.util.function.BiFunction planner, StructType constants, String table, long size) {
+    this.planner = planner;
+    this.constants = constants;
+    this.table = table;
+    this.size = size;
+  }
+
+  public Seq rootPaths() { return single(new Path(table)); }
+  public void refresh() { }
+  public long sizeInBytes() { return size; }
+  public StructType partitionSchema() { return constants; }
+  public String toString() { return "icefloe(" + table + ")"; }
+
+  public String[] inputFiles() {
+    Seq found = listFiles(seq(new ArrayList()), seq(new ArrayList()));
+    String[] names = new String[found.size()];
+    for (int i = 0; i < names.length; i++) {
+      FileStatusWithMetadata file = (FileStatusWithMetadata) ((PartitionDirectory) found.apply(i)).files().apply(0);
+      names[i] = file.getPath().toString();
+    }
+    return names;
+  }
+
+  public Seq listFiles(Seq onConstants, Seq onData) {
+    String zone = SQLConf$.MODULE$.get().sessionLocalTimeZone();
+    Object answer = planner.apply(zone, text(onData));
+    if (answer instanceof String) {
+      Platform.throwException(new QueryExecutionException((String) answer, null));
+    }
+    try {
+      return seq(directories((byte[]) answer, predicates(onConstants)));
+    } catch (java.io.IOException error) {
+      throw new java.io.UncheckedIOException(error);
+    }
+  }
+
+  private ArrayList directories(byte[] answer, List predicates) throws java.io.IOException {
+    ArrayList found = new ArrayList();
+    scala.collection.immutable.Map none = scala.collection.immutable.Map$.MODULE$.empty();
+    BufferAllocator memory =
+        ArrowUtils$.MODULE$.rootAllocator().newChildAllocator("icefloe plan", 0L, Long.MAX_VALUE);
+    ArrowStreamReader reader = new ArrowStreamReader(new java.io.ByteArrayInputStream(answer), memory);
+    try {
+      while (reader.loadNextBatch()) {
+        VectorSchemaRoot rows = reader.getVectorSchemaRoot();
+        ArrowColumnVector location = new ArrowColumnVector(rows.getVector(0));
+        ArrowColumnVector length = new ArrowColumnVector(rows.getVector(1));
+        for (int i = 0; i < rows.getRowCount(); i++) {
+          GenericInternalRow row = constantsOf(rows, i);
+          if (!holds(predicates, row)) continue;
+          Path path = new Path(location.getUTF8String(i).toString());
+          FileStatus file = new FileStatus(length.getLong(i), false, 1, 134217728L, 0L, path);
+          found.add(new PartitionDirectory(row, single(new FileStatusWithMetadata(file, none))));
+        }
+      }
+    } finally {
+      reader.close();
+      memory.close();
+    }
+    return found;
+  }
+
+  private GenericInternalRow constantsOf(VectorSchemaRoot rows, int i) {
+    Object[] values = new Object[constants.length()];
+    for (int j = 0; j < values.length; j++) {
+      ArrowColumnVector column = new ArrowColumnVector(rows.getVector(2 + j));
+      if (column.isNullAt(i)) continue;
+      DataType type = constants.apply(j).dataType();
+      if (type instanceof LongType) values[j] = Long.valueOf(column.getLong(i));
+      else values[j] = column.getBinary(i);
+    }
+    return new GenericInternalRow(values);
+  }
+
+  private List predicates(Seq expressions) {
+    ArrayList found = new ArrayList();
+    for (int i = 0; i < expressions.size(); i++) {
+      Expression expression = (Expression) expressions.apply(i);
+      found.add(Predicate$.MODULE$.create(expression, attributes(expression)));
+    }
+    return found;
+  }
+
+  private Seq attributes(Expression expression) {
+    ArrayList found = new ArrayList();
+    for (int j = 0; j < constants.length(); j++) {
+      StructField field = constants.apply(j);
+      Attribute match = null;
+      scala.collection.Iterator used = expression.references().iterator();
+      while (used.hasNext()) {
+        Attribute attribute = (Attribute) used.next();
+        if (attribute.name().equalsIgnoreCase(field.name())) match = attribute;
+      }
+      if (match == null) match = new AttributeReference(field.name(), field.dataType(), true, field.metadata(),
+          NamedExpression$.MODULE$.newExprId(), seq(new ArrayList()));
+      found.add(match);
+    }
+    return seq(found);
+  }
+
+  private static boolean holds(List predicates, GenericInternalRow row) {
+    for (int i = 0; i < predicates.size(); i++) {
+      if (!((BasePredicate) predicates.get(i)).eval(row)) return false;
+    }
+    return true;
+  }
+
+  private static String text(Seq filters) {
+    StringBuilder lines = new StringBuilder();
+    for (int i = 0; i < filters.size(); i++) {
+      String sql = ((Expression) ((Expression) filters.apply(i)).transform(new Unqualified())).sql();
+      lines.append(sql.replace("\\", "\\\\").replace("\n", "\\n")).append('\n');
+    }
+    return lines.toString();
+  }
+
+  /** Columns by their own names: in a view or under an alias they carry its name in front. */
+  private static class Unqualified extends scala.runtime.AbstractPartialFunction {
+    public boolean isDefinedAt(Object node) { return node instanceof AttributeReference; }
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+      if (!isDefinedAt(node)) return otherwise.apply(node);
+      return ((AttributeReference) node).withQualifier(seq(new ArrayList()));
+    }
+  }
+
+  static Seq seq(List items) {
+    return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
+  }
+
+  private static Seq single(Object item) {
+    ArrayList items = new ArrayList(1);
+    items.add(item);
+    return seq(items);
+  }
+}
+"""

@@ -1,0 +1,104 @@
+"""Child sessions with the settings that reading and writing tables need, and what this Spark can do.
+
+Settings of Spark belong to its user, so none is ever set on the user's session. A clone of it carries ours: it shares
+the context, the caches and the user's own settings, and costs about two milliseconds.
+Capabilities are probed in the running JVM, never guessed from a version number.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+
+from icefloe.errors import UnsupportedError
+
+READ_SETTINGS: Mapping[str, str] = {
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",  # a file without ids would come back as nulls
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.mergeSchema": "false",
+    "spark.sql.caseSensitive": "true",  # columns are found by id; names only reach the planner
+}
+# Spark finds columns by id but prunes row groups by name: wrong where a name has belonged to more than one column.
+NO_ROW_GROUP_PRUNING: Mapping[str, str] = {"spark.sql.parquet.filterPushdown": "false"}
+WRITE_SETTINGS: Mapping[str, str] = {
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.files.maxRecordsPerFile": "0",
+    "spark.sql.sources.partitionOverwriteMode": "STATIC",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a running Spark offers beyond its public interface."""
+
+    row_index_column: str  # the name under which the Parquet reader fills in physical row positions
+
+
+_known: WeakKeyDictionary[Any, Capabilities] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def capabilities(spark: SparkSession) -> Capabilities:
+    """Probe a session once per JVM; raises ``UnsupportedError`` naming what is missing."""
+    _require_classic(spark)
+    gateway = spark.sparkContext._gateway
+    with _lock:
+        found = _known.get(gateway)
+        if found is None:
+            found = _known[gateway] = _probe(spark)
+    return found
+
+
+def _require_classic(spark: SparkSession) -> None:
+    if not hasattr(spark, "_jsparkSession"):
+        raise UnsupportedError(
+            "Spark Connect is not supported: planning runs inside the driver. Use a classic session "
+            "(SparkSession.builder.master(...) without remote(...)), or read with to_arrow()",
+            feature="spark connect",
+        )
+
+
+def _probe(spark: SparkSession) -> Capabilities:
+    jvm = spark._jvm
+    for name in ("org.codehaus.janino.SimpleCompiler", "org.apache.parquet.bytes.BytesUtils"):
+        try:
+            jvm.java.lang.Class.forName(name)
+        except Py4JError as error:
+            raise UnsupportedError(f"Spark {spark.version} lacks the class {name}", feature=name) from error
+    for setting in (*READ_SETTINGS, *NO_ROW_GROUP_PRUNING, *WRITE_SETTINGS):
+        if not spark.conf.isModifiable(setting):
+            raise UnsupportedError(f"Spark {spark.version} does not know the setting {setting}", feature=setting)
+    try:
+        parquet = jvm.org.apache.spark.sql.execution.datasources.parquet
+        row_index = str(parquet.ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME())
+    except (Py4JError, TypeError) as error:
+        feature = "row index column"
+        raise UnsupportedError(
+            f"Spark {spark.version}: the Parquet reader has no {feature}", feature=feature
+        ) from error
+    return Capabilities(row_index_column=row_index)
+
+
+def child_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A clone of the session with more settings; the session itself stays as it is."""
+    java = spark._jsparkSession.cloneSession()
+    for name, value in settings.items():
+        java.conf().set(name, value)
+    return SparkSession(spark.sparkContext, jsparkSession=java)
+
+
+def in_session(frame: DataFrame, session: SparkSession) -> DataFrame:
+    """The same query, to be run with the settings of another session."""
+    dataset = session._jvm.org.apache.spark.sql.classic.Dataset
+    return DataFrame(dataset.ofRows(session._jsparkSession, frame._jdf.queryExecution().analyzed()), session)

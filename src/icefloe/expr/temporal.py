@@ -1,0 +1,71 @@
+"""Dates, times and timestamps from text, strictly: what is not certain is refused, never guessed.
+
+A timestamp keeps whether it carried an offset: with one it is a moment (a datetime in UTC), without one it is a
+reading of a clock (a naive datetime), and the two are never converted into each other here.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_TIME = re.compile(r"(\d{2}:\d{2})(:\d{2})?(?:\.(\d{1,6})0*)?")
+_TIMESTAMP = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?) ?(Z|UTC|[+-]\d{2}:\d{2})?)?")
+EPOCH = dt.datetime(1970, 1, 1)
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+
+def parse_date(text: str) -> dt.date:
+    """A date written YYYY-MM-DD; ValueError otherwise."""
+    if _DATE.fullmatch(text.strip()) is None:
+        raise ValueError("a date is written YYYY-MM-DD")
+    return dt.date.fromisoformat(text.strip())
+
+
+def parse_time(text: str) -> dt.time:
+    """A time written HH:MM[:SS[.ffffff]]; ValueError otherwise."""
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        raise ValueError("a time is written HH:MM:SS with at most microseconds")
+    return dt.time.fromisoformat(f"{found[1]}{found[2] or ':00'}.{(found[3] or '').ljust(6, '0')}")
+
+
+def parse_timestamp(text: str) -> dt.datetime:
+    """A timestamp: in UTC if the text has an offset or Z, else naive; ValueError if it is none.
+
+    >>> parse_timestamp("2024-03-01 12:00:00")
+    datetime.datetime(2024, 3, 1, 12, 0)
+    >>> parse_timestamp("2024-03-01T12:00:00+01:00")
+    datetime.datetime(2024, 3, 1, 11, 0, tzinfo=datetime.timezone.utc)
+    """
+    found = _TIMESTAMP.fullmatch(text.strip())
+    if found is None:
+        raise ValueError("a timestamp is written YYYY-MM-DD HH:MM:SS, with an offset such as Z or +01:00 if it has one")
+    naive = dt.datetime.combine(parse_date(found[1]), parse_time(found[2] or "00:00"))
+    if found[3] is None:
+        return naive
+    if found[3] in ("Z", "UTC"):
+        return naive.replace(tzinfo=dt.UTC)
+    hours, minutes = int(found[3][1:3]), int(found[3][4:])
+    if hours > 18 or minutes > 59:
+        raise ValueError(f"{found[3]} is not an offset")
+    offset = dt.timedelta(hours=hours, minutes=minutes)
+    try:
+        return (naive + offset if found[3][0] == "-" else naive - offset).replace(tzinfo=dt.UTC)
+    except OverflowError as error:
+        raise ValueError("the timestamp is outside the years 1 to 9999") from error
+
+
+def micros(value: dt.datetime) -> int:
+    """Microseconds since 1970, of a naive datetime as it reads, of another in UTC."""
+    naive = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+    return (naive - EPOCH) // _MICROSECOND
+
+
+def from_micros(value: int) -> dt.datetime:
+    """The moment this many microseconds after 1970, in UTC; ValueError outside the years 1 to 9999."""
+    try:
+        return (EPOCH + value * _MICROSECOND).replace(tzinfo=dt.UTC)
+    except OverflowError as error:
+        raise ValueError("the timestamp is outside the years 1 to 9999") from error

@@ -1,0 +1,249 @@
+"""Filters from text: what users write, and what Spark pushes down (Spark SQL spelling).
+
+``skeleton`` splits the logic, sqlglot parses each atom, and this module turns it into predicates. Only conditions
+that compare one column with literals are filters here; anything else is refused by name.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import zoneinfo
+from collections.abc import Sequence
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from icefloe.errors import InputError
+from icefloe.expr.literals import Localize, literal
+from icefloe.expr.nodes import (
+    ALWAYS_TRUE,
+    And,
+    BoundPredicate,
+    Constant,
+    Expr,
+    Not,
+    Op,
+    Or,
+    Predicate,
+    conjunction,
+    negation,
+)
+from icefloe.expr.skeleton import parse_logic
+
+_COMPARISONS: dict[Any, tuple[Op, Op]] = {  # the operator, and the one for "literal operator column"
+    exp.LT: (Op.LT, Op.GT),
+    exp.LTE: (Op.LE, Op.GE),
+    exp.GT: (Op.GT, Op.LT),
+    exp.GTE: (Op.GE, Op.LE),
+    exp.EQ: (Op.EQ, Op.EQ),
+    exp.NEQ: (Op.NE, Op.NE),
+}
+_NULL_TESTS = {"isnull": Op.IS_NULL, "isnotnull": Op.NOT_NULL}
+_FIXED_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{2}):(\d{2})")
+_FIRST_TRUSTED_YEAR = 1970
+
+
+def parse_filter(text: str | Expr | None) -> Expr:
+    """The filter that a text means; None means every row, and an expression is returned as it is.
+
+    >>> parse_filter("id BETWEEN 1 AND 3")  # doctest: +NORMALIZE_WHITESPACE
+    And(children=(Predicate(op=<Op.GE: '>='>, term='id', literals=(1,)),
+                  Predicate(op=<Op.LE: '<='>, term='id', literals=(3,))))
+    """
+    if text is None:
+        return ALWAYS_TRUE
+    if isinstance(text, (Constant, Predicate, BoundPredicate, And, Or, Not)):
+        return text
+    if not isinstance(text, str):
+        raise InputError(f"a filter is SQL text or an expression, not {type(text).__name__}")
+    return parse_logic(text, lambda part: _atom(part, _as_read))
+
+
+def parse_pushed(texts: Sequence[str], time_zone: str) -> Expr:
+    """What is understood of the filters that Spark pushes down; the rest is left to Spark, as ``ALWAYS_TRUE``.
+
+    The texts are Catalyst's SQL, where TIMESTAMP literals are local times of the session's ``time_zone``.
+
+    >>> parse_pushed(["(id IS NOT NULL)", "(rand() > id)"], "UTC")
+    Predicate(op=<Op.NOT_NULL: 'is not null'>, term='id', literals=())
+    """
+    localize = _localizer(time_zone)
+    return conjunction(_pushed(text, localize) for text in texts)
+
+
+def _pushed(text: str, localize: Localize) -> Expr:
+    try:
+        return parse_logic(text, lambda part: _atom(part, localize))
+    except InputError:
+        return ALWAYS_TRUE
+
+
+def _as_read(moment: dt.datetime) -> dt.datetime:
+    return moment
+
+
+def _localizer(time_zone: str) -> Localize:
+    """How to read local times of a zone; a ValueError where the zone does not say for certain."""
+    zone = _zone(time_zone)
+
+    def localize(local: dt.datetime) -> dt.datetime:
+        if zone is None:
+            raise ValueError(f"the time zone {time_zone!r} is not known")
+        # Zone data of different vendors disagrees about the time before 1970.
+        if local.year < _FIRST_TRUSTED_YEAR and zone is not dt.UTC:
+            raise ValueError("local times before 1970 are not certain")
+        earlier, later = local.replace(tzinfo=zone, fold=0), local.replace(tzinfo=zone, fold=1)
+        if earlier.utcoffset() != later.utcoffset():
+            raise ValueError(f"{local} occurs twice or never in {time_zone}")
+        return earlier.astimezone(dt.UTC)
+
+    return localize
+
+
+def _zone(name: str) -> dt.tzinfo | None:
+    if name in ("UTC", "Z", "GMT", "Etc/UTC"):
+        return dt.UTC
+    if (found := _FIXED_OFFSET.fullmatch(name)) is not None:
+        offset = dt.timedelta(hours=int(found[2]), minutes=int(found[3]))
+        return dt.timezone(offset if found[1] == "+" else -offset) if offset < dt.timedelta(days=1) else None
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def _atom(text: str, localize: Localize) -> Expr:
+    """The meaning of a part without logic."""
+    try:
+        return _condition(sqlglot.parse_one(text, read="spark", into=exp.Condition), localize)
+    except SqlglotError as error:
+        raise _refused(text, "it is not a condition in SQL") from error
+    except RecursionError as error:
+        raise _refused(text, "it is nested too deeply") from error
+    except (ValueError, ArithmeticError) as error:
+        raise _refused(text, str(error)) from error
+
+
+def _refused(text: str, reason: str) -> InputError:
+    shown = text if len(text) <= 200 else f"{text[:200]}..."
+    return InputError(f"cannot use {shown!r} as a filter: {reason}", filter=text)
+
+
+def _condition(node: Any, localize: Localize) -> Expr:
+    if (operators := _COMPARISONS.get(type(node))) is not None:
+        return _comparison(node, operators, localize)
+    match node:
+        case exp.Paren():
+            return _condition(node.this, localize)
+        case exp.Not():
+            return negation(_condition(node.this, localize))
+        case exp.Boolean():
+            return Constant(bool(node.this))
+        case exp.Column() | exp.Dot():
+            return Predicate(Op.EQ, _name(node), (True,))
+        case exp.Is():
+            return _is(node)
+        case exp.In() if node.args.get("query") is None and node.args.get("unnest") is None:
+            return Predicate(Op.IN, _name(node.this), tuple(literal(part, localize) for part in node.expressions))
+        case exp.Between():
+            term = _name(node.this)
+            low, high = literal(node.args["low"], localize), literal(node.args["high"], localize)
+            return conjunction([Predicate(Op.GE, term, (low,)), Predicate(Op.LE, term, (high,))])
+        case exp.NullSafeEQ():
+            return _null_safe(node, localize)
+        case exp.NullSafeNEQ():
+            return negation(_null_safe(node, localize))
+        case exp.Like():
+            return _like(node, localize)
+        case exp.StartsWith():
+            return Predicate(Op.STARTS_WITH, _name(node.this), (_string(node.expression, localize),))
+        case exp.IsNan():
+            return Predicate(Op.IS_NAN, _name(node.this))
+        case exp.Anonymous() if node.this.lower() in _NULL_TESTS and len(node.expressions) == 1:
+            return Predicate(_NULL_TESTS[node.this.lower()], _name(node.expressions[0]))
+        case _:
+            raise ValueError("only comparisons of a column with literals are supported")
+
+
+def _comparison(node: Any, operators: tuple[Op, Op], localize: Localize) -> Expr:
+    if isinstance(node.this, (exp.Column, exp.Dot)):
+        return Predicate(operators[0], _name(node.this), (literal(node.expression, localize),))
+    return Predicate(operators[1], _name(node.expression), (literal(node.this, localize),))
+
+
+def _null_safe(node: Any, localize: Localize) -> Expr:
+    """Equality that is never null: NOT of it must match rows where the column is null."""
+    column, other = node.this, node.expression
+    if not isinstance(column, (exp.Column, exp.Dot)):
+        column, other = other, column
+    term, value = _name(column), literal(other, localize)
+    if value is None:
+        return Predicate(Op.IS_NULL, term)
+    return conjunction([Predicate(Op.NOT_NULL, term), Predicate(Op.EQ, term, (value,))])
+
+
+def _is(node: Any) -> Expr:
+    term = _name(node.this)
+    match node.expression:
+        case exp.Null():
+            return Predicate(Op.IS_NULL, term)
+        case exp.Boolean(this=value):
+            return conjunction([Predicate(Op.NOT_NULL, term), Predicate(Op.EQ, term, (bool(value),))])
+        case _:
+            raise ValueError("IS takes NULL, TRUE or FALSE")
+
+
+def _like(node: Any, localize: Localize) -> Expr:
+    term, pattern = _name(node.this), _string(node.expression, localize)
+    prefix, wildcard = _like_prefix(pattern)
+    found = Predicate(Op.STARTS_WITH if wildcard else Op.EQ, term, (prefix,))
+    return negation(found) if node.args.get("negate") else found
+
+
+def _like_prefix(pattern: str) -> tuple[str, bool]:
+    """The fixed text of a LIKE pattern and whether it ends in ``%``; other wildcards are a ValueError."""
+    fixed: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == "\\":
+            escaped = next(characters, "")
+            if escaped not in ("%", "_", "\\"):
+                raise ValueError("a backslash in LIKE comes before %, _ or another backslash")
+            fixed.append(escaped)
+        elif character == "%":
+            rest = "".join(characters)
+            if rest.strip("%") != "":
+                raise ValueError("LIKE is supported with % at the end only")
+            return "".join(fixed), True
+        elif character == "_":
+            raise ValueError("LIKE is supported with % at the end only, not with _")
+        else:
+            fixed.append(character)
+    return "".join(fixed), False
+
+
+def _string(node: Any, localize: Localize) -> str:
+    value = literal(node, localize)
+    if not isinstance(value, str):
+        raise ValueError("a string is needed here")
+    return value
+
+
+def _name(node: Any) -> str:
+    """The dotted name of a column; ValueError for anything else."""
+    if isinstance(node, exp.Paren):
+        return _name(node.this)
+    if isinstance(node, exp.Dot):
+        return f"{_name(node.this)}.{_identifier(node.expression)}"
+    if isinstance(node, exp.Column):
+        return ".".join(_identifier(part) for part in node.parts)
+    raise ValueError("one side must be a column and the other a literal")
+
+
+def _identifier(node: Any) -> str:
+    if not isinstance(node, exp.Identifier):
+        raise ValueError("one side must be a column and the other a literal")
+    return str(node.name)

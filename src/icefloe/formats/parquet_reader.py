@@ -1,0 +1,170 @@
+"""Rows of a Parquet data file as a table sees them now (spec: Column Projection; Scan Planning).
+
+Columns are matched by field id through renames, moves, additions and promotions. Physics comes first: a row's position
+is where it lies in the file, whatever row groups are skipped and whatever rows a deletion vector or a filter drops.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from icefloe.errors import CorruptFile, InputError, NoSuchFile, StorageError
+from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPredicate, Expr, Not, Predicate, leaves
+from icefloe.expr.row_filter import to_arrow
+from icefloe.expr.stats_eval import Match, evaluate
+from icefloe.formats.align import Aligner, without_columns
+from icefloe.formats.field_ids import projected_leaves, require_ids
+from icefloe.formats.parquet_stats import group_stats
+from icefloe.formats.row_mask import DeletedRows, Mask, matching
+from icefloe.io.file_io import FileIO
+from icefloe.model.schema import Schema
+from icefloe.model.types import walk
+
+POSITION = pa.field("_pos", pa.int64(), nullable=False)
+BATCH_ROWS = 128 * 1024
+
+
+def read_file(
+    io: FileIO,
+    location: str,
+    *,
+    schema: Schema,
+    filter: Expr = ALWAYS_TRUE,
+    table_schema: Schema | None = None,
+    deleted: BitMap64 | None = None,
+    row_positions: bool = False,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """The columns of ``schema`` for rows that are not deleted and match a filter, batch by batch, in file order.
+
+    ``filter`` is bound to ``table_schema`` (by default ``schema``) and may test columns that are not returned. With
+    ``row_positions`` a last column ``_pos`` holds each row's position in the file.
+    """
+    if filter == ALWAYS_FALSE:
+        return
+    with _opened(io, location) as file:
+        bound = _bound(filter)
+        selection = _Selection(
+            tested=_tested(bound, table_schema or schema),
+            filter=bound,
+            deleted=DeletedRows(deleted),
+            row_positions=row_positions,
+        )
+        yield from _read(file, location, schema, selection, batch_rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Selection:
+    """Which rows to return."""
+
+    tested: Schema  # the columns that the filter needs
+    filter: Bound
+    deleted: DeletedRows
+    row_positions: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RowGroup:
+    """A row group to read, with the position of its first row; ``every`` row of it matches the filter, or some may."""
+
+    index: int
+    start: int
+    rows: int
+    every: bool
+
+
+def _bound(filter: Expr) -> Bound:
+    unbound = [leaf.term for leaf in leaves(filter) if isinstance(leaf, Predicate)]
+    if len(unbound) > 0 or isinstance(filter, (Predicate, Not)):
+        raise InputError(f"bind the filter to the table's schema before reading: {filter}")
+    return filter
+
+
+def _tested(filter: Bound, schema: Schema) -> Schema:
+    """The top-level columns that a filter looks into."""
+    wanted = {leaf.field_id for leaf in leaves(filter) if isinstance(leaf, BoundPredicate)}
+    tops = tuple(top for top in schema.fields if any(field.id in wanted for _, field in walk((top,))))
+    return Schema(fields=tops, schema_id=schema.schema_id)
+
+
+def _read(file: Any, location: str, schema: Schema, selection: _Selection, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """All row groups that may have rows to return."""
+    stored = file.schema_arrow
+    require_ids(stored, location)
+    indexes = {*projected_leaves(stored, schema.fields), *projected_leaves(stored, selection.tested.fields)}
+    paths = [file.metadata.schema.column(index).path for index in sorted(indexes)]
+    expression = to_arrow(selection.filter)
+    output: Aligner | None = None
+    for group in _row_groups(file.metadata, selection):
+        position = group.start
+        for batch in _batches(file, group, paths, batch_rows):
+            if output is None:
+                output = Aligner(batch.schema, schema, location)
+                test = Aligner(batch.schema, selection.tested, location)
+            keep = selection.deleted.kept(position, batch.num_rows)
+            if not group.every and (keep is None or keep.any()):
+                matched = matching(test(batch), expression)
+                keep = matched if keep is None else keep & matched
+            yield from _kept(batch, keep, output, position if selection.row_positions else None)
+            position += batch.num_rows
+
+
+def _row_groups(footer: Any, selection: _Selection) -> Iterator[_RowGroup]:
+    """The row groups whose statistics do not rule them out."""
+    counts = [footer.row_group(index).num_rows for index in range(footer.num_row_groups)]
+    if selection.filter == ALWAYS_TRUE:
+        matches = [int(Match.ALL)] * len(counts)
+    else:
+        matches = evaluate(selection.filter, group_stats(footer, selection.tested)).to_pylist()
+    start = 0
+    for index, (rows, match) in enumerate(zip(counts, matches, strict=True)):
+        if match != Match.NONE and rows > 0:
+            yield _RowGroup(index=index, start=start, rows=rows, every=match == Match.ALL)
+        start += rows
+
+
+def _batches(file: Any, group: _RowGroup, paths: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    if len(paths) > 0:
+        yield from file.iter_batches(batch_size=batch_rows, row_groups=[group.index], columns=paths)
+        return
+    for start in range(0, group.rows, batch_rows):
+        yield without_columns(min(batch_rows, group.rows - start))
+
+
+def _kept(batch: pa.RecordBatch, keep: Mask | None, output: Aligner, position: int | None) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch to return, as the reader wants them; nothing if there are none."""
+    if keep is not None and not keep.any():
+        return
+    rows = output(batch)
+    if position is not None:
+        positions = np.arange(position, position + batch.num_rows, dtype=np.int64)
+        rows = _with_positions(rows, pa.array(positions))
+    yield rows if keep is None or keep.all() else rows.filter(pa.array(keep))
+
+
+def _with_positions(rows: pa.RecordBatch, positions: pa.Array) -> pa.RecordBatch:
+    schema = rows.schema.append(POSITION)
+    return pa.RecordBatch.from_arrays([*rows.columns, positions], schema=schema)
+
+
+@contextlib.contextmanager
+def _opened(io: FileIO, location: str) -> Iterator[Any]:
+    """The open file; what goes wrong while it is read is told in the terms of this library."""
+    files, path = io.arrow_path(location)
+    try:
+        with pq.ParquetFile(files.open_input_file(path)) as file:
+            yield file
+    except FileNotFoundError as error:
+        raise NoSuchFile(f"data file {location} is missing", location=location) from error
+    except (OSError, pa.ArrowException) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the machine's doing, not the file's
+            raise StorageError(f"cannot read data file {location}: {error}", location=location) from error
+        raise CorruptFile(f"cannot read data file {location}: {error}", location=location) from error

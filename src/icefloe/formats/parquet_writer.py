@@ -1,0 +1,180 @@
+"""One Parquet data file, written row group by row group (spec: Appendix A, Parquet).
+
+Every field at every depth carries its id, lists have three levels, decimals and UUIDs have the physical and logical
+types of the spec. Nothing is read back: sizes come from the stream, statistics from the footer that was just written,
+and NaNs, which a footer does not count, are counted as rows pass by.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from icefloe.errors import InputError, StorageError
+from icefloe.formats.parquet_stats import WrittenFile
+from icefloe.formats.partition_values import column_at, column_path
+from icefloe.formats.relabel import relabel
+from icefloe.io.file_io import FileIO
+from icefloe.model.arrow import FIELD_ID, arrow_schema, arrow_type
+from icefloe.model.properties import PARQUET_COMPRESSION, PARQUET_ROW_GROUP_SIZE, TARGET_FILE_SIZE
+from icefloe.model.schema import Schema
+from icefloe.model.types import DOUBLE, FLOAT, UUID, Field, List, Map, Struct, Type, children
+
+ROW_GROUP_ROWS = 1024 * 1024
+_CODECS = frozenset({"zstd", "gzip", "snappy", "lz4", "brotli", "uncompressed"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How the files of a table are written; ``rows`` is the schema of batches, ``stored`` that of the file."""
+
+    rows: pa.Schema
+    stored: pa.Schema
+    floats: Mapping[int, tuple[str, ...]]  # the path of each column that may hold NaN, by field id
+    codec: str
+    row_group_bytes: int
+    target_bytes: int
+
+
+def layout(schema: Schema, properties: Mapping[str, str]) -> Layout:
+    """The layout that a table's schema and properties ask for."""
+    codec = PARQUET_COMPRESSION.of(properties).lower()
+    if codec not in _CODECS:
+        known = ", ".join(sorted(_CODECS))
+        raise InputError(f"property {PARQUET_COMPRESSION.name}: {codec!r} is none of {known}", property=codec)
+    target = _positive(TARGET_FILE_SIZE.name, TARGET_FILE_SIZE.of(properties))
+    group = _positive(PARQUET_ROW_GROUP_SIZE.name, PARQUET_ROW_GROUP_SIZE.of(properties))
+    floats = [field.id for field in schema.measured.values() if field.type in (FLOAT, DOUBLE)]
+    return Layout(
+        rows=arrow_schema(schema),
+        stored=pa.schema([_stored(field) for field in schema.fields]),
+        floats={id_: column_path(schema, id_) for id_ in floats},
+        codec="none" if codec == "uncompressed" else codec,
+        row_group_bytes=min(group, target),
+        target_bytes=target,
+    )
+
+
+def _positive(name: str, value: int) -> int:
+    if value <= 0:
+        raise InputError(f"property {name}: must be positive, is {value}", property=name)
+    return value
+
+
+def _stored(field: Field) -> pa.Field:
+    """The field as a Parquet writer needs it: like ``arrow_field``, with UUIDs marked as such."""
+    metadata = {FIELD_ID: str(field.id).encode()}
+    return pa.field(field.name, _stored_type(field.type), nullable=not field.required, metadata=metadata)
+
+
+def _stored_type(type_: Type) -> pa.DataType:
+    inner = [_stored(child) for child in children(type_)]
+    match type_:
+        case Struct():
+            return pa.struct(inner)
+        case List():
+            return pa.list_(*inner)
+        case Map():
+            return pa.map_(*inner)
+        case _:
+            return pa.uuid() if type_ == UUID else arrow_type(type_)
+
+
+class FileWriter:
+    """An open file: rows wait in memory until they fill a row group."""
+
+    def __init__(self, io: FileIO, location: str, layout: Layout, partition: tuple[object, ...] = ()) -> None:
+        self.location = location
+        self.pending_bytes = 0
+        self.written_bytes = 0
+        self._layout = layout
+        self._partition = partition
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = 0
+        self._nan_counts = dict.fromkeys(layout.floats, 0)
+        self._footers: list[Any] = []
+        self._sink = _open(io, location)
+        self._writer = _writer(self._sink, layout, self._footers)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows that have the layout's schema."""
+        for id_, path in self._layout.floats.items():
+            self._nan_counts[id_] += pc.sum(pc.is_nan(column_at(batch, path))).as_py() or 0
+        self._pending.append(batch)
+        self._pending_rows += batch.num_rows
+        self.pending_bytes += batch.nbytes
+        if self.pending_bytes >= self._layout.row_group_bytes or self._pending_rows >= ROW_GROUP_ROWS:
+            self.flush()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the file has reached its target size."""
+        return self.written_bytes >= self._layout.target_bytes
+
+    def flush(self) -> None:
+        """Write the waiting rows as a row group."""
+        if self._pending_rows == 0:
+            return
+        rows = pa.Table.from_batches([relabel(batch, self._layout.stored) for batch in self._pending])
+        with _storage_errors(self.location):
+            self._writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+            self.written_bytes = self._sink.tell()
+        self._pending, self._pending_rows, self.pending_bytes = [], 0, 0
+
+    def close(self) -> WrittenFile:
+        """Finish the file; it is not durable before ``FileIO.sync``."""
+        self.flush()
+        with _storage_errors(self.location):
+            self._writer.close()
+            size = self._sink.tell()
+            self._sink.close()
+        (footer,) = self._footers
+        return WrittenFile(
+            location=self.location,
+            size=size,
+            footer=footer,
+            partition=self._partition,
+            nan_counts=self._nan_counts,
+        )
+
+    def abandon(self) -> None:
+        """Let go of the file without finishing it; deleting it is the caller's part."""
+        self._pending = []
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._sink.close()
+
+
+def _open(io: FileIO, location: str) -> Any:
+    files, path = io.arrow_path(location)
+    with _storage_errors(location):
+        files.create_dir(path.rpartition("/")[0], recursive=True)
+        return files.open_output_stream(path)
+
+
+def _writer(sink: Any, layout: Layout, footers: list[Any]) -> Any:
+    return pq.ParquetWriter(
+        sink,
+        layout.stored,
+        compression=layout.codec,
+        store_schema=False,
+        store_decimal_as_integer=True,
+        use_compliant_nested_type=True,
+        write_page_index=True,
+        metadata_collector=footers,
+    )
+
+
+@contextlib.contextmanager
+def _storage_errors(location: str) -> Any:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot write {location}: {error}", location=location) from error

@@ -1,0 +1,55 @@
+"""Which Arrow types of a file may be read as which types of a table (spec: Schema Evolution, type promotion).
+
+Arrow casts far more than the format allows (text to numbers, for one), so what may be cast is decided here.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+_UNITS = frozenset({"s", "ms", "us"})
+
+
+def storage(type_: pa.DataType) -> pa.DataType:
+    """The plain type behind an extension type or a dictionary."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return storage(type_.storage_type)
+    return storage(type_.value_type) if pa.types.is_dictionary(type_) else type_
+
+
+def readable(file_type: pa.DataType, table_type: pa.DataType) -> bool:
+    """Whether values of a file's primitive type can be read as the table's, without loss.
+
+    >>> readable(pa.int32(), pa.int64()), readable(pa.int64(), pa.int32())
+    (True, False)
+    """
+    given, kinds = storage(file_type), pa.types
+    if given == table_type or kinds.is_null(given):
+        return True
+    if kinds.is_signed_integer(table_type):
+        return bool(kinds.is_signed_integer(given)) and given.bit_width <= table_type.bit_width
+    if kinds.is_floating(table_type):
+        return bool(kinds.is_floating(given)) and given.bit_width <= table_type.bit_width
+    if kinds.is_decimal(table_type):
+        return bool(kinds.is_decimal(given)) and _fits(given, table_type)
+    if kinds.is_timestamp(table_type):
+        return (
+            bool(kinds.is_timestamp(given)) and given.unit in _UNITS and (given.tz is None) == (table_type.tz is None)
+        )
+    if kinds.is_time(table_type):
+        return bool(kinds.is_time(given)) and given.unit in _UNITS
+    if kinds.is_string(table_type):
+        return _is_text(given) or _is_bytes(given)  # old writers left the UTF-8 annotation out
+    return bool(kinds.is_binary(table_type)) and _is_bytes(given)
+
+
+def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
+    return bool(given.scale == wanted.scale and given.precision <= wanted.precision)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_))

@@ -1,0 +1,86 @@
+"""A tree of short texts and its drawing, and the words that metadata is described with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+_UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_LONG_NUMBER = re.compile(r"(\d{6})\d{6,}")
+_UNITS = ("kB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One line of a drawing and what hangs below it.
+
+    ``kind`` is one of metadata, root, manifest, file, vector and more; ``gone`` marks what no reader sees any more.
+
+    >>> print(Node(kind="root", name="r", facts=("1 row",), children=(Node(kind="file", name="f"),)))
+    r  1 row
+    └── f
+    """
+
+    kind: str
+    name: str
+    facts: tuple[str, ...] = ()
+    gone: bool = False
+    children: tuple[Node, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self, "", ""))
+
+    @property
+    def text(self) -> str:
+        """The line of this node alone."""
+        return self.name if len(self.facts) == 0 else f"{self.name}  {', '.join(self.facts)}"
+
+
+def _lines(node: Node, first: str, later: str) -> Iterator[str]:
+    yield first + node.text
+    for number, child in enumerate(node.children, 1):
+        is_last = number == len(node.children)
+        yield from _lines(child, later + ("└── " if is_last else "├── "), later + ("    " if is_last else "│   "))
+
+
+def short_name(location: str) -> str:
+    """The file name of a location, its long numbers cut.
+
+    >>> short_name("file:///wh/t/metadata/00003-0d3b1f4e-93f5-4a0c-8a51-6b1f70a2c9d3.metadata.json")
+    '00003-0d3b1f4e….metadata.json'
+    """
+    name = location.rsplit("/", 1)[-1]
+    return _LONG_NUMBER.sub(r"\1…", _UUID.sub(r"\1…", name)).replace("……", "…")
+
+
+def size_text(size: int) -> str:
+    """A number of bytes in the unit that fits.
+
+    >>> size_text(999), size_text(48_213), size_text(5_000_000)
+    ('999 B', '48.2 kB', '5.0 MB')
+    """
+    if size < 1000:
+        return f"{size} B"
+    power = next((p for p in range(1, len(_UNITS)) if size < 999.95 * 1000**p), len(_UNITS))
+    return f"{size / 1000**power:,.1f} {_UNITS[power - 1]}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "row"), plural(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def listing(numbers: Iterable[int], most: int = 5) -> str:
+    """The first few numbers.
+
+    >>> listing(range(3)), listing(range(100))
+    ('0, 1, 2', '0, 1, 2, 3, 4, …')
+    """
+    few = [str(number) for number in islice(numbers, most + 1)]
+    return ", ".join(few if len(few) <= most else [*few[:most], "…"])

@@ -1,0 +1,227 @@
+"""The metadata tree of a snapshot as an outline to draw: metadata file, root, leaves, files and deletion vectors.
+
+Works for every format version: a v1 to v3 manifest list is a root whose rows are all manifests. An outline is
+abbreviated: of every group of siblings it shows a few and sums up the rest, and only leaves that are shown are read,
+so that it costs the same for ten files and for ten million (spec: Snapshots, Manifest Lists, Manifests; V4 notes 1.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from icefloe.codecs.context import manifest_context
+from icefloe.codecs.metadata_json import decode_metadata
+from icefloe.inspect.node import Node, listing, plural, short_name, size_text
+from icefloe.io.file_io import FileIO
+from icefloe.io.select import file_io
+from icefloe.model.entries import ContentType, Status, live, of_type, partition_key, stat
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.partitioning import PartitionSpec
+from icefloe.model.snapshots import Snapshot
+from icefloe.tree.root import Leaf, Root, leaves_of, position_mask, read_leaf, read_root
+from icefloe.tree.store import ManifestCache, ManifestStore
+
+SHOWN = 3
+MANIFESTS = (ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST)
+DELETES = (ContentType.POSITION_DELETES, ContentType.EQUALITY_DELETES)
+NOUNS = {
+    ContentType.DATA: "data file",
+    ContentType.POSITION_DELETES: "deletion vector",
+    ContentType.EQUALITY_DELETES: "equality delete file",
+    ContentType.DATA_MANIFEST: "data manifest",
+    ContentType.DELETE_MANIFEST: "delete manifest",
+    ContentType.MANIFEST_DV: "manifest deletion vector",
+}
+HIDDEN = "_hidden"
+
+Row = Mapping[str, Any]
+
+
+def outline(metadata_location: str, snapshot_id: int | None = None, *, shown: int = SHOWN) -> Node:
+    """The metadata tree below a metadata file, at a snapshot or at the current one.
+
+    ``shown`` is how many siblings of a kind are drawn one by one.
+
+    >>> print(outline(table.metadata_location))  # doctest: +SKIP
+    00003-5d1f2c90….metadata.json  format version 4, 3 snapshots, 2.9 kB
+    └── root-514203….parquet  root manifest, 2 rows: 2 data files, 7.1 kB
+        ├── 8e1d07a2….parquet  data file, EXISTING, 1,000 rows, 12.4 kB
+        └── c2b9915f….parquet  data file, ADDED, 10 rows, 2.0 kB
+    """
+    io = file_io(metadata_location)
+    data = io.read(metadata_location)
+    metadata = decode_metadata(data, where=metadata_location)
+    snapshot = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
+    return Node(
+        kind="metadata",
+        name=short_name(metadata_location),
+        facts=(
+            f"format version {metadata.format_version}",
+            plural(len(metadata.snapshots), "snapshot"),
+            size_text(len(data)),
+        ),
+        children=() if snapshot is None else (outline_snapshot(io, metadata, snapshot, shown=shown),),
+    )
+
+
+def outline_snapshot(io: FileIO, metadata: TableMetadata, snapshot: Snapshot, *, shown: int = SHOWN) -> Node:
+    """The root of a snapshot and what is below it."""
+    store = ManifestStore(io, manifest_context(metadata), ManifestCache())
+    root = read_root(store, snapshot)
+    return _Outline(store, metadata, root, shown).root(snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outline:
+    """What drawing the rows of one root needs."""
+
+    store: ManifestStore
+    metadata: TableMetadata
+    tree: Root
+    shown: int
+
+    def root(self, snapshot: Snapshot) -> Node:
+        rows = self.tree.entries
+        in_v4 = self.metadata.rules.root_holds_files
+        kinds = [(noun, pc.sum(of_type(rows, kind)).as_py() or 0) for kind, noun in NOUNS.items()]
+        counted = ", ".join(plural(count, noun) for noun, count in kinds if count > 0)
+        groups = ((ContentType.DATA_MANIFEST,), (ContentType.DELETE_MANIFEST,), (ContentType.DATA,), DELETES)
+        return Node(
+            kind="root",
+            name=short_name(snapshot.root),
+            facts=(
+                "root manifest" if in_v4 else "manifest list",
+                f"{plural(rows.num_rows, 'row')}: {counted}" if rows.num_rows > 0 else "no rows",
+                size_text(self.store.io.size(snapshot.root)),
+            ),
+            children=tuple(child for kinds in groups for child in self._group(rows.filter(of_type(rows, *kinds)))),
+        )
+
+    def _group(self, rows: pa.Table) -> list[Node]:
+        """Rows of one kind in the root; those that changed or lost rows are shown first."""
+        if rows.num_rows == 0:
+            return []
+        kind = ContentType(rows["content_type"][0].as_py())
+        is_manifest = kind in MANIFESTS
+        touched = pc.is_in(rows["location"], value_set=pa.array(list(self.tree.dead), pa.string()))
+        chosen = touched if is_manifest else pc.not_equal(rows["status"], int(Status.EXISTING))
+        return _abbreviate(rows, chosen, self.shown, self._manifest if is_manifest else self._file)
+
+    def _manifest(self, one: pa.Table) -> Node:
+        (row,), (leaf,) = one.to_pylist(), leaves_of(one)
+        dead = self.tree.dead.get(leaf.location, BitMap64())
+        files = NOUNS[ContentType.POSITION_DELETES if leaf.delete else ContentType.DATA]
+        facts = [
+            NOUNS[ContentType(row["content_type"])],
+            *self._status(row),
+            *self._partition(row),
+            f"{plural(leaf.live_count - len(dead), f'live {files}')} of {leaf.record_count:,}",
+            size_text(row["file_size_in_bytes"]),
+        ]
+        gone = row["status"] == Status.DELETED
+        below = () if gone else (*self._vectors(leaf.location), *self._files(leaf, dead))
+        return Node(kind="manifest", name=short_name(leaf.location), facts=tuple(facts), gone=gone, children=below)
+
+    def _status(self, row: Row) -> list[str]:
+        """The status of a root row; manifest lists have none."""
+        return [Status(row["status"]).name] if self.metadata.rules.root_holds_files else []
+
+    def _files(self, leaf: Leaf, dead: BitMap64) -> list[Node]:
+        rows = read_leaf(self.store, leaf)
+        hidden = pa.array(position_mask(dead, rows.num_rows))
+        rows = rows.append_column(HIDDEN, hidden)
+        return _abbreviate(rows, pc.or_(hidden, pc.invert(live(rows))), self.shown, self._file)
+
+    def _vectors(self, leaf: str) -> list[Node]:
+        """The manifest deletion vectors of a leaf, the replaced one included."""
+        rows = self.tree.entries
+        mine = rows.filter(pc.and_(of_type(rows, ContentType.MANIFEST_DV), pc.equal(rows["referenced_file"], leaf)))
+        return [self._vector(row) for row in mine.to_pylist()]
+
+    def _vector(self, row: Row) -> Node:
+        gone = row["status"] == Status.DELETED
+        inline = row["dv_inline_content"]
+        positions = () if gone else self.tree.dead[row["referenced_file"]]
+        return Node(
+            kind="vector",
+            name="manifest deletion vector",
+            facts=(
+                Status(row["status"]).name,
+                f"hides {plural(row['record_count'], 'row')}" + (f": {listing(positions)}" if not gone else ""),
+                size_text(row["dv_size_in_bytes"]) if inline is None else f"{size_text(len(inline))} inline",
+            ),
+            gone=gone,
+        )
+
+    def _file(self, one: pa.Table) -> Node:
+        (row,) = one.to_pylist()
+        kind = ContentType(row["content_type"])
+        gone = row["status"] == Status.DELETED
+        hidden = row.get(HIDDEN) is True
+        facts = [NOUNS[kind], Status(row["status"]).name, *self._partition(row), plural(row["record_count"], "row")]
+        if row["dv_offset"] is None:
+            facts.append(size_text(row["file_size_in_bytes"]))
+        else:
+            facts.append(f"{size_text(row['dv_size_in_bytes'])} at {row['dv_offset']:,}")
+        if row["referenced_file"] is not None:
+            facts.append(f"of {short_name(row['referenced_file'])}")
+        if hidden:
+            facts.append("hidden")
+        is_data = kind is ContentType.DATA
+        return Node(
+            kind="file" if is_data else "vector",
+            name=short_name(row["location"]),
+            facts=tuple(facts),
+            gone=gone or hidden,
+        )
+
+    def _partition(self, row: Row) -> list[str]:
+        """The partition of a row; a manifest has a range of them."""
+        spec: PartitionSpec = self.store.context.spec(row["partition_spec_id"])
+        found = []
+        for field in spec.fields:
+            key = partition_key(field.field_id)
+            lower = row.get(stat("lower_bound", key))
+            upper = row.get(stat("upper_bound", key))
+            if lower is not None:
+                found.append(f"{field.name}={lower}" + ("" if upper in (None, lower) else f"..{upper}"))
+        return found
+
+
+def _abbreviate(rows: pa.Table, chosen: pa.Array, shown: int, describe: Callable[[pa.Table], Node]) -> list[Node]:
+    """Up to ``shown`` rows in their order, chosen ones and others, and one line for all the rest.
+
+    ``describe`` gets tables of one row.
+    """
+    picked = _pick(np.asarray(chosen, dtype=np.bool_), shown)
+    nodes = [describe(rows.slice(int(position), 1)) for position in picked]
+    rest = np.setdiff1d(np.arange(rows.num_rows), picked)
+    return nodes if len(rest) == 0 else [*nodes, _rest(rows.take(pa.array(rest)))]
+
+
+def _pick(chosen: np.ndarray[Any, np.dtype[np.bool_]], shown: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Which rows to show: half of the places for chosen ones, the others for the rest, then whoever is left."""
+    if len(chosen) <= shown + 1:  # a line that stands for one row would save nothing
+        return np.arange(len(chosen))
+    first, other = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+    half = (shown + 1) // 2
+    order = np.concatenate([first[:half], other, first[half:]])
+    return np.sort(order[:shown])
+
+
+def _rest(rows: pa.Table) -> Node:
+    kind = ContentType(rows["content_type"][0].as_py())
+    total = size_text(pc.sum(rows["dv_size_in_bytes" if kind in DELETES else "file_size_in_bytes"]).as_py() or 0)
+    if kind in MANIFESTS:
+        files = pc.sum(pc.add(rows["added_files_count"], rows["existing_files_count"])).as_py() or 0
+        inside = plural(files, "file")
+    else:
+        inside = plural(pc.sum(rows["record_count"]).as_py() or 0, "row")
+    return Node(kind="more", name=f"… {plural(rows.num_rows, f'more {NOUNS[kind]}')}", facts=(inside, total))

@@ -1,0 +1,81 @@
+"""What the library asks of storage: a dozen verbs on locations (spec: File System Operations).
+
+The format needs very little: files are written once, never changed, read whole or by range, and deleted. Two promises
+carry every commit: what ``write_new`` and ``sync`` return from survives a power cut, and ``put_if_absent`` has exactly
+one winner. Errors: ``NoSuchFile``, ``AlreadyExists``, and ``StorageError`` for whatever the machine refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileInfo:
+    """One file of a listing."""
+
+    location: str
+    size: int
+    modified_ms: int
+
+
+class FileIO(Protocol):
+    """Storage, as the rest of the library sees it; implementations are safe to share between threads.
+
+    A location is the text that Iceberg metadata holds. It is never percent-decoded: ``file:///a%20b c`` names the
+    file ``/a%20b c``, as other Iceberg libraries write and read it.
+    """
+
+    def read(self, location: str) -> bytes:
+        """The whole file."""
+        ...
+
+    def read_range(self, location: str, offset: int, length: int) -> bytes:
+        """Exactly ``length`` bytes from ``offset``; a file that ends earlier is a ``CorruptFile``."""
+        ...
+
+    def size(self, location: str) -> int:
+        """The file's length in bytes."""
+        ...
+
+    def exists(self, location: str) -> bool:
+        """Whether there is a file (not a folder) at the location."""
+        ...
+
+    def write_new(self, location: str, data: bytes) -> None:
+        """Write a file that must not exist yet; durable on return, gone again if it raises.
+
+        Readers may see a part of the file while it is being written, so the name must be one that nobody looks for
+        before this returns: put a UUID in it. For names that others do look for there is ``put_if_absent``.
+        """
+        ...
+
+    def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
+        """``write_new`` for several files at once: all are durable on return, all are gone again if it raises."""
+        ...
+
+    def put_if_absent(self, location: str, data: bytes) -> bool:
+        """Make the file appear, complete and durable, unless the name is taken: True for the one winner.
+
+        False and ``StorageError`` prove that nothing of this call is visible. ``CommitStateUnknown`` means that the
+        file may or may not have appeared.
+        """
+        ...
+
+    def sync(self, locations: Sequence[str]) -> None:
+        """Make files that another program wrote durable, with the folders that lead to them."""
+        ...
+
+    def delete(self, locations: Sequence[str]) -> None:
+        """Delete files; one that is already gone is fine, and one that fails does not spare the rest."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[FileInfo]:
+        """Every file under the folder ``prefix``, at any depth, spelled like ``prefix``; none if it is missing."""
+        ...
+
+    def arrow_path(self, location: str) -> tuple[Any, str]:
+        """A ``pyarrow.fs.FileSystem`` and the path in it, for data files that Arrow reads and writes itself."""
+        ...

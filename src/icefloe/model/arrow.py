@@ -1,0 +1,326 @@
+"""The format's types as Arrow types, and user data conformed to a table (spec: Schemas and Data Types).
+
+Field ids travel in the metadata key that Parquet readers and writers use, ``PARQUET:field_id``, at every depth, so an
+Arrow schema made here is all that a Parquet writer needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InputError
+from icefloe.model.from_arrow import FIELD_ID, is_list, schema_from_arrow
+from icefloe.model.schema import Schema
+from icefloe.model.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Decimal,
+    Field,
+    Fixed,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    Type,
+    children,
+)
+
+__all__ = [
+    "FIELD_ID",
+    "arrow_field",
+    "arrow_schema",
+    "arrow_type",
+    "as_table",
+    "conform",
+    "nulls",
+    "schema_from_arrow",
+]
+
+_ARROW: dict[Primitive, pa.DataType] = {
+    BOOLEAN: pa.bool_(),
+    INT: pa.int32(),
+    LONG: pa.int64(),
+    FLOAT: pa.float32(),
+    DOUBLE: pa.float64(),
+    DATE: pa.date32(),
+    TIME: pa.time64("us"),
+    TIMESTAMP: pa.timestamp("us"),
+    TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
+    STRING: pa.string(),
+    UUID: pa.binary(16),
+    BINARY: pa.binary(),
+}
+
+
+def arrow_type(type_: Type) -> pa.DataType:
+    """The Arrow type that holds values of a type; fields inside it carry their ids.
+
+    >>> arrow_type(Decimal(9, 2))
+    Decimal128Type(decimal128(9, 2))
+    """
+    match type_:
+        case Primitive():
+            return _ARROW[type_]
+        case Decimal(precision, scale):
+            return pa.decimal128(precision, scale)
+        case Fixed(length):
+            return pa.binary(length)
+        case Struct():
+            return pa.struct([arrow_field(child) for child in children(type_)])
+        case List():
+            return pa.list_(*(arrow_field(child) for child in children(type_)))
+        case Map():
+            return pa.map_(*(arrow_field(child) for child in children(type_)))
+
+
+def arrow_field(field: Field) -> pa.Field:
+    """A column or nested field in Arrow, with its id."""
+    metadata = {FIELD_ID: str(field.id).encode()}
+    return pa.field(field.name, arrow_type(field.type), nullable=not field.required, metadata=metadata)
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """The columns of a table in Arrow, every field at every depth with its id."""
+    return pa.schema([arrow_field(field) for field in schema.fields])
+
+
+def nulls(type_: Type, length: int) -> pa.Array:
+    """Nulls of a type, such that required fields below a null struct hold no null themselves.
+
+    Parquet writers look at the flag of a field alone and refuse ``pyarrow.nulls`` of such a struct.
+
+    >>> nulls(Struct((Field(1, "a", STRING, True),)), 2).field(0).null_count
+    0
+    """
+    if not isinstance(type_, Struct):
+        return pa.nulls(length, arrow_type(type_))
+    values = [nulls(field.type, length) for field in type_.fields]
+    return _struct(values, type_.fields, pa.repeat(True, length))
+
+
+def _struct(values: list[pa.Array], fields: tuple[Field, ...], mask: pa.Array) -> pa.StructArray:
+    """A struct array whose required fields have no nulls; ``values`` may have them where the struct is null."""
+    checked = [_without_nulls(array) if field.required else array for array, field in zip(values, fields, strict=True)]
+    return pa.StructArray.from_arrays(checked, fields=[arrow_field(field) for field in fields], mask=mask)
+
+
+def _without_nulls(array: pa.Array) -> pa.Array:
+    """The array with whatever lies in its buffers in place of nulls: for values that are never looked at."""
+    if array.null_count == 0:
+        return array
+    if pa.types.is_struct(array.type):
+        inner = [array.field(i) for i in range(array.type.num_fields)]
+        return pa.StructArray.from_arrays(inner, fields=list(array.type))
+    nested = pa.types.is_list(array.type) or pa.types.is_map(array.type)
+    buffers = [None, *(array.buffers()[1:2] if nested else array.buffers()[1:])]
+    below = [_entries(array)] if pa.types.is_map(array.type) else [array.values] if nested else None
+    return pa.Array.from_buffers(array.type, len(array), buffers, 0, array.offset, below)
+
+
+def _entries(array: pa.MapArray) -> pa.StructArray:
+    return pa.StructArray.from_arrays([array.keys, array.items], fields=[array.type.key_field, array.type.item_field])
+
+
+def as_table(data: object) -> pa.Table:
+    """Data of any library that speaks Arrow, as an Arrow table.
+
+    >>> as_table(pa.record_batch({"id": [1, 2]})).num_rows
+    2
+    """
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    kind = f"{type(data).__module__}.{type(data).__qualname__}"
+    raise InputError(
+        f"cannot read rows from {kind}: give an Arrow table, a pandas or polars frame, or anything with "
+        "__arrow_c_stream__ (for Python rows: pyarrow.Table.from_pylist(rows))",
+        type=kind,
+    )
+
+
+def conform(table: pa.Table, schema: Schema) -> pa.Table:
+    """The same rows with exactly the columns and types of a table's schema; nothing is lost silently.
+
+    Columns are matched by name, casts are checked, absent optional columns become null.
+
+    >>> from icefloe.model.types import LONG
+    >>> conform(pa.table({"id": pa.array([1], pa.int8())}), Schema(fields=(Field(1, "id", LONG),)))["id"].type
+    DataType(int64)
+    """
+    _check_names(table.column_names, schema.fields, "")
+    target = arrow_schema(schema)
+    columns = [_column(table, field) for field in schema.fields]
+    return pa.Table.from_arrays(columns, schema=target)
+
+
+def _check_names(given: list[str], fields: tuple[Field, ...], prefix: str) -> None:
+    repeated = sorted({name for name in given if given.count(name) > 1})
+    if len(repeated) > 0:
+        raise InputError(f"two columns are named {prefix}{repeated[0]!r}", field=prefix + repeated[0])
+    known = {field.name for field in fields}
+    extra = [prefix + name for name in given if name not in known]
+    if len(extra) > 0:
+        raise InputError(
+            f"the table has no column {', '.join(extra)}; it has: {', '.join(prefix + f.name for f in fields)}",
+            field=extra[0],
+        )
+    missing = [prefix + f.name for f in fields if f.required and f.name not in given]
+    if len(missing) > 0:
+        raise InputError(f"required column {', '.join(missing)} is missing", field=missing[0])
+
+
+def _column(table: pa.Table, field: Field) -> pa.ChunkedArray:
+    type_ = arrow_type(field.type)
+    if field.name not in table.column_names:
+        return pa.chunked_array([nulls(field.type, table.num_rows)])
+    given = table.column(field.name)
+    return pa.chunked_array([_fit(chunk, field, field.name) for chunk in given.chunks], type_)
+
+
+def _fit(array: pa.Array, field: Field, name: str) -> pa.Array:
+    """Values as the type of a field; ``name`` is its full name, for errors."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if field.required and array.null_count > 0:
+        raise InputError(f"column {name!r} is required and has {array.null_count} nulls", field=name)
+    if pa.types.is_null(array.type):
+        return nulls(field.type, len(array))
+    match field.type:
+        case Struct(fields) if pa.types.is_struct(array.type):
+            return _fit_struct(array, fields, name)
+        case List() if is_list(array.type):
+            return _fit_list(array, field.type, name)
+        case Map() if pa.types.is_map(array.type):
+            return _fit_map(array, field.type, name)
+        case Primitive() | Decimal() | Fixed() if _same_kind(array.type, field.type):
+            return _cast(array, field.type, name)
+    raise InputError(f"column {name!r} is {field.type}; Arrow {array.type} is another kind of type", field=name)
+
+
+def _fit_struct(array: pa.StructArray, fields: tuple[Field, ...], name: str) -> pa.StructArray:
+    given = {child.name: position for position, child in enumerate(array.type)}
+    _check_names([child.name for child in array.type], fields, f"{name}.")
+    values = array.flatten()  # null wherever the struct is: what a producer left below a null struct is no value
+    fitted = []
+    for field in fields:
+        full = f"{name}.{field.name}"
+        if (position := given.get(field.name)) is None:
+            fitted.append(nulls(field.type, len(array)))
+            continue
+        lost = values[position].null_count - array.null_count
+        if field.required and lost > 0:
+            raise InputError(f"column {full!r} is required and has {lost} nulls", field=full)
+        fitted.append(_fit(values[position], replace(field, required=False), full))
+    return _struct(fitted, fields, array.is_null())
+
+
+def _fit_list(array: pa.Array, type_: List, name: str) -> pa.Array:
+    element = children(type_)[0]
+    if not pa.types.is_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    array = _own(array)
+    values = _fit(array.values, element, f"{name}.element")
+    return pa.Array.from_buffers(arrow_type(type_), len(array), array.buffers()[:2], array.null_count, 0, [values])
+
+
+def _fit_map(array: pa.MapArray, type_: Map, name: str) -> pa.Array:
+    key, value = children(type_)
+    array = _own(array)
+    keys = _fit(array.keys, key, f"{name}.key")
+    values = _fit(array.items, value, f"{name}.value")
+    entries = pa.StructArray.from_arrays([keys, values], fields=[arrow_field(key), arrow_field(value)])
+    return pa.Array.from_buffers(arrow_type(type_), len(array), array.buffers()[:2], array.null_count, 0, [entries])
+
+
+def _own(array: pa.Array) -> pa.Array:
+    """The list or map without the values that no row holds: those outside a slice or below a null."""
+    return array.take(pa.array(np.arange(len(array))))
+
+
+def _same_kind(given: pa.DataType, type_: Primitive | Decimal | Fixed) -> bool:
+    kinds = pa.types
+    match type_:
+        case Decimal():
+            return bool(kinds.is_decimal(given) or kinds.is_integer(given))
+        case Fixed():
+            return _is_bytes(given)
+        case Primitive():
+            return bool(_KINDS[type_](given))
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(type_) or pa.types.is_integer(type_))
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    kinds = pa.types
+    varying = kinds.is_binary(type_) or kinds.is_large_binary(type_) or kinds.is_binary_view(type_)
+    return bool(varying or kinds.is_fixed_size_binary(type_))
+
+
+_KINDS: dict[Primitive, Callable[[pa.DataType], bool]] = {
+    BOOLEAN: pa.types.is_boolean,
+    INT: pa.types.is_integer,
+    LONG: pa.types.is_integer,
+    FLOAT: _is_number,
+    DOUBLE: _is_number,
+    DATE: pa.types.is_date,
+    TIME: pa.types.is_time,
+    TIMESTAMP: lambda given: pa.types.is_timestamp(given) and given.tz is None,
+    TIMESTAMPTZ: lambda given: pa.types.is_timestamp(given) and given.tz is not None,
+    STRING: _is_text,
+    UUID: _is_bytes,
+    BINARY: _is_bytes,
+}
+
+
+def _cast(array: pa.Array, type_: Type, name: str) -> pa.Array:
+    """A checked cast within one kind of type: every value must survive it."""
+    target = arrow_type(type_)
+    if array.type == target:
+        return array
+    try:
+        if isinstance(type_, Decimal) and pa.types.is_integer(array.type):
+            array = array.cast(pa.decimal256(76, type_.scale))
+        if pa.types.is_fixed_size_binary(target) and not pa.types.is_fixed_size_binary(array.type):
+            array = array.cast(pa.binary())
+        cast = array.cast(target)
+    except pa.ArrowException as error:
+        raise InputError(f"column {name!r} is {type_}; {array.type} values do not fit: {error}", field=name) from error
+    if type_ == FLOAT and array.type == pa.float64() and not cast.cast(pa.float64()).equals(array):
+        _check_exact(array, cast, name)
+    return cast
+
+
+def _check_exact(array: pa.Array, cast: pa.Array, name: str) -> None:
+    back = cast.cast(pa.float64())
+    changed = pc.and_not(pc.not_equal(array, back), pc.is_nan(array))
+    if pc.any(changed).as_py() is True:
+        value = array.filter(changed)[0].as_py()
+        raise InputError(f"column {name!r} is float; the double {value!r} would be rounded; cast it first", field=name)

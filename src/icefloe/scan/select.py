@@ -1,0 +1,66 @@
+"""Choosing the snapshot to read (spec: Snapshot References; Point in Time Reads)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+from icefloe.errors import InputError, NoSuchSnapshot
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.snapshots import Snapshot
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def select_snapshot(
+    metadata: TableMetadata,
+    *,
+    snapshot: int | None = None,
+    tag: str | None = None,
+    branch: str | None = None,
+    timestamp: datetime | str | None = None,
+) -> Snapshot | None:
+    """The snapshot that is meant; without arguments the current one, which a new table does not have."""
+    given = {k: v for k, v in dict(snapshot=snapshot, tag=tag, branch=branch, timestamp=timestamp).items() if v is not None}
+    if len(given) > 1:
+        raise InputError(f"give one of {', '.join(given)}, not several")
+    if snapshot is not None:
+        return metadata.snapshot(snapshot)
+    if tag is not None:
+        return _by_ref(metadata, tag, "tag")
+    if branch is not None:
+        return _by_ref(metadata, branch, "branch")
+    if timestamp is not None:
+        return _by_time(metadata, to_epoch_ms(timestamp))
+    return metadata.current_snapshot
+
+
+def to_epoch_ms(moment: datetime | str) -> int:
+    """Milliseconds since 1970 of a time that says its zone; a time without one is refused, not guessed.
+
+    >>> to_epoch_ms("1970-01-01T01:00:00+01:00")
+    0
+    """
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError as error:
+            raise InputError(f"timestamp {moment!r} is not ISO 8601, such as 2026-11-15T09:00:00+01:00") from error
+    if moment.tzinfo is None:
+        raise InputError(f"timestamp {moment.isoformat()} has no time zone; add one, such as +00:00")
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _by_ref(metadata: TableMetadata, name: str, kind: str) -> Snapshot:
+    ref = metadata.refs.get(name)
+    if ref is None or ref.type != kind:
+        known = ", ".join(n for n, r in metadata.refs.items() if r.type == kind) or "none"
+        raise NoSuchSnapshot(f"table {metadata.location} has no {kind} {name!r}; it has: {known}", name=name)
+    return metadata.snapshot(ref.snapshot_id)
+
+
+def _by_time(metadata: TableMetadata, at_ms: int) -> Snapshot:
+    """The snapshot that was current at a time, by the log of what became current when."""
+    before = [entry for entry in metadata.snapshot_log if entry.timestamp_ms <= at_ms]
+    if len(before) == 0:
+        raise NoSuchSnapshot(f"table {metadata.location} has no snapshot at or before {at_ms} ms", timestamp_ms=at_ms)
+    return metadata.snapshot(before[-1].snapshot_id)

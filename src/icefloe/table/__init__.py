@@ -1,0 +1,1 @@
+"""The facade that users hold: catalogs, tables, scans and results. Every method delegates to the layers below."""

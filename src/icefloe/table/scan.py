@@ -1,0 +1,78 @@
+"""Scans: a filter and columns on one snapshot, and the ways to get the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.commit.base import Base
+from icefloe.deletes.vectors import load_vectors
+from icefloe.engines.arrow.read import read_plan
+from icefloe.engines.engine import spark_engine
+from icefloe.expr.nodes import ALWAYS_TRUE, Expr, conjunction
+from icefloe.expr.stats_eval import Match
+from icefloe.expr.text import parse_filter
+from icefloe.model.snapshots import Snapshot
+from icefloe.scan.plan import plan_scan
+from icefloe.scan.tasks import Plan
+
+
+class Scan:
+    """What to read of a snapshot; nothing is read before one of the ``to_`` methods is called.
+
+    >>> t.scan("id > 1", columns=["id"]).to_arrow().num_rows  # doctest: +SKIP
+    2
+    """
+
+    def __init__(
+        self, base: Base, snapshot: Snapshot | None, where: str | Expr | None, columns: Iterable[str] | None
+    ) -> None:
+        self._base = base
+        self._snapshot = snapshot
+        self._filter = parse_filter(where)
+        self._columns = None if columns is None else tuple(columns)
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that is read; none for a table that was never written."""
+        return self._snapshot
+
+    def plan(self, more: Expr = ALWAYS_TRUE) -> Plan:
+        """The files to read; ``more`` is a filter that came later, such as one that Spark pushes down."""
+        wanted = conjunction([self._filter, more])
+        store, metadata = self._base.store, self._base.metadata
+        return plan_scan(store, metadata, self._snapshot, filter=wanted, columns=self._columns)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as one Arrow table."""
+        return self.to_arrow_batch_reader().read_all()
+
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream of Arrow batches."""
+        plan = self.plan()
+        return read_plan(self._base.store.io, plan, load_vectors(self._base.store.io, plan.tasks))
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()
+
+    def to_spark(self, spark: Any) -> Any:
+        """The rows as a Spark DataFrame, read by Spark's own Parquet reader.
+
+        Files are chosen when a query runs, with the query's own filters.
+        """
+        return spark_engine().read_scan(spark, self._base, self._snapshot, self._filter, self._columns)
+
+    def count(self) -> int:
+        """How many rows there are; files that match as a whole are counted from metadata alone."""
+        plan = self.plan()
+        whole = pc.equal(plan.tasks["match"], int(Match.ALL))
+        known = plan.tasks.filter(whole)
+        dead = pc.fill_null(known["dv_cardinality"], 0)
+        counted = pc.sum(pc.subtract(known["record_count"], dead)).as_py()
+        rest = plan.with_tasks(plan.tasks.filter(pc.invert(whole)))
+        reader = read_plan(self._base.store.io, rest, load_vectors(self._base.store.io, rest.tasks))
+        return int(0 if counted is None else counted) + sum(batch.num_rows for batch in reader)

@@ -1,0 +1,280 @@
+"""Applying a change to a root: the new root's rows, and the leaves written on the way (V4 notes 1.6 and 4.12).
+
+One path for every version. Where versions differ they differ by a named rule: whether the root may hold files, and
+whether a file leaves a leaf by a manifest deletion vector or by writing the leaf again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from icefloe.codecs.aggregate import manifest_row
+from icefloe.codecs.deletion_vector import encode_dv
+from icefloe.model.entries import ContentType, Status, concat, empty, entries, live, of_type, put
+from icefloe.model.properties import ROOT_MAX_DATA_FILES, ROOT_MAX_DVS
+from icefloe.model.version_rules import rules
+from icefloe.tree.locate import PLACE, Located, locate
+from icefloe.tree.root import Leaf, Root, leaves_of, mark, position_mask, read_leaf
+from icefloe.tree.staging import NewLeaf, Staging
+from icefloe.tree.store import ManifestStore
+
+MANIFESTS = (ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST)
+DELETES = (ContentType.POSITION_DELETES, ContentType.EQUALITY_DELETES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """The identity of the snapshot that an attempt makes."""
+
+    snapshot_id: int
+    sequence_number: int
+    first_row_id: int | None  # where this snapshot's row ids begin; none without row lineage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a commit does to the set of files.
+
+    ``removed`` and ``replaced`` say where the rows were seen: data files that leave, and deletion vectors that leave,
+    the latter named by the data file they belong to. Both have the columns of ``locate.PLACE``.
+    """
+
+    added: pa.Table = field(default_factory=empty)
+    removed: pa.Table = field(default_factory=PLACE.empty_table)
+    replaced: pa.Table = field(default_factory=PLACE.empty_table)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRoot:
+    """The rows to write as the next root, and how many row ids they take."""
+
+    rows: pa.Table
+    added_rows: int
+
+
+class RowIds:
+    """Hands out row ids in the order rows are added; stays silent in tables without row lineage."""
+
+    def __init__(self, first: int | None) -> None:
+        self._first = first
+        self.next = first
+
+    @property
+    def used(self) -> int:
+        """How many ids were handed out."""
+        return 0 if self.next is None or self._first is None else self.next - self._first
+
+    def take(self, count: int) -> int | None:
+        """The first of ``count`` ids."""
+        start = self.next
+        self.next = None if start is None else start + count
+        return start
+
+
+def apply_change(
+    store: ManifestStore, root: Root, change: Change, moment: Moment, staging: Staging, properties: Mapping[str, str]
+) -> NewRoot:
+    """The root after a change; leaves are written through ``staging``, the root itself is the caller's to write."""
+    ids = RowIds(moment.first_row_id)
+    rows = _carry_over(root)
+    rows = _remove(store, root, rows, change, moment, staging)
+    rows = concat([rows, _add(store, change.added, moment, ids, staging, properties)])
+    rows = _flush(store, rows, moment, ids, staging, properties)
+    rows = put(rows, "ordinal", pa.array(np.arange(rows.num_rows), pa.int64()))
+    return NewRoot(rows=rows.combine_chunks(), added_rows=ids.used)
+
+
+def _carry_over(root: Root) -> pa.Table:
+    """Live rows as EXISTING, less the leaves whose rows are all gone and their deletion vectors."""
+    rows = root.entries.filter(live(root.entries))
+    gone = [leaf.location for leaf in leaves_of(rows.filter(of_type(rows, *MANIFESTS))) if root.is_dead(leaf)]
+    if len(gone) > 0:
+        values = pa.array(gone, pa.string())
+        target = pc.if_else(of_type(rows, ContentType.MANIFEST_DV), rows["referenced_file"], rows["location"])
+        rows = rows.filter(pc.invert(pc.is_in(target, value_set=values)))
+    return mark(rows, Status.EXISTING)
+
+
+def _remove(
+    store: ManifestStore, root: Root, rows: pa.Table, change: Change, moment: Moment, staging: Staging
+) -> pa.Table:
+    if change.removed.num_rows == 0 and change.replaced.num_rows == 0:
+        return rows
+    data = _locate(store, root, change.removed, "location", ContentType.DATA)
+    vectors = _locate(store, root, change.replaced, "referenced_file", ContentType.POSITION_DELETES)
+    rows = _mark_deleted(rows, data.in_root | vectors.in_root, moment)
+    positions = {**data.in_leaves, **vectors.in_leaves}
+    if len(positions) == 0:
+        return rows
+    if rules(store.context.format_version).manifest_deletion_vectors:
+        return _hide(root, rows, positions, moment)
+    return _rewrite(store, root, rows, positions, moment, staging)
+
+
+def _locate(store: ManifestStore, root: Root, places: pa.Table, column: str, type_: ContentType) -> Located:
+    if places.num_rows == 0:
+        return Located()
+    wanted = places["location"].combine_chunks()
+    return locate(store, root, wanted, places, column=column, types=(type_,))
+
+
+def _mark_deleted(rows: pa.Table, ordinals: BitMap64, moment: Moment) -> pa.Table:
+    if len(ordinals) == 0:
+        return rows
+    chosen = pc.is_in(rows["ordinal"], value_set=pa.array(ordinals.to_array(), pa.int64()))
+    rows = put(rows, "status", pc.if_else(chosen, pa.scalar(int(Status.DELETED), pa.int32()), rows["status"]))
+    return put(rows, "snapshot_id", pc.if_else(chosen, moment.snapshot_id, rows["snapshot_id"]))
+
+
+def _hide(root: Root, rows: pa.Table, positions: Mapping[str, BitMap64], moment: Moment) -> pa.Table:
+    """Manifest deletion vectors: the old one of a leaf stays as DELETED, so that the root alone shows what changed."""
+    targets = pa.array(list(positions), pa.string())
+    old = pc.and_(of_type(rows, ContentType.MANIFEST_DV), pc.is_in(rows["referenced_file"], value_set=targets))
+    rows = _mark_deleted(rows, BitMap64(np.asarray(rows.filter(old)["ordinal"])), moment)
+    specs = {leaf.location: leaf.spec_id for leaf in leaves_of(root.rows(*MANIFESTS))}
+    new = [
+        _vector_row(target, root.dead.get(target, BitMap64()) | dead, specs[target], moment)
+        for target, dead in positions.items()
+    ]
+    return concat([rows, entries(new)])
+
+
+def _vector_row(target: str, dead: BitMap64, spec_id: int, moment: Moment) -> dict[str, object]:
+    return {
+        "content_type": int(ContentType.MANIFEST_DV),
+        "file_format": "puffin",
+        "status": int(Status.ADDED),
+        "snapshot_id": moment.snapshot_id,
+        "sequence_number": moment.sequence_number,
+        "file_sequence_number": moment.sequence_number,
+        "dv_inline_content": encode_dv(dead),
+        "partition_spec_id": spec_id,
+        "record_count": len(dead),
+        "referenced_file": target,
+    }
+
+
+def _rewrite(
+    store: ManifestStore,
+    root: Root,
+    rows: pa.Table,
+    positions: Mapping[str, BitMap64],
+    moment: Moment,
+    staging: Staging,
+) -> pa.Table:
+    """Write the touched leaves again with their removed files as DELETED (spec: Manifests, versions 1 to 3)."""
+    written = []
+    for leaf in root.leaves(*MANIFESTS):
+        if (dead := positions.get(leaf.location)) is not None:
+            (new,) = staging.write_leaves(store, _with_deleted(store, leaf, dead, moment), delete=leaf.delete)
+            written.append(_root_row(store, new, moment, Status.ADDED, leaf.first_row_id))
+    replaced = pa.array(list(positions), pa.string())
+    return concat([rows.filter(pc.invert(pc.is_in(rows["location"], value_set=replaced))), *written])
+
+
+def _with_deleted(store: ManifestStore, leaf: Leaf, dead: BitMap64, moment: Moment) -> pa.Table:
+    rows = read_leaf(store, leaf)
+    rows = rows.append_column("_dead", pa.array(position_mask(dead, rows.num_rows)))
+    rows = rows.filter(live(rows))
+    gone = rows["_dead"]
+    rows = rows.drop_columns(["_dead"])
+    status = pc.if_else(gone, pa.scalar(int(Status.DELETED), pa.int32()), pa.scalar(int(Status.EXISTING), pa.int32()))
+    return put(
+        put(rows, "status", status), "snapshot_id", pc.if_else(gone, moment.snapshot_id, rows["snapshot_id"])
+    )
+
+
+def _add(
+    store: ManifestStore,
+    added: pa.Table,
+    moment: Moment,
+    ids: RowIds,
+    staging: Staging,
+    properties: Mapping[str, str],
+) -> pa.Table:
+    """Rows for the new files: themselves where the root may hold them, or the leaves they were written to."""
+    if added.num_rows == 0:
+        return empty()
+    in_root = rules(store.context.format_version).root_holds_files
+    is_data = of_type(added, ContentType.DATA)
+    parts = []
+    for delete, rows in ((False, added.filter(is_data)), (True, added.filter(pc.invert(is_data)))):
+        limit = (ROOT_MAX_DVS if delete else ROOT_MAX_DATA_FILES).of(properties) if in_root else 0
+        if rows.num_rows == 0:
+            continue
+        if rows.num_rows <= limit:
+            parts.append(_explicit(rows, moment, ids))
+        else:
+            leaf_rows = put(mark(rows, Status.ADDED), "snapshot_id", moment.snapshot_id)
+            leaves = staging.reuse_or_write(store, "deletes" if delete else "data", leaf_rows, delete=delete)
+            parts.extend(_added_leaf(store, leaf, moment, ids) for leaf in leaves)
+    return concat(parts)
+
+
+def _explicit(rows: pa.Table, moment: Moment, ids: RowIds) -> pa.Table:
+    """New root rows: the root is written in every attempt, so nothing need be inherited."""
+    rows = put(mark(rows, Status.ADDED), "snapshot_id", moment.snapshot_id)
+    rows = put(rows, "file_sequence_number", moment.sequence_number)
+    rows = put(rows, "sequence_number", pc.fill_null(rows["sequence_number"], moment.sequence_number))
+    counts = np.asarray(pc.if_else(of_type(rows, ContentType.DATA), rows["record_count"], 0))
+    start = ids.take(int(counts.sum()))
+    if start is None:
+        return rows
+    first = pa.array(start + np.concatenate(([0], np.cumsum(counts)[:-1])), pa.int64())
+    return put(rows, "first_row_id", pc.if_else(of_type(rows, ContentType.DATA), first, pa.scalar(None, pa.int64())))
+
+
+def _added_leaf(store: ManifestStore, leaf: NewLeaf, moment: Moment, ids: RowIds) -> pa.Table:
+    first = None if leaf.delete else ids.take(pc.sum(leaf.rows["record_count"]).as_py())
+    return _root_row(store, leaf, moment, Status.ADDED, first)
+
+
+def _flush(
+    store: ManifestStore,
+    rows: pa.Table,
+    moment: Moment,
+    ids: RowIds,
+    staging: Staging,
+    properties: Mapping[str, str],
+) -> pa.Table:
+    """Move older file rows to leaves when the root holds too many; data files and deletes have limits of their own."""
+    if not rules(store.context.format_version).root_holds_files:
+        return rows
+    limits = ((False, (ContentType.DATA,), ROOT_MAX_DATA_FILES), (True, DELETES, ROOT_MAX_DVS))
+    for delete, types, limit in limits:
+        mine = pc.and_(of_type(rows, *types), live(rows))
+        if pc.sum(mine).as_py() <= limit.of(properties):
+            continue
+        old = pc.and_(mine, pc.equal(rows["status"], int(Status.EXISTING)))
+        settled = rows.filter(old)
+        if settled.num_rows == 0:
+            continue
+        leaves = staging.write_leaves(store, settled, delete=delete)
+        # A leaf without first_row_id would void the ids of its files; they all have their own, so none is taken.
+        first = None if delete else ids.next
+        new = [_root_row(store, leaf, moment, Status.EXISTING, first) for leaf in leaves]
+        rows = concat([rows.filter(pc.invert(old)), *new])
+    return rows
+
+
+def _root_row(
+    store: ManifestStore, leaf: NewLeaf, moment: Moment, status: Status, first_row_id: int | None
+) -> pa.Table:
+    """The row that stands for a leaf in the root."""
+    return manifest_row(
+        leaf.rows,
+        store.context,
+        location=leaf.location,
+        size=leaf.size,
+        delete=leaf.delete,
+        status=status,
+        snapshot_id=moment.snapshot_id,
+        sequence_number=moment.sequence_number,
+        first_row_id=first_row_id,
+    )

@@ -1,0 +1,59 @@
+"""Inheritance of snapshot ids, sequence numbers and row ids (spec: Sequence Number Inheritance; V4 notes 4.4, 4.12).
+
+Nulls are filled over all physical rows, before any manifest deletion vector is applied: a file that leaves a
+manifest must not shift the row ids of the files behind it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import FormatError
+from icefloe.model.entries import ContentType, Status, of_type, put
+
+
+def inherit(
+    table: pa.Table, *, where: str, snapshot_id: int | None, sequence_number: int, first_row_id: int | None
+) -> pa.Table:
+    """The rows with every null filled from what refers to their manifest: a snapshot for a root, a root row for a leaf."""
+    if snapshot_id is not None and table["snapshot_id"].null_count > 0:
+        table = put(table, "snapshot_id", pc.fill_null(table["snapshot_id"], snapshot_id))
+    for name in ("sequence_number", "file_sequence_number"):
+        table = _inherit_sequence(table, name, where, sequence_number)
+    return table if first_row_id is None else _assign_row_ids(table, first_row_id)
+
+
+def _inherit_sequence(table: pa.Table, name: str, where: str, sequence_number: int) -> pa.Table:
+    missing = pc.is_null(table[name])
+    if table[name].null_count == 0:
+        return table
+    # Sequence number 0 means a manifest of version 1, whose rows have none and all count as 0.
+    may_inherit = pc.or_(pc.equal(table["status"], int(Status.ADDED)), sequence_number == 0)
+    wrong = pc.index(pc.and_(missing, pc.invert(may_inherit)), True).as_py()
+    if wrong >= 0:
+        raise FormatError(
+            f"{where}: row {wrong}: {name} is null, which only an ADDED entry may inherit", location=where, row=wrong
+        )
+    return put(table, name, pc.fill_null(table[name], sequence_number))
+
+
+def _assign_row_ids(table: pa.Table, first_row_id: int) -> pa.Table:
+    """Null first_row_ids of live data files and manifests, counted on in row order."""
+    live = pc.not_equal(table["status"], int(Status.DELETED))
+    counted = of_type(table, ContentType.DATA, ContentType.DATA_MANIFEST)
+    wanting = pc.and_(pc.and_(live, counted), pc.is_null(table["first_row_id"]))
+    if pc.any(wanting).as_py() is not True:
+        return table
+    needs = np.asarray(wanting)
+    sizes = np.where(needs, np.asarray(_row_counts(table)), 0)
+    starts = first_row_id + np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    ids = pc.if_else(wanting, pa.array(starts, pa.int64()), table["first_row_id"])
+    return put(table, "first_row_id", ids)
+
+
+def _row_counts(table: pa.Table) -> pa.ChunkedArray:
+    """Rows of data behind each entry; a manifest has record_count entries, not rows."""
+    in_manifest = pc.add(table["added_rows_count"], table["existing_rows_count"])
+    return pc.fill_null(pc.coalesce(in_manifest, table["record_count"]), 0)

@@ -1,0 +1,163 @@
+"""A snapshot's root and its leaves, read with inheritance and manifest deletion vectors applied.
+
+One shape for every version: a v1-v3 manifest list is a root whose rows are all manifests, a v1-v3 manifest is a leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from icefloe.codecs.deletion_vector import decode_dv
+from icefloe.errors import FormatError
+from icefloe.model.entries import ContentType, Status, empty, live, of_type, put
+from icefloe.model.snapshots import Snapshot
+from icefloe.tree.inherit import inherit
+from icefloe.tree.store import ManifestStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """A manifest as its root row describes it."""
+
+    location: str
+    delete: bool
+    snapshot_id: int
+    sequence_number: int
+    spec_id: int
+    record_count: int  # rows in the file, of every status
+    live_count: int  # rows that were live when the leaf was written
+    first_row_id: int | None
+    affinity: str | None  # the data leaf that a delete leaf belongs to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Root:
+    """The rows of a root; ``dead`` has the positions that manifest deletion vectors hide, by leaf location."""
+
+    entries: pa.Table = field(default_factory=empty)
+    dead: Mapping[str, BitMap64] = field(default_factory=dict)
+
+    def rows(self, *types: ContentType) -> pa.Table:
+        """Live rows of these content types."""
+        return self.entries.filter(pc.and_(live(self.entries), of_type(self.entries, *types)))
+
+    def leaves(self, *types: ContentType) -> tuple[Leaf, ...]:
+        """Live manifests of these content types that still have a live row."""
+        return tuple(leaf for leaf in leaves_of(self.rows(*types)) if not self.is_dead(leaf))
+
+    def is_dead(self, leaf: Leaf) -> bool:
+        """Whether every row of a leaf has been removed."""
+        return len(self.dead.get(leaf.location, ())) >= leaf.live_count
+
+
+def leaves_of(rows: pa.Table) -> Iterator[Leaf]:
+    """Manifest rows as values."""
+    names = ("location", "snapshot_id", "sequence_number", "partition_spec_id", "record_count", "first_row_id")
+    more = ("content_type", "added_files_count", "existing_files_count", "referenced_file")
+    for row in rows.select([*names, *more]).to_pylist():
+        yield Leaf(
+            location=row["location"],
+            delete=row["content_type"] == ContentType.DELETE_MANIFEST,
+            snapshot_id=row["snapshot_id"],
+            sequence_number=row["sequence_number"],
+            spec_id=row["partition_spec_id"],
+            record_count=row["record_count"],
+            live_count=row["added_files_count"] + row["existing_files_count"],
+            first_row_id=row["first_row_id"],
+            affinity=row["referenced_file"],
+        )
+
+
+def read_root(store: ManifestStore, snapshot: Snapshot | None) -> Root:
+    """The root of a snapshot; an empty one before the first snapshot."""
+    if snapshot is None:
+        return Root()
+    where = snapshot.root
+    rows = inherit(
+        store.root(where),
+        where=where,
+        snapshot_id=snapshot.snapshot_id,
+        sequence_number=snapshot.sequence_number,
+        first_row_id=snapshot.first_row_id,
+    )
+    return Root(entries=rows, dead=_manifest_vectors(store, rows, where))
+
+
+def read_leaf(store: ManifestStore, leaf: Leaf) -> pa.Table:
+    """All physical rows of a leaf, with inheritance."""
+    rows = store.leaf(leaf.location, delete=leaf.delete)
+    if rows.num_rows != leaf.record_count:
+        raise FormatError(
+            f"{leaf.location}: has {rows.num_rows} rows, its root says {leaf.record_count}", location=leaf.location
+        )
+    return inherit(
+        rows,
+        where=leaf.location,
+        snapshot_id=leaf.snapshot_id,
+        sequence_number=leaf.sequence_number,
+        first_row_id=leaf.first_row_id,
+    )
+
+
+def live_rows(store: ManifestStore, root: Root, leaf: Leaf) -> pa.Table:
+    """The rows of a leaf that are part of the snapshot."""
+    rows = read_leaf(store, leaf)
+    keep = live(rows)
+    dead = root.dead.get(leaf.location)
+    if dead is not None:
+        keep = pc.and_(keep, pc.invert(pa.array(position_mask(dead, rows.num_rows))))
+    return rows.filter(keep)
+
+
+def position_mask(positions: BitMap64, length: int) -> npt.NDArray[np.bool_]:
+    """A bitmap as one boolean per row."""
+    mask = np.zeros(length, dtype=np.bool_)
+    mask[np.asarray(positions.to_array(), dtype=np.int64)] = True
+    return mask
+
+
+def mark(rows: pa.Table, status: Status) -> pa.Table:
+    """The rows with another status."""
+    return put(rows, "status", int(status))
+
+
+def _manifest_vectors(store: ManifestStore, rows: pa.Table, where: str) -> Mapping[str, BitMap64]:
+    """Manifest deletion vectors by leaf, checked against the rows they point at (V4 notes 4.9)."""
+    vectors = rows.filter(pc.and_(live(rows), of_type(rows, ContentType.MANIFEST_DV)))
+    if vectors.num_rows == 0:
+        return {}
+    manifests = rows.filter(of_type(rows, ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST))
+    sizes = dict(zip(manifests["location"].to_pylist(), manifests["record_count"].to_pylist(), strict=True))
+    dead: dict[str, BitMap64] = {}
+    for row in vectors.to_pylist():
+        target = row["referenced_file"]
+        if target in dead:
+            raise FormatError(f"{where}: two live deletion vectors for manifest {target}", location=where)
+        if target not in sizes:
+            raise FormatError(f"{where}: a deletion vector names {target}, which is not in this root", location=where)
+        positions = load_manifest_vector(store, row, where)
+        if len(positions) > 0 and positions.max() >= sizes[target]:
+            raise FormatError(
+                f"{where}: the deletion vector of {target} has position {positions.max()}, the manifest has only"
+                f" {sizes[target]} rows",
+                location=where,
+            )
+        dead[target] = positions
+    return dead
+
+
+def load_manifest_vector(store: ManifestStore, row: Mapping[str, object], where: str) -> BitMap64:
+    """The positions of a MANIFEST_DV row, inline or from its Puffin file."""
+    blob = row["dv_inline_content"]
+    if blob is None:
+        offset, size = row["dv_offset"], row["dv_size_in_bytes"]
+        blob = store.io.read_range(str(row["location"]), int(str(offset)), int(str(size)))
+    count = int(str(row["record_count"]))
+    return decode_dv(bytes(memoryview(blob)), where=where, cardinality=count, limits=store.context.limits)  # type: ignore[arg-type]  # a binary value of an untyped row

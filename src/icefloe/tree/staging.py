@@ -1,0 +1,78 @@
+"""Leaves that a commit writes, kept through all its attempts.
+
+A leaf of new files does not depend on the base (its sequence numbers are inherited from the root), so an attempt that
+lost the race leaves it to the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.codecs.manifests import encode_leaf, extension
+from icefloe.io.file_io import FileIO
+from icefloe.model.entries import put
+from icefloe.tree.store import ManifestStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewLeaf:
+    """A leaf that was written, with its rows as stored."""
+
+    location: str
+    size: int
+    delete: bool
+    spec_id: int
+    rows: pa.Table
+
+
+class Staging:
+    """The files one commit has written under the table's metadata folder."""
+
+    def __init__(self, folder: str, new_uuid: Callable[[], UUID]) -> None:
+        self.folder = folder
+        self.written: dict[str, int] = {}  # location -> bytes
+        self._uuid = new_uuid()
+        self._numbers = count()
+        self._of_attempt: list[str] = []  # of no use to another attempt
+        self._reusable: dict[str, tuple[NewLeaf, ...]] = {}
+
+    def write(self, store: ManifestStore, files: Mapping[str, bytes]) -> None:
+        """Write files of this attempt, all of them durable on return."""
+        store.io.write_many(list(files.items()))
+        self.written.update({location: len(data) for location, data in files.items()})
+        self._of_attempt.extend(files)
+
+    def forget_attempt(self, io: FileIO) -> None:
+        """Delete the files of an attempt that is proved not to have landed; what can be reused stays."""
+        io.delete(self._of_attempt)
+        for location in self._of_attempt:
+            del self.written[location]
+        self._of_attempt.clear()
+
+    def write_leaves(self, store: ManifestStore, rows: pa.Table, *, delete: bool) -> tuple[NewLeaf, ...]:
+        """One leaf per partition spec of the rows."""
+        specs = pc.unique(rows["partition_spec_id"]).to_pylist()
+        parts = ((s, rows.filter(pc.equal(rows["partition_spec_id"], s)) if len(specs) > 1 else rows) for s in specs)
+        return tuple(self._write_leaf(store, part, delete=delete, spec_id=spec_id) for spec_id, part in parts)
+
+    def reuse_or_write(self, store: ManifestStore, key: str, rows: pa.Table, *, delete: bool) -> tuple[NewLeaf, ...]:
+        """The leaves written under ``key`` by an earlier attempt, or new ones."""
+        if key not in self._reusable:
+            leaves = self.write_leaves(store, rows, delete=delete)
+            self._reusable[key] = leaves
+            del self._of_attempt[-len(leaves) :]
+        return self._reusable[key]
+
+    def _write_leaf(self, store: ManifestStore, rows: pa.Table, *, delete: bool, spec_id: int) -> NewLeaf:
+        data = encode_leaf(rows, store.context, delete=delete, spec_id=spec_id)
+        location = f"{self.folder}/{self._uuid}-m{next(self._numbers)}.{extension(store.context)}"
+        self.write(store, {location: data})
+        stored = put(rows, "ordinal", pa.array(range(rows.num_rows), pa.int64()))
+        store.remember(location, stored)
+        return NewLeaf(location=location, size=len(data), delete=delete, spec_id=spec_id, rows=stored)

@@ -1,0 +1,88 @@
+"""Other programs on the same catalog file: pyiceberg, DuckDB, and Apache Iceberg inside the Spark that icefloe uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import duckdb_extension_avro
+import duckdb_extension_iceberg
+import pyarrow as pa
+import pytest
+from interop.jars import jars
+from pyiceberg.catalog.sql import SqlCatalog
+from pyspark.sql import SparkSession
+from tables import new_catalog
+
+CATALOG = "lake"
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory) -> Path:
+    """The one folder with the one catalog file that all programs share."""
+    return tmp_path_factory.mktemp("interop")
+
+
+@pytest.fixture(scope="session")
+def catalog(folder):
+    """icefloe's view of the catalog; made first, so that icefloe creates the file."""
+    return new_catalog(folder, CATALOG)
+
+
+@pytest.fixture(scope="session")
+def spark(folder, catalog):
+    """Spark with Apache Iceberg's runtime, its catalog on the shared file."""
+    prefix = f"spark.sql.catalog.{CATALOG}"
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("icefloe-interop")
+        .config("spark.jars", ",".join(str(jar) for jar in jars()))
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "2g")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "Asia/Kolkata")
+        .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
+        .config(prefix, "org.apache.iceberg.spark.SparkCatalog")
+        .config(f"{prefix}.catalog-impl", "org.apache.iceberg.jdbc.JdbcCatalog")
+        .config(f"{prefix}.uri", f"jdbc:sqlite:{folder}/catalog.db")
+        .config(f"{prefix}.jdbc.schema-version", "V1")
+        .config(f"{prefix}.warehouse", f"file://{folder}/warehouse")
+        .config(f"{prefix}.cache-enabled", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def pyiceberg(folder, catalog):
+    """pyiceberg on the shared file."""
+    return SqlCatalog(CATALOG, uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+
+
+@pytest.fixture(scope="session")
+def duck():
+    """DuckDB with its Iceberg extension, both from packages."""
+    connection = duckdb.connect()
+    for package, name in ((duckdb_extension_avro, "avro"), (duckdb_extension_iceberg, "iceberg")):
+        (found,) = Path(package.__file__).parent.rglob(f"{name}.duckdb_extension")
+        connection.execute(f"LOAD '{found}'")
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+@pytest.fixture(scope="session")
+def readers(spark, pyiceberg, duck):
+    """Each program's rows of a table, as Arrow: name -> function of an icefloe table."""
+
+    def by_pyiceberg(table) -> pa.Table:
+        return pyiceberg.load_table(table.name).scan().to_arrow()
+
+    def by_duckdb(table) -> pa.Table:
+        return duck.execute(f"SELECT * FROM iceberg_scan('{table.metadata_location}')").to_arrow_table()
+
+    def by_iceberg(table) -> pa.Table:
+        return spark.table(f"{CATALOG}.{table.name}").toArrow()
+
+    return {"pyiceberg": by_pyiceberg, "duckdb": by_duckdb, "apache iceberg": by_iceberg}

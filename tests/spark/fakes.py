@@ -1,0 +1,100 @@
+"""A table of loose Parquet files with a planner that prunes by smallest and largest value and counts what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from icefloe.engines.spark.read import Source
+from icefloe.expr.nodes import ALWAYS_TRUE, Constant, Expr, Op, Or, Predicate, conjuncts
+from icefloe.model.arrow import arrow_schema, conform
+from icefloe.model.schema import Schema
+from icefloe.scan.tasks import TASK, Plan
+
+_COMPARE = {
+    Op.LT: lambda low, high, v: low < v,
+    Op.LE: lambda low, high, v: low <= v,
+    Op.GT: lambda low, high, v: high > v,
+    Op.GE: lambda low, high, v: high >= v,
+    Op.EQ: lambda low, high, v: low <= v <= high,
+}
+
+
+@dataclass
+class Files:
+    """What a catalog, a tree and a planner would be, in a page."""
+
+    folder: Path
+    rows: list[dict[str, object]] = field(default_factory=list)
+    ranges: dict[str, dict[str, tuple[object, object]]] = field(default_factory=dict)
+    deleted: dict[str, BitMap64] = field(default_factory=dict)
+    asked: list[Expr] = field(default_factory=list)
+    returned: list[list[str]] = field(default_factory=list)
+
+    def add(self, name: str, data: dict[str, list[object]] | pa.Table, schema: Schema, **options: object) -> str:
+        """Write a file with the ids of a schema; the planner knows the range of each column by name."""
+        table = data if isinstance(data, pa.Table) else pa.table(data, arrow_schema(schema))
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(conform(table, schema), path, store_schema=False, **options)
+        self.ranges[str(path)] = _ranges(table)
+        self.rows.append(
+            {
+                "location": str(path),
+                "file_format": "parquet",
+                "file_size_in_bytes": path.stat().st_size,
+                "record_count": table.num_rows,
+            }
+        )
+        return str(path)
+
+    def delete(self, location: str, positions: list[int]) -> None:
+        self.deleted[location] = BitMap64(positions)
+
+    def plan(self, filter_: Expr) -> Plan:
+        self.asked.append(filter_)
+        kept = [row for row in self.rows if self._may_match(str(row["location"]), filter_)]
+        self.returned.append([str(row["location"]) for row in kept])
+        tasks = pa.Table.from_pylist(kept, schema=TASK)
+        return Plan(tasks=tasks, schema=Schema(fields=()), table_schema=Schema(fields=()), filter=ALWAYS_TRUE)
+
+    def vectors(self, tasks: pa.Table) -> Mapping[str, BitMap64]:
+        return {name: self.deleted[name] for name in tasks["location"].to_pylist() if name in self.deleted}
+
+    def source(self, schema: Schema) -> Source:
+        return Source(
+            plan=self.plan,
+            vectors=self.vectors,
+            schema=schema,
+            location=str(self.folder),
+            size_bytes=sum(int(str(row["file_size_in_bytes"])) for row in self.rows),
+            has_deletes=len(self.deleted) > 0,
+        )
+
+    def _may_match(self, location: str, filter_: Expr) -> bool:
+        return all(self._part_may_match(location, part) for part in conjuncts(filter_))
+
+    def _part_may_match(self, location: str, part: Expr) -> bool:
+        if isinstance(part, Constant):
+            return part.value
+        if isinstance(part, Or):
+            return any(self._may_match(location, child) for child in part.children)
+        if not isinstance(part, Predicate) or part.op not in _COMPARE:
+            return True
+        low, high = self.ranges.get(location, {}).get(part.term, (None, None))
+        return low is None or bool(_COMPARE[part.op](low, high, part.literals[0]))
+
+
+def _ranges(table: pa.Table) -> dict[str, tuple[object, object]]:
+    found = {}
+    for name in table.column_names:
+        if not pa.types.is_nested(table[name].type) and table.num_rows > 0:
+            extremes = pc.min_max(table[name]).as_py()
+            found[name] = (extremes["min"], extremes["max"])
+    return found

@@ -1,0 +1,149 @@
+"""A small tree to change in tests: a table of one column, its roots one after another, and no catalog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import pyarrow as pa
+
+from icefloe.codecs.context import manifest_context
+from icefloe.codecs.manifests import encode_root, extension
+from icefloe.io.memory import MemoryFileIO
+from icefloe.model.entries import ContentType, Status, entries
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.schema import Schema
+from icefloe.model.snapshots import Snapshot
+from icefloe.model.types import LONG, Field
+from icefloe.testing.counting_io import CountingFileIO
+from icefloe.tree.change import Change, Moment, NewRoot, apply_change
+from icefloe.tree.locate import PLACE
+from icefloe.tree.root import Root, read_root
+from icefloe.tree.staging import Staging
+from icefloe.tree.store import ManifestCache, ManifestStore
+
+LOCATION = "memory://wh/t"
+NAMES = {value: value.name for value in ContentType}
+STATUSES = {value: value.name for value in Status}
+
+
+def data_file(name: str, rows: int = 10, lower: int = 0, upper: int = 9) -> dict[str, object]:
+    return {
+        "content_type": int(ContentType.DATA),
+        "location": f"{LOCATION}/data/{name}.parquet",
+        "file_format": "parquet",
+        "partition_spec_id": 0,
+        "record_count": rows,
+        "file_size_in_bytes": 100,
+        "lower_bound:1": lower,
+        "upper_bound:1": upper,
+        "value_count:1": rows,
+        "null_value_count:1": 0,
+    }
+
+
+def vector(name: str, target: str, count: int = 1) -> dict[str, object]:
+    return {
+        "content_type": int(ContentType.POSITION_DELETES),
+        "location": f"{LOCATION}/data/{name}.puffin",
+        "file_format": "puffin",
+        "partition_spec_id": 0,
+        "record_count": count,
+        "file_size_in_bytes": 60,
+        "dv_offset": 4,
+        "dv_size_in_bytes": 40,
+        "referenced_file": f"{LOCATION}/data/{target}.parquet",
+    }
+
+
+def rows(*dicts: dict[str, object]) -> pa.Table:
+    return entries(list(dicts), {"1": pa.int64()})
+
+
+def places(*names: str) -> pa.Table:
+    """Data files to remove, with no memory of where they were seen."""
+    return pa.Table.from_pylist([{"location": f"{LOCATION}/data/{n}.parquet"} for n in names], schema=PLACE)
+
+
+def short(location: str | None) -> str | None:
+    return None if location is None else location.rsplit("/", 1)[-1].split(".")[0]
+
+
+@dataclass
+class Tree:
+    """The history of a table's roots."""
+
+    version: int = 4
+    properties: dict[str, str] = field(default_factory=dict)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    next_row_id: int = 0
+    leaf_names: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.metadata = TableMetadata(
+            format_version=self.version,
+            table_uuid=str(uuid4()),
+            location=LOCATION,
+            last_updated_ms=0,
+            last_column_id=1,
+            schemas=(Schema(fields=(Field(1, "id", LONG),)),),
+        )
+        self.io = CountingFileIO(MemoryFileIO())
+        self.store = self.fresh_store()
+
+    def fresh_store(self) -> ManifestStore:
+        """A store that has decoded nothing yet."""
+        return ManifestStore(self.io, manifest_context(self.metadata), ManifestCache())
+
+    @property
+    def head(self) -> Snapshot | None:
+        return self.snapshots[-1] if len(self.snapshots) > 0 else None
+
+    def root(self, back: int = 0) -> Root:
+        """A root as written, decoded anew."""
+        return read_root(self.fresh_store(), self.snapshots[-1 - back])
+
+    def commit(self, **change: pa.Table) -> NewRoot:
+        """Apply a change to the head and write the new root."""
+        number = len(self.snapshots) + 1
+        lineage = self.metadata.rules.row_lineage
+        first = self.next_row_id if lineage else None
+        moment = Moment(snapshot_id=number, sequence_number=number, first_row_id=first)
+        staging = Staging(f"{LOCATION}/metadata", uuid4)
+        base = read_root(self.store, self.head)
+        new = apply_change(self.store, base, Change(**change), moment, staging, self.properties)
+        location = f"{LOCATION}/metadata/root-{number}.{extension(self.store.context)}"
+        parent = None if self.head is None else self.head.snapshot_id
+        data = encode_root(
+            new.rows, self.store.context, snapshot_id=number, parent_id=parent, sequence_number=number
+        )
+        self.io.write_new(location, data)
+        self.snapshots.append(
+            Snapshot(
+                snapshot_id=number,
+                sequence_number=number,
+                timestamp_ms=number,
+                root=location,
+                first_row_id=first,
+                added_rows=new.added_rows if lineage else None,
+            )
+        )
+        self.next_row_id += new.added_rows
+        return new
+
+    def describe(self, back: int = 0) -> list[str]:
+        """The rows of a root as short texts: what, which, status, and the dead positions of a manifest's vector."""
+        root = self.root(back)
+        lines = []
+        for row in root.entries.to_pylist():
+            kind, status = NAMES[row["content_type"]], STATUSES[row["status"]]
+            if kind.endswith("MANIFEST"):
+                name = self.leaf_names.setdefault(row["location"], f"M{len(self.leaf_names) + 1}")
+                lines.append(f"{kind} {name} {status}")
+            elif kind == "MANIFEST_DV":
+                target = self.leaf_names[row["referenced_file"]]
+                shown = sorted(root.dead[row["referenced_file"]]) if status != "DELETED" else f"({row['record_count']})"
+                lines.append(f"{kind} {target} {shown} {status}")
+            else:
+                lines.append(f"{kind} {short(row['location'])} {status}")
+        return lines

@@ -1,0 +1,262 @@
+"""Appendix D, by hand, by property and against pyiceberg."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Context
+from decimal import Decimal as PyDecimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyiceberg import conversions
+from pyiceberg import types as peer
+
+from icefloe.codecs.single_value import decode_bounds, decode_value, encode_bounds, encode_value
+from icefloe.errors import FormatError, InputError
+from icefloe.model.arrow import arrow_type
+from icefloe.model.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Decimal,
+    Fixed,
+    List,
+)
+
+SOME_UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
+
+SPEC = [
+    (BOOLEAN, False, "00"),
+    (BOOLEAN, True, "01"),
+    (INT, 34, "22000000"),
+    (INT, -1, "ffffffff"),
+    (LONG, 34, "2200000000000000"),
+    (LONG, -(2**63), "0000000000000080"),
+    (FLOAT, 1.0, "0000803f"),
+    (DOUBLE, 1.0, "000000000000f03f"),
+    (DOUBLE, -0.0, "0000000000000080"),
+    (DATE, date(1970, 1, 2), "01000000"),
+    (DATE, date(1969, 12, 31), "ffffffff"),
+    (TIME, time(0, 0, 1), "40420f0000000000"),
+    (TIMESTAMP, datetime(1970, 1, 1, 0, 0, 1), "40420f0000000000"),
+    (TIMESTAMP, datetime(1969, 12, 31, 23, 59, 59, 999999), "ffffffffffffffff"),
+    (TIMESTAMPTZ, datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "40420f0000000000"),
+    (STRING, "iceberg", "69636562657267"),
+    (STRING, "", ""),
+    (STRING, "é€😀", "c3a9e282acf09f9880"),
+    (UUID, SOME_UUID.bytes, "f79c3e09677c4bbda4793f349cb785e7"),
+    (Fixed(4), b"\x00\x01\x02\xff", "000102ff"),
+    (BINARY, b"\x00\x01\x02\xff", "000102ff"),
+    (BINARY, b"", ""),
+    (Decimal(9, 2), PyDecimal("14.20"), "058c"),
+    (Decimal(9, 2), PyDecimal("0.00"), "00"),
+    (Decimal(9, 2), PyDecimal("-0.01"), "ff"),
+    (Decimal(9, 2), PyDecimal("1.27"), "7f"),
+    (Decimal(9, 2), PyDecimal("1.28"), "0080"),
+    (Decimal(9, 2), PyDecimal("-1.28"), "80"),
+    (Decimal(9, 2), PyDecimal("-1.29"), "ff7f"),
+    (Decimal(38, 0), PyDecimal(10**38 - 1), "4b3b4ca85a86c47a098a223fffffffff"),
+    (Decimal(38, 0), PyDecimal(-(10**38) + 1), "b4c4b357a5793b85f675ddc000000001"),
+]
+
+
+@pytest.mark.parametrize(("type_", "value", "expected"), SPEC, ids=[f"{t}-{v!r}" for t, v, _ in SPEC])
+def test_every_type_has_the_bytes_of_the_specification(type_, value, expected):
+    data = bytes.fromhex(expected)
+
+    assert encode_value(value, type_) == data
+    assert decode_value(data, type_) == value
+    assert encode_bounds(pa.array([value, None], arrow_type(type_)), type_).to_pylist() == [data, None]
+    assert decode_bounds(pa.array([None, data], pa.binary()), type_).to_pylist() == [None, value]
+
+
+def test_negative_zero_keeps_its_sign():
+    assert math.copysign(1, decode_value(encode_value(-0.0, DOUBLE), DOUBLE)) == -1
+
+
+def test_any_byte_but_zero_is_true():
+    assert decode_value(b"\x02", BOOLEAN) is True
+    assert decode_bounds(pa.array([b"\x02", b"\x00"]), BOOLEAN).to_pylist() == [True, False]
+
+
+def test_a_uuid_is_taken_as_a_uuid_or_as_its_bytes():
+    assert encode_value(SOME_UUID, UUID) == encode_value(SOME_UUID.bytes, UUID) == SOME_UUID.bytes
+
+
+def test_a_timestamp_with_zone_is_stored_in_utc():
+    local = datetime(1970, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))
+
+    assert encode_value(local, TIMESTAMPTZ) == bytes(8)
+
+
+def test_int_bounds_are_read_after_the_column_became_long():
+    stored = pa.array([encode_value(-7, INT), encode_value(2**40, LONG), None, encode_value(5, INT)])
+
+    assert decode_value(encode_value(-7, INT), LONG) == -7
+    assert decode_bounds(stored, LONG).to_pylist() == [-7, 2**40, None, 5]
+
+
+def test_float_bounds_are_read_after_the_column_became_double():
+    stored = pa.array([encode_value(0.5, FLOAT), encode_value(0.1, DOUBLE)])
+
+    assert decode_value(encode_value(0.5, FLOAT), DOUBLE) == 0.5
+    assert decode_bounds(stored, DOUBLE).to_pylist() == [0.5, 0.1]
+
+
+def test_decimal_bounds_longer_than_needed_are_read():
+    assert decode_value(b"\x00\x00\x7f", Decimal(9, 2)) == PyDecimal("1.27")
+    assert decode_bounds(pa.array([b"\xff\xff\x80"]), Decimal(9, 2)).to_pylist() == [PyDecimal("-1.28")]
+
+
+def test_truncated_bounds_of_a_fixed_column_are_filled_up():
+    assert decode_bounds(pa.array([b"ab", None, b"abcd"]), Fixed(4)).to_pylist() == [b"ab\0\0", None, b"abcd"]
+
+
+def test_slices_and_chunks_are_read_where_they_are():
+    values = pa.array([1, None, 3, 4], pa.int64())
+    stored = encode_bounds(values, LONG)
+
+    assert encode_bounds(values.slice(1, 2), LONG).to_pylist() == stored.to_pylist()[1:3]
+    assert decode_bounds(stored.slice(1, 2), LONG).to_pylist() == [None, 3]
+    assert decode_bounds(pa.chunked_array([stored.slice(3), stored.slice(0, 2)]), LONG).to_pylist() == [4, 1, None]
+    assert decode_bounds(pa.array([], pa.binary()), LONG).to_pylist() == []
+    assert encode_bounds(pa.array([None, None], pa.decimal128(5, 1)), Decimal(5, 1)).to_pylist() == [None, None]
+
+
+WRONG = [
+    (BOOLEAN, b""),
+    (BOOLEAN, b"\1\1"),
+    (INT, b"\1"),
+    (INT, bytes(8)),
+    (LONG, bytes(5)),
+    (FLOAT, bytes(8)),
+    (DOUBLE, b""),
+    (DATE, bytes(8)),
+    (TIMESTAMP, bytes(4)),
+    (UUID, bytes(15)),
+    (Fixed(2), bytes(3)),
+    (Decimal(9, 2), b""),
+    (Decimal(9, 2), bytes(17)),
+    (STRING, b"\xff"),
+    (List(1, INT), b"1"),
+]
+
+
+@pytest.mark.parametrize(("type_", "data"), WRONG, ids=[f"{t}-{len(d)}" for t, d in WRONG])
+def test_bytes_of_a_wrong_length_are_a_format_error(type_, data):
+    with pytest.raises(FormatError, match="manifest m1"):
+        decode_value(data, type_, where="manifest m1")
+    with pytest.raises(FormatError, match="manifest m1"):
+        decode_bounds(pa.array([None, data], pa.binary()), type_, where="manifest m1")
+
+
+@pytest.mark.parametrize(("data", "type_"), [(2**62, TIMESTAMP), (-1, TIME), (2**31 - 1, DATE)])
+def test_a_number_beyond_pythons_calendar_is_refused_as_a_value_but_kept_in_a_column(data, type_):
+    stored = encode_value(data, type_)
+
+    with pytest.raises(FormatError):
+        decode_value(stored, type_)
+    assert encode_bounds(decode_bounds(pa.array([stored]), type_), type_).to_pylist() == [stored]
+
+
+MISFITS = [
+    (INT, 2**31),
+    (INT, "1"),
+    (INT, 1.5),
+    (LONG, None),
+    (STRING, 1),
+    (UUID, b"short"),
+    (Fixed(2), b"abc"),
+    (DATE, "2020-01-01"),
+    (TIMESTAMP, datetime(2020, 1, 1, tzinfo=UTC)),
+    (TIMESTAMPTZ, datetime(2020, 1, 1)),
+    (Decimal(3, 1), PyDecimal("0.05")),
+    (Decimal(3, 1), PyDecimal("100")),
+    (Decimal(38, 0), PyDecimal("1" * 39)),
+    (Decimal(38, 1), PyDecimal("1" * 37 + ".123")),
+    (Decimal(38, 0), PyDecimal("1e999999")),
+    (Decimal(38, 0), PyDecimal("NaN")),
+    (Decimal(38, 0), PyDecimal("Infinity")),
+    (List(1, INT), [1]),
+]
+
+
+@pytest.mark.parametrize(("type_", "value"), MISFITS, ids=[f"{t}-{v!r}" for t, v in MISFITS])
+def test_a_value_of_another_type_is_an_input_error(type_, value):
+    with pytest.raises(InputError):
+        encode_value(value, type_)
+
+
+def test_nested_columns_have_no_bounds():
+    with pytest.raises(InputError):
+        encode_bounds(pa.array([[1]]), List(1, INT))
+
+
+def decimals(precision: int, scale: int) -> st.SearchStrategy[PyDecimal]:
+    limit = 10**precision - 1
+    return st.integers(-limit, limit).map(lambda n: PyDecimal(n).scaleb(-scale, Context(prec=38)))
+
+
+moments = st.datetimes()
+PEERS = [
+    (BOOLEAN, peer.BooleanType(), st.booleans()),
+    (INT, peer.IntegerType(), st.integers(-(2**31), 2**31 - 1)),
+    (LONG, peer.LongType(), st.integers(-(2**63), 2**63 - 1)),
+    (FLOAT, peer.FloatType(), st.floats(width=32, allow_nan=False)),
+    (DOUBLE, peer.DoubleType(), st.floats(allow_nan=False)),
+    (DATE, peer.DateType(), st.dates()),
+    (TIME, peer.TimeType(), st.times()),
+    (TIMESTAMP, peer.TimestampType(), moments),
+    (TIMESTAMPTZ, peer.TimestamptzType(), moments.map(lambda m: m.replace(tzinfo=UTC))),
+    (STRING, peer.StringType(), st.text(max_size=20)),
+    (UUID, peer.UUIDType(), st.uuids().map(lambda u: u.bytes)),
+    (BINARY, peer.BinaryType(), st.binary(max_size=20)),
+    (Fixed(5), peer.FixedType(5), st.binary(min_size=5, max_size=5)),
+    (Decimal(9, 2), peer.DecimalType(9, 2), decimals(9, 2)),
+    (Decimal(38, 10), peer.DecimalType(38, 10), decimals(38, 10)),
+]
+
+
+@pytest.mark.parametrize(("type_", "theirs", "values"), PEERS, ids=[str(t) for t, _, _ in PEERS])
+def test_pyiceberg_agrees_in_both_directions(type_, theirs, values):
+    @settings(max_examples=40, deadline=None)
+    @given(values)
+    def agree(value):
+        data = encode_value(value, type_)
+        assert conversions.to_bytes(theirs, value) == data
+        read = conversions.from_bytes(theirs, data)
+        assert encode_value(read, type_) == data
+        assert decode_value(data, type_) == value
+
+    agree()
+
+
+@pytest.mark.parametrize(("type_", "theirs", "values"), PEERS, ids=[str(t) for t, _, _ in PEERS])
+def test_columns_agree_with_single_values(type_, theirs, values):
+    @settings(max_examples=25, deadline=None)
+    @given(st.lists(st.none() | values, max_size=30), st.integers(0, 5))
+    def agree(column, start):
+        array = pa.array(column, arrow_type(type_)).slice(start)
+        expected = [None if v is None else encode_value(v, type_) for v in column[start:]]
+        stored = encode_bounds(array, type_)
+        stored.validate(full=True)
+        assert stored.to_pylist() == expected
+        back = decode_bounds(pa.array([b"-" * 3, *expected], pa.binary()).slice(1), type_)
+        back.validate(full=True)
+        assert back.type == arrow_type(type_)
+        assert back.equals(array)
+
+    agree()

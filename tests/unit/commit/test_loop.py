@@ -1,0 +1,229 @@
+"""The commit loop against catalogs that lose races, fail, and lie about what happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from tables import VERSIONS
+
+from icefloe.catalogs.catalog import Stale, Swap, Unknown
+from icefloe.catalogs.memory import MemoryCatalog
+from icefloe.commit.base import TablePointer
+from icefloe.commit.create import create_table, new_metadata
+from icefloe.commit.intent import Append, RowDelta
+from icefloe.commit.loop import commit
+from icefloe.engines.arrow.engine import ArrowEngine
+from icefloe.env import SYSTEM
+from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError
+from icefloe.io.memory import MemoryFileIO
+from icefloe.model.ddl import parse_ddl
+from icefloe.model.partitioning import UNPARTITIONED
+from icefloe.scan.plan import plan_scan
+from icefloe.table.table import Table
+from icefloe.testing.counting_io import CountingFileIO
+
+pytestmark = pytest.mark.parametrize("version", VERSIONS)
+NAME = ("db", "t")
+ENV = replace(SYSTEM, sleep=lambda seconds: None)
+
+
+@dataclass
+class Scripted:
+    """A catalog whose next swaps answer by script: "stale", "lost" (nothing moved), "landed" (moved, then failed)."""
+
+    inner: MemoryCatalog = field(default_factory=lambda: MemoryCatalog("test", warehouse="memory://wh"))
+    script: list[str] = field(default_factory=list)
+    swaps: int = 0
+
+    def load(self, identifier: tuple[str, ...]) -> str:
+        return self.inner.load(identifier)
+
+    def swap(self, identifier: tuple[str, ...], expected: str, new: str) -> Swap:
+        self.swaps += 1
+        step = self.script.pop(0) if len(self.script) > 0 else "swap"
+        if step == "stale":
+            return Stale()
+        if step == "lost":
+            return Unknown(cause=TimeoutError("no answer"))
+        if step == "interrupt":
+            return Unknown(cause=KeyboardInterrupt())
+        outcome = self.inner.swap(identifier, expected, new)
+        return Unknown(cause=TimeoutError("answer lost")) if step == "landed" else outcome
+
+
+@dataclass
+class World:
+    catalog: Scripted
+    io: CountingFileIO
+
+    def pointer(self) -> TablePointer:
+        return TablePointer(self.catalog, NAME, self.io)
+
+    def table(self) -> Table:
+        return Table(self.pointer(), ENV)
+
+    def ids(self) -> list[int]:
+        return sorted(self.table().scan().to_arrow()["id"].to_pylist())
+
+    def files(self) -> set[str]:
+        return {info.location for info in self.io.inner.list("memory://wh/t")}
+
+
+@pytest.fixture
+def world(version) -> World:
+    catalog, io = Scripted(), CountingFileIO(MemoryFileIO())
+    metadata = new_metadata(
+        location="memory://wh/t",
+        schema=parse_ddl("id bigint"),
+        spec=UNPARTITIONED,
+        properties={"commit.retry.num-retries": "3"},
+        format_version=version,
+    )
+    catalog.inner.create_namespace("db")
+    create_table(catalog.inner, NAME, io, metadata)
+    return World(catalog, io)
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+def append_of(world: World, *ids: int) -> Append:
+    metadata = world.pointer().load().metadata
+    return Append(added=ArrowEngine().write(world.io, rows(*ids), metadata))
+
+
+def test_a_lost_race_is_run_again_on_the_new_base_and_keeps_the_other_writers_rows(world):
+    """iceberg-go #976: a retry must rebuild the root on the new parent."""
+    late = append_of(world, 1)
+    world.table().append(rows(2))
+    world.catalog.script = ["stale"]
+    result = commit(world.pointer(), late, ENV)
+    assert result.attempts == 2
+    assert world.ids() == [1, 2]
+
+
+def test_a_lost_race_leaves_no_file_behind(world):
+    world.catalog.script = ["stale", "stale"]
+    world.table().append(rows(1))
+    before_failure = world.files()
+    world.catalog.script = ["stale"] * 4
+    with pytest.raises(CommitFailed, match="4 attempts"):
+        world.table().append(rows(2))
+    assert world.files() == before_failure
+    assert world.ids() == [1]
+
+
+def test_an_unknown_outcome_that_landed_is_success_and_nothing_is_deleted(world):
+    world.catalog.script = ["landed"]
+    result = world.table().append(rows(1))
+    assert result.attempts == 1
+    assert world.catalog.swaps == 1
+    assert world.io.count("delete") == 0
+    assert world.ids() == [1]
+
+
+def test_an_unknown_outcome_that_cannot_be_settled_is_an_error_and_nothing_is_deleted(world):
+    """Iceberg #2317, #3717: not seeing the commit yet does not prove that it will not land."""
+    world.catalog.script = ["lost"]
+    with pytest.raises(CommitStateUnknown, match="may or may not"):
+        world.table().append(rows(1))
+    assert world.catalog.swaps == 1
+    assert world.io.count("delete") == 0
+
+
+def test_an_interrupt_during_the_swap_stays_an_interrupt(world):
+    world.catalog.script = ["interrupt"]
+    with pytest.raises(KeyboardInterrupt):
+        world.table().append(rows(1))
+    assert world.io.count("delete") == 0
+
+
+def test_a_leaf_of_new_files_is_written_once_through_all_attempts(world, version):  # V4 statement 71
+    intent = append_of(world, 1)
+    world.io.reset()
+    world.catalog.script = ["stale", "stale"]
+    commit(world.pointer(), intent, ENV)
+    written = [c.location for c in world.io.calls if c.verb == "write_new" and "-m" in c.location.rsplit("/", 1)[-1]]
+    assert len(written) == (0 if version == 4 else 1)
+
+
+def test_a_conflict_is_final_and_removes_what_was_written_for_it(world):
+    world.table().append(rows(1, 2, 3))
+    stale = world.pointer().load()
+    plan = plan_scan(stale.store, stale.metadata, stale.metadata.current_snapshot)
+    added = ArrowEngine().write(world.io, rows(9), stale.metadata)
+    intent = RowDelta(added=added, removed=plan.tasks, read=stale.metadata.current_snapshot)
+    world.table().append(rows(4))
+    before = world.files() - set(added["location"].to_pylist())
+    with pytest.raises(ConflictError, match="added by another commit"):
+        commit(world.pointer(), intent, ENV)
+    assert world.files() == before
+    assert world.ids() == [1, 2, 3, 4]
+
+
+def test_a_row_delta_lands_beside_a_commit_that_it_did_not_read(world):
+    world.table().append(rows(1, 2, 3))
+    stale = world.pointer().load()
+    plan = world.table().scan("id < 10").plan()
+    intent = RowDelta(
+        added=ArrowEngine().write(world.io, rows(5), stale.metadata),
+        removed=plan.tasks,
+        read=stale.metadata.current_snapshot,
+        filter=plan.filter,
+    )
+    world.table().append(rows(100))
+    commit(world.pointer(), intent, ENV)
+    assert world.ids() == [5, 100]
+
+
+def test_rows_deleted_meanwhile_are_a_conflict_for_a_rewrite_of_their_file(world):
+    """Writing the file again from the old reading would bring the deleted row back."""
+    world.table().append(rows(1, 2, 3))
+    base = world.pointer().load()
+    plan = plan_scan(base.store, base.metadata, base.metadata.current_snapshot)
+    added = ArrowEngine().write(world.io, rows(1, 2, 3, 4), base.metadata)
+    intent = RowDelta(added=added, removed=plan.tasks, read=base.metadata.current_snapshot)
+    world.table().delete("id = 2")
+    with pytest.raises(ConflictError):
+        commit(world.pointer(), intent, ENV)
+    assert world.ids() == [1, 3]
+
+
+def test_snapshots_never_go_back_in_time(world):
+    """Time travel reads the log in order, so a clock that jumps back must not reorder it."""
+    ticks = iter([5_000_000_000_000, 1000, 2000])
+    clock = replace(ENV, now_ms=lambda: next(ticks))
+    for n in range(3):
+        Table(world.pointer(), clock).append(rows(n))
+    times = [s.timestamp_ms for s in world.table().snapshots]
+    assert times == sorted(times)
+
+
+def test_every_snapshot_has_the_next_sequence_number_and_its_parent(world):
+    for n in range(3):
+        world.table().append(rows(n))
+    snapshots = world.table().snapshots
+    assert [s.sequence_number for s in snapshots] == [1, 2, 3]
+    assert [s.parent_id for s in snapshots] == [None, snapshots[0].snapshot_id, snapshots[1].snapshot_id]
+
+
+def test_the_metadata_log_names_former_files_that_exist(world):
+    for n in range(3):
+        world.table().append(rows(n))
+    log = world.table().metadata.metadata_log
+    assert len(log) == 3
+    assert {entry.metadata_file for entry in log} <= world.files()
+
+
+def test_a_swap_is_only_tried_with_files_that_are_there(world):
+    """The pointer must never outlive what it points to: everything is written before the swap."""
+    world.table().append(rows(1))
+    snapshot = world.table().metadata.current_snapshot
+    assert snapshot is not None
+    assert snapshot.root in world.files()
+    tasks = world.table().scan().plan().tasks
+    assert pc.all(pc.is_in(tasks["location"], value_set=pa.array(list(world.files())))).as_py()

@@ -1,0 +1,139 @@
+"""Choosing storage by scheme, and the counting and faulty wrappers that tests are built on."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from icefloe.errors import CommitStateUnknown, InputError, StorageError, UnsupportedError
+from icefloe.io.local import LocalFileIO
+from icefloe.io.memory import MemoryFileIO
+from icefloe.io.select import LOCAL, MEMORY, file_io
+from icefloe.testing.counting_io import Call, CountingFileIO
+from icefloe.testing.faulty_io import CHANGES, EXIT_CODE, READS, Fault, FaultyFileIO, Moment
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"), [("/a", LOCAL), ("file:/a", LOCAL), ("FILE:///a", LOCAL), ("memory://a/b", MEMORY)]
+)
+def test_storage_is_chosen_by_scheme(location: str, expected: object) -> None:
+    assert file_io(location) is expected
+
+
+def test_an_unknown_scheme_is_named() -> None:
+    with pytest.raises(UnsupportedError, match=r"'abfs'.*known schemes: file, memory"):
+        file_io("abfs://container/x")
+
+
+def test_a_memory_store_takes_only_its_own_locations() -> None:
+    with pytest.raises(InputError):
+        MemoryFileIO().read("file:///a")
+
+
+def test_memory_keeps_its_own_copy_of_the_bytes() -> None:
+    io, data = MemoryFileIO(), bytearray(b"abc")
+    io.write_new("memory://t/a", data)  # type: ignore[arg-type]
+    data[0] = 0
+    assert io.read("memory://t/a") == b"abc"
+
+
+def test_arrow_can_scan_a_folder_in_memory() -> None:
+    io = MemoryFileIO()
+    file_system, path = io.arrow_path("memory://t/data")
+    ds.write_dataset(pa.table({"id": [1, 2, 3]}), path, format="parquet", filesystem=file_system)
+    assert ds.dataset(path, filesystem=file_system).to_table().num_rows == 3
+
+
+def test_every_file_of_every_call_is_counted() -> None:
+    io = CountingFileIO(MemoryFileIO())
+    io.write_many([("memory://t/a", b"1"), ("memory://t/b", b"22")])
+    io.put_if_absent("memory://t/c", b"333")
+    io.read("memory://t/b")
+    io.read_range("memory://t/c", 1, 2)
+    io.delete(["memory://t/a", "memory://t/b"])
+    assert io.calls == [
+        Call(verb="write_new", location="memory://t/a", size=1),
+        Call(verb="write_new", location="memory://t/b", size=2),
+        Call(verb="put_if_absent", location="memory://t/c", size=3),
+        Call(verb="read", location="memory://t/b", size=2),
+        Call(verb="read_range", location="memory://t/c", size=2),
+        Call(verb="delete", location="memory://t/a"),
+        Call(verb="delete", location="memory://t/b"),
+    ]
+    assert io.count("write_new", "put_if_absent") == 3
+    assert io.volume("write_new", "put_if_absent") == 6
+    io.reset()
+    assert io.calls == []
+
+
+def test_a_fault_strikes_once_at_its_turn() -> None:
+    io = FaultyFileIO(MemoryFileIO(), Fault(at=2, code=errno.ENOSPC))
+    io.write_new("memory://t/a", b"1")
+    io.read("memory://t/a")
+    with pytest.raises(StorageError, match="call 2, before write_new") as caught:
+        io.write_new("memory://t/b", b"2")
+    assert caught.value.errno == errno.ENOSPC
+    assert io.hit
+    assert not io.exists("memory://t/b")
+    io.write_new("memory://t/b", b"2")
+
+
+@pytest.mark.parametrize(("moment", "left"), [(Moment.BEFORE, None), (Moment.HALFWAY, b"01"), (Moment.AFTER, b"0123")])
+def test_a_fault_leaves_as_much_as_its_moment_says(moment: Moment, left: bytes | None) -> None:
+    io = FaultyFileIO(MemoryFileIO(), Fault(at=1, moment=moment))
+    with pytest.raises(StorageError):
+        io.write_new("memory://t/a", b"0123")
+    assert (io.read("memory://t/a") if io.exists("memory://t/a") else None) == left
+
+
+def test_a_put_that_fails_after_its_effect_is_unknown() -> None:
+    io = FaultyFileIO(MemoryFileIO(), Fault(at=1, moment=Moment.AFTER))
+    with pytest.raises(CommitStateUnknown):
+        io.put_if_absent("memory://t/a", b"1")
+    assert io.exists("memory://t/a")
+
+
+def test_a_fault_between_many_files_undoes_them() -> None:
+    io = FaultyFileIO(MemoryFileIO(), Fault(at=2))
+    with pytest.raises(StorageError):
+        io.write_many([("memory://t/a", b"1"), ("memory://t/b", b"2")])
+    assert list(io.list("memory://t")) == []
+
+
+def test_a_fault_can_strike_reads() -> None:
+    io = FaultyFileIO(MemoryFileIO(), Fault(at=2, verbs=CHANGES | READS))
+    io.write_new("memory://t/a", b"1")
+    with pytest.raises(StorageError, match="before read"):
+        io.read("memory://t/a")
+
+
+def test_counting_on_until_a_fault_is_not_hit_visits_every_call() -> None:
+    met = 0
+    while True:
+        io = FaultyFileIO(MemoryFileIO(), Fault(at=met + 1))
+        try:
+            io.write_new("memory://t/a", b"1")
+            io.put_if_absent("memory://t/b", b"2")
+            io.delete(["memory://t/a"])
+        except StorageError:
+            met += 1
+            continue
+        assert not io.hit
+        break
+    assert met == 3
+
+
+@pytest.mark.parametrize(("moment", "names"), [(Moment.BEFORE, ["a"]), (Moment.AFTER, ["a", "b"])])
+def test_a_deadly_fault_ends_the_process_at_once(tmp_path: Path, moment: Moment, names: list[str]) -> None:
+    child = os.fork()
+    if child == 0:
+        io = FaultyFileIO(LocalFileIO(), Fault(at=2, moment=moment, die=True))
+        io.write_many([(f"{tmp_path}/a", b"1"), (f"{tmp_path}/b", b"2"), (f"{tmp_path}/c", b"3")])
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == EXIT_CODE
+    assert sorted(os.listdir(tmp_path)) == names
