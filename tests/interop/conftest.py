@@ -9,7 +9,7 @@ import duckdb_extension_avro
 import duckdb_extension_iceberg
 import pyarrow as pa
 import pytest
-from interop.jars import jars
+from interop.jars import classpath
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 from tables import new_catalog
@@ -36,7 +36,7 @@ def spark(folder, catalog):
     session = (
         SparkSession.builder.master("local[2]")
         .appName("icefloe-interop")
-        .config("spark.jars", ",".join(str(jar) for jar in jars()))
+        .config("spark.jars", classpath())
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "2g")
         .config("spark.sql.shuffle.partitions", "2")

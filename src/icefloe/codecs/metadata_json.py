@@ -80,6 +80,7 @@ class _Document(Record, frozen=True):
 
 
 _KNOWN = frozenset(_Document.__struct_encode_fields__)
+_ARRAYS = ("statistics", "partition-statistics")  # kept as they are, and always written
 _KEYS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _VERSION: msgspec.json.Decoder[int] = msgspec.json.Decoder(Int)
 _DOCUMENT = msgspec.json.Decoder(_Document)
@@ -148,8 +149,12 @@ def _decode(data: bytes, where: str, limits: Limits) -> TableMetadata:
         raise missing("", *absent)
     location = _location(document, where)
     metadata = _metadata(document, location, version, where, limits)
-    extra = {key: decode_json(_ANY, raw, key) for key, raw in keys.items() if key not in _KNOWN}
+    extra = {key: decode_json(_ANY, raw, key) for key, raw in keys.items() if _is_extra(key, raw)}
     return _checked(replace(metadata, extra=extra))
+
+
+def _is_extra(key: str, raw: msgspec.Raw) -> bool:
+    return key not in _KNOWN and not (key in _ARRAYS and raw == b"[]")
 
 
 def _location(document: _Document, where: str) -> str:
@@ -298,8 +303,7 @@ def _to_json(m: TableMetadata) -> dict[str, Any]:
         "current-snapshot-id": m.current_snapshot_id,
         "refs": {name: _ref_record(ref) for name, ref in m.refs.items()},
         "snapshots": encode_snapshots(m.snapshots, m.location, version),
-        "statistics": [],
-        "partition-statistics": [],
+        **{key: [] for key in _ARRAYS},
         "snapshot-log": m.snapshot_log,
         "metadata-log": _stored_log(m),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 from dataclasses import replace
@@ -15,7 +16,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 
 from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
 from icefloe.codecs.snapshot_json import LazySnapshots
-from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError, NoSuchSnapshot, UnsupportedError
+from icefloe.errors import CorruptFile, FormatError, LimitError, NoSuchSnapshot, UnsupportedError
 from icefloe.limits import Limits
 from icefloe.model.metadata import MetadataLogEntry, SnapshotLogEntry, TableMetadata
 from icefloe.model.partitioning import Expression, PartitionField, PartitionSpec
@@ -133,6 +134,8 @@ def test_every_golden_table_is_written_again_as_it_was():
         for schema in (*original["schemas"], original.get("schema", {})):
             if schema.get("identifier-field-ids") == []:
                 del schema["identifier-field-ids"]
+        if original["format-version"] > 1:  # version 1's keys, which some writers repeat
+            original = {key: value for key, value in original.items() if key not in ("schema", "partition-spec")}
         assert {key: written[key] for key in original} == original, file
 
 
@@ -403,12 +406,10 @@ def test_changed_bytes_never_crash(data):
     text = bytearray(json.dumps(document(4)).encode())
     for _ in range(data.draw(st.integers(1, 4))):
         text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
-    try:
+    with contextlib.suppress(FormatError, UnsupportedError):
         metadata = decode_metadata(bytes(text), where=WHERE)
         list(metadata.snapshots)
         encode_metadata(metadata)
-    except IcefloeError:
-        pass
 
 
 json_values = st.recursive(
@@ -422,12 +423,10 @@ json_values = st.recursive(
 @given(st.sampled_from(sorted(document(4))), json_values)
 def test_a_value_of_any_type_never_crashes(key, anything):
     text = json.dumps({**document(4), key: anything}).encode()
-    try:
+    with contextlib.suppress(FormatError, UnsupportedError):
         metadata = decode_metadata(text, where=WHERE)
         list(metadata.snapshots)
         encode_metadata(metadata)
-    except IcefloeError as error:
-        assert WHERE in str(error)
 
 
 # Random metadata
@@ -496,7 +495,7 @@ def metadata_values(draw):
         },
         next_row_id=0 if version < 3 else draw(longs),
         expressions=(expression,) if version == 4 else (),
-        extra={"statistics": [], "partition-statistics": [], "x": draw(st.lists(st.integers(-9, 9)))},
+        extra={"statistics": [{"snapshot-id": 1}], "x": draw(st.lists(st.integers(-9, 9)))},
     )
 
 
