@@ -8,6 +8,9 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
+VERSION = "0.1.0"
+CREATED_BY = f"icefloe {VERSION}"
+
 _SNAPSHOT_ID_BITS = 63
 
 

@@ -14,6 +14,8 @@ from pyroaring import BitMap64
 from icefloe.engines.spark.read import Source
 from icefloe.expr.nodes import ALWAYS_TRUE, Constant, Expr, Op, Or, Predicate, conjuncts
 from icefloe.model.arrow import arrow_schema, conform
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.partitioning import PartitionField, PartitionSpec
 from icefloe.model.schema import Schema
 from icefloe.scan.tasks import TASK, Plan
 
@@ -98,3 +100,27 @@ def _ranges(table: pa.Table) -> dict[str, tuple[object, object]]:
             extremes = pc.min_max(table[name]).as_py()
             found[name] = (extremes["min"], extremes["max"])
     return found
+
+
+def metadata_of(
+    location: object, schema: Schema, *partition_by: str, properties: Mapping[str, str] | None = None, version: int = 2
+) -> TableMetadata:
+    """A table of one schema; ``partition_by`` takes ``column`` or ``transform(column)``."""
+    fields = []
+    for number, text in enumerate(partition_by):
+        transform, _, source = text.rstrip(")").rpartition("(")
+        kind = "identity" if transform == "" else transform
+        name = source if kind == "identity" else f"{source}_{kind.split('[')[0]}"
+        fields.append(
+            PartitionField(source_id=schema.field(source).id, field_id=1000 + number, name=name, transform=kind)
+        )
+    return TableMetadata(
+        format_version=version,
+        table_uuid="00000000-0000-0000-0000-000000000000",
+        location=str(location),
+        last_updated_ms=0,
+        last_column_id=schema.highest_id,
+        schemas=(schema,),
+        specs=(PartitionSpec(fields=tuple(fields)),),
+        properties=properties or {},
+    )

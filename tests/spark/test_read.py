@@ -10,7 +10,6 @@ import pytest
 from pyspark.errors import QueryExecutionException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark.fakes import Files
 
 from icefloe.engines.spark.read import FILE, POSITION, Source, dataframe, rows_with_positions, survivors
 from icefloe.errors import NoSuchFile, UnsupportedError
@@ -18,6 +17,7 @@ from icefloe.expr.nodes import Expr
 from icefloe.model.schema import Schema
 from icefloe.model.types import DOUBLE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Field, List, Map, Struct
 from icefloe.scan.tasks import Plan
+from spark.fakes import Files
 
 pytestmark = pytest.mark.spark
 
@@ -157,7 +157,7 @@ def test_a_file_without_ids_is_refused_and_not_read_as_nulls(spark: SparkSession
     location = files.add("f.parquet", ids(0, 3), ID)
     pa.parquet.write_table(pa.table({"id": [1, 2, 3], "note": ["a", "b", "c"]}), location, store_schema=False)
     files.rows[0]["file_size_in_bytes"] = os.path.getsize(location)
-    with pytest.raises(Exception, match="field [Ii]ds"):
+    with pytest.raises(Exception, match=r"field [Ii]ds"):
         dataframe(spark, files.source(ID)).collect()
 
 
@@ -263,10 +263,8 @@ def test_an_error_of_the_planner_reaches_the_user_by_its_message(spark: SparkSes
         raise NoSuchFile("no file s3://bucket/root.parquet: the snapshot was expired; load the table again")
 
     source = files.source(ID)
-    broken = Source(
-        plan=plan, vectors=source.vectors, schema=ID, location="/t", size_bytes=1, has_deletes=False
-    )
-    with pytest.raises(QueryExecutionException, match="icefloe NoSuchFile: no file s3://bucket/root.parquet"):
+    broken = Source(plan=plan, vectors=source.vectors, schema=ID, location="/t", size_bytes=1, has_deletes=False)
+    with pytest.raises(QueryExecutionException, match=r"icefloe NoSuchFile: no file s3://bucket/root\.parquet"):
         dataframe(spark, broken).collect()
 
 

@@ -59,7 +59,8 @@ def decimal_bytes(precision: int) -> int:
     >>> decimal_bytes(9), decimal_bytes(38)
     (4, 16)
     """
-    return ((10**precision - 1).bit_length() + 8) // 8
+    largest: int = 10**precision - 1
+    return (largest.bit_length() + 8) // 8
 
 
 def avro_type(type_: Type, field_id: int) -> str | Json:

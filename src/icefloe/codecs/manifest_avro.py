@@ -22,6 +22,7 @@ from icefloe.codecs.entry_columns import columns_of, has_nan, partition_stats, t
 from icefloe.codecs.schema_json import schema_to_json, spec_to_json
 from icefloe.codecs.single_value import decode_bounds, encode_bounds
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, UnsupportedError
+from icefloe.model.arrow import arrow_type
 from icefloe.model.entries import ContentType, Status, column_key, partition_key, stat
 from icefloe.model.partitioning import PartitionSpec
 from icefloe.model.types import INT, Type
@@ -304,7 +305,8 @@ def _tuple(columns: Columns, length: int, spec: PartitionSpec, types: Mapping[in
         counts = columns.get(stat("value_count", key), pa.nulls(length, pa.int64()))
         if (row := pc.index(counts.is_null(), True).as_py()) >= 0:
             raise InputError(f"entry {row} has no value of partition field {part.name!r}", field=part.name, row=row)
-        value = columns[stat("lower_bound", key)]
+        # A column that is null in every row may be absent altogether.
+        value = columns.get(stat("lower_bound", key), pa.nulls(length, arrow_type(type_)))
         if has_nan(type_) and (nan := columns.get(stat("nan_value_count", key))) is not None:
             is_nan = pc.and_(value.is_null(), pc.fill_null(pc.greater(nan, 0), False))
             value = pc.if_else(is_nan, pa.scalar(float("nan"), value.type), value)

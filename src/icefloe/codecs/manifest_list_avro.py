@@ -19,7 +19,8 @@ from icefloe.codecs.context import VOID, ManifestContext
 from icefloe.codecs.entry_columns import columns_of, has_nan, to_table
 from icefloe.codecs.single_value import decode_bounds, encode_bounds
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, UnsupportedError
-from icefloe.model.entries import MANIFEST_COUNTS, ContentType, Status, partition_key, stat
+from icefloe.model.arrow import arrow_type
+from icefloe.model.entries import COUNTS, MANIFEST_COUNTS, ContentType, Status, partition_key, stat
 from icefloe.model.partitioning import PartitionField, PartitionSpec
 
 WRITTEN_VERSIONS = (2, 3)
@@ -251,7 +252,7 @@ def _spec_summaries(
     parts = [_field_summaries(columns, rows, part, context) for part in spec.fields]
     if len(parts) == 0:
         return [[] for _ in range(len(rows))]
-    return [None if None in per_row else list(per_row) for per_row in zip(*parts, strict=True)]  # type: ignore[misc]
+    return [None if None in per_row else list(per_row) for per_row in zip(*parts, strict=True)]
 
 
 def _field_summaries(
@@ -266,12 +267,12 @@ def _field_summaries(
     type_ = context.partition_types.get(part.field_id)
     if part.transform == VOID:
         return [all_null] * len(rows)
-    key = partition_key(part.field_id)
-    lower = columns.get(stat("lower_bound", key))
-    if type_ is None or lower is None:
+    if type_ is None:
         return [None] * len(rows)
-    counts = {m: columns.get(stat(m, key), pa.nulls(len(lower), pa.int64())) for m in _SUMMARY_COUNTS}
-    upper = columns[stat("upper_bound", key)]
+    key, length = partition_key(part.field_id), len(columns["location"])
+    counts = {m: columns.get(stat(m, key), pa.nulls(length, pa.int64())) for m in COUNTS}
+    unknown = pa.nulls(length, arrow_type(type_))
+    lower, upper = (columns.get(stat(m, key), unknown) for m in ("lower_bound", "upper_bound"))
     known = pc.or_(pc.and_(lower.is_valid(), upper.is_valid()), _is_empty(counts))
     nan = pc.not_equal(counts["nan_value_count"], 0) if has_nan(type_) else pa.nulls(len(lower), pa.bool_())
     summaries = pa.StructArray.from_arrays(
@@ -285,9 +286,6 @@ def _field_summaries(
         mask=pc.invert(known),
     )
     return list(summaries.take(rows).to_pylist())
-
-
-_SUMMARY_COUNTS = ("value_count", "null_value_count", "nan_value_count")
 
 
 def _is_empty(counts: Columns) -> pa.Array:

@@ -160,7 +160,8 @@ def _check_footer(file: pq.ParquetFile, context: ManifestContext, where: str, co
     if rows > context.limits.manifest_entries:
         raise LimitError(f"{where}: {rows} rows, limit {context.limits.manifest_entries}", location=where)
     known = file.metadata.metadata or {}
-    version, found = known.get(b"format-version"), known.get(b"content", b"").decode(errors="replace")
+    version = known.get(b"format-version")
+    found: str = known.get(b"content", b"").decode(errors="replace")
     if version != FORMAT_VERSION.encode():
         raise FormatError(f"{where}: format-version is {version!r}, expected b'4'", location=where)
     if found not in content:

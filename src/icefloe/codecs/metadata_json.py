@@ -144,17 +144,17 @@ def _decode(data: bytes, where: str, limits: Limits) -> TableMetadata:
         raise missing("", "format-version")
     version = rules(decode_json(_VERSION, keys["format-version"], "format-version"))
     document = decode_json(_DOCUMENT, data)
-    absent = [key for key in _REQUIRED[version.version] if key not in keys or keys[key] == b"null"]
+    absent = [key for key in _REQUIRED[version.version] if getattr(document, key.replace("-", "_")) is None]
     if len(absent) > 0:
         raise missing("", *absent)
     location = _location(document, where)
     metadata = _metadata(document, location, version, where, limits)
-    extra = {key: decode_json(_ANY, raw, key) for key, raw in keys.items() if _is_extra(key, raw)}
-    return _checked(replace(metadata, extra=extra))
+    return _checked(replace(metadata, extra=_extra(keys)))
 
 
-def _is_extra(key: str, raw: msgspec.Raw) -> bool:
-    return key not in _KNOWN and not (key in _ARRAYS and raw == b"[]")
+def _extra(keys: dict[str, msgspec.Raw]) -> dict[str, Any]:
+    unknown = {key: decode_json(_ANY, raw, key) for key, raw in keys.items() if key not in _KNOWN}
+    return {key: value for key, value in unknown.items() if key not in _ARRAYS or value != []}
 
 
 def _location(document: _Document, where: str) -> str:

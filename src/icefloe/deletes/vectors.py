@@ -14,6 +14,7 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.deletion_vector import decode_dv, encode_dv
 from icefloe.codecs.puffin import DELETION_VECTOR, POSITION_FIELD_ID, Blob, encode_puffin
+from icefloe.env import CREATED_BY
 from icefloe.errors import FormatError
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
@@ -55,7 +56,7 @@ def write_vectors(
         )
         for file, positions in merged.items()
     ]
-    data, places = encode_puffin(blobs)
+    data, places = encode_puffin(blobs, CREATED_BY)
     io.write_new(location, data)
     rows: list[dict[str, object]] = [
         {

@@ -48,7 +48,10 @@ def _bound(leaf: Leaf) -> Constant | BoundPredicate:
 
 
 def to_arrow(bound: Bound) -> pc.Expression:
-    """The filter over columns of the current names, for ``Table.filter`` and Parquet readers.
+    """The filter over columns of the current names, for rows that have been read.
+
+    Do not let Arrow prune row groups with it on floating-point columns: where both bounds of a row group are equal,
+    Arrow takes the column for constant, although Parquet's bounds leave NaN out.
 
     >>> from icefloe.model.types import LONG
     >>> table = pa.table({"id": [1, None, 3]})
@@ -87,7 +90,7 @@ def _arrow_leaf(leaf: Leaf) -> Any:
     found = _arrow_comparison(node, column)
     if node.type not in (FLOAT, DOUBLE):
         return found
-    # Also where IEEE would agree: readers that reason from bounds, which leave NaN out, must see the case.
+    # Also where IEEE would agree: Arrow simplifies comparisons by Parquet's bounds, and those leave NaN out.
     return found | pc.is_nan(column) if node.op in _NAN_MATCHES else found & ~pc.is_nan(column)
 
 

@@ -169,9 +169,10 @@ def _condition(node: Any, localize: Localize) -> Expr:
 
 
 def _comparison(node: Any, operators: tuple[Op, Op], localize: Localize) -> Expr:
-    if isinstance(node.this, (exp.Column, exp.Dot)):
-        return Predicate(operators[0], _name(node.this), (literal(node.expression, localize),))
-    return Predicate(operators[1], _name(node.expression), (literal(node.this, localize),))
+    left, right = node.this.unnest(), node.expression.unnest()
+    if isinstance(left, (exp.Column, exp.Dot)):
+        return Predicate(operators[0], _name(left), (literal(right, localize),))
+    return Predicate(operators[1], _name(right), (literal(left, localize),))
 
 
 def _null_safe(node: Any, localize: Localize) -> Expr:

@@ -80,10 +80,10 @@ def projected_leaves(schema: pa.Schema, wanted: tuple[Field, ...]) -> list[int]:
 
 
 def _struct_leaves(fields: list[pa.Field], wanted: tuple[Field, ...], start: int) -> list[int]:
-    by_id = {field.id: field for field in wanted}
+    by_id: dict[int | None, Field] = {field.id: field for field in wanted}
     found: list[int] = []
     for field in fields:
-        target = by_id.get(field_id(field) or -1)
+        target = by_id.get(field_id(field))
         if target is not None:
             found.extend(_type_leaves(field.type, target.type, start))
         start += _width(field.type)
@@ -133,10 +133,10 @@ def renamed_type(type_: pa.DataType, target: Type, location: str, name: str) -> 
 
 def _renamed_fields(fields: list[pa.Field], wanted: tuple[Field, ...], location: str, prefix: str) -> list[pa.Field]:
     _require_present(fields, wanted, location, prefix)
-    by_id = {field.id: field for field in wanted}
+    by_id: dict[int | None, Field] = {field.id: field for field in wanted}
     renamed = []
     for position, field in enumerate(fields):
-        target = by_id.get(field_id(field) or -1)
+        target = by_id.get(field_id(field))
         if target is None:
             renamed.append(pa.field(f"\x01{position}", field.type))
         else:

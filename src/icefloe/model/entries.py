@@ -145,8 +145,8 @@ def of_type(table: pa.Table, *types: ContentType) -> pa.ChunkedArray:
 
 def put(table: pa.Table, name: str, values: object) -> pa.Table:
     """The table with a column replaced by values, or by one value for all rows, in the column's type."""
+    field = table.schema.field(name)
     index = table.schema.get_field_index(name)
-    field = table.schema.field(index)
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         values = pa.repeat(pa.scalar(values, field.type), table.num_rows)
     return table.set_column(index, field, values)

@@ -27,12 +27,23 @@ def resolve(location: str, table_location: str) -> str:
     """
     if is_absolute(location):
         return location
-    if location == "" or _DOTS.search(location) is not None:
+    if not _is_plain(location):
         raise FormatError(f"location {location!r} of table {table_location} is not a plain relative path")
     return f"{table_location}/{location}"
 
 
 def relativize(location: str, table_location: str) -> str:
-    """The form to store in V4: relative when it lies under the table, unchanged otherwise."""
+    """The form to store in V4: relative when it lies under the table and reads back as itself, else unchanged.
+
+    >>> relativize("file:///wh/t/data/a.parquet", "file:///wh/t")
+    'data/a.parquet'
+    """
     prefix = table_location + "/"
-    return location[len(prefix) :] if location.startswith(prefix) else location
+    if not location.startswith(prefix):
+        return location
+    inner = location[len(prefix) :]
+    return inner if _is_plain(inner) and not is_absolute(inner) else location
+
+
+def _is_plain(location: str) -> bool:
+    return location != "" and _DOTS.search(location) is None

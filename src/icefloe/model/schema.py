@@ -34,6 +34,9 @@ class Schema:
                 raise FormatError(f"schema {self.schema_id}: two fields have id {field.id}", field=name)
             names.add(name)
             ids.add(field.id)
+        unknown = [i for i in self.identifier_field_ids if i not in ids]
+        if len(unknown) > 0:
+            raise FormatError(f"schema {self.schema_id}: identifier field {unknown[0]} does not exist")
 
     @cached_property
     def by_id(self) -> Mapping[int, Field]:
@@ -77,6 +80,9 @@ class Schema:
 
     def select(self, names: tuple[str, ...]) -> Schema:
         """The top-level columns of these names, in this order."""
+        repeated = [name for name in names if names.count(name) > 1]
+        if len(repeated) > 0:
+            raise InputError(f"column {repeated[0]!r} is selected twice", field=repeated[0])
         chosen = tuple(self.field(name) for name in names)
         missing = [field.name for field in chosen if field not in self.fields]
         if len(missing) > 0:

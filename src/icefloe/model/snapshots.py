@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
 
+from icefloe.errors import FormatError
+
 MAIN = "main"
 
 
@@ -39,7 +41,11 @@ class Snapshot:
     @property
     def operation(self) -> Operation:
         """The kind of change; a snapshot without a summary counts as an append."""
-        return Operation(self.summary.get("operation", Operation.APPEND))
+        name = self.summary.get("operation", Operation.APPEND)
+        try:
+            return Operation(name)
+        except ValueError as error:
+            raise FormatError(f"snapshot {self.snapshot_id}: unknown operation {name!r}", field="operation") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ def judge(text: str, *partitions: PartitionField, **statistics: Any) -> Match:
     for name, value in statistics.items():
         measure, key = name.split("__")
         row[f"{measure}:{key if key[0] == 'p' and key[1:].isdecimal() else SCHEMA.field(key).id}"] = value
-    types |= {f"p{f.field_id}": pa.date32() if f.transform == "day" else pa.int32() for f in partitions}
+    types |= {f"p{f.field_id}": pa.int32() if f.transform.startswith("bucket") else pa.date32() for f in partitions}
     return Match(evaluate(bind(parse_filter(text), SCHEMA), entries([row], types), partitions)[0].as_py())
 
 
@@ -260,8 +260,8 @@ def test_thousands_of_literals_are_judged_against_many_files_at_once() -> None:
     size = 200_000
     low = pa.array(range(0, size * 10, 10), pa.int64())
     texts = pa.array([f"{i:07d}" for i in range(0, size * 10, 10)])
-    table = pa.table({"record_count": pa.repeat(1, size), "lower_bound:2": low, "upper_bound:2": low, "lower_bound:5": texts,
-                      "upper_bound:5": texts})  # fmt: skip
+    bounds = {"lower_bound:2": low, "upper_bound:2": low, "lower_bound:5": texts, "upper_bound:5": texts}
+    table = pa.table({"record_count": pa.repeat(1, size), **bounds})
     some = [*range(0, 100_000, 10), *range(5, 100, 10)]
     text = "l IN (" + ",".join(map(str, some)) + ")"
     answers = evaluate(bind(parse_filter(text), SCHEMA), table).to_numpy()

@@ -354,7 +354,7 @@ def named(value: Any, type_: Type) -> Any:
             return value
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_schema_evolution_reads_as_a_projection_by_id(data: Any) -> None:
     counter = iter(range(1, 10_000))
@@ -409,7 +409,6 @@ filters = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     rows=st.lists(_ROW, min_size=1, max_size=12),
     sort=st.booleans(),

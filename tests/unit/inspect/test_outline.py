@@ -119,10 +119,8 @@ def test_sizes_are_told_in_the_unit_that_fits(size: int, text: str) -> None:
 
 def test_names_lose_their_long_numbers_and_keep_the_rest() -> None:
     assert short_name("s3://b/t/data/day=1/part-00001.parquet") == "part-00001.parquet"
-    assert (
-        short_name("snap-5123456789012345678-1-0d3b1f4e-93f5-4a0c-8a51-6b1f70a2c9d3.avro")
-        == "snap-512345…-1-0d3b1f4e….avro"
-    )
+    full = "snap-5123456789012345678-1-0d3b1f4e-93f5-4a0c-8a51-6b1f70a2c9d3.avro"
+    assert short_name(full) == "snap-512345…-1-0d3b1f4e….avro"
 
 
 def test_a_listing_stops_after_a_few() -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
 from icefloe.engines.arrow.read import FileTask, file_tasks, threads_for
+from icefloe.engines.arrow.streams import in_order
 from icefloe.engines.arrow.write import data_location
 from icefloe.expr.nodes import ALWAYS_TRUE
 from icefloe.formats.parquet_reader import POSITION, read_file
@@ -75,22 +77,28 @@ def rewrite_without(io: FileIO, plan: Plan, vectors: Mapping[str, BitMap64], met
     """
     found = find_rows(io, plan, vectors)
     touched = [task for task in file_tasks(plan) if task.location in found]
-    deleted = {task.location: found[task.location] | vectors.get(task.location, BitMap64()) for task in touched}
-    partial = {task.location: rows for task in touched if len(rows := deleted[task.location]) < task.rows}
-    added = write_files(
+    gone = {task.location: found[task.location] | vectors.get(task.location, BitMap64()) for task in touched}
+    kept = {task.location: gone[task.location] for task in touched if len(gone[task.location]) < task.rows}
+    added = write_survivors(io, plan, kept, metadata)
+    return Rewrite(added=added, removed=tuple(gone), rows_deleted=sum(len(rows) for rows in found.values()))
+
+
+def write_survivors(io: FileIO, plan: Plan, deleted: Mapping[str, BitMap64], metadata: TableMetadata) -> pa.Table:
+    """Write the rows of the planned files named in ``deleted`` again, without those positions; the new entries."""
+    return write_files(
         io,
-        _survivors(io, partial, metadata.schema),
+        _survivors(io, plan, deleted, metadata.schema),
         schema=metadata.schema,
         spec=metadata.spec,
         data_location=data_location(metadata),
         properties=metadata.properties,
     )
-    return Rewrite(added=added, removed=tuple(deleted), rows_deleted=sum(len(rows) for rows in found.values()))
 
 
-def _survivors(io: FileIO, files: Mapping[str, BitMap64], schema: Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of files that are in none of the bitmaps, ready to be written."""
-    for location, deleted in files.items():
-        for batch in read_file(io, location, schema=schema, deleted=deleted):
-            # Also where the schema is right: below a null struct, a writer accepts only what conform makes of it.
-            yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
+def _survivors(io: FileIO, plan: Plan, deleted: Mapping[str, BitMap64], schema: Schema) -> Iterator[pa.RecordBatch]:
+    """Rows that are in none of the bitmaps, ready to be written; files are read at the same time, in order."""
+    locations = [task.location for task in file_tasks(plan) if task.location in deleted]
+    sources = (partial(read_file, io, name, schema=schema, deleted=deleted[name]) for name in locations)
+    for batch in in_order(sources, threads=min(len(locations), threads_for(plan))):
+        # Also where the schema is right: below a null struct, a writer accepts only what conform makes of it.
+        yield from conform(pa.Table.from_batches([batch]), schema).to_batches()

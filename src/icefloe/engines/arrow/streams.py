@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from queue import Full, Queue
 from typing import Any, TypeAlias, TypeVar
 
@@ -29,6 +29,12 @@ class _End:
     error: BaseException | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Running:
+    queue: Queue[Any]
+    thread: threading.Thread
+
+
 def in_order(sources: Iterable[Source[T]], *, threads: int) -> Iterator[T]:
     """The items of every source, source after source, with up to ``threads`` of them being produced.
 
@@ -41,34 +47,31 @@ def in_order(sources: Iterable[Source[T]], *, threads: int) -> Iterator[T]:
         return
     waiting = iter(sources)
     stop = threading.Event()
-    queues: deque[Queue[Any]] = deque()
-    with ThreadPoolExecutor(threads, thread_name_prefix="icefloe-read") as pool:
-        try:
-            for source in _first(waiting, threads):
-                queues.append(_start(pool, source, stop))
-            while len(queues) > 0:
-                yield from _drain(queues.popleft())
-                for source in _first(waiting, 1):
-                    queues.append(_start(pool, source, stop))
-        finally:
-            stop.set()
+    running: deque[_Running] = deque()
+    try:
+        running.extend(_start(source, stop) for source in islice(waiting, threads))
+        while len(running) > 0:
+            yield from _drain(running[0].queue)
+            running.popleft()
+            running.extend(_start(source, stop) for source in islice(waiting, 1))
+    finally:
+        stop.set()
+        for each in running:
+            each.thread.join()
 
 
-def _first(sources: Iterator[Source[T]], count: int) -> Iterator[Source[T]]:
-    for _, source in zip(range(count), sources, strict=False):
-        yield source
-
-
-def _start(pool: ThreadPoolExecutor, source: Source[T], stop: threading.Event) -> Queue[Any]:
+def _start(source: Source[Any], stop: threading.Event) -> _Running:
+    # Not an executor: at the end of the interpreter it waits for its threads before they can learn of the end.
     queue: Queue[Any] = Queue(_AHEAD)
-    pool.submit(_produce, source, queue, stop)
-    return queue
+    thread = threading.Thread(target=_produce, args=(source, queue, stop), name="icefloe-read")
+    thread.start()
+    return _Running(queue, thread)
 
 
 def _produce(source: Source[Any], queue: Queue[Any], stop: threading.Event) -> None:
     end = _End()
     try:
-        with closing(source()) as items:  # type: ignore[type-var]
+        with closing(_items(source)) as items:
             for item in items:
                 if not _put(queue, item, stop):
                     return
@@ -77,9 +80,14 @@ def _produce(source: Source[Any], queue: Queue[Any], stop: threading.Event) -> N
     _put(queue, end, stop)
 
 
+def _items(source: Source[T]) -> Generator[T, None, None]:
+    """The items in a generator, which can be closed whatever the source returns."""
+    yield from source()
+
+
 def _put(queue: Queue[Any], item: object, stop: threading.Event) -> bool:
-    """Wait for room; False when nobody reads any more."""
-    while not stop.is_set():
+    """Wait for room; False when nobody reads any more, also because the program is ending."""
+    while not stop.is_set() and threading.main_thread().is_alive():
         try:
             queue.put(item, timeout=_PATIENCE_S)
             return True

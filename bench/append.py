@@ -1,0 +1,132 @@
+"""Bench ``append``: what one small commit costs, early in a table's life and after hundreds of commits.
+
+Every contender lives in a fresh process of its own, keeps its table open and appends the same 1,000 rows of 10 columns
+again and again. The processes take turns, a few commits each, so that whatever else the machine does hits all alike.
+The contender ``data file only`` writes the Parquet file and nothing else: what is left of the others is their metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from measure import Sample, median, ratio, spread
+from report import Table
+
+TITLE = "append: one file of 1,000 rows per commit"
+WORKER = Path(__file__).resolve().parent / "append_worker.py"
+CONTENDERS = ("icefloe v4", "icefloe v2", "pyiceberg", "delta-rs", "delta-rs by path", "data file only")
+PEERS = ("pyiceberg", "delta-rs", "delta-rs by path")
+TURN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How much to do: the commits to look at, how many around each, and the rows of a commit."""
+
+    first: int = 10
+    last: int = 500
+    window: int = 10
+    rows: int = 1000
+
+
+def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Append with every contender in turns; samples by contender and commit number."""
+    total = sizes.last + sizes.window // 2
+    with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as folder:
+        workers = {name: _Worker(name, Path(folder) / str(i), sizes.rows) for i, name in enumerate(CONTENDERS)}
+        samples: dict[str, list[Sample]] = {name: [] for name in CONTENDERS}
+        try:
+            for turn, done in enumerate(range(0, total, TURN)):
+                shift = turn % len(CONTENDERS)
+                for name in CONTENDERS[shift:] + CONTENDERS[:shift]:
+                    samples[name] += workers[name].commit(min(TURN, total - done))
+                if done % 100 == 0:
+                    tell(f"append: {done} of {total} commits by each of {len(CONTENDERS)} contenders")
+        finally:
+            for worker in workers.values():
+                worker.stop()
+    return {"sizes": asdict(sizes), "samples": {name: _windows(found, sizes) for name, found in samples.items()}}
+
+
+class _Worker:
+    """A contender's process: it is sent a number of commits to make and answers with one sample for each."""
+
+    def __init__(self, contender: str, folder: Path, rows: int) -> None:
+        folder.mkdir()
+        command = [sys.executable, str(WORKER), contender, str(folder), str(rows)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._contender = contender
+
+    def commit(self, count: int) -> list[Sample]:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise RuntimeError("the worker has no pipes")
+        stdin.write(f"{count}\n")
+        stdin.flush()
+        answer = stdout.readline()
+        if answer == "":
+            raise RuntimeError(f"the process of {self._contender} ended with code {self._process.wait()}")
+        found: list[Sample] = json.loads(answer)
+        return found
+
+    def stop(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+
+def _windows(samples: Sequence[Sample], sizes: Sizes) -> dict[str, list[Sample]]:
+    """The samples of the commits around the two that are looked at."""
+    half = sizes.window // 2
+    around = {str(at): samples[max(0, at - half) : at + half] for at in (sizes.first, sizes.last)}
+    return {at: [{key: round(value, 3) for key, value in s.items()} for s in found] for at, found in around.items()}
+
+
+def tables(result: Mapping[str, Any]) -> list[Table]:
+    """Costs at both commits, and how they compare."""
+    sizes, samples = result["sizes"], result["samples"]
+    points = [str(sizes["first"]), str(sizes["last"])]
+    return [*(_costs(samples, at, sizes) for at in points), _ratios(samples, points)]
+
+
+def _costs(samples: Mapping[str, Any], at: str, sizes: Mapping[str, int]) -> Table:
+    data = median(samples["data file only"][at], "cpu_ms")
+    rows = []
+    for name in CONTENDERS:
+        found = samples[name][at]
+        own = "-" if name == "data file only" else f"{max(0.0, median(found, 'cpu_ms') - data):.1f}"
+        files, size = median(found, "metadata_files"), median(found, "metadata_bytes")
+        rows.append([name, spread(found, "cpu_ms"), own, spread(found, "wall_ms"), f"{files:.0f}", f"{size:,.0f}"])
+    return Table(
+        title=f"Around commit {at}, median of {len(samples[CONTENDERS[0]][at])} commits",
+        columns=("", "CPU ms", "less the data file", "wall ms", "metadata files", "metadata bytes"),
+        rows=rows,
+        note=f"Each commit appends {sizes['rows']:,} rows of 10 columns. CPU is user and system time of the process, "
+        "all threads. Metadata files and bytes are those that the commit added (metadata.json, manifest lists, "
+        "manifests; _delta_log). delta-rs keeps its table object open like the others; by path it opens the table for "
+        "every commit. icefloe syncs every file to disk before it commits; the others do not.",
+    )
+
+
+def _ratios(samples: Mapping[str, Any], points: Sequence[str]) -> Table:
+    rows = []
+    for own in ("icefloe v4", "icefloe v2"):
+        for peer in PEERS:
+            cells = [
+                ratio(median(samples[own][at], key), median(samples[peer][at], key))
+                for key in ("cpu_ms", "wall_ms", "metadata_bytes")
+                for at in points
+            ]
+            rows.append([f"{own} / {peer}", *cells])
+    columns = ["", *(f"{what} at {at}" for what in ("CPU", "wall", "bytes") for at in points)]
+    return Table(title="Ratios of medians: below 1, icefloe needs less", columns=columns, rows=rows)

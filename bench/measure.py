@@ -1,0 +1,58 @@
+"""Clocks and the few statistics that are reported: the median, with the least and the greatest beside it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+Sample = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Wall time and CPU time (user and system, of this process, its children, and a process given by id)."""
+
+    wall: float
+    cpu: float
+
+    @classmethod
+    def now(cls, other: int | None = None) -> Clock:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = time.process_time() + children.ru_utime + children.ru_stime
+        return cls(time.perf_counter(), cpu + (0.0 if other is None else _cpu_of(other)))
+
+    def until(self, later: Clock) -> Sample:
+        """Milliseconds from here to there."""
+        return {"wall_ms": (later.wall - self.wall) * 1000, "cpu_ms": (later.cpu - self.cpu) * 1000}
+
+
+def _cpu_of(process: int) -> float:
+    """CPU seconds of another process, from Linux's /proc; 0 where there is none."""
+    stat = Path(f"/proc/{process}/stat")
+    if not stat.exists():
+        return 0.0
+    after_name = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def median(samples: Sequence[Sample], key: str) -> float:
+    return statistics.median(sample[key] for sample in samples)
+
+
+def spread(samples: Sequence[Sample], key: str) -> str:
+    """The median with the least and the greatest in brackets."""
+    values = [sample[key] for sample in samples]
+    return f"{_number(statistics.median(values))} ({_number(min(values))}-{_number(max(values))})"
+
+
+def ratio(value: float, base: float) -> str:
+    return "-" if base == 0 else f"{value / base:.2f}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"

@@ -1,0 +1,75 @@
+"""Results as tables: the same table on the screen and in ``results/README.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.table import Table as RichTable
+
+FACTS = {
+    "date": "date",
+    "cores": "cores",
+    "memory_gb": "memory (GB)",
+    "system": "system",
+    "load_before": "load average at the start",
+    "python": "Python",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A titled table of texts, with what one must know to read it."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+def as_rich(table: Table) -> RichTable:
+    grid = RichTable(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    grid.caption, grid.caption_justify = table.note, "left"
+    for number, column in enumerate(table.columns):
+        grid.add_column(column, justify="left" if number == 0 else "right")
+    for row in table.rows:
+        grid.add_row(*row)
+    return grid
+
+
+def as_markdown(table: Table) -> str:
+    lines = [
+        f"### {table.title}",
+        "",
+        _line(table.columns),
+        _line(["---"] + ["---:"] * (len(table.columns) - 1)),
+        *(_line(row) for row in table.rows),
+    ]
+    return "\n".join([*lines, "", table.note] if table.note != "" else lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '/').replace(chr(10), ' ') for cell in cells)} |"
+
+
+def page(results: Mapping[str, Mapping[str, Any]], benches: Mapping[str, Any]) -> str:
+    """The README of the results, from the JSON files alone."""
+    parts = [
+        "# Results of the last run",
+        "`make bench` writes this page from the JSON files beside it, which hold every sample. Figures of different"
+        " machines or different runs do not compare; ratios within one table do. Every table says what was run how"
+        " often; the number is the median, the brackets hold the least and the greatest.",
+    ]
+    for name, result in results.items():
+        parts.append(f"## {benches[name].TITLE}")
+        parts.append(_machine(result["machine"]))
+        parts.extend(as_markdown(table) for table in benches[name].tables(result))
+    return "\n\n".join(parts) + "\n"
+
+
+def _machine(machine: Mapping[str, Any]) -> str:
+    own = ", ".join(f"{label} {machine[key]}" for key, label in FACTS.items() if key in machine)
+    packages = ", ".join(f"{key} {value}" for key, value in machine.items() if key not in FACTS)
+    return f"Machine: {own}.\nVersions: {packages}."

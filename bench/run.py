@@ -1,0 +1,79 @@
+"""Run the benches, print what they found and keep it: ``run.py [append] [spark_scan] [--option value]``.
+
+Each bench writes ``results/<name>.json`` with every sample; ``results/README.md`` is made from those files, so it also
+shows benches that did not run this time. Nothing here passes or fails: timings are reported, never asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+import append
+import spark_scan
+from machine import facts
+from report import as_rich, page
+
+RESULTS = Path(__file__).resolve().parent / "results"
+BENCHES = {"append": append, "spark_scan": spark_scan}
+
+
+def main(arguments: list[str]) -> int:
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    unknown = [name for name in given.bench if name not in BENCHES]
+    if len(unknown) > 0:
+        parser.error(f"no bench {unknown[0]!r}; there are: {', '.join(BENCHES)}")
+    screen = Console(width=120, highlight=False)
+    for name in given.bench or BENCHES:
+        screen.rule(f"[bold]{name}[/bold]")
+        _run(name, given, screen)
+    if not given.dry_run:
+        (RESULTS / "README.md").write_text(page(_results(), BENCHES), encoding="utf-8")
+        screen.print(f"written: {RESULTS.relative_to(RESULTS.parents[1])}/README.md", style="dim")
+    return 0
+
+
+def _run(name: str, given: argparse.Namespace, screen: Console) -> None:
+    bench = BENCHES[name]
+    sizes = bench.Sizes(**{each.name: getattr(given, f"{name}_{each.name}") for each in fields(bench.Sizes)})
+    result = {"bench": name, "machine": facts(), **bench.run(sizes, lambda text: screen.print(text, style="dim"))}
+    if not given.dry_run:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    for table in bench.tables(result):
+        screen.print(as_rich(table))
+
+
+def _results() -> dict[str, dict[str, Any]]:
+    """The last result of every bench that ever ran."""
+    found = {name: RESULTS / f"{name}.json" for name in BENCHES}
+    return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in found.items() if path.exists()}
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Every size is an option, ``--append-last 100``, and a variable, ``ICEFLOE_BENCH_APPEND_LAST=100``."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("bench", nargs="*", help=f"which to run: {', '.join(BENCHES)}; all without any")
+    parser.add_argument("--dry-run", action="store_true", help="print only, keep the results of the last run")
+    for name, bench in BENCHES.items():
+        group = parser.add_argument_group(name)
+        for each in fields(bench.Sizes):
+            variable = f"ICEFLOE_BENCH_{name}_{each.name}".upper()
+            default = int(os.environ.get(variable, str(each.default)))
+            option = f"--{name}-{each.name}".replace("_", "-")
+            group.add_argument(
+                option, dest=f"{name}_{each.name}", type=int, default=default, help=f"default {each.default}"
+            )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,177 @@
+"""Bench ``spark_scan``: rows per second that Spark reads, through icefloe, Apache Iceberg and as plain Parquet.
+
+One Spark reads the same rows, written by each contender itself, with the same four queries. Contenders take turns run
+by run, in another order every time, after runs that do not count. Then 1 % of the rows is deleted, by deletion vectors
+in both table formats, and everything is read again; plain Parquet keeps its rows and stays the measure.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from icefloe.table.catalog import catalog
+from lineitem import DELETE_SHARE, FILTER, lineitem
+from measure import Clock, Sample, median, ratio, spread
+from report import Table
+from spark_session import start
+
+TITLE = "spark_scan: reading with Spark"
+CONTENDERS = ("plain Parquet", "icefloe", "Apache Iceberg")
+PHASES = ("no deletes", "1 % deleted")
+Reader = Callable[[], DataFrame]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How much to do: rows of the table, files they are in, runs that count and runs before those."""
+
+    rows: int = 6_000_000
+    files: int = 8
+    runs: int = 7
+    warm_up: int = 2
+
+
+QUERIES: dict[str, Callable[[DataFrame], object]] = {
+    "count + 3 sums": lambda rows: _totals(rows).collect(),
+    "1 % filter": lambda rows: rows.where(FILTER).agg(F.sum("l_extendedprice")).collect(),
+    "2 of 16 columns": lambda rows: _drain(rows.select("l_orderkey", "l_extendedprice")),
+    "all columns": lambda rows: _drain(rows),
+}
+
+
+def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Write, read, delete, read again; samples by phase, query and contender."""
+    with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as folder:
+        spark = start(Path(folder))
+        try:
+            tables_of = _Contenders(spark, Path(folder), sizes, tell)
+            samples = {PHASES[0]: _measure(spark, tables_of.readers(), sizes, tell, PHASES[0])}
+            tables_of.delete()
+            samples[PHASES[1]] = _measure(spark, tables_of.readers(), sizes, tell, PHASES[1])
+        finally:
+            spark.stop()
+    versions = {"Apache Iceberg": tables_of.iceberg_version}
+    return {"sizes": asdict(sizes), "versions": versions, "files": tables_of.files, "samples": samples}
+
+
+class _Contenders:
+    """The same rows in three places."""
+
+    def __init__(self, spark: SparkSession, folder: Path, sizes: Sizes, tell: Callable[[str], None]) -> None:
+        self._spark = spark
+        self._plain = str(folder / "plain")
+        rows = lineitem(spark, sizes.rows, sizes.files)
+        tell(f"spark_scan: writing {sizes.rows:,} rows three times")
+        rows.write.option("compression", "zstd").parquet(self._plain)
+        cat = catalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/icefloe")
+        self._table = cat.create_table("db.lineitem", schema=rows.schema, format_version=4)
+        self._table.append(rows)
+        rows.writeTo("iceberg.db.lineitem").tableProperty("format-version", "3").tableProperty(
+            "write.delete.mode", "merge-on-read"
+        ).create()
+        version = spark.sparkContext._jvm.org.apache.iceberg.IcebergBuild.version()
+        self.iceberg_version = str(version)
+        self.files = {
+            "plain Parquet": len(list(Path(self._plain).glob("*.parquet"))),
+            "icefloe": self._table.scan().plan().files,
+            "Apache Iceberg": spark.table("iceberg.db.lineitem.files").count(),
+        }
+
+    def readers(self) -> dict[str, Reader]:
+        """How to get each contender's rows; every query opens them anew."""
+        return {
+            "plain Parquet": lambda: self._spark.read.parquet(self._plain),
+            "icefloe": lambda: self._table.scan().to_spark(self._spark),
+            "Apache Iceberg": lambda: self._spark.table("iceberg.db.lineitem"),
+        }
+
+    def delete(self) -> None:
+        """Delete 1 % of the rows, spread over all files, by deletion vectors."""
+        self._table.delete(DELETE_SHARE, spark=self._spark)
+        self._spark.sql(f"DELETE FROM iceberg.db.lineitem WHERE {DELETE_SHARE}")
+        self._spark.sql("REFRESH TABLE iceberg.db.lineitem")
+
+
+def _measure(
+    spark: SparkSession, readers: Mapping[str, Reader], sizes: Sizes, tell: Callable[[str], None], phase: str
+) -> dict[str, dict[str, list[Sample]]]:
+    tell(f"spark_scan: {phase}, {sizes.warm_up} runs to warm up and {sizes.runs} that count")
+    _check(readers, phase)
+    jvm = spark.sparkContext._gateway.proc.pid
+    samples: dict[str, dict[str, list[Sample]]] = {query: {name: [] for name in CONTENDERS} for query in QUERIES}
+    for number in range(-sizes.warm_up, sizes.runs):
+        shift = number % len(CONTENDERS)
+        for query, ask in QUERIES.items():
+            for name in CONTENDERS[shift:] + CONTENDERS[:shift]:
+                before = Clock.now(jvm)
+                ask(readers[name]())
+                sample = before.until(Clock.now(jvm))
+                if number >= 0:
+                    samples[query][name].append({key: round(value, 1) for key, value in sample.items()})
+    return samples
+
+
+def _check(readers: Mapping[str, Reader], phase: str) -> None:
+    """Contenders that do not hold the same rows are not worth timing."""
+    plain = readers["plain Parquet"]()
+    right = _totals(plain if phase == PHASES[0] else plain.where(f"NOT ({DELETE_SHARE})")).collect()
+    for name, rows in readers.items():
+        if name != "plain Parquet" and (found := _totals(rows()).collect()) != right:
+            raise RuntimeError(f"{name}, {phase}: the rows are not those that were written: {found}, not {right}")
+
+
+def _totals(rows: DataFrame) -> DataFrame:
+    return rows.agg(F.count("*"), F.sum("l_quantity"), F.sum("l_extendedprice"), F.sum("l_partkey"))
+
+
+def _drain(rows: DataFrame) -> None:
+    rows.write.format("noop").mode("overwrite").save()
+
+
+def tables(result: Mapping[str, Any]) -> list[Table]:
+    """Times of both phases, and ratios of throughput."""
+    sizes, samples = result["sizes"], result["samples"]
+    what = f"{sizes['rows']:,} rows of 16 columns in {_files(result['files'])} files, median of {sizes['runs']} runs"
+    note = (
+        f"Apache Iceberg is {result['versions']['Apache Iceberg']}. Every contender reads with one local Spark of two"
+        " cores, in turns. CPU counts the JVM and the Python driver."
+    )
+    found = []
+    for phase in PHASES:
+        found.append(_times(samples[phase], f"{phase.capitalize()}: wall ms, {what}", "wall_ms", note))
+        found.append(_times(samples[phase], f"{phase.capitalize()}: CPU ms", "cpu_ms", ""))
+    return [*found, _ratios(samples)]
+
+
+def _files(files: Mapping[str, int]) -> str:
+    return " / ".join(str(count) for count in dict.fromkeys(files.values()))
+
+
+def _times(samples: Mapping[str, Any], title: str, key: str, note: str) -> Table:
+    rows = [[query, *(spread(samples[query][name], key) for name in CONTENDERS)] for query in QUERIES]
+    return Table(title=title, columns=("", *CONTENDERS), rows=rows, note=note)
+
+
+def _ratios(samples: Mapping[str, Any]) -> Table:
+    """Throughput against plain Parquet without deletes: its time divided by theirs."""
+    columns: Sequence[str] = ("", *(f"{name}, {phase}" for phase in PHASES for name in CONTENDERS[1:]))
+    rows = []
+    for query in QUERIES:
+        cells = []
+        for phase in PHASES:
+            times = {name: median(samples[phase][query][name], "wall_ms") for name in CONTENDERS}
+            cells += [ratio(times["plain Parquet"], times[name]) for name in CONTENDERS[1:]]
+        rows.append([query, *cells])
+    return Table(
+        title="Throughput relative to plain Parquet, by wall time: above 1 is faster",
+        columns=columns,
+        rows=rows,
+        note="Plain Parquet reads all rows in both phases.",
+    )

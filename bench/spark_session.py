@@ -1,0 +1,43 @@
+"""A local Spark with Apache Iceberg's runtime on its class path and a catalog ``iceberg`` for its tables."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+JARS = Path(__file__).resolve().parents[1] / "tests" / "interop" / "jars.py"
+
+
+def start(folder: Path) -> SparkSession:
+    """A session with two cores; its warehouse and its temporary files are in the folder."""
+    builder = SparkSession.builder.master("local[2]").appName("icefloe bench")
+    settings = {
+        "spark.jars": ",".join(_jars()),
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "3g",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
+        "spark.local.dir": str(folder / "spark-local"),
+        "spark.sql.catalog.iceberg": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.iceberg.type": "hadoop",
+        "spark.sql.catalog.iceberg.warehouse": (folder / "iceberg").as_uri(),
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _jars() -> list[str]:
+    """Paths of the jars that the interoperability tests use, fetched on first use."""
+    done = subprocess.run([sys.executable, str(JARS)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"the jars of Apache Iceberg could not be fetched:\n{done.stderr.strip()}")
+    return done.stdout.split()

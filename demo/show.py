@@ -1,0 +1,119 @@
+"""How the demo looks: tables and trees for a terminal of a hundred columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+from rich.tree import Tree
+
+from icefloe.commit.result import CommitResult
+from icefloe.inspect.node import Node
+
+STYLES = {"metadata": "bold", "root": "bold cyan", "manifest": "cyan", "file": "green", "vector": "magenta"}
+WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What one commit wrote; ``json_bytes`` is the size of its metadata.json, which ``manifest_bytes`` leaves out."""
+
+    files: int
+    manifest_bytes: int
+    json_bytes: int
+    data_bytes: int
+
+    @classmethod
+    def of(cls, result: CommitResult, json_bytes: int) -> Written:
+        return cls(
+            files=result.metadata_files_written,
+            manifest_bytes=result.metadata_bytes_written - json_bytes,
+            json_bytes=json_bytes,
+            data_bytes=result.data_bytes_written,
+        )
+
+    def __add__(self, other: Written) -> Written:
+        return Written(
+            files=self.files + other.files,
+            manifest_bytes=self.manifest_bytes + other.manifest_bytes,
+            json_bytes=self.json_bytes + other.json_bytes,
+            data_bytes=self.data_bytes + other.data_bytes,
+        )
+
+
+def console() -> Console:
+    return Console(width=WIDTH, highlight=False)
+
+
+def tree(root: Node) -> Tree:
+    """A drawing in colours; what no reader sees any more is struck out."""
+    drawn = Tree(_line(root), guide_style="dim")
+    _hang(drawn, root.children)
+    return drawn
+
+
+def _hang(parent: Tree, children: Iterable[Node]) -> None:
+    for child in children:
+        _hang(parent.add(_line(child)), child.children)
+
+
+def _line(node: Node) -> Text:
+    style = "dim strike" if node.gone else STYLES.get(node.kind, "dim")
+    line = Text(node.name, style=style, no_wrap=True, overflow="ellipsis")
+    return line.append(f"  {', '.join(node.facts)}", style="dim" if node.gone or node.kind == "more" else "not bold")
+
+
+def rows(title: str, columns: Sequence[str], values: Iterable[Sequence[object]]) -> Grid:
+    """A small table of rows as a user would print them."""
+    grid = _grid(title)
+    for name in columns:
+        grid.add_column(name, justify="right" if name in ("order_id", "customer_id", "amount") else "left")
+    for row in values:
+        grid.add_row(*("" if value is None else str(value) for value in row))
+    return grid
+
+
+def counts(values: Iterable[tuple[str, int, int, int]]) -> Grid:
+    """Row counts of both tables at points of their history, beside the count that is right."""
+    grid = _grid("Row counts, read by time travel")
+    grid.add_column("after")
+    for name in ("expected", "v2", "V4"):
+        grid.add_column(name, justify="right")
+    grid.add_column("")
+    for when, right, v2, v4 in values:
+        ok = right == v2 == v4
+        mark = Text("equal", style="green") if ok else Text("DIFFERENT", style="bold red")
+        grid.add_row(when, f"{right:,}", f"{v2:,}", f"{v4:,}", mark)
+    return grid
+
+
+def written(lines: Mapping[str, tuple[Written, Written]]) -> Grid:
+    """Metadata per commit, v2 beside V4."""
+    grid = _grid("What each commit wrote: metadata files besides metadata.json, and bytes")
+    grid.add_column("commit")
+    for heading in ("files", "bytes", "metadata.json", "data"):
+        for version, style in (("v2", "dark_orange"), ("V4", "cyan")):
+            grid.add_column(f"{heading}\n{version}", justify="right", style=style)
+    for name, (v2, v4) in lines.items():
+        if name == "total":
+            grid.add_section()
+        cells = [
+            f"{value:,}"
+            for pair in (
+                (v2.files, v4.files),
+                (v2.manifest_bytes, v4.manifest_bytes),
+                (v2.json_bytes, v4.json_bytes),
+                (v2.data_bytes, v4.data_bytes),
+            )
+            for value in pair
+        ]
+        grid.add_row(name, *cells)
+    return grid
+
+
+def _grid(title: str) -> Grid:
+    return Grid(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)

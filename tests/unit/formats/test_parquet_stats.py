@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import pickle
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icefloe.errors import UnsupportedError
+from icefloe.formats import bounds
+from icefloe.formats.parquet_stats import WrittenFile, entries_of, group_stats
+from icefloe.model.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from icefloe.model.schema import Schema
+from icefloe.model.types import DATE, DOUBLE, INT, LONG, STRING, TIME, TIMESTAMP, TIMESTAMPTZ, Decimal, Field, Struct
+
+
+def ids(id_: int) -> dict[str, str]:
+    return {"PARQUET:field_id": str(id_)}
+
+
+def footer_of(table: pa.Table, **options: Any) -> Any:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **options)
+    return pq.read_metadata(pa.BufferReader(sink.getvalue()))
+
+
+def column(values: list[Any], type_: pa.DataType, id_: int = 1) -> pa.Table:
+    return pa.table([pa.array(values, type_)], schema=pa.schema([pa.field("x", type_, metadata=ids(id_))]))
+
+
+def entry(footer: Any, schema: Schema, **options: Any) -> dict[str, Any]:
+    file = WrittenFile(location="file:///f.parquet", size=7, footer=footer, **options)
+    [found] = entries_of([file], schema=schema, spec=UNPARTITIONED).to_pylist()
+    return found
+
+
+def one(type_: Any) -> Schema:
+    return Schema(fields=(Field(1, "x", type_),))
+
+
+DEC = decimal.Decimal
+
+
+@pytest.mark.parametrize(
+    ("values", "stored", "type_", "options", "lower", "upper"),
+    [
+        ([DEC("1.50"), DEC("-2.25")], pa.decimal128(9, 2), Decimal(9, 2), {}, DEC("-2.25"), DEC("1.50")),
+        (
+            [DEC("1.50"), DEC("-2.25")],
+            pa.decimal128(9, 2),
+            Decimal(12, 2),
+            {"store_decimal_as_integer": True},
+            DEC("-2.25"),
+            DEC("1.50"),
+        ),
+        ([1, -5], pa.int32(), LONG, {}, -5, 1),
+        ([1.5, -5.0], pa.float32(), DOUBLE, {}, -5.0, 1.5),
+        ([3, -1], pa.date32(), DATE, {}, datetime.date(1969, 12, 31), datetime.date(1970, 1, 4)),
+        (
+            [-1, 1],
+            pa.timestamp("ms"),
+            TIMESTAMP,
+            {},
+            datetime.datetime(1969, 12, 31, 23, 59, 59, 999000),
+            datetime.datetime(1970, 1, 1, 0, 0, 0, 1000),
+        ),
+        ([1, 2], pa.time32("ms"), TIME, {}, datetime.time(0, 0, 0, 1000), datetime.time(0, 0, 0, 2000)),
+        ([1, 2], pa.timestamp("ns", "UTC"), TIMESTAMPTZ, {}, None, None),  # not a type of the format: unknown
+        ([1, 2], pa.timestamp("us"), TIMESTAMPTZ, {}, None, None),
+    ],
+)
+def test_bounds_come_out_in_the_tables_type(
+    values: list[Any], stored: pa.DataType, type_: Any, options: Any, lower: Any, upper: Any
+) -> None:
+    found = entry(footer_of(column(values, stored), **options), one(type_))
+    assert (found["lower_bound:1"], found["upper_bound:1"]) == (lower, upper)
+    assert (found["value_count:1"], found["null_value_count:1"]) == (2, 0)
+
+
+def test_row_groups_are_joined_and_all_null_ones_do_not_hide_bounds() -> None:
+    footer = footer_of(column([None, None, 3, 9, None, -4], pa.int64()), row_group_size=2)
+    found = entry(footer, one(LONG))
+    assert (found["lower_bound:1"], found["upper_bound:1"]) == (-4, 9)
+    assert (found["record_count"], found["value_count:1"], found["null_value_count:1"]) == (6, 6, 3)
+    assert len(found["split_offsets"]) == 3
+    groups = group_stats(footer, one(LONG))
+    assert groups["record_count"].to_pylist() == [2, 2, 2]
+    assert groups["lower_bound:1"].to_pylist() == [None, 3, -4]
+    assert groups["null_value_count:1"].to_pylist() == [2, 0, 1]
+
+
+def test_one_row_group_without_statistics_makes_bounds_and_null_count_unknown() -> None:
+    footer = footer_of(column([1, 2], pa.int64()), write_statistics=False)
+    found = entry(footer, one(LONG))
+    assert (found["value_count:1"], found["null_value_count:1"]) == (2, None)
+    assert (found["lower_bound:1"], found["upper_bound:1"]) == (None, None)
+
+
+def test_group_bounds_are_not_cut() -> None:
+    footer = footer_of(column(["a" * 40], pa.string()))
+    assert group_stats(footer, one(STRING))["upper_bound:1"].to_pylist() == ["a" * 40]
+    assert entry(footer, one(STRING))["upper_bound:1"] == "a" * 15 + "b"
+
+
+def fake_footer(*groups: tuple[float, float, int]) -> Any:
+    """A footer of a writer that puts anything into bounds, NaN too."""
+
+    def group(low: float, high: float, nulls: int) -> Any:
+        stats = SimpleNamespace(has_min_max=True, min_raw=low, max_raw=high, has_null_count=True, null_count=nulls)
+        chunk = SimpleNamespace(num_values=10, statistics=stats, has_dictionary_page=False, data_page_offset=4)
+        return SimpleNamespace(num_rows=10, column=lambda _: chunk)
+
+    schema = pa.schema([pa.field("x", pa.float64(), metadata=ids(1))])
+    return SimpleNamespace(
+        num_rows=10 * len(groups),
+        num_columns=1,
+        num_row_groups=len(groups),
+        row_group=lambda i: group(*groups[i]),
+        schema=SimpleNamespace(to_arrow_schema=lambda: schema),
+    )
+
+
+@pytest.mark.parametrize("bad", [(math.nan, 1.0, 0), (1.0, math.nan, 0), (math.nan, math.nan, 0)])
+def test_a_nan_bound_in_any_row_group_makes_the_bounds_unknown(bad: tuple[float, float, int]) -> None:
+    for groups in ([bad], [(0.0, 5.0, 0), bad], [bad, (0.0, 5.0, 0)]):
+        found = entry(fake_footer(*groups), one(DOUBLE))
+        assert (found["lower_bound:1"], found["upper_bound:1"], found["nan_value_count:1"]) == (None, None, None)
+
+
+def test_zeros_get_the_sign_that_makes_them_bounds() -> None:
+    found = entry(fake_footer((0.0, -0.0, 1)), one(DOUBLE), nan_counts={1: 4})
+    assert (math.copysign(1, found["lower_bound:1"]), math.copysign(1, found["upper_bound:1"])) == (-1, 1)
+    assert (found["null_value_count:1"], found["nan_value_count:1"]) == (1, 4)
+
+
+def test_columns_inside_structs_are_measured_and_those_inside_lists_are_not() -> None:
+    stored = pa.schema(
+        [
+            pa.field("l", pa.list_(pa.field("element", pa.int32(), metadata=ids(2))), metadata=ids(1)),
+            pa.field("m", pa.map_(pa.string(), pa.int32()), metadata=ids(3)),
+            pa.field("s", pa.struct([pa.field("x", pa.int32(), metadata=ids(5))]), metadata=ids(4)),
+            pa.field("y", pa.int32(), metadata=ids(6)),
+        ]
+    )
+    rows = [{"l": [7, 8], "m": [("k", 9)], "s": {"x": 1}, "y": 3}, {"l": [], "m": [], "s": None, "y": 4}]
+    schema = Schema(fields=(Field(4, "s", Struct((Field(5, "x", INT),))), Field(6, "y", INT), Field(9, "new", INT)))
+    found = entry(footer_of(pa.Table.from_pylist(rows, schema=stored)), schema)
+    assert (found["lower_bound:5"], found["value_count:5"], found["null_value_count:5"]) == (1, 2, 1)
+    assert (found["lower_bound:6"], found["upper_bound:6"]) == (3, 4)
+    assert (found["value_count:9"], found["lower_bound:9"]) == (None, None)  # not in the file: nothing is known
+
+
+def test_a_footer_without_field_ids_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"file:///f.parquet.*field id"):
+        entry(footer_of(pa.table({"x": [1]})), one(LONG))
+
+
+def test_many_files_with_partition_values_and_no_files_at_all() -> None:
+    day = PartitionField(source_id=1, field_id=1000, name="x_day", transform="day")
+    spec = PartitionSpec(spec_id=5, fields=(day,))
+    footer = footer_of(column([0, 1], pa.timestamp("us")))
+    files = [
+        WrittenFile(location=f"file:///{n}", size=n, footer=footer, partition=(value,))
+        for n, value in enumerate([datetime.date(2020, 1, 1), 3, None])
+    ]
+    table = entries_of(files, schema=one(TIMESTAMP), spec=spec)
+    assert table["lower_bound:p1000"].to_pylist() == [datetime.date(2020, 1, 1), datetime.date(1970, 1, 4), None]
+    assert table["null_value_count:p1000"].to_pylist() == [0, 0, 2]
+    assert table["partition_spec_id"].to_pylist() == [5, 5, 5]
+    assert entries_of([], schema=one(TIMESTAMP), spec=spec).num_rows == 0
+
+
+def test_written_files_can_be_sent_to_another_process() -> None:
+    file = WrittenFile(location="file:///f", size=1, footer=footer_of(column([1], pa.int64())), nan_counts={})
+    back = pickle.loads(pickle.dumps(file))
+    assert entry(back.footer, one(LONG)) == entry(file.footer, one(LONG))
+
+
+texts = st.text(st.sampled_from("a\x7f\u07ff\ud7ff\ue000\uffff\U0010ffff"), min_size=14, max_size=20)
+
+
+@given(texts)
+def test_cut_text_is_a_bound_of_the_whole_text(text: str) -> None:
+    raw = text.encode()
+    lower, upper = bounds.truncate_text_down(raw), bounds.truncate_text_up(raw)
+    assert lower == text[:16]
+    if upper is None:
+        assert text[:16] == "\U0010ffff" * 16
+    else:
+        assert len(upper) <= 16
+        assert upper.encode() >= raw
+        assert upper == text or upper > text[:16]
+
+
+@given(st.binary(min_size=14, max_size=20) | st.integers(14, 20).map(lambda n: b"\xff" * n))
+def test_cut_bytes_are_a_bound_of_the_whole(raw: bytes) -> None:
+    lower, upper = bounds.truncate_bytes_down(raw), bounds.truncate_bytes_up(raw)
+    assert lower == raw[:16]
+    assert (upper is None) == (len(raw) > 16 and raw[:16] == b"\xff" * 16)
+    assert upper is None or (upper >= raw and len(upper) <= 16)
+
+
+def test_text_that_a_writer_cut_inside_a_character_is_no_bound() -> None:
+    assert bounds.truncate_text_up("ü".encode()[:1]) is None
+    assert bounds.truncate_text_down("ü".encode()[:1]) is None
