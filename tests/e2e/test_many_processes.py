@@ -23,7 +23,8 @@ def append_many(folder, worker: int, start) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_eight_processes_appending_to_one_table_lose_nothing(tmp_path, version):
     table = new_catalog(tmp_path).create_table("db.t", schema="id bigint", format_version=version)
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["icefloe", "tables"])  # eight imports at once would be most of the time
     start = context.Barrier(PROCESSES)
     workers = [context.Process(target=append_many, args=(tmp_path, w, start)) for w in range(PROCESSES)]
     for worker in workers:

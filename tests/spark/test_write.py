@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from icefloe.engines.spark.read import dataframe
 from icefloe.engines.spark.write import write
 from icefloe.errors import InputError
 from icefloe.io.local import LocalFileIO
@@ -37,7 +38,7 @@ from icefloe.model.types import (
     Map,
     Struct,
 )
-from spark.fakes import metadata_of
+from spark.fakes import Files, metadata_of
 
 pytestmark = pytest.mark.spark
 
@@ -254,6 +255,10 @@ def test_fixed_bytes_have_the_type_of_the_format(spark: SparkSession, table: Pat
     entries = write(frame, metadata=metadata_of(table, schema), io=IO)
     stored = pq.ParquetFile(entries["location"].to_pylist()[0]).schema
     assert [stored.column(i).physical_type for i in range(2)] == ["FIXED_LEN_BYTE_ARRAY"] * 2
+    files = Files(table)
+    files.rows = entries.select(["location", "file_format", "file_size_in_bytes", "record_count"]).to_pylist()
+    (row,) = dataframe(spark, files.source(schema)).collect()
+    assert tuple(row) == (bytes(range(16)), b"\xaa\xbb")
 
 
 def test_a_fault_in_a_task_is_an_input_error_and_leaves_no_files(spark: SparkSession, table: Path) -> None:

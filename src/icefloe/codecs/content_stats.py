@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -119,19 +120,26 @@ def _overridden(found: dict[str, pa.Array], columns: Columns, key: str, type_: T
 
 
 def _struct(members: dict[str, pa.Array], owner: _Owner, length: int) -> tuple[pa.Field, pa.Array]:
-    base = stats_id(owner.id)
-    fields: list[pa.Field] = []
+    fields = _member_fields(owner)
     arrays: list[pa.Array] = []
-    for measure in measures_of(owner.type):
-        type_ = arrow_type(owner.type) if measure in _BOUNDS else _MEASURE_TYPES.get(measure, pa.int64())
+    for measure, field in zip(measures_of(owner.type), fields, strict=True):
         member = members.get(measure)
-        array = pa.nulls(length, type_) if member is None else member.cast(type_)
-        if owner.type == UUID and measure in _BOUNDS:
-            array = pa.ExtensionArray.from_storage(pa.uuid(), array)
-        arrays.append(array)
-        fields.append(with_id(measure, array.type, base + MEASURE_OFFSETS[measure]))
+        arrays.append(pa.nulls(length, field.type) if member is None else _stored_as(member, field.type))
     struct = pa.StructArray.from_arrays(arrays, fields=fields, mask=_all_null(arrays))
-    return with_id(owner.name, struct.type, base), struct
+    return with_id(owner.name, struct.type, stats_id(owner.id)), struct
+
+
+@lru_cache(maxsize=4096)
+def _member_fields(owner: _Owner) -> list[pa.Field]:
+    bound = pa.uuid() if owner.type == UUID else arrow_type(owner.type)
+    types = {m: bound if m in _BOUNDS else _MEASURE_TYPES.get(m, pa.int64()) for m in measures_of(owner.type)}
+    return [with_id(m, type_, stats_id(owner.id) + MEASURE_OFFSETS[m]) for m, type_ in types.items()]
+
+
+def _stored_as(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(type_, array)
+    return array if array.type == type_ else array.cast(type_)
 
 
 def _all_null(arrays: list[pa.Array]) -> pa.Array | None:

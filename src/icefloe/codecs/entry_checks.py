@@ -44,30 +44,29 @@ class _Rows:
     def __init__(self, columns: Mapping[str, pa.Array]) -> None:
         self._columns = columns
         self._length = len(columns["content_type"])
-        self.type = columns["content_type"].to_numpy(zero_copy_only=False)
+        self._none = np.zeros(self._length, dtype=np.bool_)
+        self._all = ~self._none
+        types = columns["content_type"].to_numpy(zero_copy_only=False)
+        self._types = {int(t): types == int(t) for t in ContentType}
         self.status = columns["status"].to_numpy(zero_copy_only=False)
 
     def has(self, name: str) -> Flags:
         """Which rows have a value in this column."""
-        column = self._columns.get(name)
-        if column is None or column.null_count == self._length:
-            return np.zeros(self._length, dtype=np.bool_)
-        if column.null_count == 0:
-            return np.ones(self._length, dtype=np.bool_)
-        return np.asarray(column.is_valid())
+        column = self._columns[name]
+        if column.null_count == self._length:
+            return self._none
+        return self._all if column.null_count == 0 else np.asarray(column.is_valid())
 
     def numbers(self, name: str) -> npt.NDArray[np.int64]:
         """The values of a column, 0 where it is null."""
-        column = self._columns.get(name)
-        if column is None or column.null_count == self._length:
-            return np.zeros(self._length, dtype=np.int64)
+        column = self._columns[name]
         return np.asarray(column.fill_null(0) if column.null_count > 0 else column)
 
     def is_type(self, *types: int) -> Flags:
         """Which rows are of these content types."""
-        found: Flags = self.type == types[0]
+        found = self._types[types[0]]
         for other in types[1:]:
-            found = found | (self.type == other)
+            found = found | self._types[other]
         return found
 
     def problems(self, content: str) -> Iterator[tuple[Flags, str]]:

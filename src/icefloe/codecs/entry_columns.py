@@ -73,6 +73,8 @@ def without_nan(bounds: pa.Array) -> pa.Array:
 
 def relativized(locations: pa.Array, table_location: str) -> pa.Array:
     """Locations as V4 stores them: relative to the table when they lie under it and can be resolved again."""
+    if locations.null_count == len(locations):
+        return locations
     prefix = table_location + "/"
     tail = pc.utf8_slice_codeunits(locations, start=len(prefix))
     plain = pc.invert(pc.match_substring_regex(tail, f"{_ABSOLUTE}|{_NOT_PLAIN}"))
@@ -81,6 +83,8 @@ def relativized(locations: pa.Array, table_location: str) -> pa.Array:
 
 def resolved(locations: pa.Array, table_location: str, *, where: str) -> pa.Array:
     """Stored locations as absolute ones; null stays null."""
+    if locations.null_count == len(locations):
+        return locations
     absolute = pc.match_substring_regex(locations, _ABSOLUTE)
     broken = pc.and_(pc.match_substring_regex(locations, _NOT_PLAIN), pc.invert(absolute))
     row = pc.index(broken, True).as_py()

@@ -159,11 +159,17 @@ def _extra(keys: dict[str, msgspec.Raw]) -> dict[str, Any]:
 
 def _location(document: _Document, where: str) -> str:
     if document.location is not None:
-        return document.location.rstrip("/") if len(document.location) > 1 else document.location
+        return _without_slash(document.location)
     folder, _, _ = where.rpartition("/metadata/")
     if folder == "":
         raise missing("", "location")
     return folder
+
+
+def _without_slash(location: str) -> str:
+    while len(location) > 1 and location.endswith("/") and not location.endswith("://"):
+        location = location[:-1]
+    return location
 
 
 def _metadata(d: _Document, location: str, version: VersionRules, where: str, limits: Limits) -> TableMetadata:

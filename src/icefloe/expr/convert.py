@@ -35,6 +35,7 @@ from icefloe.model.types import (
 )
 
 _BITS = {INT: 32, LONG: 64}
+_FAR = 400  # decimal digits
 _WIDE = decimal.Context(prec=100)
 
 
@@ -78,12 +79,13 @@ def _exact_number(literal: object) -> Fraction | float:
     """A numeric literal without rounding; infinities and NaN stay floats."""
     if isinstance(literal, bool) or not isinstance(literal, (int, float, decimal.Decimal)):
         raise ValueError("a number is needed")
-    if isinstance(literal, (float, decimal.Decimal)) and not math.isfinite(literal):
+    if not (literal.is_finite() if isinstance(literal, decimal.Decimal) else math.isfinite(literal)):
         return float(literal)
-    if isinstance(literal, decimal.Decimal) and literal.adjusted() > 400:  # larger than any value of any type
-        return math.copysign(math.inf, literal)
-    if isinstance(literal, decimal.Decimal) and literal.adjusted() < -400:
-        literal = decimal.Decimal(0 if literal == 0 else f"{'-' if literal < 0 else ''}1e-400")
+    if isinstance(literal, decimal.Decimal) and literal != 0 and abs(literal.adjusted()) > _FAR:
+        # Beyond all values of all types, or closer to zero than any: exact digits would only cost memory.
+        literal = decimal.Decimal(1).scaleb(int(math.copysign(_FAR, literal.adjusted()))).copy_sign(literal)
+    elif isinstance(literal, decimal.Decimal) and literal == 0:
+        literal = 0
     return Fraction(literal)
 
 

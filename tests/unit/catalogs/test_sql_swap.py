@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def catalog(path: Path) -> SqlCatalog:
-    catalog = SqlCatalog("demo", f"sqlite:///{path}", busy_seconds=5)
+    catalog = SqlCatalog("demo", f"sqlite:///{path}")
     catalog.create_namespace("db")
     catalog.create("db.t", "0")
     return catalog

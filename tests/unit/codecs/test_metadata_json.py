@@ -235,6 +235,13 @@ def test_a_v4_file_without_a_location_belongs_to_the_table_it_lies_in():
         decode(document(2, location=None))
 
 
+@pytest.mark.parametrize(
+    ("stored", "expected"), [("s3://b/t//", "s3://b/t"), ("/", "/"), ("s3://", "s3://"), ("/wh/t", "/wh/t")]
+)
+def test_the_location_of_a_table_ends_without_a_slash(stored, expected):
+    assert decode(document(location=stored)).location == expected
+
+
 def test_relative_snapshots_are_written_anew_when_the_table_moved():
     metadata = decode(document(4, snapshots=[snapshot(7, manifest_list=None, root_manifest="metadata/r.parquet")]))
 

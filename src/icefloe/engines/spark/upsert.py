@@ -62,6 +62,7 @@ def upsert(frame: DataFrame, *, on: Sequence[str], source: Source, metadata: Tab
     spark = frame.sparkSession
     capabilities(spark)
     fields = _key_fields(metadata.schema, on)
+    _check_given(frame, fields)
     with translated(), _kept(conformed(frame, metadata.schema)) as incoming:
         total = incoming.count()
         keys = _measured(incoming, fields)
@@ -87,6 +88,13 @@ def _key_fields(schema: Schema, on: Sequence[str]) -> tuple[Field, ...]:
     if len(nested) > 0:
         raise InputError(f"column {nested[0]!r} is nested and cannot be a key", field=nested[0])
     return fields
+
+
+def _check_given(frame: DataFrame, fields: tuple[Field, ...]) -> None:
+    given = {name.lower() for name in frame.columns}
+    missing = [field.name for field in fields if field.name.lower() not in given]
+    if len(missing) > 0:
+        raise InputError(f"the frame lacks the key column {', '.join(missing)}", field=missing[0])
 
 
 @contextmanager
