@@ -63,7 +63,7 @@ def _hang(parent: Tree, children: Iterable[Node]) -> None:
 
 def _line(node: Node) -> Text:
     style = "dim strike" if node.gone else STYLES.get(node.kind, "dim")
-    line = Text(node.name, style=style, no_wrap=True, overflow="ellipsis")
+    line = Text(node.name, style=style)
     return line.append(f"  {', '.join(node.facts)}", style="dim" if node.gone or node.kind == "more" else "not bold")
 
 
@@ -93,9 +93,9 @@ def counts(values: Iterable[tuple[str, int, int, int]]) -> Grid:
 
 def written(lines: Mapping[str, tuple[Written, Written]]) -> Grid:
     """Metadata per commit, v2 beside V4."""
-    grid = _grid("What each commit wrote: metadata files besides metadata.json, and bytes")
+    grid = _grid("What each commit wrote: manifests of every kind and their bytes, metadata.json, data")
     grid.add_column("commit")
-    for heading in ("files", "bytes", "metadata.json", "data"):
+    for heading in ("manifests", "bytes", "json bytes", "data bytes"):
         for version, style in (("v2", "dark_orange"), ("V4", "cyan")):
             grid.add_column(f"{heading}\n{version}", justify="right", style=style)
     for name, (v2, v4) in lines.items():

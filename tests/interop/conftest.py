@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import duckdb
@@ -32,6 +34,7 @@ def catalog(folder):
 @pytest.fixture(scope="session")
 def spark(folder, catalog):
     """Spark with Apache Iceberg's runtime, its catalog on the shared file."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     prefix = f"spark.sql.catalog.{CATALOG}"
     session = (
         SparkSession.builder.master("local[2]")
@@ -50,7 +53,7 @@ def spark(folder, catalog):
         .config(f"{prefix}.cache-enabled", "false")
         .getOrCreate()
     )
-    session.sparkContext.setLogLevel("ERROR")
+    session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
 

@@ -33,6 +33,7 @@ class Files:
     """What a catalog, a tree and a planner would be, in a page."""
 
     folder: Path
+    schema: Schema = field(default_factory=lambda: Schema(fields=()))
     rows: list[dict[str, object]] = field(default_factory=list)
     ranges: dict[str, dict[str, tuple[object, object]]] = field(default_factory=dict)
     deleted: dict[str, BitMap64] = field(default_factory=dict)
@@ -42,6 +43,7 @@ class Files:
     def add(self, name: str, data: dict[str, list[object]] | pa.Table, schema: Schema, **options: object) -> str:
         """Write a file with the ids of a schema; the planner knows the range of each column by name."""
         table = data if isinstance(data, pa.Table) else pa.table(data, arrow_schema(schema))
+        self.schema = schema
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(conform(table, schema), path, store_schema=False, **options)
@@ -64,7 +66,7 @@ class Files:
         kept = [row for row in self.rows if self._may_match(str(row["location"]), filter_)]
         self.returned.append([str(row["location"]) for row in kept])
         tasks = pa.Table.from_pylist(kept, schema=TASK)
-        return Plan(tasks=tasks, schema=Schema(fields=()), table_schema=Schema(fields=()), filter=ALWAYS_TRUE)
+        return Plan(tasks=tasks, schema=self.schema, table_schema=self.schema, filter=ALWAYS_TRUE)
 
     def vectors(self, tasks: pa.Table) -> Mapping[str, BitMap64]:
         return {name: self.deleted[name] for name in tasks["location"].to_pylist() if name in self.deleted}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from icefloe.engines.spark.upsert import Upsert, upsert
+from icefloe.engines.spark.engine import SparkEngine
 from icefloe.errors import InputError
 from icefloe.io.local import LocalFileIO
 from icefloe.model.schema import Schema
@@ -29,9 +30,20 @@ def three_files(files: Files) -> list[str]:
     ]
 
 
-def run(frame: DataFrame, files: Files, folder: Path, on: tuple[str, ...] = ("id",), version: int = 4) -> Upsert:
-    metadata = metadata_of(folder / "new", ID, version=version)
-    return upsert(frame, on=on, source=files.source(ID), metadata=metadata, io=LocalFileIO())
+@dataclass(frozen=True)
+class Done:
+    """What a commit would be made of."""
+
+    deleted: dict[str, BitMap64]
+    entries: pa.Table
+
+
+def run(frame: DataFrame, files: Files, folder: Path, on: tuple[str, ...] = ("id",), schema: Schema = ID) -> Done:
+    engine, io, metadata = SparkEngine(frame.sparkSession), LocalFileIO(), metadata_of(folder / "new", schema)
+    with engine.keyed(frame, metadata, on) as source:
+        plan = files.plan(source.range)
+        deleted = engine.find_keys(io, plan, files.vectors(plan.tasks), source)
+        return Done(deleted=deleted, entries=engine.write(io, source.rows, metadata))
 
 
 def written(entries: pa.Table) -> list[tuple[object, object]]:
@@ -50,29 +62,14 @@ def test_matched_rows_are_deleted_by_position_and_all_rows_written(
     frame = spark.createDataFrame([(3, "a"), (12, "b"), (15, "c"), (-1, "d")], "id long, note string")
     result = run(frame, files, tmp_path)
     assert result.deleted == {first: BitMap64([3]), second: BitMap64([2, 5])}
-    assert result.removed == ()
-    assert (result.updated, result.inserted) == (3, 1)
     assert written(result.entries) == [(-1, "d"), (3, "a"), (12, "b"), (15, "c")]
-
-
-def test_without_deletion_vectors_touched_files_are_rewritten(
-    spark: SparkSession, files: Files, tmp_path: Path
-) -> None:
-    first, _, _ = three_files(files)
-    frame = spark.createDataFrame([(3, "a"), (100, "b")], "id long, note string")
-    result = run(frame, files, tmp_path, version=2)
-    assert result.removed == (first,)
-    assert result.deleted == {}
-    assert (result.updated, result.inserted) == (1, 1)
-    kept = [(i, "old") for i in range(10) if i != 3]
-    assert written(result.entries) == sorted([*kept, (3, "a"), (100, "b")])
 
 
 def test_rows_without_a_match_are_only_added(spark: SparkSession, files: Files, tmp_path: Path) -> None:
     three_files(files)
-    result = run(spark.createDataFrame([(100, "b")], "id long, note string"), files, tmp_path, version=2)
-    assert (result.removed, result.deleted) == ((), {})
-    assert (result.updated, result.inserted) == (0, 1)
+    result = run(spark.createDataFrame([(100, "b")], "id long, note string"), files, tmp_path)
+    assert result.deleted == {}
+    assert written(result.entries) == [(100, "b")]
 
 
 def test_deleted_rows_do_not_match(spark: SparkSession, files: Files, tmp_path: Path) -> None:
@@ -80,7 +77,6 @@ def test_deleted_rows_do_not_match(spark: SparkSession, files: Files, tmp_path: 
     files.delete(first, [3])
     result = run(spark.createDataFrame([(3, "a"), (4, "b")], "id long, note string"), files, tmp_path)
     assert result.deleted == {first: BitMap64([4])}
-    assert (result.updated, result.inserted) == (1, 1)
 
 
 def test_null_keys_match_nothing_and_are_added(spark: SparkSession, files: Files, tmp_path: Path) -> None:
@@ -94,7 +90,8 @@ def test_null_keys_match_nothing_and_are_added(spark: SparkSession, files: Files
 def test_an_empty_frame_changes_nothing(spark: SparkSession, files: Files, tmp_path: Path) -> None:
     three_files(files)
     result = run(spark.createDataFrame([], "id long, note string"), files, tmp_path)
-    assert (result.entries.num_rows, result.deleted, result.updated, result.inserted) == (0, {}, 0, 0)
+    assert (result.entries.num_rows, result.deleted) == (0, {})
+    assert files.returned == [[]]
 
 
 def test_a_key_that_occurs_twice_is_refused_with_an_example(spark: SparkSession, files: Files, tmp_path: Path) -> None:
@@ -126,23 +123,17 @@ def test_keys_that_are_not_there_are_refused(spark: SparkSession, files: Files, 
 def test_a_nested_key_is_refused(spark: SparkSession, files: Files, tmp_path: Path) -> None:
     schema = Schema(fields=(Field(1, "s", Struct((Field(2, "x", LONG),))),))
     frame = spark.sql("SELECT named_struct('x', 1L) s")
-    metadata = metadata_of(tmp_path, schema)
     with pytest.raises(InputError, match="nested"):
-        upsert(frame, on=["s"], source=files.source(schema), metadata=metadata, io=LocalFileIO())
+        run(frame, files, tmp_path, on=("s",), schema=schema)
 
 
 def test_the_frame_is_evaluated_once(spark: SparkSession, files: Files, tmp_path: Path) -> None:
     three_files(files)
     seen = spark.sparkContext.accumulator(0)
-
-    @F.udf("string")
-    def count(value: int) -> str:
-        seen.add(1)
-        return "new"
-
+    count = F.udf(lambda _: seen.add(1) or "new", "string")
     frame = spark.range(0, 20, 5).select("id", count("id").alias("note"))
-    result = run(frame, files, tmp_path, version=2)
-    assert result.updated == 4
+    result = run(frame, files, tmp_path)
+    assert [len(rows) for rows in result.deleted.values()] == [2, 2]
     assert seen.value == 4
     assert spark.sparkContext._jsc.sc().getPersistentRDDs().size() == 0
 
@@ -156,8 +147,7 @@ def test_moments_as_keys_prune_and_match(spark: SparkSession, files: Files, tmp_
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
         frame = spark.sql("SELECT TIMESTAMP '2024-11-03 01:00:00-04:00' ts, 1.0D v")
-        metadata = metadata_of(tmp_path / "new", schema, version=4)
-        result = upsert(frame, on=["ts"], source=files.source(schema), metadata=metadata, io=LocalFileIO())
+        result = run(frame, files, tmp_path, on=("ts",), schema=schema)
     finally:
         spark.conf.set("spark.sql.session.timeZone", former)
     assert result.deleted == {locations[2]: BitMap64([0])}

@@ -6,16 +6,19 @@ by fastavro, a block in one call and without logical types: dates stay numbers, 
 
 from __future__ import annotations
 
+import hashlib
 import io
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import fastavro
 import msgspec
+import numpy as np
 import pyarrow as pa
 
+from icefloe.codecs.avro_encode import encode_metadata, encode_records, number
 from icefloe.errors import CorruptFile, IcefloeError, LimitError, UnsupportedError
 from icefloe.limits import Limits
 
@@ -76,7 +79,7 @@ def _read(cursor: _Cursor, where: str, limits: Limits) -> Container:
         if not 0 <= count <= len(payload) or total > limits.manifest_entries:
             raise LimitError(f"{where}: a block of {count} records in {len(payload)} bytes", location=where)
         if count > 0:
-            blocks.append(_zigzag(count) + payload + _ZERO)
+            blocks.append(number(count) + payload + _ZERO)
     text = {key: value.decode() for key, value in header.items()}
     return Container(schema=schema, metadata=text, blocks=tuple(blocks))
 
@@ -129,6 +132,8 @@ def _decompress(block: bytes, codec: str, budget: int, where: str) -> bytes:
                 raise ValueError("a deflate block is cut short")
         case "snappy":
             found = bytes(pa.Codec("snappy").decompress(block[:-4], _snappy_size(block, budget), asbytes=True))
+            if zlib.crc32(found) != int.from_bytes(block[-4:], "big"):
+                raise ValueError("the checksum of a block is wrong")
         case "zstandard":
             with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
                 found = bytes(stream.read(budget + 1))
@@ -193,19 +198,32 @@ class _Cursor:
         return found
 
 
-def _zigzag(count: int) -> bytes:
-    number, found = count << 1, bytearray()
-    while number >= 0x80:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    found.append(number)
-    return bytes(found)
+def write_container(rows: pa.StructArray, schema: Mapping[str, Any], metadata: Mapping[str, str]) -> bytes:
+    """A file of these rows in deflate-compressed blocks; the same rows give the same bytes."""
+    header = {"avro.schema": msgspec.json.encode(schema), "avro.codec": b"deflate"}
+    header |= {key: value.encode() for key, value in metadata.items()}
+    begin = MAGIC + encode_metadata(header)
+    encoded = encode_records(rows, schema)
+    blocks = list(_blocks(encoded))
+    digest = hashlib.sha256(begin)
+    for _, block in blocks:
+        digest.update(block)
+    sync = digest.digest()[:_SYNC_BYTES]
+    parts = [begin, sync]
+    for count, block in blocks:
+        parts += [number(count), number(len(block)), block, sync]
+    return b"".join(parts)
 
 
-def write_container(
-    records: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], metadata: Mapping[str, str]
-) -> bytes:
-    """A file of these records, in deflate-compressed blocks."""
-    sink = io.BytesIO()
-    fastavro.writer(sink, dict(schema), records, codec="deflate", metadata=dict(metadata), sync_interval=BLOCK_BYTES)
-    return sink.getvalue()
+def _blocks(encoded: pa.Array) -> Iterator[tuple[int, bytes]]:
+    """Numbers of records and their bytes, compressed, in blocks of at least BLOCK_BYTES but the last."""
+    if len(encoded) == 0:
+        return
+    ends = np.frombuffer(encoded.buffers()[1], np.int32, len(encoded) + 1, encoded.offset * 4)
+    payload = memoryview(encoded.buffers()[2])
+    start = 0
+    while start < len(encoded):
+        stop = min(int(np.searchsorted(ends, ends[start] + BLOCK_BYTES)), len(encoded))
+        engine = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+        yield stop - start, engine.compress(payload[ends[start] : ends[stop]]) + engine.flush()
+        start = stop

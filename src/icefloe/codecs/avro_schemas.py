@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from icefloe.codecs import field_ids as ids
 from icefloe.codecs.entry_columns import COLUMN_SIZE
+from icefloe.errors import InputError
 from icefloe.model.partitioning import PartitionSpec
 from icefloe.model.types import (
     BINARY,
@@ -76,7 +77,7 @@ def avro_type(type_: Type, field_id: int) -> str | Json:
             return {"type": "fixed", "name": f"uuid_{field_id}", "size": UUID_BYTES, "logicalType": "uuid"}
         case Primitive():
             return _AVRO[type_]
-    raise TypeError(f"{type_} is not a primitive type")
+    raise InputError(f"a partition value cannot be of type {type_}", type=str(type_))
 
 
 def avro_name(name: str) -> str:

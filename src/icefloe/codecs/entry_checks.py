@@ -44,10 +44,10 @@ class _Rows:
     def __init__(self, columns: Mapping[str, pa.Array]) -> None:
         self._columns = columns
         self._length = len(columns["content_type"])
-        self._none = np.zeros(self._length, dtype=np.bool_)
-        self._all = ~self._none
+        self._none: Flags = np.zeros(self._length, dtype=np.bool_)
+        self._all: Flags = np.ones(self._length, dtype=np.bool_)
         types = columns["content_type"].to_numpy(zero_copy_only=False)
-        self._types = {int(t): types == int(t) for t in ContentType}
+        self._types: dict[int, Flags] = {int(t): types == int(t) for t in ContentType}
         self.status = columns["status"].to_numpy(zero_copy_only=False)
 
     def has(self, name: str) -> Flags:
@@ -55,12 +55,16 @@ class _Rows:
         column = self._columns[name]
         if column.null_count == self._length:
             return self._none
-        return self._all if column.null_count == 0 else np.asarray(column.is_valid())
+        if column.null_count == 0:
+            return self._all
+        valid: Flags = np.asarray(column.is_valid())
+        return valid
 
     def numbers(self, name: str) -> npt.NDArray[np.int64]:
         """The values of a column, 0 where it is null."""
         column = self._columns[name]
-        return np.asarray(column.fill_null(0) if column.null_count > 0 else column)
+        found: npt.NDArray[np.int64] = np.asarray(column.fill_null(0) if column.null_count > 0 else column)
+        return found
 
     def is_type(self, *types: int) -> Flags:
         """Which rows are of these content types."""

@@ -245,7 +245,7 @@ def encode_manifest(entries: pa.Table, context: ManifestContext, *, delete: bool
         "format-version": str(version),
         "content": DELETES if delete else "data",
     }
-    return write_container(records.to_pylist(), manifest_schema(spec, types, version), metadata)
+    return write_container(records, manifest_schema(spec, types, version), metadata)
 
 
 def _check_writable(columns: Columns, version: int, delete: bool, spec_id: int) -> None:

@@ -55,6 +55,7 @@ _SUMMARY: tuple[tuple[int, str, pa.DataType], ...] = (
     (ids.SUMMARY_LOWER_BOUND, "lower_bound", pa.binary()),
     (ids.SUMMARY_UPPER_BOUND, "upper_bound", pa.binary()),
 )
+_PARTITIONS = pa.list_(pa.struct([pa.field(name, type_) for _, name, type_ in _SUMMARY]))
 _DATA_CONTENT, _DELETE_CONTENT = 0, 1
 
 
@@ -212,9 +213,8 @@ def encode_manifest_list(
         columns[name] = columns[name].fill_null(sequence_number)
     _check_writable(columns)
     kept = {name: columns[entry] for id_, name, entry, _ in _FIELDS if version >= 3 or id_ != ids.MANIFEST_FIRST_ROW_ID}
-    rows = pa.StructArray.from_arrays(list(kept.values()), names=list(kept)).to_pylist()
-    for row, partitions in zip(rows, _partitions(columns, entries.num_rows, context), strict=True):
-        row["partitions"] = partitions
+    kept["partitions"] = pa.array(_partitions(columns, entries.num_rows, context), _PARTITIONS)
+    rows = pa.StructArray.from_arrays(list(kept.values()), names=list(kept))
     metadata = {
         "snapshot-id": str(snapshot_id),
         "parent-snapshot-id": "null" if parent_id is None else str(parent_id),

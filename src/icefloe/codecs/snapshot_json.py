@@ -7,7 +7,7 @@ hands it on unread when the metadata is written again. A snapshot that breaks th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -43,41 +43,31 @@ _SNAPSHOT = msgspec.json.Decoder(_SnapshotRecord)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LazySnapshots:
-    """The snapshots of one metadata file, as text, and those added since, as values."""
+    """The snapshots of a table as text, each parsed when it is asked for."""
 
     stored: Sequence[msgspec.Raw]
-    added: tuple[Snapshot, ...] = ()
     location: str  # of the table: relative locations in the text are resolved against it
     rules: VersionRules
     where: str  # the metadata file, for errors
 
     def __len__(self) -> int:
-        return len(self.stored) + len(self.added)
+        return len(self.stored)
 
     def __iter__(self) -> Iterator[Snapshot]:
         for index in range(len(self.stored)):
             yield self._parse(index)
-        yield from self.added
 
     def find(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot of this id, newest first: of those before it only the ids are parsed."""
-        for snapshot in reversed(self.added):
-            if snapshot.snapshot_id == snapshot_id:
-                return snapshot
         for index in range(len(self.stored) - 1, -1, -1):
             if self._decode(_HEADER, index).snapshot_id == snapshot_id:
                 return self._parse(index)
         return None
 
     def add(self, snapshot: Snapshot) -> LazySnapshots:
-        """The log with one more snapshot at its end."""
-        return LazySnapshots(
-            stored=self.stored,
-            added=(*self.added, snapshot),
-            location=self.location,
-            rules=self.rules,
-            where=self.where,
-        )
+        """The log with one more snapshot at its end, turned to text once and for all later commits."""
+        text = msgspec.json.encode(snapshot_to_json(snapshot, self.location, self.rules))
+        return replace(self, stored=[*self.stored, msgspec.Raw(text)])
 
     def _decode(self, decoder: msgspec.json.Decoder[Any], index: int) -> Any:
         return decode_json(decoder, self.stored[index], self._path(index))
@@ -118,7 +108,7 @@ def encode_snapshots(snapshots: SnapshotLog, location: str, rules: VersionRules)
     """The JSON of all snapshots; text that is still right is handed on unread."""
     if not isinstance(snapshots, LazySnapshots) or _moved(snapshots, location):
         return [snapshot_to_json(snapshot, location, rules) for snapshot in snapshots]
-    return [*snapshots.stored, *(snapshot_to_json(snapshot, location, rules) for snapshot in snapshots.added)]
+    return list(snapshots.stored)
 
 
 def _moved(snapshots: LazySnapshots, location: str) -> bool:

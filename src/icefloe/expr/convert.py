@@ -79,7 +79,9 @@ def _exact_number(literal: object) -> Fraction | float:
     """A numeric literal without rounding; infinities and NaN stay floats."""
     if isinstance(literal, bool) or not isinstance(literal, (int, float, decimal.Decimal)):
         raise ValueError("a number is needed")
-    if not (literal.is_finite() if isinstance(literal, decimal.Decimal) else math.isfinite(literal)):
+    if isinstance(literal, int):
+        return Fraction(literal)
+    if not (math.isfinite(literal) if isinstance(literal, float) else literal.is_finite()):
         return float(literal)
     if isinstance(literal, decimal.Decimal) and literal != 0 and abs(literal.adjusted()) > _FAR:
         # Beyond all values of all types, or closer to zero than any: exact digits would only cost memory.

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date, datetime
 from itertools import islice
+from os.path import commonprefix
 
 _UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_INNER_SUFFIXES = re.compile(r"(?:\.[\w-]+)+(?=\.(?:parquet|avro|orc|puffin)$)")
 _LONG_NUMBER = re.compile(r"(\d{6})\d{6,}")
 _UNITS = ("kB", "MB", "GB", "TB")
 
@@ -46,12 +49,14 @@ def _lines(node: Node, first: str, later: str) -> Iterator[str]:
 
 
 def short_name(location: str) -> str:
-    """The file name of a location, its long numbers cut.
+    """The file name of a location, its long numbers cut, without what a writer put before the last suffix.
 
     >>> short_name("file:///wh/t/metadata/00003-0d3b1f4e-93f5-4a0c-8a51-6b1f70a2c9d3.metadata.json")
     '00003-0d3b1f4e….metadata.json'
+    >>> short_name("part-00000-0d3b1f4e-93f5-4a0c-8a51-6b1f70a2c9d3.c000.zstd.parquet")
+    'part-00000-0d3b1f4e….parquet'
     """
-    name = location.rsplit("/", 1)[-1]
+    name = _INNER_SUFFIXES.sub("", location.rsplit("/", 1)[-1])
     return _LONG_NUMBER.sub(r"\1…", _UUID.sub(r"\1…", name)).replace("……", "…")
 
 
@@ -74,6 +79,20 @@ def plural(count: int, noun: str) -> str:
     ('1 row', '1,200 rows')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def range_text(lower: object, upper: object) -> str:
+    """One value, or two with what dates have in common said once.
+
+    >>> range_text(5, 5), range_text(date(2026, 10, 31), date(2026, 11, 2))
+    ('5', '2026-10-31..11-02')
+    """
+    if lower == upper:
+        return str(lower)
+    first, last = str(lower), str(upper)
+    if isinstance(lower, date) and not isinstance(lower, datetime):
+        last = last[commonprefix([first, last]).rfind("-") + 1 :]
+    return f"{first}..{last}"
 
 
 def listing(numbers: Iterable[int], most: int = 5) -> str:

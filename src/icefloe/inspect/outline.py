@@ -18,7 +18,7 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.context import manifest_context
 from icefloe.codecs.metadata_json import decode_metadata
-from icefloe.inspect.node import Node, listing, plural, short_name, size_text
+from icefloe.inspect.node import Node, listing, plural, range_text, short_name, size_text
 from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
 from icefloe.model.entries import ContentType, Status, live, of_type, partition_key, stat
@@ -39,6 +39,7 @@ NOUNS = {
     ContentType.DELETE_MANIFEST: "delete manifest",
     ContentType.MANIFEST_DV: "manifest deletion vector",
 }
+SHORT_NOUNS = {ContentType.DATA: "data", ContentType.POSITION_DELETES: "DV"}
 HIDDEN = "_hidden"
 
 Row = Mapping[str, Any]
@@ -51,9 +52,9 @@ def outline(metadata_location: str, snapshot_id: int | None = None, *, shown: in
 
     >>> print(outline(table.metadata_location))  # doctest: +SKIP
     00003-5d1f2c90….metadata.json  format version 4, 3 snapshots, 2.9 kB
-    └── root-514203….parquet  root manifest, 2 rows: 2 data files, 7.1 kB
-        ├── 8e1d07a2….parquet  data file, EXISTING, 1,000 rows, 12.4 kB
-        └── c2b9915f….parquet  data file, ADDED, 10 rows, 2.0 kB
+    └── root-514203….parquet  root manifest, 7.1 kB, 2 rows: 2 data files
+        ├── 8e1d07a2….parquet  data, EXISTING, 1,000 rows, 12.4 kB
+        └── c2b9915f….parquet  data, ADDED, 10 rows, 2.0 kB
     """
     io = file_io(metadata_location)
     data = io.read(metadata_location)
@@ -98,31 +99,30 @@ class _Outline:
             name=short_name(snapshot.root),
             facts=(
                 "root manifest" if in_v4 else "manifest list",
-                f"{plural(rows.num_rows, 'row')}: {counted}" if rows.num_rows > 0 else "no rows",
                 size_text(self.store.io.size(snapshot.root)),
+                f"{plural(rows.num_rows, 'row')}: {counted}" if rows.num_rows > 0 else "no rows",
             ),
             children=tuple(child for kinds in groups for child in self._group(rows.filter(of_type(rows, *kinds)))),
         )
 
     def _group(self, rows: pa.Table) -> list[Node]:
-        """Rows of one kind in the root; those that changed or lost rows are shown first."""
+        """Rows of one kind in the root; those that left or lost something are sure to be among the shown."""
         if rows.num_rows == 0:
             return []
-        kind = ContentType(rows["content_type"][0].as_py())
-        is_manifest = kind in MANIFESTS
-        touched = pc.is_in(rows["location"], value_set=pa.array(list(self.tree.dead), pa.string()))
-        chosen = touched if is_manifest else pc.not_equal(rows["status"], int(Status.EXISTING))
-        return _abbreviate(rows, chosen, self.shown, self._manifest if is_manifest else self._file)
+        if ContentType(rows["content_type"][0].as_py()) not in MANIFESTS:
+            return _abbreviate(rows, pc.invert(live(rows)), self.shown, self._file)
+        hidden = pc.is_in(rows["location"], value_set=pa.array(list(self.tree.dead), pa.string()))
+        lost = pc.fill_null(pc.greater(rows["deleted_files_count"], 0), False)
+        return _abbreviate(rows, pc.or_(hidden, lost), self.shown, self._manifest)
 
     def _manifest(self, one: pa.Table) -> Node:
         (row,), (leaf,) = one.to_pylist(), leaves_of(one)
         dead = self.tree.dead.get(leaf.location, BitMap64())
-        files = NOUNS[ContentType.POSITION_DELETES if leaf.delete else ContentType.DATA]
         facts = [
             NOUNS[ContentType(row["content_type"])],
             *self._status(row),
             *self._partition(row),
-            f"{plural(leaf.live_count - len(dead), f'live {files}')} of {leaf.record_count:,}",
+            f"{leaf.live_count - len(dead):,} of {plural(leaf.record_count, 'file')} live",
             size_text(row["file_size_in_bytes"]),
         ]
         gone = row["status"] == Status.DELETED
@@ -163,23 +163,18 @@ class _Outline:
     def _file(self, one: pa.Table) -> Node:
         (row,) = one.to_pylist()
         kind = ContentType(row["content_type"])
-        gone = row["status"] == Status.DELETED
-        hidden = row.get(HIDDEN) is True
-        facts = [NOUNS[kind], Status(row["status"]).name, *self._partition(row), plural(row["record_count"], "row")]
-        if row["dv_offset"] is None:
-            facts.append(size_text(row["file_size_in_bytes"]))
-        else:
-            facts.append(f"{size_text(row['dv_size_in_bytes'])} at {row['dv_offset']:,}")
-        if row["referenced_file"] is not None:
-            facts.append(f"of {short_name(row['referenced_file'])}")
-        if hidden:
-            facts.append("hidden")
-        is_data = kind is ContentType.DATA
+        is_data, hidden = kind is ContentType.DATA, row.get(HIDDEN) is True
+        facts = [SHORT_NOUNS.get(kind, NOUNS[kind]), "hidden" if hidden else Status(row["status"]).name]
+        if row["referenced_file"] is None:
+            facts += [*self._partition(row), plural(row["record_count"], "row")]
+        else:  # its partition is that of the file it is for
+            facts.append(f"{plural(row['record_count'], 'row')} of {short_name(row['referenced_file'])}")
+        size = row["file_size_in_bytes"] if row["dv_offset"] is None else row["dv_size_in_bytes"]
         return Node(
             kind="file" if is_data else "vector",
             name=short_name(row["location"]),
-            facts=tuple(facts),
-            gone=gone or hidden,
+            facts=(*facts, size_text(size)),
+            gone=hidden or row["status"] == Status.DELETED,
         )
 
     def _partition(self, row: Row) -> list[str]:
@@ -191,7 +186,7 @@ class _Outline:
             lower = row.get(stat("lower_bound", key))
             upper = row.get(stat("upper_bound", key))
             if lower is not None:
-                found.append(f"{field.name}={lower}" + ("" if upper in (None, lower) else f"..{upper}"))
+                found.append(f"{field.name}={range_text(lower, lower if upper is None else upper)}")
         return found
 
 

@@ -23,6 +23,7 @@ from icefloe.codecs.context import ManifestContext, manifest_context
 from icefloe.codecs.manifests import decode_leaf, decode_root, encode_leaf, encode_root
 from icefloe.codecs.metadata_json import decode_metadata
 from icefloe.model.entries import Status
+from shared import shared
 from unit.codecs.rows import differences, mixed_manifest
 from unit.codecs.sample import DAY, column_stats, context, data_file, mixed_partition, table
 
@@ -184,3 +185,25 @@ def test_several_manifests_of_ours_are_listed_for_them(tmp_path: Path) -> None:
     assert data.partitions is not None
     assert data.partitions[2].upper_bound == b"\x0f\x00\x00\x00"
     assert pc.sum(rows["added_rows_count"]).as_py() == data.added_rows_count + deletes.added_rows_count
+
+
+GOLDEN = ("equality_deletes", "iceberg_v1_repro", "null_stats", "partition_decimal_bigint", "partition_double", "uuid")
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_manifests_of_spark_and_others_are_read(name: str) -> None:
+    folder = shared(f"golden/tables/{name}")
+    files = {path.name: path for path in folder.rglob("*.avro")}
+    found = 0
+    for path in sorted(folder.rglob("*.metadata.json")):
+        known = manifest_context(decode_metadata(path.read_bytes(), where=str(path)))
+        for snapshot in decode_metadata(path.read_bytes(), where=str(path)).snapshots:
+            if (listed := files.get(Path(snapshot.root).name)) is None:
+                continue
+            for row in decode_root(listed.read_bytes(), known, where=listed.name).to_pylist():
+                leaf = files[Path(row["location"]).name]
+                rows = decode_leaf(leaf.read_bytes(), known, where=leaf.name, delete=row["content_type"] == 4)
+                # Lists of version 1 may leave their counts out.
+                assert row["record_count"] in (None, rows.num_rows)
+                found += rows.num_rows
+    assert found > 0

@@ -99,6 +99,14 @@ def test_a_filter_on_a_field_of_a_struct_of_which_another_field_is_returned() ->
     assert rows_of(file, part, filter=where("s.x = 2", full), table_schema=full) == [{"s": {"y": 20}}]
 
 
+def test_a_struct_of_which_no_field_is_left_is_null_where_it_was_null() -> None:
+    old = Schema(fields=(Field(1, "s", Struct((Field(2, "x", INT),))),))
+    new = Schema(fields=(Field(1, "t", Struct((Field(3, "y", INT),))),))
+    file = written([{"s": {"x": 1}}, {"s": None}], old)
+    assert rows_of(file, new) == [{"t": {"y": None}}, {"t": None}]
+    assert rows_of(file, new, filter=where("t.y IS NULL", new)) == [{"t": {"y": None}}, {"t": None}]
+
+
 def test_positions_are_physical_whatever_is_skipped_deleted_or_filtered() -> None:
     file = written(some(40), ABC, **SMALL_GROUPS)
     assert (

@@ -109,11 +109,13 @@ def test_group_bounds_are_not_cut() -> None:
     assert entry(footer, one(STRING))["upper_bound:1"] == "a" * 15 + "b"
 
 
-def fake_footer(*groups: tuple[float, float, int]) -> Any:
-    """A footer of a writer that puts anything into bounds, NaN too."""
+def fake_footer(*groups: tuple[float | None, float | None, int]) -> Any:
+    """A footer of a writer that puts anything into bounds, NaN too, or leaves them out."""
 
-    def group(low: float, high: float, nulls: int) -> Any:
-        stats = SimpleNamespace(has_min_max=True, min_raw=low, max_raw=high, has_null_count=True, null_count=nulls)
+    def group(low: float | None, high: float | None, nulls: int) -> Any:
+        stats = SimpleNamespace(
+            has_min_max=low is not None, min_raw=low, max_raw=high, has_null_count=True, null_count=nulls
+        )
         chunk = SimpleNamespace(num_values=10, statistics=stats, has_dictionary_page=False, data_page_offset=4)
         return SimpleNamespace(num_rows=10, column=lambda _: chunk)
 
@@ -132,6 +134,16 @@ def test_a_nan_bound_in_any_row_group_makes_the_bounds_unknown(bad: tuple[float,
     for groups in ([bad], [(0.0, 5.0, 0), bad], [bad, (0.0, 5.0, 0)]):
         found = entry(fake_footer(*groups), one(DOUBLE))
         assert (found["lower_bound:1"], found["upper_bound:1"], found["nan_value_count:1"]) == (None, None, None)
+
+
+def test_a_row_group_with_values_and_without_bounds_makes_the_bounds_unknown() -> None:
+    groups = [(0.0, 5.0, 0), (None, None, 3), (1.0, 2.0, 0)]
+    unknown = entry(fake_footer(*groups), one(DOUBLE))
+    assert (unknown["lower_bound:1"], unknown["upper_bound:1"], unknown["null_value_count:1"]) == (None, None, 3)
+    counted = entry(fake_footer(*groups), one(DOUBLE), nan_counts={1: 7})  # our writer: the other 7 are NaN
+    assert (counted["lower_bound:1"], counted["upper_bound:1"]) == (0.0, 5.0)
+    empty = entry(fake_footer((0.0, 5.0, 0), (None, None, 10)), one(DOUBLE))
+    assert (empty["lower_bound:1"], empty["upper_bound:1"]) == (0.0, 5.0)
 
 
 def test_zeros_get_the_sign_that_makes_them_bounds() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import os
 import random
 import uuid
 from collections import Counter
@@ -173,14 +174,23 @@ def test_files_roll_at_the_target_size_and_row_groups_are_split_offsets(tmp_path
         assert entry["split_offsets"] == sorted(entry["split_offsets"])
 
 
+def test_a_small_target_alone_makes_small_files(tmp_path: Path) -> None:
+    rows = pa.table({"id": range(20_000), "text": [random.randbytes(16).hex() for _ in range(20_000)]})
+    entries = write(tmp_path, rows, ID_AND_TEXT, properties={"write.target-file-size-bytes": "100000"})
+    assert entries.num_rows >= 3
+    assert max(entries["file_size_in_bytes"].to_pylist()) < 200_000
+
+
 def test_a_failing_stream_leaves_no_files_behind(tmp_path: Path) -> None:
     def stream() -> Any:
         yield pa.record_batch({"id": range(200_000), "text": ["x"] * 200_000})
         raise RuntimeError("the source broke")
 
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     with pytest.raises(RuntimeError, match="the source broke"):
-        write(tmp_path, stream(), ID_AND_TEXT, properties={"write.parquet.row-group-size-bytes": "1000"})
+        write(tmp_path, stream(), ID_AND_TEXT, properties={"write.parquet.row-group-size-bytes": "100000"})
     assert list(tmp_path.rglob("*.parquet")) == []
+    assert before == 0 or len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_place_that_cannot_be_written_is_a_storage_error(tmp_path: Path) -> None:
@@ -239,7 +249,8 @@ def test_partition_values_are_whole_where_column_bounds_are_cut(tmp_path: Path) 
 def test_nan_null_and_zero_partitions(tmp_path: Path) -> None:
     schema = Schema(fields=(Field(1, "d", DOUBLE),))
     batches = [pa.record_batch({"d": pa.array([math.nan, None, 0.0, -0.0], pa.float64())})] * 2
-    entries = write(tmp_path, batches, schema, spec((1, "identity")))
+    pieces = {"write.parquet.row-group-size-bytes": "8"}  # each row is split by itself
+    entries = write(tmp_path, batches, schema, spec((1, "identity")), properties=pieces)
     found = [
         (
             row["lower_bound:p1000"],

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 
 import numpy as np
 import pytest
 
-from icefloe.inspect.node import Node, listing, short_name, size_text
+from icefloe.inspect.node import Node, listing, range_text, short_name, size_text
 from icefloe.inspect.outline import _pick, outline_snapshot
 from trees import Tree, data_file, places, rows, vector
 
@@ -21,10 +22,10 @@ def test_a_v4_root_shows_its_files_and_deletion_vectors() -> None:
     tree.commit(added=rows(data_file("a"), data_file("b", rows=20)))
     tree.commit(added=rows(vector("d", "b", count=7)))
     assert drawing(tree).splitlines() == [
-        "root-2.parquet  root manifest, 3 rows: 2 data files, 1 deletion vector, # B",
-        "├── a.parquet  data file, EXISTING, 10 rows, # B",
-        "├── b.parquet  data file, EXISTING, 20 rows, # B",
-        "└── d.puffin  deletion vector, ADDED, 7 rows, # B at 4, of b.parquet",
+        "root-2.parquet  root manifest, # B, 3 rows: 2 data files, 1 deletion vector",
+        "├── a.parquet  data, EXISTING, 10 rows, # B",
+        "├── b.parquet  data, EXISTING, 20 rows, # B",
+        "└── d.puffin  DV, ADDED, 7 rows of b.parquet, # B",
     ]
 
 
@@ -33,13 +34,15 @@ def test_a_manifest_deletion_vector_hangs_below_its_leaf_with_what_it_hides() ->
     tree.commit(added=rows(data_file("a"), data_file("b"), data_file("c")))
     tree.commit(removed=places("b"))
     lines = drawing(tree).splitlines()
-    assert lines[0].startswith("root-2.parquet  root manifest, 2 rows: 1 data manifest, 1 manifest deletion vector")
-    assert "data manifest, EXISTING, 2 live data files of 3" in lines[1]
+    assert lines[0].startswith(
+        "root-2.parquet  root manifest, # B, 2 rows: 1 data manifest, 1 manifest deletion vector"
+    )
+    assert "data manifest, EXISTING, 2 of 3 files live" in lines[1]
     assert lines[2:] == [
         "    ├── manifest deletion vector  ADDED, hides 1 row: 1, # B inline",
-        "    ├── a.parquet  data file, ADDED, 10 rows, # B",
-        "    ├── b.parquet  data file, ADDED, 10 rows, # B, hidden",
-        "    └── c.parquet  data file, ADDED, 10 rows, # B",
+        "    ├── a.parquet  data, ADDED, 10 rows, # B",
+        "    ├── b.parquet  data, hidden, 10 rows, # B",
+        "    └── c.parquet  data, ADDED, 10 rows, # B",
     ]
 
 
@@ -60,11 +63,11 @@ def test_a_v2_manifest_list_shows_manifests_without_a_status() -> None:
     tree.commit(added=rows(data_file("a")))
     tree.commit(added=rows(data_file("b")))
     lines = drawing(tree).splitlines()
-    assert lines[0] == "root-2.avro  manifest list, 2 rows: 2 data manifests, # B"
+    assert lines[0] == "root-2.avro  manifest list, # B, 2 rows: 2 data manifests"
     manifests = [line for line in lines if ".avro  data manifest" in line]
     assert len(manifests) == 2
-    assert all("data manifest, 1 live data file of 1, # B" in line for line in manifests)
-    assert sum("data file, ADDED, 10 rows" in line for line in lines) == 2
+    assert all("data manifest, 1 of 1 file live, # B" in line for line in manifests)
+    assert sum("data, ADDED, 10 rows" in line for line in lines) == 2
 
 
 def test_long_groups_are_summed_up() -> None:
@@ -121,6 +124,22 @@ def test_names_lose_their_long_numbers_and_keep_the_rest() -> None:
     assert short_name("s3://b/t/data/day=1/part-00001.parquet") == "part-00001.parquet"
     full = "snap-5123456789012345678-1-0d3b1f4e-93f5-4a0c-8a51-6b1f70a2c9d3.avro"
     assert short_name(full) == "snap-512345…-1-0d3b1f4e….avro"
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "text"),
+    [
+        (1, 1, "1"),
+        (1, 19, "1..19"),
+        ("a-1", "a-2", "a-1..a-2"),
+        (date(2026, 11, 1), date(2026, 11, 1), "2026-11-01"),
+        (date(2026, 11, 1), date(2026, 11, 19), "2026-11-01..19"),
+        (date(2026, 11, 30), date(2026, 12, 1), "2026-11-30..12-01"),
+        (date(2019, 12, 31), date(2026, 1, 1), "2019-12-31..2026-01-01"),
+    ],
+)
+def test_a_range_says_once_what_dates_have_in_common(lower: object, upper: object, text: str) -> None:
+    assert range_text(lower, upper) == text
 
 
 def test_a_listing_stops_after_a_few() -> None:

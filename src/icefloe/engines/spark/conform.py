@@ -14,9 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
 from icefloe.engines.spark.failures import marked
-from icefloe.engines.spark.schema import FIELD_ID, spark_type
+from icefloe.engines.spark.schema import spark_type
 from icefloe.errors import InputError
 from icefloe.model.schema import Schema
+from icefloe.model.spark_json import FIELD_ID
 from icefloe.model.types import Field, List, Map, Struct
 
 _INTEGRAL = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
@@ -80,7 +81,7 @@ def _refuse(extra: list[str], known: list[str]) -> None:
 
 def _fitted(frame: DataFrame, column: Column | None, source: st.StructField | None, field: Field, name: str) -> Column:
     """A column of the table, named, numbered and checked; nulls where the frame has no such column."""
-    target = spark_type(field.type, name)
+    target = spark_type(field)
     if column is None or source is None or isinstance(source.dataType, st.NullType):
         fitted = F.lit(None).cast(target)
     elif isinstance(field.type, Struct) and isinstance(source.dataType, st.StructType):

@@ -1,83 +1,56 @@
-"""Upserts on Spark: rows of a frame replace the rows of a table that have the same keys, and are added otherwise.
+"""Upserts on Spark: the keys of a frame, and the rows of a table that have one of them.
 
 Only keys are read to find the matches, and only in files whose range of keys meets that of the frame. A null key
-equals nothing, as in SQL: such rows are always added. The frame is evaluated once.
+equals nothing, as in SQL: such rows match none and are always added. The frame is evaluated once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 
-import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.storagelevel import StorageLevel
 
+from icefloe.engines.engine import Keyed
 from icefloe.engines.spark.conform import conformed, quoted
 from icefloe.engines.spark.delete import positions
 from icefloe.engines.spark.failures import translated
-from icefloe.engines.spark.read import Source, rows_with_positions, survivors
-from icefloe.engines.spark.session import capabilities
-from icefloe.engines.spark.write import write
+from icefloe.engines.spark.read import Positioned
 from icefloe.errors import InputError
-from icefloe.expr.nodes import ALWAYS_TRUE, Expr, Op, Predicate, conjunction
-from icefloe.io.file_io import FileIO
-from icefloe.model.metadata import TableMetadata
+from icefloe.expr.nodes import ALWAYS_FALSE, Expr, Op, Predicate, conjunction
 from icefloe.model.schema import Schema
 from icefloe.model.types import DATE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Decimal, Field, is_primitive
-from icefloe.scan.tasks import Plan
 
 _RANGED = frozenset({INT, LONG, DATE, TIMESTAMP, TIMESTAMPTZ, STRING})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upsert:
-    """What a commit has to do: add ``entries`` and take out ``deleted`` positions or whole ``removed`` files."""
+@contextmanager
+def keyed(frame: DataFrame, schema: Schema, on: Sequence[str]) -> Iterator[Keyed]:
+    """A frame made to fit the table and kept, in memory or on disk, with proof that no key occurs twice in it.
 
-    entries: pa.Table
-    deleted: Mapping[str, BitMap64]
-    removed: tuple[str, ...]
-    updated: int
-    inserted: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Keys:
-    """What there is to know about the keys of a frame: how many rows have one, and a filter that keeps all matches."""
-
-    rows: int
-    within: Expr
-
-
-def upsert(frame: DataFrame, *, on: Sequence[str], source: Source, metadata: TableMetadata, io: FileIO) -> Upsert:
-    """Find the rows to replace and write the rows of the frame; ``source`` must return the whole schema of the table.
-
-    Keys that occur twice in the frame are an error: which of the rows should win?
+    Two rows with one key are an error: which of them should win?
     """
-    spark = frame.sparkSession
-    capabilities(spark)
-    fields = _key_fields(metadata.schema, on)
+    fields = _key_fields(schema, on)
     _check_given(frame, fields)
-    with translated(), _kept(conformed(frame, metadata.schema)) as incoming:
-        total = incoming.count()
-        keys = _measured(incoming, fields)
-        deleted = _matches(incoming, fields, keys, source)
-        removed = () if metadata.rules.deletion_vectors else tuple(deleted)
-        rows = incoming if len(removed) == 0 else survivors(spark, source, deleted).unionByName(incoming)
-        entries = write(rows, metadata=metadata, io=io)
-    updated = sum(len(bitmap) for bitmap in deleted.values())
-    return Upsert(
-        entries=entries,
-        deleted={} if len(removed) > 0 else deleted,
-        removed=removed,
-        updated=updated,
-        inserted=total - updated,
-    )
+    kept = conformed(frame, schema).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        with translated():
+            within = _range(kept, fields)
+        yield Keyed(rows=kept, on=tuple(on), range=within)
+    finally:
+        kept.unpersist()
+
+
+def find_keys(rows: Positioned, source: Keyed) -> dict[str, BitMap64]:
+    """The positions, by file, of rows whose key is one of the source's."""
+    wanted = _with_keys(source.rows, source.on).select(*(quoted(name) for name in source.on))
+    with translated():
+        return positions(rows.frame.join(wanted, on=list(source.on), how="left_semi"), rows.files)
 
 
 def _key_fields(schema: Schema, on: Sequence[str]) -> tuple[Field, ...]:
@@ -97,52 +70,26 @@ def _check_given(frame: DataFrame, fields: tuple[Field, ...]) -> None:
         raise InputError(f"the frame lacks the key column {', '.join(missing)}", field=missing[0])
 
 
-@contextmanager
-def _kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """The frame with its rows kept, in memory or on disk, for as long as they are needed."""
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield kept
-    finally:
-        kept.unpersist()
-
-
-def _with_keys(incoming: DataFrame, fields: tuple[Field, ...]) -> DataFrame:
+def _with_keys(frame: DataFrame, on: Sequence[str]) -> DataFrame:
     """The rows none of whose keys is null."""
-    return incoming.where(reduce(and_, [F.col(quoted(field.name)).isNotNull() for field in fields]))
+    return frame.where(reduce(and_, [F.col(quoted(name)).isNotNull() for name in on]))
 
 
-def _measured(incoming: DataFrame, fields: tuple[Field, ...]) -> _Keys:
-    """The range of the keys, found together with proof that each occurs once."""
+def _range(frame: DataFrame, fields: tuple[Field, ...]) -> Expr:
+    """A filter that every matching row satisfies, found in one pass with the check that each key occurs once."""
     columns = [F.col(quoted(field.name)) for field in fields]
-    per_key = _with_keys(incoming, fields).groupBy(*columns).agg(F.count("*").alias("__rows"))
-    measures = [F.max("__rows"), F.sum("__rows"), F.max_by(F.to_json(F.struct(*columns)), "__rows")]
+    per_key = _with_keys(frame, [field.name for field in fields]).groupBy(*columns).agg(F.count("*").alias("__rows"))
     ranged = [i for i, field in enumerate(fields) if field.type in _RANGED or isinstance(field.type, Decimal)]
     ends = [end(columns[i]) for i in ranged for end in (F.min, F.max)]
-    most, rows, example, *values = per_key.agg(*measures, *ends).toArrow().columns
-    if rows[0].as_py() is None:
-        return _Keys(rows=0, within=ALWAYS_TRUE)
-    if most[0].as_py() > 1:
-        raise InputError(
-            f"{most[0].as_py()} rows have the key {example[0].as_py()}; keep one row per key", key=example[0].as_py()
-        )
+    example = F.max_by(F.to_json(F.struct(*columns)), "__rows")
+    most, key, *values = (
+        column[0].as_py() for column in per_key.agg(F.max("__rows"), example, *ends).toArrow().columns
+    )
+    if most is None:
+        return ALWAYS_FALSE
+    if most > 1:
+        raise InputError(f"{most} rows have the key {key}; keep one row per key", key=key)
     parts = []
     for i, low, high in zip(ranged, values[::2], values[1::2], strict=True):
-        parts += [Predicate(Op.GE, fields[i].name, (low[0].as_py(),))]
-        parts += [Predicate(Op.LE, fields[i].name, (high[0].as_py(),))]
-    return _Keys(rows=rows[0].as_py(), within=conjunction(parts))
-
-
-def _matches(incoming: DataFrame, fields: tuple[Field, ...], keys: _Keys, source: Source) -> dict[str, BitMap64]:
-    """The positions of the table's rows whose keys the frame has."""
-    if keys.rows == 0:
-        return {}
-
-    def plan(filter_: Expr) -> Plan:
-        return source.plan(conjunction([filter_, keys.within]))
-
-    names = [field.name for field in fields]
-    narrow = replace(source, plan=plan, schema=source.schema.select(tuple(names)))
-    rows = rows_with_positions(incoming.sparkSession, narrow)
-    wanted = _with_keys(incoming, fields).select(*(quoted(name) for name in names))
-    return positions(rows.frame.join(wanted, on=names, how="left_semi"), rows.files)
+        parts += [Predicate(Op.GE, fields[i].name, (low,)), Predicate(Op.LE, fields[i].name, (high,))]
+    return conjunction(parts)

@@ -1,0 +1,124 @@
+"""The engine that works on Spark: what the table facade asks for, put together from the parts of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from icefloe.commit.base import Base
+from icefloe.deletes.vectors import load_vectors
+from icefloe.engines.engine import Keyed, Positions
+from icefloe.engines.spark.conform import quoted
+from icefloe.engines.spark.delete import find_rows, rewrite_without
+from icefloe.engines.spark.read import Source, dataframe, rows_with_positions
+from icefloe.engines.spark.schema import names_are_stable
+from icefloe.engines.spark.session import capabilities
+from icefloe.engines.spark.upsert import find_keys, keyed
+from icefloe.engines.spark.write import write
+from icefloe.errors import InputError
+from icefloe.expr.bind import bind
+from icefloe.expr.nodes import ALWAYS_TRUE, Bound, Expr, conjunction
+from icefloe.expr.row_filter import to_sql
+from icefloe.io.file_io import FileIO
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.schema import Schema
+from icefloe.model.snapshots import Snapshot
+from icefloe.scan.plan import delete_rows, plan_scan, read_schema
+from icefloe.scan.tasks import Plan
+from icefloe.tree.root import read_root
+
+_UNKNOWN_SIZE = 1 << 40  # too large to be broadcast by mistake
+
+
+class SparkEngine:
+    """Rows as DataFrames of one classic session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        capabilities(spark)
+        self._spark = spark
+
+    def write(self, io: FileIO, rows: Any, metadata: TableMetadata) -> pa.Table:
+        """Write rows to new data files of the table; their entries."""
+        return write(_frame(rows), metadata=metadata, io=io)
+
+    def find_rows(self, io: FileIO, plan: Plan, deleted: Positions) -> dict[str, BitMap64]:
+        """Live rows that match the plan's filter, by file."""
+        if plan.files == 0:
+            return {}
+        rows = rows_with_positions(self._spark, _planned(plan, deleted, plan.table_schema))
+        return find_rows(rows, to_sql(cast(Bound, plan.filter)))
+
+    @contextmanager
+    def keyed(self, rows: Any, metadata: TableMetadata, on: tuple[str, ...]) -> Iterator[Keyed]:
+        """The source with distinct keys, evaluated once and kept for the duration."""
+        with keyed(_frame(rows), metadata.schema, on) as source:
+            yield source
+
+    def find_keys(self, io: FileIO, plan: Plan, deleted: Positions, source: Keyed) -> dict[str, BitMap64]:
+        """Live rows whose key is one of the source's, by file."""
+        if plan.files == 0:
+            return {}
+        planned = _planned(plan, deleted, plan.table_schema.select(source.on))
+        return find_keys(rows_with_positions(self._spark, planned), source)
+
+    def write_survivors(self, io: FileIO, plan: Plan, deleted: Positions, metadata: TableMetadata) -> pa.Table:
+        """The rows that touched files keep, in new files."""
+        planned = _planned(plan, {}, metadata.schema)
+        return rewrite_without(self._spark, planned, deleted, metadata=metadata, io=io)
+
+
+def _frame(rows: Any) -> DataFrame:
+    if not isinstance(rows, DataFrame):
+        raise InputError(f"expected a Spark DataFrame, got {type(rows).__name__}")
+    return rows
+
+
+def _planned(plan: Plan, deleted: Positions, schema: Schema) -> Source:
+    """The files of a plan that was made already, whatever Spark filters on top of it."""
+    return Source(
+        plan=lambda _: plan,
+        vectors=lambda _: deleted,
+        schema=schema,
+        location=plan.tasks["location"][0].as_py(),
+        size_bytes=pc.sum(plan.tasks["file_size_in_bytes"]).as_py(),
+        has_deletes=len(deleted) > 0,
+    )
+
+
+def read_scan(
+    spark: SparkSession, base: Base, snapshot: Snapshot | None, filter_: Expr, columns: Sequence[str] | None
+) -> DataFrame:
+    """A scan as a DataFrame; files are planned when a query runs, with the query's own filters and the scan's."""
+    capabilities(spark)
+    metadata, store = base.metadata, base.store
+    schema = metadata.schema if snapshot is None else read_schema(metadata, snapshot)
+
+    def plan(more: Expr) -> Plan:
+        return plan_scan(store, metadata, snapshot, filter=conjunction([filter_, more]))
+
+    source = Source(
+        plan=plan,
+        vectors=lambda tasks: load_vectors(store.io, tasks),
+        schema=schema,
+        location=metadata.location,
+        size_bytes=_size(snapshot),
+        has_deletes=delete_rows(store, read_root(store, snapshot)).num_rows > 0,
+        stable_names=names_are_stable(metadata.schemas),
+    )
+    rows = dataframe(spark, source)
+    if filter_ != ALWAYS_TRUE:
+        rows = rows.where(F.expr(to_sql(bind(filter_, schema))))
+    return rows if columns is None else rows.select(*(quoted(schema.field(name).name) for name in columns))
+
+
+def _size(snapshot: Snapshot | None) -> int:
+    """How much Spark should expect to read, for its choice of joins."""
+    text = "0" if snapshot is None else snapshot.summary.get("total-files-size", "")
+    return int(text) if text.isdigit() else _UNKNOWN_SIZE
