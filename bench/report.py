@@ -31,7 +31,7 @@ class Table:
 
 def as_rich(table: Table) -> RichTable:
     grid = RichTable(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    grid.caption, grid.caption_justify = table.note, "left"
+    grid.caption, grid.caption_justify, grid.min_width = table.note, "left", 100
     for number, column in enumerate(table.columns):
         grid.add_column(column, justify="left" if number == 0 else "right")
     for row in table.rows:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -12,7 +15,7 @@ JARS = Path(__file__).resolve().parents[1] / "tests" / "interop" / "jars.py"
 
 
 def start(folder: Path) -> SparkSession:
-    """A session with two cores; its warehouse and its temporary files are in the folder."""
+    """A session with two cores; its warehouse, temporary files and messages are in the folder."""
     builder = SparkSession.builder.master("local[2]").appName("icefloe bench")
     settings = {
         "spark.jars": ",".join(_jars()),
@@ -32,7 +35,20 @@ def start(folder: Path) -> SparkSession:
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with _stderr_to(folder / "spark.log"):  # the JVM inherits it, and keeps it
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    kept = os.dup(2)
+    with path.open("ab") as log:
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def _jars() -> list[str]:

@@ -114,9 +114,7 @@ class Tree:
         new = apply_change(self.store, base, Change(**change), moment, staging, self.properties)
         location = f"{LOCATION}/metadata/root-{number}.{extension(self.store.context)}"
         parent = None if self.head is None else self.head.snapshot_id
-        data = encode_root(
-            new.rows, self.store.context, snapshot_id=number, parent_id=parent, sequence_number=number
-        )
+        data = encode_root(new.rows, self.store.context, snapshot_id=number, parent_id=parent, sequence_number=number)
         self.io.write_new(location, data)
         self.snapshots.append(
             Snapshot(

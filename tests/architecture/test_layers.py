@@ -104,7 +104,7 @@ def test_imports_point_one_way() -> None:
     ],
 )
 def test_a_wrong_import_is_seen(tmp_path: Path, file: str, line: str, objection: str) -> None:
-    packages = ("expr/nodes.py", "io/local.py", "deletes/index.py", "engines/spark/read.py", "engines/arrow/read.py")
+    packages = ("expr/nodes.py", "io/local.py", "scan/plan.py", "engines/spark/read.py", "engines/arrow/read.py")
     tree = write_tree(tmp_path, {**{f"icefloe/{name}": "" for name in packages}, f"icefloe/{file}": line})
     (problem,) = layer_problems(tree)
     assert objection in problem

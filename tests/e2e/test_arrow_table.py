@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from tables import VERSIONS, new_catalog, sorted_rows
 
 from icefloe.errors import AlreadyExists, InputError, NoSuchSnapshot, NoSuchTable
+from tables import VERSIONS, new_catalog, sorted_rows
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 SCHEMA = "id bigint not null, ts timestamp, city string, amount double"
@@ -16,7 +16,7 @@ PARTITIONS = ["day(ts)", "bucket(4, id)", "city"]
 
 
 def orders(*ids: int, city: str | None = "Oslo", day: int = 1) -> pa.Table:
-    moment = datetime(2026, 11, day, 12, tzinfo=timezone.utc)
+    moment = datetime(2026, 11, day, 12, tzinfo=UTC)
     return pa.table(
         {
             "id": pa.array(ids, pa.int64()),
@@ -76,9 +76,7 @@ def test_a_filter_and_a_projection_return_what_was_asked_for(table):
     [("id = 20", 1), ("amount > 100", 0), ("ts >= '2026-11-03T00:00:00+00:00'", 2), ("city = 'Rome'", 1)],
 )
 def test_files_that_cannot_match_are_not_planned(version, tmp_path, where, files):
-    table = new_catalog(tmp_path).create_table(
-        "db.t", schema=SCHEMA, partition_by=["day(ts)"], format_version=version
-    )
+    table = new_catalog(tmp_path).create_table("db.t", schema=SCHEMA, partition_by=["day(ts)"], format_version=version)
     table.append(orders(1, 2, day=1))
     table.append(orders(10, 20, day=3))
     table.append(orders(100, 150, city="Rome", day=4))
@@ -126,7 +124,7 @@ def test_the_past_can_be_read(table):
     table.delete("id = 1")
     assert ids(table.at(snapshot=first).scan()) == [1]
     assert ids(table.at(branch="main").scan()) == [2]
-    taken = datetime.fromtimestamp(table.snapshots[1].timestamp_ms / 1000, timezone.utc)
+    taken = datetime.fromtimestamp(table.snapshots[1].timestamp_ms / 1000, UTC)
     assert 2 in ids(table.at(timestamp=taken).scan())
     with pytest.raises(NoSuchSnapshot, match="42"):
         table.at(snapshot=42)
@@ -196,9 +194,22 @@ def test_lists_maps_and_structs_round_trip(version, tmp_path):
             "id": pa.array([1, 2], pa.int32()),
             "tags": pa.array([["a", None], None], pa.list_(pa.string())),
             "scores": pa.array([[("x", 1.5)], []], pa.map_(pa.string(), pa.float64())),
-            "place": pa.array([{"city": "Oslo", "zip": None}, None], pa.struct([("city", pa.string()), ("zip", pa.int32())])),
+            "place": pa.array(
+                [{"city": "Oslo", "zip": None}, None], pa.struct([("city", pa.string()), ("zip", pa.int32())])
+            ),
         }
     )
     table.append(rows)
     assert table.scan().to_arrow().to_pylist() == rows.to_pylist()
     assert table.scan("place.city = 'Oslo'", columns=["id"]).to_arrow()["id"].to_pylist() == [1]
+
+
+def test_a_new_table_never_shares_the_folder_of_an_old_one(version, tmp_path):
+    catalog = new_catalog(tmp_path)
+    old = catalog.create_table("db.t", schema=SCHEMA, format_version=version)
+    old.append(orders(1))
+    place = old.location
+    catalog.drop_table("db.t")
+    new = catalog.create_table("db.t", schema=SCHEMA, format_version=version)
+    assert new.location != place
+    assert new.scan().count() == 0

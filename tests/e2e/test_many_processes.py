@@ -7,6 +7,7 @@ import os
 
 import pyarrow as pa
 import pytest
+
 from tables import VERSIONS, new_catalog
 
 PROCESSES = 8

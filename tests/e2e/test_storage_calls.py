@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from tables import new_catalog
 
 from icefloe.commit.base import TablePointer
 from icefloe.io.local import LocalFileIO
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
+from tables import new_catalog
 
 
 def rows(*ids: int) -> pa.Table:

@@ -11,9 +11,10 @@ import duckdb_extension_avro
 import duckdb_extension_iceberg
 import pyarrow as pa
 import pytest
-from interop.jars import classpath
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
+
+from interop.jars import classpath
 from tables import new_catalog
 
 CATALOG = "lake"

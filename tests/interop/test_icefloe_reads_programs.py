@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from interop.test_programs_read_icefloe import ARROW, events, normal
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
-from pyiceberg.types import BooleanType, DateType, DecimalType, DoubleType, LongType, NestedField, StringType
-from pyiceberg.types import TimestamptzType
+from pyiceberg.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestamptzType,
+)
+
+from interop.test_programs_read_icefloe import ARROW, events, normal
 
 pytestmark = pytest.mark.interop
 
@@ -27,9 +36,7 @@ PYICEBERG_SPEC = PartitionSpec(
     PartitionField(1, 1001, BucketTransform(4), "id_bucket"),
     PartitionField(3, 1002, IdentityTransform(), "city"),
 )
-DDL = (
-    "id bigint not null, ts timestamp, city string, amount decimal(9,2), score double, day date, ok boolean"
-)
+DDL = "id bigint not null, ts timestamp, city string, amount decimal(9,2), score double, day date, ok boolean"
 
 
 def required_id(rows: pa.Table) -> pa.Table:
@@ -101,5 +108,5 @@ def test_a_delete_file_that_is_not_applied_yet_is_refused_by_name(namespace, cat
     )
     spark.range(100).repartition(1).writeTo("lake.theirs.merge_on_read").append()
     spark.sql("DELETE FROM lake.theirs.merge_on_read WHERE id = 7")
-    with pytest.raises(Exception, match="position delete file .* not applied yet"):
+    with pytest.raises(Exception, match=r"position delete file .* not applied yet"):
         catalog.load_table("theirs.merge_on_read").scan().to_arrow()

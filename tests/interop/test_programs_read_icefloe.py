@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ CITIES = ["Oslo", "", None, "São Paulo / Süd", "a=b%20c"]
 
 def events(ids: range, *, shift: int = 0) -> pa.Table:
     """Rows on both sides of 1970, with nulls in every column that may have them."""
-    start = datetime(1969, 12, 30, 23, 30, tzinfo=timezone.utc)
+    start = datetime(1969, 12, 30, 23, 30, tzinfo=UTC)
     rows = [
         {
             "id": i,

@@ -87,7 +87,9 @@ def derive_expressions(spec: PartitionSpec, first_id: int) -> tuple[Expression, 
     )
 
 
-def create_table(catalog: Catalog, identifier: Identifier, io: FileIO, metadata: TableMetadata, env: Env = SYSTEM) -> str:
+def create_table(
+    catalog: Catalog, identifier: Identifier, io: FileIO, metadata: TableMetadata, env: Env = SYSTEM
+) -> str:
     """Write the first metadata file and enter the table; its location."""
     pointer = f"{metadata.location}/{METADATA_FOLDER}/{metadata_name(None, str(env.new_uuid()))}"
     io.write_new(pointer, encode_metadata(metadata))

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 def commit(table: TablePointer, intent: Intent, env: Env = SYSTEM) -> CommitResult:
-    """Land ``intent`` on the table, or raise: ConflictError and CommitFailed when it did not land, CommitStateUnknown."""
+    """Land ``intent`` on the table; ConflictError and CommitFailed say that it did not, CommitStateUnknown neither."""
     started = time.perf_counter()
     base = table.load()
     check_writable(base.metadata.format_version)
@@ -68,7 +68,7 @@ def _attempts(base: Base, env: Env) -> Iterator[int]:
 
 
 def _settle(table: TablePointer, snapshot_id: int, outcome: Unknown) -> Swapped:
-    """Find out whether a swap of unknown outcome landed; not seeing it proves nothing, so the answer is yes or an error."""
+    """Look whether a swap of unknown outcome landed; not seeing it proves nothing, so the answer is yes or an error."""
     try:
         landed = table.load().metadata.snapshots.find(snapshot_id) is not None
     except Exception as error:

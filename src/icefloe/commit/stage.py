@@ -80,7 +80,7 @@ def _snapshot(
         snapshot_id=moment.snapshot_id,
         parent_id=None if parent is None else parent.snapshot_id,
         sequence_number=moment.sequence_number,
-        # A clock that went backwards must not make a snapshot older than its parent: time travel reads the log in order.
+        # A clock that goes back must not make a snapshot older than its parent: time travel reads the log in order.
         timestamp_ms=max(env.now_ms(), base.metadata.last_updated_ms),
         root=location,
         summary=summarize(intent.operation, resolved, parent, intent.properties),

@@ -231,6 +231,8 @@ def _bind_in(node: Predicate, column: _Column) -> Expr:
 
 
 def _bind_not_in(node: Predicate, column: _Column) -> Expr:
+    if len(node.literals) == 0:
+        return ALWAYS_TRUE  # nothing is in an empty list, not even null
     if any(literal is None for literal in node.literals):
         return ALWAYS_FALSE  # neither true nor false for any row
     places = [_place(node, literal, column) for literal in node.literals]

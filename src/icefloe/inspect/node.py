@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import islice
-from os.path import commonprefix
 
 _UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _INNER_SUFFIXES = re.compile(r"(?:\.[\w-]+)+(?=\.(?:parquet|avro|orc|puffin)$)")
@@ -91,7 +90,8 @@ def range_text(lower: object, upper: object) -> str:
         return str(lower)
     first, last = str(lower), str(upper)
     if isinstance(lower, date) and not isinstance(lower, datetime):
-        last = last[commonprefix([first, last]).rfind("-") + 1 :]
+        shared = next((n for n in (8, 5) if first[:n] == last[:n]), 0)  # the year and month, or the year
+        last = last[shared:]
     return f"{first}..{last}"
 
 

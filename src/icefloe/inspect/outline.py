@@ -39,7 +39,8 @@ NOUNS = {
     ContentType.DELETE_MANIFEST: "delete manifest",
     ContentType.MANIFEST_DV: "manifest deletion vector",
 }
-SHORT_NOUNS = {ContentType.DATA: "data", ContentType.POSITION_DELETES: "DV"}
+# On a line of its own a row need not repeat what its place and its name say already.
+SHORT_NOUNS = {ContentType.DATA: "data", ContentType.POSITION_DELETES: "DV", ContentType.DATA_MANIFEST: "manifest"}
 HIDDEN = "_hidden"
 
 Row = Mapping[str, Any]
@@ -118,11 +119,12 @@ class _Outline:
     def _manifest(self, one: pa.Table) -> Node:
         (row,), (leaf,) = one.to_pylist(), leaves_of(one)
         dead = self.tree.dead.get(leaf.location, BitMap64())
+        kind = ContentType(row["content_type"])
         facts = [
-            NOUNS[ContentType(row["content_type"])],
+            SHORT_NOUNS.get(kind, NOUNS[kind]),
             *self._status(row),
             *self._partition(row),
-            f"{leaf.live_count - len(dead):,} of {plural(leaf.record_count, 'file')} live",
+            _live_text(leaf, dead),
             size_text(row["file_size_in_bytes"]),
         ]
         gone = row["status"] == Status.DELETED
@@ -220,3 +222,9 @@ def _rest(rows: pa.Table) -> Node:
     else:
         inside = plural(pc.sum(rows["record_count"]).as_py() or 0, "row")
     return Node(kind="more", name=f"… {plural(rows.num_rows, f'more {NOUNS[kind]}')}", facts=(inside, total))
+
+
+def _live_text(leaf: Leaf, dead: BitMap64) -> str:
+    if leaf.live_count is None or leaf.record_count is None:
+        return "number of files unknown"
+    return f"{leaf.live_count - len(dead):,} of {leaf.record_count:,} live"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 from icefloe.errors import InputError, NoSuchSnapshot
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.snapshots import Snapshot
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def select_snapshot(
@@ -20,7 +20,8 @@ def select_snapshot(
     timestamp: datetime | str | None = None,
 ) -> Snapshot | None:
     """The snapshot that is meant; without arguments the current one, which a new table does not have."""
-    given = {k: v for k, v in dict(snapshot=snapshot, tag=tag, branch=branch, timestamp=timestamp).items() if v is not None}
+    asked = {"snapshot": snapshot, "tag": tag, "branch": branch, "timestamp": timestamp}
+    given = [name for name, value in asked.items() if value is not None]
     if len(given) > 1:
         raise InputError(f"give one of {', '.join(given)}, not several")
     if snapshot is not None:

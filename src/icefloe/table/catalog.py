@@ -48,13 +48,13 @@ class Catalog:
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Make a table; the schema is DDL text, an Arrow schema, a Spark StructType or ours. Makes the namespace too."""
+        """Make a table, and its namespace; the schema is DDL text, an Arrow schema, a Spark StructType or ours."""
         identifier = parse_identifier(name)
         given = dict(properties or {})
         version = FORMAT_VERSION.of(given) if format_version is None else format_version
         given.pop(FORMAT_VERSION.name, None)
         columns = as_schema(schema)
-        place = (self._pointers.default_location(identifier) if location is None else location).rstrip("/")
+        place = self._free_location(identifier) if location is None else location.rstrip("/")
         metadata = new_metadata(
             location=place,
             schema=columns,
@@ -90,6 +90,12 @@ class Catalog:
     def create_namespace(self, namespace: NameLike) -> None:
         """Make a namespace; AlreadyExists if there is one."""
         self._pointers.create_namespace(parse_namespace(namespace))
+
+    def _free_location(self, identifier: tuple[str, ...]) -> str:
+        """The default place, or one beside it: a renamed or dropped table may still have its files there."""
+        place = self._pointers.default_location(identifier)
+        taken = next(iter(file_io(place).list(place)), None) is not None
+        return f"{place}-{self._env.new_uuid()}" if taken else place
 
     def _ensure_namespace(self, namespace: tuple[str, ...]) -> None:
         if not self._pointers.namespace_exists(namespace):

@@ -75,4 +75,5 @@ class Scan:
         counted = pc.sum(pc.subtract(known["record_count"], dead)).as_py()
         rest = plan.with_tasks(plan.tasks.filter(pc.invert(whole)))
         reader = read_plan(self._base.store.io, rest, load_vectors(self._base.store.io, rest.tasks))
-        return int(0 if counted is None else counted) + sum(batch.num_rows for batch in reader)
+        read = sum(int(batch.num_rows) for batch in reader)
+        return read if counted is None else read + int(counted)

@@ -185,9 +185,7 @@ def _with_deleted(store: ManifestStore, leaf: Leaf, dead: BitMap64, moment: Mome
     gone = rows["_dead"]
     rows = rows.drop_columns(["_dead"])
     status = pc.if_else(gone, pa.scalar(int(Status.DELETED), pa.int32()), pa.scalar(int(Status.EXISTING), pa.int32()))
-    return put(
-        put(rows, "status", status), "snapshot_id", pc.if_else(gone, moment.snapshot_id, rows["snapshot_id"])
-    )
+    return put(put(rows, "status", status), "snapshot_id", pc.if_else(gone, moment.snapshot_id, rows["snapshot_id"]))
 
 
 def _add(

@@ -17,7 +17,7 @@ from icefloe.model.entries import ContentType, Status, of_type, put
 def inherit(
     table: pa.Table, *, where: str, snapshot_id: int | None, sequence_number: int, first_row_id: int | None
 ) -> pa.Table:
-    """The rows with every null filled from what refers to their manifest: a snapshot for a root, a root row for a leaf."""
+    """The rows with nulls filled from what refers to their manifest: a snapshot for a root, a root row for a leaf."""
     if snapshot_id is not None and table["snapshot_id"].null_count > 0:
         table = put(table, "snapshot_id", pc.fill_null(table["snapshot_id"], snapshot_id))
     for name in ("sequence_number", "file_sequence_number"):

@@ -19,7 +19,9 @@ from icefloe.model.entries import ContentType, concat, empty
 from icefloe.tree.root import Leaf, Root, live_rows
 from icefloe.tree.store import ManifestStore
 
-PLACE = pa.schema([pa.field("location", pa.string()), pa.field("manifest", pa.string()), pa.field("ordinal", pa.int64())])
+PLACE = pa.schema(
+    [pa.field("location", pa.string()), pa.field("manifest", pa.string()), pa.field("ordinal", pa.int64())]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,9 @@ def find_rows(store: ManifestStore, root: Root, located: Located, *types: Conten
     for leaf in root.leaves(*_manifest_types(types)):
         if (positions := located.in_leaves.get(leaf.location)) is not None:
             inside = live_rows(store, root, leaf)
-            found.append(inside.filter(pc.is_in(inside["ordinal"], value_set=pa.array(positions.to_array(), pa.int64()))))
+            found.append(
+                inside.filter(pc.is_in(inside["ordinal"], value_set=pa.array(positions.to_array(), pa.int64())))
+            )
     return concat(found)
 
 

@@ -31,8 +31,8 @@ class Leaf:
     snapshot_id: int
     sequence_number: int
     spec_id: int
-    record_count: int  # rows in the file, of every status
-    live_count: int  # rows that were live when the leaf was written
+    record_count: int | None  # rows in the file, of every status; lists of version 1 may not tell
+    live_count: int | None  # rows that were live when the leaf was written
     first_row_id: int | None
     affinity: str | None  # the data leaf that a delete leaf belongs to
 
@@ -54,7 +54,7 @@ class Root:
 
     def is_dead(self, leaf: Leaf) -> bool:
         """Whether every row of a leaf has been removed."""
-        return len(self.dead.get(leaf.location, ())) >= leaf.live_count
+        return leaf.live_count is not None and len(self.dead.get(leaf.location, ())) >= leaf.live_count
 
 
 def leaves_of(rows: pa.Table) -> Iterator[Leaf]:
@@ -69,10 +69,14 @@ def leaves_of(rows: pa.Table) -> Iterator[Leaf]:
             sequence_number=row["sequence_number"],
             spec_id=row["partition_spec_id"],
             record_count=row["record_count"],
-            live_count=row["added_files_count"] + row["existing_files_count"],
+            live_count=_sum(row["added_files_count"], row["existing_files_count"]),
             first_row_id=row["first_row_id"],
             affinity=row["referenced_file"],
         )
+
+
+def _sum(added: int | None, existing: int | None) -> int | None:
+    return None if added is None or existing is None else added + existing
 
 
 def read_root(store: ManifestStore, snapshot: Snapshot | None) -> Root:
@@ -93,7 +97,7 @@ def read_root(store: ManifestStore, snapshot: Snapshot | None) -> Root:
 def read_leaf(store: ManifestStore, leaf: Leaf) -> pa.Table:
     """All physical rows of a leaf, with inheritance."""
     rows = store.leaf(leaf.location, delete=leaf.delete)
-    if rows.num_rows != leaf.record_count:
+    if leaf.record_count is not None and rows.num_rows != leaf.record_count:
         raise FormatError(
             f"{leaf.location}: has {rows.num_rows} rows, its root says {leaf.record_count}", location=leaf.location
         )

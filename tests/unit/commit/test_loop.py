@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tables import VERSIONS
 
 from icefloe.catalogs.catalog import Stale, Swap, Unknown
 from icefloe.catalogs.memory import MemoryCatalog
@@ -24,6 +23,7 @@ from icefloe.model.partitioning import UNPARTITIONED
 from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
+from tables import VERSIONS
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 NAME = ("db", "t")

@@ -192,13 +192,9 @@ def _predicate_truth(node: Predicate, value: Any) -> bool | None:
         case Op.IS_NAN | Op.NOT_NAN:
             return is_nan(value) == (node.op is Op.IS_NAN)
         case Op.IN | Op.NOT_IN:
-            if len(node.literals) > 0 and value is None:
-                return None
+            # Any of no comparisons is false, not null: SQL cannot write an empty list, but Spark's isin([]) agrees.
             parts = [_compare(Op.EQ, value, literal) for literal in node.literals]
             member = True if True in parts else None if None in parts else False
-            # An empty list holds nothing, not even null; SQL cannot write it, and NOT IN () keeps rows that are set.
-            if len(parts) == 0:
-                return False if node.op is Op.IN else (True if value is not None else None)
             return member if member is None or node.op is Op.IN else not member
         case Op.STARTS_WITH | Op.NOT_STARTS_WITH:
             if value is None or node.literals[0] is None:

@@ -202,6 +202,13 @@ def test_required_columns_are_never_null() -> None:
     assert shape(bound("s.k IS NULL", schema)) == ("s.k", "is null")
 
 
+def test_nothing_is_in_an_empty_list_not_even_null() -> None:
+    empty = Predicate(Op.IN, "i", ())
+    assert bind(empty, SCHEMA) == ALWAYS_FALSE
+    assert bind(Not(empty), SCHEMA) == bind(Predicate(Op.NOT_IN, "i", ()), SCHEMA) == ALWAYS_TRUE
+    assert shape(bind(Predicate(Op.NOT_IN, "i", (decimal.Decimal("1.5"),)), SCHEMA)) == ("i", "is not null")
+
+
 def test_a_lone_surrogate_is_refused() -> None:
     with pytest.raises(InputError, match="surrogate"):
         bind(Predicate(Op.EQ, "s", ("\ud800",)), SCHEMA)

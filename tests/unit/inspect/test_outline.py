@@ -37,7 +37,7 @@ def test_a_manifest_deletion_vector_hangs_below_its_leaf_with_what_it_hides() ->
     assert lines[0].startswith(
         "root-2.parquet  root manifest, # B, 2 rows: 1 data manifest, 1 manifest deletion vector"
     )
-    assert "data manifest, EXISTING, 2 of 3 files live" in lines[1]
+    assert "  manifest, EXISTING, 2 of 3 live" in lines[1]
     assert lines[2:] == [
         "    ├── manifest deletion vector  ADDED, hides 1 row: 1, # B inline",
         "    ├── a.parquet  data, ADDED, 10 rows, # B",
@@ -64,9 +64,9 @@ def test_a_v2_manifest_list_shows_manifests_without_a_status() -> None:
     tree.commit(added=rows(data_file("b")))
     lines = drawing(tree).splitlines()
     assert lines[0] == "root-2.avro  manifest list, # B, 2 rows: 2 data manifests"
-    manifests = [line for line in lines if ".avro  data manifest" in line]
+    manifests = [line for line in lines if ".avro  manifest," in line]
     assert len(manifests) == 2
-    assert all("data manifest, 1 of 1 file live, # B" in line for line in manifests)
+    assert all("  manifest, 1 of 1 live, # B" in line for line in manifests)
     assert sum("data, ADDED, 10 rows" in line for line in lines) == 2
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from trees import Tree, data_file, places, rows
-
 from icefloe.model.entries import ContentType, Status
 from icefloe.tree.root import leaves_of, live_rows, read_leaf
+from trees import Tree, data_file, places, rows
 
 
 def test_every_append_is_a_manifest_of_its_own():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from trees import LOCATION, Tree, data_file, places, rows, vector
 
 from icefloe.errors import ConflictError, FormatError
 from icefloe.model.entries import ContentType, Status, put
 from icefloe.tree.root import leaves_of, live_rows, read_leaf
+from trees import LOCATION, Tree, data_file, places, rows, vector
 
 LEAF_AT_ONCE = {"commit.root.max-data-files": "2"}
 
@@ -203,7 +203,9 @@ def test_row_ids_inside_an_added_leaf_count_on_from_the_leafs_first():
     tree = Tree(properties={"commit.root.max-data-files": "1"})
     tree.commit(added=rows(data_file("D1", rows=10), data_file("D2", rows=5)))
     tree.commit(added=rows(data_file("D3", rows=2), data_file("D4", rows=1)))
-    starts = [read_leaf(tree.fresh_store(), leaf)["first_row_id"].to_pylist() for leaf in leaves_of(tree.root().entries)]
+    starts = [
+        read_leaf(tree.fresh_store(), leaf)["first_row_id"].to_pylist() for leaf in leaves_of(tree.root().entries)
+    ]
     assert starts == [[0, 10], [15, 17]]
     assert tree.next_row_id == 18
 

@@ -20,10 +20,9 @@ _MARK = "\u2063"
 _MARKED = re.compile(f"{_MARK}icefloe (\\w+): (.*?){_MARK}", re.DOTALL)
 
 _NO_ICEFLOE = "ModuleNotFoundError: No module named 'icefloe'"
-_WORKER_PYTHON = UnsupportedError(
+_WORKER_PYTHON = (
     "the Python that Spark starts for its tasks does not have icefloe; before the session starts, set PYSPARK_PYTHON to"
-    " one that has, such as os.environ['PYSPARK_PYTHON'] = sys.executable",
-    feature="python workers",
+    " one that has, such as os.environ['PYSPARK_PYTHON'] = sys.executable"
 )
 
 
@@ -40,7 +39,7 @@ def recovered(text: str) -> IcefloeError | None:
     """
     found = _MARKED.search(text)
     if found is None:
-        return _WORKER_PYTHON if _NO_ICEFLOE in text else None
+        return UnsupportedError(_WORKER_PYTHON, feature="python workers") if _NO_ICEFLOE in text else None
     kind = getattr(errors, found[1], IcefloeError)
     return kind(found[2]) if issubclass(kind, IcefloeError) else IcefloeError(found[2])
 
