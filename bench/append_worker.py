@@ -42,8 +42,8 @@ def rows(count: int) -> pa.Table:
 
 
 def icefloe(folder: Path, data: pa.Table, version: int) -> Append:
-    catalog = importlib.import_module("icefloe.table.catalog").catalog
-    cat = catalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/wh")
+    library = importlib.import_module("icefloe")
+    cat = library.catalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/wh")
     table = cat.create_table("db.t", schema=data.schema, format_version=version)
     return lambda: table.append(data)
 

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from icefloe.table.catalog import catalog
+import icefloe
 from lineitem import DELETE_SHARE, FILTER, lineitem
 from measure import Clock, Sample, median, ratio, spread
 from report import Table
@@ -71,7 +71,7 @@ class _Contenders:
         self._schema = rows.schema  # given to plain Parquet, so that it need not open a file to find its columns
         tell(f"spark_scan: writing {sizes.rows:,} rows three times")
         rows.write.option("compression", "zstd").parquet(self._plain)
-        cat = catalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/icefloe")
+        cat = icefloe.catalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/icefloe")
         self._table = cat.create_table("db.lineitem", schema=rows.schema, format_version=4)
         self._table.append(rows)
         rows.writeTo("iceberg.db.lineitem").tableProperty("format-version", "3").tableProperty(

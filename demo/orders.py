@@ -19,13 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+import icefloe
 import show
 from events import COLUMNS, PER_COMMIT, SCHEMA, changes, commit_of_events, expected
-from icefloe.commit.result import CommitResult
+from icefloe import CommitResult, Table
 from icefloe.inspect.outline import outline
 from icefloe.io.select import file_io
-from icefloe.table.catalog import catalog
-from icefloe.table.table import Table
 from quiet_spark import start_spark
 
 FOLDER = Path(__file__).resolve().parents[1] / ".cache" / "demo"
@@ -74,7 +73,7 @@ def main() -> int:
 
 def make_tables() -> Sides:
     """One table of each version in one catalog, partitioned by day."""
-    cat = catalog("demo", uri=f"sqlite:///{FOLDER}/catalog.db", warehouse=f"file://{FOLDER}/warehouse")
+    cat = icefloe.catalog("demo", uri=f"sqlite:///{FOLDER}/catalog.db", warehouse=f"file://{FOLDER}/warehouse")
     properties = {4: {"commit.root.max-data-files": str(ROOT_MAX_DATA_FILES)}}
     v2, v4 = (
         cat.create_table(

@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 from rich.tree import Tree
 
-from icefloe.commit.result import CommitResult
+from icefloe import CommitResult
 from icefloe.inspect.node import Node
 
 STYLES = {"metadata": "bold", "root": "bold cyan", "manifest": "cyan", "file": "green", "vector": "magenta"}

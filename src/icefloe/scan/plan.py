@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.deletes.index import attach_vectors, check_supported
+from icefloe.errors import UnsupportedError
 from icefloe.expr.bind import bind
 from icefloe.expr.nodes import ALWAYS_TRUE, Bound, Expr
 from icefloe.expr.stats_eval import Match, evaluate
@@ -56,9 +57,13 @@ def plan_scan(
 
 def read_schema(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
     """Reading the head uses the current schema, time travel the schema of its time."""
-    if snapshot.snapshot_id == metadata.current_snapshot_id:
-        return metadata.schema
-    return metadata.schema_of(snapshot)
+    at_head = snapshot.snapshot_id == metadata.current_snapshot_id
+    schema = metadata.schema if at_head else metadata.schema_of(snapshot)
+    for name, field in schema.by_name.items():
+        if field.initial_default is not None:
+            # Rows written before the column came would read as null, which is not what the table says.
+            raise UnsupportedError(f"column {name!r} has an initial default, which is not applied yet", field=name)
+    return schema
 
 
 def partition_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:

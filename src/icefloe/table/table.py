@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from icefloe.commit.base import TablePointer
+from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.intent import RemoveFiles
 from icefloe.commit.loop import commit
 from icefloe.commit.result import CommitResult
@@ -120,19 +120,24 @@ class Table:
         """The table as it was at a snapshot, tag, branch or time, for reading."""
         base = self._pointer.load()
         chosen = select_snapshot(base.metadata, snapshot=snapshot, tag=tag, branch=branch, timestamp=timestamp)
-        return TableAt(lambda where, columns: Scan(base, chosen, where, columns))
+        return TableAt(base, chosen)
 
 
 class TableAt:
     """A table at one point of its history."""
 
-    def __init__(self, scan: Any) -> None:
-        self._scan = scan
+    def __init__(self, base: Base, snapshot: Snapshot | None) -> None:
+        self._base = base
+        self._snapshot = snapshot
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that is read; none for a table that was never written."""
+        return self._snapshot
 
     def scan(self, where: str | Expr | None = None, columns: Iterable[str] | None = None) -> Scan:
         """Read this point of the history."""
-        result: Scan = self._scan(where, columns)
-        return result
+        return Scan(self._base, self._snapshot, where, columns)
 
 
 def _engine_of(data: object) -> Engine:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -28,15 +27,6 @@ from icefloe.model.schema import Schema
 from icefloe.scan.tasks import Plan
 
 _NO_COLUMNS = Schema(fields=())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewrite:
-    """What a copy-on-write delete did: entries of new files, locations of files that are to go, rows deleted."""
-
-    added: pa.Table
-    removed: tuple[str, ...]
-    rows_deleted: int
 
 
 def find_rows(io: FileIO, plan: Plan, vectors: Mapping[str, BitMap64]) -> dict[str, BitMap64]:
@@ -68,19 +58,6 @@ def _positions(io: FileIO, plan: Plan, task: FileTask, deleted: BitMap64 | None)
     for batch in batches:
         found |= BitMap64(np.asarray(batch.column(POSITION.name)).astype(np.uint64))
     return found
-
-
-def rewrite_without(io: FileIO, plan: Plan, vectors: Mapping[str, BitMap64], metadata: TableMetadata) -> Rewrite:
-    """Write anew the rows that a delete spares in the files it touches.
-
-    Files without matching rows are left alone; files whose live rows all match are removed and nothing is written.
-    """
-    found = find_rows(io, plan, vectors)
-    touched = [task for task in file_tasks(plan) if task.location in found]
-    gone = {task.location: found[task.location] | vectors.get(task.location, BitMap64()) for task in touched}
-    kept = {task.location: gone[task.location] for task in touched if len(gone[task.location]) < task.rows}
-    added = write_survivors(io, plan, kept, metadata)
-    return Rewrite(added=added, removed=tuple(gone), rows_deleted=sum(len(rows) for rows in found.values()))
 
 
 def write_survivors(io: FileIO, plan: Plan, deleted: Mapping[str, BitMap64], metadata: TableMetadata) -> pa.Table:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.engines.arrow.delete import find_rows, rewrite_without
+from icefloe.engines.arrow.delete import find_rows, write_survivors
 from icefloe.engines.arrow.read import read_plan
 from icefloe.engines.arrow.write import write_rows
 from icefloe.errors import InputError, NoSuchFile, UnsupportedError
@@ -55,6 +57,23 @@ def plan_of(entries: pa.Table, filter: Bound = ALWAYS_TRUE, schema: Schema = SCH
     tasks = pa.table(columns_, schema=TASK).filter(pa.compute.not_equal(found, 0))
     wanted = schema if columns is None else schema.select(columns)
     return Plan(tasks=tasks, schema=wanted, table_schema=schema, filter=filter)
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    added: pa.Table
+    removed: tuple[str, ...]
+    rows_deleted: int
+
+
+def rewrite_without(plan: Plan, vectors: Mapping[str, BitMap64], metadata: TableMetadata) -> Rewrite:
+    """Copy-on-write as the table does it: find the rows, then write what the touched files keep."""
+    found = find_rows(IO, plan, vectors)
+    counts = dict(zip(plan.tasks["location"].to_pylist(), plan.tasks["record_count"].to_pylist(), strict=True))
+    gone = {name: rows | vectors.get(name, BitMap64()) for name, rows in found.items()}
+    partly = {name: rows for name, rows in gone.items() if len(rows) < counts[name]}
+    added = write_survivors(IO, plan, partly, metadata)
+    return Rewrite(added, tuple(name for name in counts if name in gone), sum(map(len, found.values())))
 
 
 def where(text: str, schema: Schema = SCHEMA) -> Bound:
@@ -163,7 +182,7 @@ def test_only_files_that_keep_some_rows_are_rewritten(tmp_path: Path) -> None:
     entries = files(metadata, rows(10), untouched, rows(10, 100))
     first, _, third = entries["location"].to_pylist()
     Path(third.removeprefix("file://")).unlink()  # planning knows that all its rows go: it need not be read
-    done = rewrite_without(IO, plan_of(entries, where("id BETWEEN 5 AND 500")), {first: BitMap64([0, 6])}, metadata)
+    done = rewrite_without(plan_of(entries, where("id BETWEEN 5 AND 500")), {first: BitMap64([0, 6])}, metadata)
     assert done.removed == (first, third)
     assert done.rows_deleted == 4 + 10
     assert read_plan(IO, plan_of(done.added), {}).read_all()["id"].to_pylist() == [1, 2, 3, 4]
@@ -172,7 +191,7 @@ def test_only_files_that_keep_some_rows_are_rewritten(tmp_path: Path) -> None:
 def test_a_delete_that_matches_nothing_does_nothing(tmp_path: Path) -> None:
     metadata = table_at(tmp_path)
     entries = files(metadata, rows(10))
-    done = rewrite_without(IO, plan_of(entries, where("note = 'n3x'")), {}, metadata)
+    done = rewrite_without(plan_of(entries, where("note = 'n3x'")), {}, metadata)
     assert (done.added.num_rows, done.removed, done.rows_deleted) == (0, (), 0)
 
 
@@ -180,7 +199,7 @@ def test_rows_whose_filter_is_null_are_kept(tmp_path: Path) -> None:
     metadata = table_at(tmp_path)
     data = pa.table({"id": [1, None, 3], "x": [None, math.nan, 1.0], "note": [None, "b", "c"]})
     entries = files(metadata, data)
-    done = rewrite_without(IO, plan_of(entries, where("NOT (id = 3)")), {}, metadata)
+    done = rewrite_without(plan_of(entries, where("NOT (id = 3)")), {}, metadata)
     assert read_plan(IO, plan_of(done.added), {}).read_all()["id"].to_pylist() == [None, 3]
 
 
@@ -189,7 +208,7 @@ def test_required_fields_below_null_structs_survive_a_rewrite(tmp_path: Path) ->
     metadata = table_at(tmp_path, schema)
     data = pa.table({"id": [1, 2, 3], "s": [None, {"a": "x"}, None]})
     entries = write_rows(IO, data, metadata)
-    done = rewrite_without(IO, plan_of(entries, where("id = 2", schema), schema), {}, metadata)
+    done = rewrite_without(plan_of(entries, where("id = 2", schema), schema), {}, metadata)
     assert read_plan(IO, plan_of(done.added, schema=schema), {}).read_all().to_pylist() == [
         {"id": 1, "s": None},
         {"id": 3, "s": None},
@@ -243,7 +262,7 @@ def test_reading_finding_and_rewriting_agree_with_brute_force(
     assert str(found) == str([content[name][p] for name in locations for p in hits[name]])
     assert find_rows(IO, plan, vectors) == {name: BitMap64(p) for name, p in hits.items() if len(p) > 0}
 
-    done = rewrite_without(IO, plan, vectors, metadata)
+    done = rewrite_without(plan, vectors, metadata)
     assert done.removed == tuple(name for name in locations if len(hits[name]) > 0)
     assert done.rows_deleted == sum(map(len, hits.values()))
     kept = [row for name in done.removed for p, row in live[name] if p not in hits[name]]
