@@ -63,17 +63,21 @@ class _Worker:
         command = [sys.executable, str(WORKER), contender, str(folder), str(rows)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._contender = contender
+        self._answer()  # it has imported its libraries and made its table, and disturbs nobody from now on
 
     def commit(self, count: int) -> list[Sample]:
-        stdin, stdout = self._process.stdin, self._process.stdout
-        if stdin is None or stdout is None:
-            raise RuntimeError("the worker has no pipes")
-        stdin.write(f"{count}\n")
-        stdin.flush()
-        answer = stdout.readline()
-        if answer == "":
+        """Make ``count`` commits; a sample of each."""
+        if self._process.stdin is None:
+            raise RuntimeError("the worker has no pipe")
+        self._process.stdin.write(f"{count}\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> list[Sample]:
+        line = "" if self._process.stdout is None else self._process.stdout.readline()
+        if line == "":
             raise RuntimeError(f"the process of {self._contender} ended with code {self._process.wait()}")
-        found: list[Sample] = json.loads(answer)
+        found: list[Sample] = json.loads(line)
         return found
 
     def stop(self) -> None:
@@ -96,10 +100,10 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
     """Costs at both commits, and how they compare."""
     sizes, samples = result["sizes"], result["samples"]
     points = [str(sizes["first"]), str(sizes["last"])]
-    return [*(_costs(samples, at, sizes) for at in points), _ratios(samples, points)]
+    return [*(_costs(samples, at) for at in points), _ratios(samples, points, sizes["rows"])]
 
 
-def _costs(samples: Mapping[str, Any], at: str, sizes: Mapping[str, int]) -> Table:
+def _costs(samples: Mapping[str, Any], at: str) -> Table:
     data = median(samples["data file only"][at], "cpu_ms")
     rows = []
     for name in CONTENDERS:
@@ -111,14 +115,10 @@ def _costs(samples: Mapping[str, Any], at: str, sizes: Mapping[str, int]) -> Tab
         title=f"Around commit {at}, median of {len(samples[CONTENDERS[0]][at])} commits",
         columns=("", "CPU ms", "less the data file", "wall ms", "metadata files", "metadata bytes"),
         rows=rows,
-        note=f"Each commit appends {sizes['rows']:,} rows of 10 columns. CPU is user and system time of the process, "
-        "all threads. Metadata files and bytes are those that the commit added (metadata.json, manifest lists, "
-        "manifests; _delta_log). delta-rs keeps its table object open like the others; by path it opens the table for "
-        "every commit. icefloe syncs every file to disk before it commits; the others do not.",
     )
 
 
-def _ratios(samples: Mapping[str, Any], points: Sequence[str]) -> Table:
+def _ratios(samples: Mapping[str, Any], points: Sequence[str], count: int) -> Table:
     rows = []
     for own in ("icefloe v4", "icefloe v2"):
         for peer in PEERS:
@@ -129,4 +129,11 @@ def _ratios(samples: Mapping[str, Any], points: Sequence[str]) -> Table:
             ]
             rows.append([f"{own} / {peer}", *cells])
     columns = ["", *(f"{what} at {at}" for what in ("CPU", "wall", "bytes") for at in points)]
-    return Table(title="Ratios of medians: below 1, icefloe needs less", columns=columns, rows=rows)
+    note = (
+        f"Each commit appends {count:,} rows of 10 columns. CPU is user and system time of the process, all threads."
+        " Metadata files and bytes are those that a commit added: metadata.json, manifest lists and manifests;"
+        " _delta_log. delta-rs keeps its table object like the others; by path, it opens the table for every commit."
+        " Before it commits, icefloe syncs every file and folder to disk; pyiceberg syncs its catalog only, delta-rs"
+        " nothing (seen with strace)."
+    )
+    return Table(title="Ratios of medians: below 1, icefloe needs less", columns=columns, rows=rows, note=note)

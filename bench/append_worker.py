@@ -1,4 +1,4 @@
-"""The process of one contender of bench ``append``: reads how many commits to make, answers with samples as JSON.
+"""The process of one contender of bench ``append``: reads how many commits to make and answers with samples.
 
 Started as ``append_worker.py <contender> <folder> <rows>``; what a contender imports is imported here and only here,
 so that no process carries another one's libraries.
@@ -108,6 +108,7 @@ def main(contender: str, folder: str, count: str) -> None:
     append = CONTENDERS[contender](Path(folder), rows(int(count)))
     metadata = MetadataFolder(Path(folder))
     metadata.news()
+    print("[]", flush=True)  # ready
     for line in sys.stdin:
         samples = [one_commit(append, metadata) for _ in range(int(line))]
         print(json.dumps(samples), flush=True)

@@ -41,13 +41,12 @@ class Sides:
     v2: Table
     v4: Table
     log: dict[str, tuple[show.Written, show.Written]] = field(default_factory=dict)
-    points: dict[str, tuple[int, int]] = field(default_factory=dict)  # snapshot ids after a step
+    points: dict[str, tuple[int | None, int | None]] = field(default_factory=dict)  # snapshot ids after a step
 
     def step(self, name: str, v2: CommitResult, v4: CommitResult) -> None:
         """Note a step that was done on both tables."""
         self.log[name] = (_written(self.v2, v2), _written(self.v4, v4))
-        ids = (self.v2.metadata.current_snapshot_id, self.v4.metadata.current_snapshot_id)
-        self.points[name] = (ids[0] or 0, ids[1] or 0)
+        self.points[name] = (v2.snapshot_id, v4.snapshot_id)
 
 
 def main() -> int:
@@ -57,7 +56,8 @@ def main() -> int:
     FOLDER.mkdir(parents=True)
     screen.rule("[bold]icefloe[/bold]: the same orders in a v2 table and a V4 table")
     screen.print(f"warehouse, SQLite catalog and Spark's log: {_shown(FOLDER)}\n", style="dim")
-    spark = start_spark(FOLDER)
+    with screen.status("starting Spark"):
+        spark = start_spark(FOLDER)
     try:
         sides = make_tables()
         commit_everything(spark, sides, screen)

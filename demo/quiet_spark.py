@@ -32,7 +32,8 @@ def start_spark(folder: Path) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.log.level": "ERROR",  # or the session lowers the level of the file to WARN
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={settings.as_uri()}",
+        # A minute of small queries: the first compiler of the JVM pays for itself, the second one does not.
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={settings.as_uri()}",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),

@@ -93,9 +93,9 @@ def counts(values: Iterable[tuple[str, int, int, int]]) -> Grid:
 
 def written(lines: Mapping[str, tuple[Written, Written]]) -> Grid:
     """Metadata per commit, v2 beside V4."""
-    grid = _grid("What each commit wrote: manifests of every kind and their bytes, metadata.json, data")
+    grid = _grid("What each commit wrote: metadata files and their bytes, metadata.json, data")
     grid.add_column("commit")
-    for heading in ("manifests", "bytes", "json bytes", "data bytes"):
+    for heading in ("files", "bytes", "json", "data"):
         for version, style in (("v2", "dark_orange"), ("V4", "cyan")):
             grid.add_column(f"{heading}\n{version}", justify="right", style=style)
     for name, (v2, v4) in lines.items():

@@ -7,6 +7,7 @@ left unknown. An unknown count or bound is null, never a guess.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,10 @@ from icefloe.model.partitioning import PartitionSpec
 from icefloe.model.schema import Schema
 
 PARQUET = "parquet"
+
+# Writers whose greatest value is NaN whenever a column holds one, so that an ordinary bound proves there is none. Seen
+# for these versions; of others, which may leave NaN out of their bounds, nothing is concluded.
+_NAN_SHOWS = re.compile(r"parquet-mr version 1\.16\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,7 @@ class _Unit:
     groups: Sequence[Any]
     leaves: Mapping[int, Leaf]
     nan_counts: Mapping[int, int]
+    nan_shows: bool
 
 
 def entries_of(files: Sequence[WrittenFile], *, schema: Schema, spec: PartitionSpec) -> pa.Table:
@@ -75,7 +81,8 @@ def group_stats(footer: Any, schema: Schema) -> pa.Table:
     """One row for each row group: its record count and the statistics of the schema's columns, bounds uncut."""
     leaves = measured_leaves(footer.schema.to_arrow_schema())
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    units = [_Unit(groups=(group,), leaves=leaves, nan_counts={}) for group in groups]
+    shows = _nan_shows(footer)
+    units = [_Unit(groups=(group,), leaves=leaves, nan_counts={}, nan_shows=shows) for group in groups]
     counts = pa.array([group.num_rows for group in groups], pa.int64())
     return pa.table({"record_count": counts, **_columns(units, schema, bounds.uncut)})
 
@@ -84,7 +91,16 @@ def _file_unit(file: WrittenFile) -> _Unit:
     schema = file.footer.schema.to_arrow_schema()
     require_ids(schema, file.location)
     groups = [file.footer.row_group(i) for i in range(file.footer.num_row_groups)]
-    return _Unit(groups=groups, leaves=measured_leaves(schema), nan_counts=file.nan_counts)
+    return _Unit(
+        groups=groups,
+        leaves=measured_leaves(schema),
+        nan_counts=file.nan_counts,
+        nan_shows=_nan_shows(file.footer),
+    )
+
+
+def _nan_shows(footer: Any) -> bool:
+    return _NAN_SHOWS.match(footer.created_by or "") is not None
 
 
 def _split_offsets(footer: Any) -> list[int]:
@@ -112,8 +128,17 @@ def _columns(
         found[stat("value_count", key)] = pa.array([m.values for m in measured], pa.int64())
         found[stat("null_value_count", key)] = pa.array([m.nulls for m in measured], pa.int64())
         if floating:
-            found[stat("nan_value_count", key)] = pa.array([u.nan_counts.get(id_) for u in units], pa.int64())
+            counts = [_nans(unit, id_, m) for unit, m in zip(units, measured, strict=True)]
+            found[stat("nan_value_count", key)] = pa.array(counts, pa.int64())
     return found
+
+
+def _nans(unit: _Unit, id_: int, measured: _Measured) -> int | None:
+    """How many NaNs: counted by our writer, proved to be none by the bounds, or unknown."""
+    if id_ in unit.nan_counts or not unit.nan_shows:
+        return unit.nan_counts.get(id_)
+    all_null = measured.values is not None and measured.values == measured.nulls
+    return 0 if measured.upper is not None or all_null else None
 
 
 @dataclass(frozen=True, slots=True)

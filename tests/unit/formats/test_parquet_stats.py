@@ -121,6 +121,7 @@ def fake_footer(*groups: tuple[float | None, float | None, int]) -> Any:
 
     schema = pa.schema([pa.field("x", pa.float64(), metadata=ids(1))])
     return SimpleNamespace(
+        created_by="another writer",
         num_rows=10 * len(groups),
         num_columns=1,
         num_row_groups=len(groups),
