@@ -120,11 +120,14 @@ def _overridden(found: dict[str, pa.Array], columns: Columns, key: str, type_: T
 
 
 def _struct(members: dict[str, pa.Array], owner: _Owner, length: int) -> tuple[pa.Field, pa.Array]:
-    fields = _member_fields(owner)
+    """The struct of an owner, of the measures that some row has: each one costs a column in every later root."""
+    fields: list[pa.Field] = []
     arrays: list[pa.Array] = []
-    for measure, field in zip(measures_of(owner.type), fields, strict=True):
+    for measure, field in zip(measures_of(owner.type), _member_fields(owner), strict=True):
         member = members.get(measure)
-        arrays.append(pa.nulls(length, field.type) if member is None else _stored_as(member, field.type))
+        if member is not None and member.null_count < length:
+            fields.append(field)
+            arrays.append(_stored_as(member, field.type))
     struct = pa.StructArray.from_arrays(arrays, fields=fields, mask=_all_null(arrays))
     return with_id(owner.name, struct.type, stats_id(owner.id)), struct
 

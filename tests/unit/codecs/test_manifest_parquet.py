@@ -103,6 +103,12 @@ content_stats.price.tight_bounds = 11003 optional bool
 content_stats.price.value_count = 11004 optional int64
 content_stats.price.null_value_count = 11005 optional int64
 content_stats.price.nan_value_count = 11006 optional int64
+content_stats.ts = 11800 optional group
+content_stats.ts.lower_bound = 11801 optional timestamp[us, tz=UTC]
+content_stats.ts.upper_bound = 11802 optional timestamp[us, tz=UTC]
+content_stats.ts.tight_bounds = 11803 optional bool
+content_stats.ts.value_count = 11804 optional int64
+content_stats.ts.null_value_count = 11805 optional int64
 content_stats.name = 12000 optional group
 content_stats.name.lower_bound = 12001 optional string
 content_stats.name.upper_bound = 12002 optional string
@@ -142,8 +148,21 @@ first_row_id = 142 optional int64
 MIXED_ROW = data_file(0, **mixed_partition(), **column_stats("id", 1, 5))
 
 
+EVERY_MEASURE = {f"tight_bounds:{key}": False for key in ("3", "5", "9", "10", "p1001", "p1002")} | {
+    "nan_value_count:5": 0,
+    "avg_value_size_in_bytes:10": 7,
+}
+
+
 def test_the_file_has_exactly_the_ids_names_and_types_of_the_format() -> None:
-    assert parquet_tree(encode([MIXED_ROW], "data")) == EXPECTED_TREE.split("\n")[1:-1]
+    found = parquet_tree(encode([{**MIXED_ROW, **EVERY_MEASURE}, mixed_manifest()]))
+    assert found == EXPECTED_TREE.split("\n")[1:-1]
+
+
+def test_measures_that_no_row_has_are_not_stored() -> None:
+    found = parquet_tree(encode([MIXED_ROW], "data"))
+    assert set(found) < set(EXPECTED_TREE.split("\n"))
+    assert not any("tight_bounds" in line for line in found)
 
 
 def test_the_stats_group_is_left_out_when_there_are_none() -> None:
