@@ -1,7 +1,7 @@
 """icefloe: the Iceberg table format in Python, with its data pipeline on Spark through PySpark.
 
 >>> import icefloe
->>> cat = icefloe.catalog("demo")                                     # doctest: +SKIP
+>>> cat = icefloe.catalog("demo")  # doctest: +SKIP
 >>> t = cat.create_table("db.orders", schema="id bigint, ts timestamp",
 ...                      partition_by=["day(ts)"], format_version=4)  # doctest: +SKIP
 """

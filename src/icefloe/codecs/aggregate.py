@@ -1,4 +1,4 @@
-"""The root row of a manifest: counts, and the statistics of its live rows put together (V4 notes 4.6).
+"""The root row of a manifest: counts, and the statistics of its live rows put together (V4 proposal).
 
 Bounds become the least and the greatest, counts are summed, and what is unknown of one row is unknown of all: an
 aggregate may be missing but never wrong. Bounds of a manifest are not claimed to be tight.

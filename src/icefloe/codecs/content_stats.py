@@ -1,4 +1,4 @@
-"""The content_stats struct of V4 manifests and the statistics columns of entries (V4 notes 2.3, 4.6).
+"""The content_stats struct of V4 manifests and the statistics columns of entries (V4 proposal).
 
 Every measured column has a struct under 10 000 + 200 x its id, every derived partition value one under its expression
 id. An identity partition value has no struct of its own: it is stored, untruncated, as the bounds of its column, and

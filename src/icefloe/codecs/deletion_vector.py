@@ -1,4 +1,4 @@
-"""Deletion vectors: sets of row positions as ``deletion-vector-v1`` blobs (Puffin spec; V4 notes 3.2).
+"""Deletion vectors: sets of row positions as ``deletion-vector-v1`` blobs (Puffin spec; V4 proposal).
 
 A blob is ``length (4 bytes, big-endian) | D1 D3 39 64 | vector | CRC-32 (4 bytes, big-endian)``. Length and checksum
 cover magic and vector; the vector is a 64-bit Roaring bitmap in its portable form, little-endian.

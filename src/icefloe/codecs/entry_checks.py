@@ -1,4 +1,4 @@
-"""What rows of a V4 manifest must satisfy, checked on writing and on reading (V4 notes 1.3 and 4.9)."""
+"""What rows of a V4 manifest must satisfy, checked on writing and on reading (V4 proposal)."""
 
 from __future__ import annotations
 

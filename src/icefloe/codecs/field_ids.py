@@ -1,4 +1,4 @@
-"""Every field id of manifests, in one place (spec: Manifests, Manifest Lists; V4 notes 4.2).
+"""Every field id of manifests, in one place (spec: Manifests, Manifest Lists; V4 proposal).
 
 The ids of the V4 content entry come as one block from the proposal: Apache's draft gives some of the same numbers
 other meanings, so single ids must never be mixed. v1-v3 manifests share most ids with it, under other names.

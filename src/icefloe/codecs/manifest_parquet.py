@@ -1,4 +1,4 @@
-"""V4 manifests: roots and leaves as Parquet, one schema for both (V4 notes 4.2, 4.3, 4.9).
+"""V4 manifests: roots and leaves as Parquet, one schema for both (V4 proposal).
 
 Columns are found by field id, so their names and their order in a file do not matter. Pages carry checksums. Nothing
 is inherited and no deletion vector is applied here: rows come out as they are stored.

@@ -18,7 +18,7 @@ from icefloe.model.sorting import UNSORTED, SortOrder
 from icefloe.model.version_rules import check_writable, rules
 from icefloe.transforms import parse_transform
 
-# Linked to a column or to nothing, these need no id of their own (V4 notes 4.7).
+# Linked to a column or to nothing, these need no id of their own (V4 proposal).
 WITHOUT_EXPRESSION = frozenset({"identity", "void"})
 
 

@@ -117,8 +117,8 @@ class RemoveFiles:
 class RowDelta:
     """Delete rows, by deletion vectors or by removing files, and add rows, as one snapshot.
 
-    It was computed from the files that ``read`` held and that matched ``filter``: serializable isolation means that
-    nothing which would have been part of the reading has come or changed since (design: equal to commit order).
+    It was computed from the files that ``read`` held and that matched ``filter``. Serializable isolation means that
+    nothing it would have read has come or changed since, so that the outcome equals running in commit order.
     """
 
     added: pa.Table  # data files and deletion vectors

@@ -1,4 +1,4 @@
-"""Which deletes apply to which data files (spec: Scan Planning; V4 notes 3.4).
+"""Which deletes apply to which data files (spec: Scan Planning; V4 proposal).
 
 A deletion vector names its data file, so matching is one lookup by location for all files at once. Kinds of deletes
 that are not applied yet are refused by name: a scan that ignored them would return deleted rows.

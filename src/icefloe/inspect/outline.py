@@ -2,7 +2,7 @@
 
 Works for every format version: a v1 to v3 manifest list is a root whose rows are all manifests. An outline is
 abbreviated: of every group of siblings it shows a few and sums up the rest, and only leaves that are shown are read,
-so that it costs the same for ten files and for ten million (spec: Snapshots, Manifest Lists, Manifests; V4 notes 1.3).
+so that it costs the same for ten files and for ten million (spec: Snapshots, Manifest Lists, Manifests; V4 proposal).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Content entries as Arrow columns: the one in-memory model of a manifest (V4 notes, sections 1.3 and 4.2).
+"""Content entries as Arrow columns: the one in-memory model of a manifest (V4 proposal).
 
 Every manifest of every version decodes into a table with the fixed columns of ``ENTRY`` and a few statistics columns.
 A v1-v3 manifest list is a root whose rows are all manifests; a v1-v3 manifest is a leaf. Locations are absolute.

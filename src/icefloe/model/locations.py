@@ -1,4 +1,4 @@
-"""Locations: absolute URIs, and V4's locations relative to the table (V4 notes: relative paths).
+"""Locations: absolute URIs, and V4's locations relative to the table (V4 proposal: relative locations).
 
 Locations are compared only after resolving. Resolving joins with one slash and normalises nothing, so a location
 with ``.`` or ``..`` segments is refused rather than interpreted.

@@ -1,4 +1,4 @@
-"""The table that users hold: every method delegates (design: the public surface)."""
+"""The table that users hold: every method delegates."""
 
 from __future__ import annotations
 

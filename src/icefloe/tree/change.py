@@ -1,4 +1,4 @@
-"""Applying a change to a root: the new root's rows, and the leaves written on the way (V4 notes 1.6 and 4.12).
+"""Applying a change to a root: the new root's rows, and the leaves written on the way (V4 proposal).
 
 One path for every version. Where versions differ they differ by a named rule: whether the root may hold files, and
 whether a file leaves a leaf by a manifest deletion vector or by writing the leaf again.

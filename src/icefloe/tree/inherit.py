@@ -1,4 +1,4 @@
-"""Inheritance of snapshot ids, sequence numbers and row ids (spec: Sequence Number Inheritance; V4 notes 4.4, 4.12).
+"""Inheritance of snapshot ids, sequence numbers and row ids (spec: Sequence Number Inheritance; V4 proposal).
 
 Nulls are filled over all physical rows, before any manifest deletion vector is applied: a file that leaves a
 manifest must not shift the row ids of the files behind it.

@@ -133,7 +133,7 @@ def mark(rows: pa.Table, status: Status) -> pa.Table:
 
 
 def _manifest_vectors(store: ManifestStore, rows: pa.Table, where: str) -> Mapping[str, BitMap64]:
-    """Manifest deletion vectors by leaf, checked against the rows they point at (V4 notes 4.9)."""
+    """Manifest deletion vectors by leaf, checked against the rows they point at (V4 proposal)."""
     vectors = rows.filter(pc.and_(live(rows), of_type(rows, ContentType.MANIFEST_DV)))
     if vectors.num_rows == 0:
         return {}
