@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
     if len(unknown) > 0:
         parser.error(f"no bench {unknown[0]!r}; there are: {', '.join(BENCHES)}")
     screen = Console(width=120, highlight=False)
-    for name in given.bench or BENCHES:
+    for name in () if given.report else given.bench or BENCHES:
         screen.rule(f"[bold]{name}[/bold]")
         _run(name, given, screen)
     if not given.dry_run:
@@ -63,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("bench", nargs="*", help=f"which to run: {', '.join(BENCHES)}; all without any")
     parser.add_argument("--dry-run", action="store_true", help="print only, keep the results of the last run")
+    parser.add_argument("--report", action="store_true", help="run nothing, write the page of the last results again")
     for name, bench in BENCHES.items():
         group = parser.add_argument_group(name)
         for each in fields(bench.Sizes):
