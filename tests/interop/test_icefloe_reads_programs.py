@@ -110,3 +110,17 @@ def test_a_delete_file_that_is_not_applied_yet_is_refused_by_name(namespace, cat
     spark.sql("DELETE FROM lake.theirs.merge_on_read WHERE id = 7")
     with pytest.raises(Exception, match=r"position delete file .* not applied yet"):
         catalog.load_table("theirs.merge_on_read").scan().to_arrow()
+
+
+def test_deletion_vectors_that_apache_iceberg_wrote_in_version_3(namespace, catalog, spark):
+    spark.sql(
+        f"CREATE TABLE lake.theirs.vectors ({DDL}) USING iceberg PARTITIONED BY (days(ts), bucket(4, id), city)"
+        " TBLPROPERTIES ('format-version' = '3', 'write.delete.mode' = 'merge-on-read')"
+    )
+    spark.createDataFrame(events(range(60))).coalesce(1).writeTo("lake.theirs.vectors").append()
+    spark.sql("DELETE FROM lake.theirs.vectors WHERE id >= 45 OR id = 3")
+    table = catalog.load_table("theirs.vectors")
+    assert table.scan().plan().tasks["dv_cardinality"].null_count < table.scan().plan().files
+    expected = pa.concat_tables([events(range(3)), events(range(4, 45))])
+    assert normal(table.scan().to_arrow()) == normal(expected)
+    assert normal(table.scan().to_spark(spark).toArrow()) == normal(expected)

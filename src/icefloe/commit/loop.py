@@ -37,10 +37,10 @@ def commit(table: TablePointer, intent: Intent, env: Env = SYSTEM) -> CommitResu
         base = base if number == 1 else table.load()
         try:
             attempt = stage(base, intent, staging, snapshot_id=snapshot_id, number=number, env=env)
-        except IcefloeError:  # raised before any swap of this attempt, and every earlier one was Stale
+            outcome = table.catalog.swap(table.identifier, base.pointer, attempt.pointer)
+        except IcefloeError:  # a catalog that raises has moved nothing, and every earlier attempt was Stale
             discard(table.io, [*staging.written, *intent.files])
             raise
-        outcome = table.catalog.swap(table.identifier, base.pointer, attempt.pointer)
         if isinstance(outcome, Unknown):
             outcome = _settle(table, snapshot_id, outcome)
         if isinstance(outcome, Swapped):

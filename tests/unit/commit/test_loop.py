@@ -16,7 +16,7 @@ from icefloe.commit.intent import Append, RowDelta
 from icefloe.commit.loop import commit
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.env import SYSTEM
-from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError
+from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError, NoSuchTable
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.ddl import parse_ddl
 from icefloe.model.partitioning import UNPARTITIONED
@@ -46,6 +46,8 @@ class Scripted:
         step = self.script.pop(0) if len(self.script) > 0 else "swap"
         if step == "stale":
             return Stale()
+        if step == "gone":
+            raise NoSuchTable("the table was dropped")
         if step == "lost":
             return Unknown(cause=TimeoutError("no answer"))
         if step == "interrupt":
@@ -115,6 +117,15 @@ def test_a_lost_race_leaves_no_file_behind(world):
         world.table().append(rows(2))
     assert world.files() == before_failure
     assert world.ids() == [1]
+
+
+def test_a_table_that_was_dropped_meanwhile_is_told_and_nothing_is_left_behind(world):
+    world.table().append(rows(1))
+    before = world.files()
+    world.catalog.script = ["gone"]
+    with pytest.raises(NoSuchTable, match="dropped"):
+        world.table().append(rows(2))
+    assert world.files() == before
 
 
 def test_an_unknown_outcome_that_landed_is_success_and_nothing_is_deleted(world):
