@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.intent import Resolved
-from icefloe.model.entries import ContentType, of_type, stat_keys
+from icefloe.model.entries import ContentType, choose, of_type, stat_keys
 from icefloe.model.snapshots import Operation, Snapshot
 
 TOTALS = {
@@ -38,8 +38,8 @@ def summarize(
 
 def _counts(resolved: Resolved) -> dict[str, int]:
     added = resolved.added
-    data = added.filter(of_type(added, ContentType.DATA))
-    vectors = added.filter(of_type(added, ContentType.POSITION_DELETES))
+    data = choose(added, of_type(added, ContentType.DATA))
+    vectors = choose(added, of_type(added, ContentType.POSITION_DELETES))
     gone = pa.concat_tables([resolved.removed.select(_SEEN), resolved.replaced.select(_SEEN)])
     old = gone.filter(pc.is_valid(gone["dv_location"]))
     return {

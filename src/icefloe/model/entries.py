@@ -143,6 +143,14 @@ def of_type(table: pa.Table, *types: ContentType) -> pa.ChunkedArray:
     return pc.is_in(table["content_type"], value_set=pa.array([int(t) for t in types], pa.int32()))
 
 
+def choose(table: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
+    """The rows that a mask without nulls chooses; the table itself when it chooses all, which is the common case."""
+    chosen = pc.sum(mask).as_py() or 0
+    if chosen == table.num_rows:
+        return table
+    return table.slice(0, 0) if chosen == 0 else table.filter(mask)
+
+
 def put(table: pa.Table, name: str, values: object) -> pa.Table:
     """The table with a column replaced by values, or by one value for all rows, in the column's type."""
     field = table.schema.field(name)

@@ -16,7 +16,7 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.aggregate import manifest_row
 from icefloe.codecs.deletion_vector import encode_dv
-from icefloe.model.entries import ContentType, Status, concat, empty, entries, live, of_type, put
+from icefloe.model.entries import ContentType, Status, choose, concat, empty, entries, live, of_type, put
 from icefloe.model.properties import ROOT_MAX_DATA_FILES, ROOT_MAX_DVS
 from icefloe.model.version_rules import rules
 from icefloe.tree.locate import PLACE, Located, locate
@@ -92,8 +92,8 @@ def apply_change(
 
 def _carry_over(root: Root) -> pa.Table:
     """Live rows as EXISTING, less the leaves whose rows are all gone and their deletion vectors."""
-    rows = root.entries.filter(live(root.entries))
-    gone = [leaf.location for leaf in leaves_of(rows.filter(of_type(rows, *MANIFESTS))) if root.is_dead(leaf)]
+    rows = choose(root.entries, live(root.entries))
+    gone = [leaf.location for leaf in leaves_of(choose(rows, of_type(rows, *MANIFESTS))) if root.is_dead(leaf)]
     if len(gone) > 0:
         values = pa.array(gone, pa.string())
         target = pc.if_else(of_type(rows, ContentType.MANIFEST_DV), rows["referenced_file"], rows["location"])
@@ -202,7 +202,7 @@ def _add(
     in_root = rules(store.context.format_version).root_holds_files
     is_data = of_type(added, ContentType.DATA)
     parts = []
-    for delete, rows in ((False, added.filter(is_data)), (True, added.filter(pc.invert(is_data)))):
+    for delete, rows in ((False, choose(added, is_data)), (True, choose(added, pc.invert(is_data)))):
         limit = (ROOT_MAX_DVS if delete else ROOT_MAX_DATA_FILES).of(properties) if in_root else 0
         if rows.num_rows == 0:
             continue

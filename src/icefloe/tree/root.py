@@ -16,7 +16,7 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.deletion_vector import decode_dv
 from icefloe.errors import FormatError
-from icefloe.model.entries import ContentType, Status, empty, live, of_type, put
+from icefloe.model.entries import ContentType, Status, choose, empty, live, of_type, put
 from icefloe.model.snapshots import Snapshot
 from icefloe.tree.inherit import inherit
 from icefloe.tree.store import ManifestStore
@@ -46,7 +46,7 @@ class Root:
 
     def rows(self, *types: ContentType) -> pa.Table:
         """Live rows of these content types."""
-        return self.entries.filter(pc.and_(live(self.entries), of_type(self.entries, *types)))
+        return choose(self.entries, pc.and_(live(self.entries), of_type(self.entries, *types)))
 
     def leaves(self, *types: ContentType) -> tuple[Leaf, ...]:
         """Live manifests of these content types that still have a live row."""
@@ -134,7 +134,7 @@ def mark(rows: pa.Table, status: Status) -> pa.Table:
 
 def _manifest_vectors(store: ManifestStore, rows: pa.Table, where: str) -> Mapping[str, BitMap64]:
     """Manifest deletion vectors by leaf, checked against the rows they point at (V4 proposal)."""
-    vectors = rows.filter(pc.and_(live(rows), of_type(rows, ContentType.MANIFEST_DV)))
+    vectors = choose(rows, pc.and_(live(rows), of_type(rows, ContentType.MANIFEST_DV)))
     if vectors.num_rows == 0:
         return {}
     manifests = rows.filter(of_type(rows, ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST))
