@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from tables import VERSIONS, new_catalog
 
 SCHEMA = "id bigint, city string, amount double"
