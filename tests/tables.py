@@ -5,8 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from icefloe.commit.intent import Append
+from icefloe.commit.loop import commit
+from icefloe.engines.arrow.write import write_rows
+from icefloe.model.entries import column_key, put
 from icefloe.table.catalog import Catalog, catalog
+from icefloe.table.table import Table
 
 VERSIONS = (2, 4)
 
@@ -19,3 +25,20 @@ def new_catalog(folder: Path, name: str = "lake") -> Catalog:
 def sorted_rows(table: pa.Table) -> list[tuple[object, ...]]:
     """Rows as tuples, in an order that does not depend on files."""
     return sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
+
+
+def append_without(table: Table, rows: pa.Table, *names: str) -> list[str]:
+    """Add rows in files that lack columns, as files taken over from Hive lack those they are partitioned by.
+
+    Their entries have no statistics of these columns either; the locations are in the order of the files.
+    """
+    entries = write_rows(table._pointer.io, rows, table.metadata)
+    locations = entries["location"].to_pylist()
+    paths = [Path(location.removeprefix("file://")) for location in locations]
+    for path in paths:
+        pq.write_table(pq.ParquetFile(path).read().drop_columns(list(names)), path, store_schema=False)
+    entries = put(entries, "file_size_in_bytes", pa.array([path.stat().st_size for path in paths]))
+    gone = {column_key(table.schema.field(name).id) for name in names}
+    unmeasured = [name for name in entries.column_names if name.partition(":")[2] in gone]
+    commit(table._pointer, Append(added=entries.drop_columns(unmeasured)), table._env)
+    return locations

@@ -154,3 +154,10 @@ def test_a_nan_is_found_by_a_filter_that_its_files_bounds_would_rule_out(spark, 
         assert table.scan(f"{column} > 5").plan().files == 1
         assert ids(table.scan(f"{column} > 5").to_spark(spark)) == [2]
         assert table.scan(f"{column} > 5").to_arrow()["id"].to_pylist() == [2]
+
+
+def test_a_nan_that_arrow_wrote_is_found_on_spark(spark, version, tmp_path):
+    """Arrow leaves NaN out of a row group's bounds, by which Spark would skip the row group."""
+    table = new_catalog(tmp_path).create_table("db.t", schema="id bigint, x double", format_version=version)
+    table.append(pa.table({"id": [1, 2], "x": [0.1, float("nan")]}))
+    assert ids(table.scan().to_spark(spark).where("x > 1D")) == [2]

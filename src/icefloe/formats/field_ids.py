@@ -59,6 +59,17 @@ def _width(type_: pa.DataType) -> int:
     return sum(_width(child.type) for child in children) if len(children) > 0 else 1
 
 
+def struct_ids(schema: pa.Schema) -> frozenset[int]:
+    """The ids of columns and of fields inside structs, at any depth."""
+    found, pending = set(), list(schema)
+    while len(pending) > 0:
+        field = pending.pop()
+        found.add(field_id(field))
+        if isinstance(plain := storage(field.type), pa.StructType):
+            pending.extend(_children(plain))
+    return frozenset(id_ for id_ in found if id_ is not None)
+
+
 def measured_leaves(schema: pa.Schema) -> Mapping[int, Leaf]:
     """The primitive columns that are not inside a list or a map, by field id."""
     return dict(_measured(list(schema), 0))
@@ -105,51 +116,66 @@ def _type_leaves(type_: pa.DataType, target: Type, start: int) -> list[int]:
             return list(range(start, start + _width(type_)))
 
 
-def renamed_schema(schema: pa.Schema, wanted: tuple[Field, ...], location: str) -> pa.Schema:
-    """A file's schema with the table's names at every depth and nothing required; the order stays the file's."""
-    return pa.schema(_renamed_fields(list(schema), wanted, location, ""))
+def renamed_schema(
+    schema: pa.Schema, wanted: tuple[Field, ...], location: str, given: frozenset[int] = frozenset()
+) -> pa.Schema:
+    """A file's schema with the table's names at every depth and nothing required; the order stays the file's.
 
-
-def renamed_type(type_: pa.DataType, target: Type, location: str, name: str) -> pa.DataType:
-    """A file's type with the field names of the table and nothing required: the same bytes, other labels.
-
-    Fields that the table does not have get a name that no column can have.
+    Fields whose ids are in ``given`` have a value without the file.
     """
-    plain = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
-    match target:
-        case Struct(fields) if isinstance(plain, pa.StructType):
-            return pa.struct(_renamed_fields(_children(plain), fields, location, f"{name}."))
-        case List(element=element) if isinstance(plain, (pa.ListType, pa.LargeListType)):
-            make = pa.list_ if isinstance(plain, pa.ListType) else pa.large_list
-            return make(pa.field("element", renamed_type(plain.value_type, element, location, f"{name}.element")))
-        case Map(key=key, value=value) if isinstance(plain, pa.MapType):
-            keys = pa.field("key", renamed_type(plain.key_type, key, location, f"{name}.key"), nullable=False)
-            return pa.map_(keys, pa.field("value", renamed_type(plain.item_type, value, location, f"{name}.value")))
-        case Primitive() | Decimal() | Fixed() if readable(plain, arrow_type(target)):
-            return plain
-    message = f"{location}: column {name!r} is {type_} in the file, which cannot be read as {target}"
-    raise FormatError(message, location=location, field=name)
+    return pa.schema(_Renaming(location, given).fields(list(schema), wanted, ""))
 
 
-def _renamed_fields(fields: list[pa.Field], wanted: tuple[Field, ...], location: str, prefix: str) -> list[pa.Field]:
-    _require_present(fields, wanted, location, prefix)
-    by_id: dict[int | None, Field] = {field.id: field for field in wanted}
-    renamed = []
-    for position, field in enumerate(fields):
-        target = by_id.get(field_id(field))
-        if target is None:
-            renamed.append(pa.field(f"\x01{position}", field.type))
-        else:
-            type_ = renamed_type(field.type, target.type, location, prefix + target.name)
-            renamed.append(pa.field(target.name, type_))
-    return renamed
+def is_given(field: Field, given: frozenset[int]) -> bool:
+    """Whether a field has a value where the file lacks it: its own, or one inside it and all that it requires."""
+    if field.id in given or not isinstance(field.type, Struct):
+        return field.id in given
+    inside = [(child.required, is_given(child, given)) for child in field.type.fields]
+    return any(has_value for _, has_value in inside) and all(has_value for required, has_value in inside if required)
 
 
-def _require_present(fields: list[pa.Field], wanted: tuple[Field, ...], location: str, prefix: str) -> None:
-    """Refuse a file that lacks a required field: there is no value to read in its place."""
-    present = {field_id(field) for field in fields}
-    for field in wanted:
-        if field.required and field.id not in present:
-            name = prefix + field.name
-            message = f"{location}: the file lacks the required column {name!r} (field id {field.id})"
-            raise FormatError(message, location=location, field=name)
+@dataclass(frozen=True, slots=True)
+class _Renaming:
+    """Other labels for the fields of one file."""
+
+    location: str
+    given: frozenset[int]
+
+    def fields(self, fields: list[pa.Field], wanted: tuple[Field, ...], prefix: str) -> list[pa.Field]:
+        """The fields with their names in the table; those that it does not have get a name that no column can have."""
+        self._require_present(fields, wanted, prefix)
+        by_id: dict[int | None, Field] = {field.id: field for field in wanted}
+        renamed = []
+        for position, field in enumerate(fields):
+            target = by_id.get(field_id(field))
+            if target is None:
+                renamed.append(pa.field(f"\x01{position}", field.type))
+            else:
+                renamed.append(pa.field(target.name, self._type(field.type, target.type, prefix + target.name)))
+        return renamed
+
+    def _type(self, type_: pa.DataType, target: Type, name: str) -> pa.DataType:
+        """A file's type with the field names of the table and nothing required: the same bytes, other labels."""
+        plain = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+        match target:
+            case Struct(fields) if isinstance(plain, pa.StructType):
+                return pa.struct(self.fields(_children(plain), fields, f"{name}."))
+            case List(element=element) if isinstance(plain, (pa.ListType, pa.LargeListType)):
+                make = pa.list_ if isinstance(plain, pa.ListType) else pa.large_list
+                return make(pa.field("element", self._type(plain.value_type, element, f"{name}.element")))
+            case Map(key=key, value=value) if isinstance(plain, pa.MapType):
+                keys = pa.field("key", self._type(plain.key_type, key, f"{name}.key"), nullable=False)
+                return pa.map_(keys, pa.field("value", self._type(plain.item_type, value, f"{name}.value")))
+            case Primitive() | Decimal() | Fixed() if readable(plain, arrow_type(target)):
+                return plain
+        message = f"{self.location}: column {name!r} is {type_} in the file, which cannot be read as {target}"
+        raise FormatError(message, location=self.location, field=name)
+
+    def _require_present(self, fields: list[pa.Field], wanted: tuple[Field, ...], prefix: str) -> None:
+        """Refuse a file that lacks a required field: there is no value to read in its place."""
+        present = {field_id(field) for field in fields}
+        for field in wanted:
+            if field.required and field.id not in present and not is_given(field, self.given):
+                name = prefix + field.name
+                message = f"{self.location}: the file lacks the required column {name!r} (field id {field.id})"
+                raise FormatError(message, location=self.location, field=name)

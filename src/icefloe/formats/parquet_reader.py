@@ -7,8 +7,9 @@ is where it lies in the file, whatever row groups are skipped and whatever rows 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPredicate,
 from icefloe.expr.row_filter import to_arrow
 from icefloe.expr.stats_eval import Match, evaluate
 from icefloe.formats.align import Aligner, without_columns
-from icefloe.formats.field_ids import projected_leaves, require_ids
+from icefloe.formats.field_ids import projected_leaves, require_ids, struct_ids
 from icefloe.formats.parquet_stats import group_stats
 from icefloe.formats.row_mask import DeletedRows, Mask, matching
 from icefloe.io.file_io import FileIO
@@ -40,12 +41,14 @@ def read_file(
     filter: Expr = ALWAYS_TRUE,
     table_schema: Schema | None = None,
     deleted: BitMap64 | None = None,
+    constants: Mapping[int, pa.Scalar] = MappingProxyType({}),
     row_positions: bool = False,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """The columns of ``schema`` for rows that are not deleted and match a filter, batch by batch, in file order.
 
-    ``filter`` is bound to ``table_schema`` (by default ``schema``) and may test columns that are not returned. With
+    ``filter`` is bound to ``table_schema`` (by default ``schema``) and may test columns that are not returned.
+    ``constants`` has values by column id for columns that the file lacks, such as those of its partition. With
     ``row_positions`` a last column ``_pos`` holds each row's position in the file.
     """
     if filter == ALWAYS_FALSE:
@@ -56,9 +59,17 @@ def read_file(
             tested=_tested(bound, table_schema or schema),
             filter=bound,
             deleted=DeletedRows(deleted),
+            constants=constants,
             row_positions=row_positions,
         )
         yield from _read(file, location, schema, selection, batch_rows)
+
+
+def stored_columns(io: FileIO, location: str) -> frozenset[int]:
+    """The ids of the columns that a file holds, those inside structs included; only its footer is read."""
+    with _opened(io, location) as file:
+        require_ids(file.schema_arrow, location)
+        return struct_ids(file.schema_arrow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +79,7 @@ class _Selection:
     tested: Schema  # the columns that the filter needs
     filter: Bound
     deleted: DeletedRows
+    constants: Mapping[int, pa.Scalar]  # what the filter sees, and rows have, in place of columns that are not there
     row_positions: bool
 
 
@@ -107,8 +119,8 @@ def _read(file: Any, location: str, schema: Schema, selection: _Selection, batch
         position = group.start
         for batch in _batches(file, group, paths, batch_rows):
             if output is None:
-                output = Aligner(batch.schema, schema, location)
-                test = Aligner(batch.schema, selection.tested, location)
+                output = Aligner(batch.schema, schema, location, selection.constants)
+                test = Aligner(batch.schema, selection.tested, location, selection.constants)
             keep = selection.deleted.kept(position, batch.num_rows)
             if not group.every and (keep is None or keep.any()):
                 matched = matching(test(batch), expression)

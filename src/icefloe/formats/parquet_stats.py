@@ -30,11 +30,21 @@ _NAN_SHOWS = re.compile(r"parquet-mr version 1\.16\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A column that a footer does not measure, measured by its writer: nulls, and the bounds of what is no NaN."""
+
+    nulls: int = 0
+    lower: float | None = None
+    upper: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFile:
     """A finished data file: what its footer says and what only its writer knows.
 
     ``partition`` has one plain value for each partition field that is not void; dates and times may be given as
     days or microseconds from 1970. ``nan_counts`` is by field id; a column that is not in it was not counted.
+    ``left_out`` are columns that the footer does not measure because they hold a NaN.
     """
 
     location: str
@@ -42,6 +52,7 @@ class WrittenFile:
     footer: Any  # pyarrow.parquet.FileMetaData
     partition: tuple[object, ...] = ()
     nan_counts: Mapping[int, int] = field(default_factory=dict)
+    left_out: Mapping[int, LeftOut] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +61,9 @@ class _Unit:
 
     groups: Sequence[Any]
     leaves: Mapping[int, Leaf]
-    nan_counts: Mapping[int, int]
     nan_shows: bool
+    nan_counts: Mapping[int, int] = field(default_factory=dict)
+    left_out: Mapping[int, LeftOut] = field(default_factory=dict)
 
 
 def entries_of(files: Sequence[WrittenFile], *, schema: Schema, spec: PartitionSpec) -> pa.Table:
@@ -82,7 +94,7 @@ def group_stats(footer: Any, schema: Schema) -> pa.Table:
     leaves = measured_leaves(footer.schema.to_arrow_schema())
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     shows = _nan_shows(footer)
-    units = [_Unit(groups=(group,), leaves=leaves, nan_counts={}, nan_shows=shows) for group in groups]
+    units = [_Unit(groups=(group,), leaves=leaves, nan_shows=shows) for group in groups]
     counts = pa.array([group.num_rows for group in groups], pa.int64())
     return pa.table({"record_count": counts, **_columns(units, schema, bounds.uncut)})
 
@@ -94,8 +106,9 @@ def _file_unit(file: WrittenFile) -> _Unit:
     return _Unit(
         groups=groups,
         leaves=measured_leaves(schema),
-        nan_counts=file.nan_counts,
         nan_shows=_nan_shows(file.footer),
+        nan_counts=file.nan_counts,
+        left_out=file.left_out,
     )
 
 
@@ -162,15 +175,13 @@ def _measure(unit: _Unit, id_: int, type_: pa.DataType) -> _Measured:
     decode = bounds.decoder(leaf.type, type_)
     if decode is None:
         return _Measured(values, nulls)
-    # Our writer leaves bounds out of a row group of floats only when there is nothing but NaN and null in it.
-    only_nans = pa.types.is_floating(type_) and id_ in unit.nan_counts
-    lower, upper = _extremes(chunks, stats, decode, only_nans=only_nans)
+    if (by_writer := unit.left_out.get(id_)) is not None:
+        return _Measured(values, by_writer.nulls, by_writer.lower, by_writer.upper)
+    lower, upper = _extremes(chunks, stats, decode)
     return _Measured(values, nulls, lower, upper)
 
 
-def _extremes(
-    chunks: list[Any], stats: list[Any], decode: Callable[[Any], Any], *, only_nans: bool
-) -> tuple[Any | None, Any | None]:
+def _extremes(chunks: list[Any], stats: list[Any], decode: Callable[[Any], Any]) -> tuple[Any | None, Any | None]:
     """The smallest and largest value; none if any row group with values does not tell, or tells NaN."""
     lowers, uppers = [], []
     for chunk, known in zip(chunks, stats, strict=True):
@@ -180,7 +191,7 @@ def _extremes(
                 return None, None
             lowers.append(lower)
             uppers.append(upper)
-        elif not (only_nans or _all_null(chunk, known)):
+        elif not _all_null(chunk, known):
             return None, None
     return min(lowers, default=None), max(uppers, default=None)
 

@@ -3,6 +3,9 @@
 Every field at every depth carries its id, lists have three levels, decimals and UUIDs have the physical and logical
 types of the spec. Nothing is read back: sizes come from the stream, statistics from the footer that was just written,
 and NaNs, which a footer does not count, are counted as rows pass by.
+
+Arrow leaves NaN out of a column's bounds, but Spark holds NaN to be the greatest number and skips row groups by their
+bounds: it would lose such rows. So a file that holds a NaN has no footer statistics for that column.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefloe.errors import InputError, StorageError
-from icefloe.formats.parquet_stats import WrittenFile
+from icefloe.formats.parquet_stats import LeftOut, WrittenFile
 from icefloe.formats.partition_values import column_at, column_path
 from icefloe.formats.relabel import relabel
 from icefloe.io.file_io import FileIO
@@ -86,6 +89,12 @@ def _stored_type(type_: Type) -> pa.DataType:
             return pa.uuid() if type_ == UUID else arrow_type(type_)
 
 
+def count_nans(batch: pa.RecordBatch, layout: Layout) -> dict[int, int]:
+    """How many NaNs each floating-point column has, by field id."""
+    counts = {id_: pc.sum(pc.is_nan(column_at(batch, path))).as_py() for id_, path in layout.floats.items()}
+    return {id_: 0 if count is None else count for id_, count in counts.items()}
+
+
 class FileWriter:
     """An open file: rows wait in memory until they fill a row group."""
 
@@ -100,12 +109,18 @@ class FileWriter:
         self._nan_counts = dict.fromkeys(layout.floats, 0)
         self._footers: list[Any] = []
         self._sink = _open(io, location)
-        self._writer = _writer(self._sink, layout, self._footers)
+        self._writer: Any = None  # begun with the first row group, when it is known which columns hold a NaN
+        self._unmeasured: frozenset[int] = frozenset()  # columns without footer statistics
+        self._left_out: dict[int, LeftOut] = {}  # what we measure of them instead
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows that have the layout's schema."""
-        for id_, path in self._layout.floats.items():
-            self._nan_counts[id_] += pc.sum(pc.is_nan(column_at(batch, path))).as_py() or 0
+    def takes(self, nans: Mapping[int, int]) -> bool:
+        """Whether rows with these NaNs may go into this file: not if a column is measured and turns out to hold one."""
+        return self._writer is None or all(n == 0 or id_ in self._unmeasured for id_, n in nans.items())
+
+    def add(self, batch: pa.RecordBatch, nans: Mapping[int, int]) -> None:
+        """Take rows that have the layout's schema, and this many NaNs."""
+        for id_, count in nans.items():
+            self._nan_counts[id_] += count
         self._pending.append(batch)
         self._pending_rows += batch.num_rows
         self.pending_bytes += batch.nbytes
@@ -123,14 +138,30 @@ class FileWriter:
             return
         rows = pa.Table.from_batches([relabel(batch, self._layout.stored) for batch in self._pending])
         with _storage_errors(self.location):
+            if self._writer is None:
+                self._begin()
+            self._measure()
             self._writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
             self.written_bytes = self._sink.tell()
         self._pending, self._pending_rows, self.pending_bytes = [], 0, 0
+
+    def _begin(self) -> None:
+        self._unmeasured = frozenset(id_ for id_, count in self._nan_counts.items() if count > 0)
+        self._writer = _writer(self._sink, self._layout, self._unmeasured, self._footers)
+
+    def _measure(self) -> None:
+        """Measure what the footer will leave out in the waiting rows."""
+        for id_ in self._unmeasured:
+            for batch in self._pending:
+                column = column_at(batch, self._layout.floats[id_])
+                self._left_out[id_] = _with(self._left_out.get(id_, LeftOut()), column)
 
     def close(self) -> WrittenFile:
         """Finish the file; it is not durable before ``FileIO.sync``."""
         self.flush()
         with _storage_errors(self.location):
+            if self._writer is None:
+                self._begin()
             self._writer.close()
             size = self._sink.tell()
             self._sink.close()
@@ -141,15 +172,26 @@ class FileWriter:
             footer=footer,
             partition=self._partition,
             nan_counts=self._nan_counts,
+            left_out=self._left_out,
         )
 
     def abandon(self) -> None:
         """Let go of the file without finishing it; deleting it is the caller's part."""
         self._pending = []
-        with contextlib.suppress(OSError, pa.ArrowException):
-            self._writer.close()
+        if self._writer is not None:
+            with contextlib.suppress(OSError, pa.ArrowException):
+                self._writer.close()
         with contextlib.suppress(OSError, pa.ArrowException):
             self._sink.close()
+
+
+def _with(known: LeftOut, column: pa.Array) -> LeftOut:
+    """What is known of a column after more of its values."""
+    numbers = column.filter(pc.fill_null(pc.invert(pc.is_nan(column)), False))
+    ends = pc.min_max(numbers)
+    lows = [low for low in (known.lower, ends["min"].as_py()) if low is not None]
+    highs = [high for high in (known.upper, ends["max"].as_py()) if high is not None]
+    return LeftOut(nulls=known.nulls + column.null_count, lower=min(lows, default=None), upper=max(highs, default=None))
 
 
 def _open(io: FileIO, location: str) -> Any:
@@ -159,10 +201,11 @@ def _open(io: FileIO, location: str) -> Any:
         return files.open_output_stream(path)
 
 
-def _writer(sink: Any, layout: Layout, footers: list[Any]) -> Any:
+def _writer(sink: Any, layout: Layout, unmeasured: frozenset[int], footers: list[Any]) -> Any:
     return pq.ParquetWriter(
         sink,
         layout.stored,
+        write_statistics=_measured_columns(layout, unmeasured) if len(unmeasured) > 0 else True,
         compression=layout.codec,
         store_schema=False,
         store_decimal_as_integer=True,
@@ -170,6 +213,16 @@ def _writer(sink: Any, layout: Layout, footers: list[Any]) -> Any:
         write_page_index=True,
         metadata_collector=footers,
     )
+
+
+def _measured_columns(layout: Layout, unmeasured: frozenset[int]) -> list[str]:
+    """The Parquet columns of a file, by path, but for some."""
+    left_out = {".".join(layout.floats[id_]) for id_ in unmeasured}
+    footer: list[Any] = []
+    with pq.ParquetWriter(pa.BufferOutputStream(), layout.stored, store_schema=False, metadata_collector=footer):
+        pass
+    columns = [footer[0].schema.column(index).path for index in range(footer[0].num_columns)]
+    return [path for path in columns if path not in left_out]
 
 
 @contextlib.contextmanager

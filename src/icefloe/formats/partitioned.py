@@ -18,7 +18,7 @@ import pyarrow as pa
 from icefloe.env import SYSTEM
 from icefloe.errors import StorageError
 from icefloe.formats.parquet_stats import WrittenFile, entries_of
-from icefloe.formats.parquet_writer import FileWriter, Layout, layout
+from icefloe.formats.parquet_writer import FileWriter, Layout, count_nans, layout
 from icefloe.formats.partition_values import PartitionColumn, folder, partition_fields, split
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow import arrow_schema, conform
@@ -159,11 +159,15 @@ class _PartitionedWriter:
             self.io.delete(self._begun)
 
     def _append(self, partition: tuple[object, ...], rows: pa.RecordBatch) -> None:
+        nans = count_nans(rows, self.layout)
         writer = self._open.get(partition)
+        if writer is not None and not writer.takes(nans):
+            self._closed.append(self._open.pop(partition).close())
+            writer = None
         if writer is None:
             writer = self._begin(partition)
         self._open.move_to_end(partition)
-        writer.add(rows)
+        writer.add(rows, nans)
         if writer.is_full:
             self._closed.append(self._open.pop(partition).close())
         self._make_room()

@@ -25,6 +25,7 @@ from icefloe.model.entries import ContentType, Status, live, of_type, partition_
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.partitioning import PartitionSpec
 from icefloe.model.snapshots import Snapshot
+from icefloe.transforms import TimeTransform, parse_transform
 from icefloe.tree.root import Leaf, Root, leaves_of, position_mask, read_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 
@@ -185,8 +186,10 @@ class _Outline:
         found = []
         for field in spec.fields:
             key = partition_key(field.field_id)
-            lower = row.get(stat("lower_bound", key))
-            upper = row.get(stat("upper_bound", key))
+            transform = parse_transform(field.transform)
+            lower, upper = row.get(stat("lower_bound", key)), row.get(stat("upper_bound", key))
+            if isinstance(transform, TimeTransform):  # years, months and hours are stored as numbers from 1970
+                lower, upper = (transform.text(v) if isinstance(v, int) else v for v in (lower, upper))
             if lower is not None:
                 found.append(f"{field.name}={range_text(lower, lower if upper is None else upper)}")
         return found

@@ -1,4 +1,4 @@
-"""Planning: from a snapshot and a filter to the files to read (spec: Scan Planning; V4 notes 1.8).
+"""Planning: from a snapshot and a filter to the files to read (spec: Scan Planning; V4 proposal).
 
 Everything is columnar: the root's rows are pruned by statistics at once, the leaves that remain are read and pruned
 the same way, and deletion vectors are attached with one lookup.
@@ -49,6 +49,7 @@ def plan_scan(
         schema=schema,
         table_schema=table_schema,
         filter=bound,
+        specs=metadata.specs,
         files_skipped=pruner.files_skipped,
         manifests_read=pruner.manifests_read,
         manifests_skipped=pruner.manifests_skipped,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from icefloe.expr.nodes import Expr
+from icefloe.model.partitioning import PartitionSpec
 from icefloe.model.schema import Schema
 
 TASK = pa.schema(
@@ -42,6 +43,7 @@ class Plan:
     schema: Schema  # the columns to return, with their current names
     table_schema: Schema  # all columns, for filters on columns that are not returned
     filter: Expr  # bound to table_schema
+    specs: tuple[PartitionSpec, ...] = ()  # what the partition values of tasks mean
     files_skipped: int = 0
     manifests_read: int = 0
     manifests_skipped: int = 0

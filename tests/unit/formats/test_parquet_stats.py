@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from icefloe.errors import UnsupportedError
 from icefloe.formats import bounds
-from icefloe.formats.parquet_stats import WrittenFile, entries_of, group_stats
+from icefloe.formats.parquet_stats import LeftOut, WrittenFile, entries_of, group_stats
 from icefloe.model.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from icefloe.model.schema import Schema
 from icefloe.model.types import DATE, DOUBLE, INT, LONG, STRING, TIME, TIMESTAMP, TIMESTAMPTZ, Decimal, Field, Struct
@@ -141,8 +141,9 @@ def test_a_row_group_with_values_and_without_bounds_makes_the_bounds_unknown() -
     groups = [(0.0, 5.0, 0), (None, None, 3), (1.0, 2.0, 0)]
     unknown = entry(fake_footer(*groups), one(DOUBLE))
     assert (unknown["lower_bound:1"], unknown["upper_bound:1"], unknown["null_value_count:1"]) == (None, None, 3)
-    counted = entry(fake_footer(*groups), one(DOUBLE), nan_counts={1: 7})  # our writer: the other 7 are NaN
-    assert (counted["lower_bound:1"], counted["upper_bound:1"]) == (0.0, 5.0)
+    by_writer = {1: LeftOut(nulls=4, lower=-1.0, upper=9.0)}
+    told = entry(fake_footer(*groups), one(DOUBLE), nan_counts={1: 7}, left_out=by_writer)
+    assert (told["lower_bound:1"], told["upper_bound:1"], told["null_value_count:1"]) == (-1.0, 9.0, 4)
     empty = entry(fake_footer((0.0, 5.0, 0), (None, None, 10)), one(DOUBLE))
     assert (empty["lower_bound:1"], empty["upper_bound:1"]) == (0.0, 5.0)
 

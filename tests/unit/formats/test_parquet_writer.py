@@ -382,3 +382,26 @@ def check_bounds(field: Field, entry: dict[str, Any], values: list[Any]) -> None
         assert upper is None or (upper >= max(present) and len(upper) <= 16)
     else:
         assert (lower, upper) == (min(present), max(present))
+
+
+def test_a_file_with_a_nan_has_no_footer_statistics_for_that_column_alone(tmp_path: Path) -> None:
+    """Spark skips row groups by their bounds and holds NaN to be the greatest number: it lost rows that way."""
+    schema = Schema(
+        fields=(Field(1, "x", DOUBLE), Field(2, "s", Struct((Field(3, "y", DOUBLE),))), Field(4, "z", DOUBLE))
+    )
+    rows = [{"x": 1.0, "s": {"y": math.nan}, "z": 2.0}, {"x": 3.0, "s": {"y": 5.0}, "z": None}]
+    [entry] = write(tmp_path, pa.Table.from_pylist(rows, schema=arrow_schema(schema)), schema).to_pylist()
+    group = pq.read_metadata(entry["location"].removeprefix("file://")).row_group(0)
+    told = {group.column(i).path_in_schema: group.column(i).is_stats_set for i in range(group.num_columns)}
+    assert told == {"x": True, "s.y": False, "z": True}
+    assert (entry["lower_bound:3"], entry["upper_bound:3"], entry["nan_value_count:3"]) == (5.0, 5.0, 1)
+    assert (entry["value_count:3"], entry["null_value_count:3"]) == (2, 0)
+
+
+def test_a_nan_that_comes_late_begins_another_file(tmp_path: Path) -> None:
+    schema = Schema(fields=(Field(1, "x", DOUBLE),))
+    batches = [pa.record_batch({"x": [1.0, 2.0] * 100_000}), pa.record_batch({"x": [math.nan, 7.0] * 100_000})]
+    small = {"write.parquet.row-group-size-bytes": "100000"}
+    first, second = write(tmp_path, batches, schema, properties=small).to_pylist()
+    assert (first["upper_bound:1"], first["nan_value_count:1"]) == (2.0, 0)
+    assert (second["lower_bound:1"], second["upper_bound:1"], second["nan_value_count:1"]) == (7.0, 7.0, 100_000)

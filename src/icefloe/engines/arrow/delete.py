@@ -53,6 +53,7 @@ def _positions(io: FileIO, plan: Plan, task: FileTask, deleted: BitMap64 | None)
         filter=task.filter,
         table_schema=plan.table_schema,
         deleted=deleted,
+        constants=task.constants,
         row_positions=True,
     )
     for batch in batches:
@@ -74,8 +75,11 @@ def write_survivors(io: FileIO, plan: Plan, deleted: Mapping[str, BitMap64], met
 
 def _survivors(io: FileIO, plan: Plan, deleted: Mapping[str, BitMap64], schema: Schema) -> Iterator[pa.RecordBatch]:
     """Rows that are in none of the bitmaps, ready to be written; files are read at the same time, in order."""
-    locations = [task.location for task in file_tasks(plan) if task.location in deleted]
-    sources = (partial(read_file, io, name, schema=schema, deleted=deleted[name]) for name in locations)
-    for batch in in_order(sources, threads=min(len(locations), threads_for(plan))):
+    tasks = [task for task in file_tasks(plan) if task.location in deleted]
+    sources = (
+        partial(read_file, io, task.location, schema=schema, deleted=deleted[task.location], constants=task.constants)
+        for task in tasks
+    )
+    for batch in in_order(sources, threads=min(len(tasks), threads_for(plan))):
         # Also where the schema is right: below a null struct, a writer accepts only what conform makes of it.
         yield from conform(pa.Table.from_batches([batch]), schema).to_batches()

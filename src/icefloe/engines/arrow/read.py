@@ -22,6 +22,7 @@ from icefloe.formats.parquet_reader import read_file
 from icefloe.formats.parquet_stats import PARQUET
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow import arrow_schema
+from icefloe.scan.identity import identity_columns, identity_values
 from icefloe.scan.tasks import Plan
 
 MAX_THREADS = 8
@@ -29,21 +30,35 @@ MAX_THREADS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
-    """One file of a plan; ``filter`` is what remains to be tested on its rows."""
+    """One file of a plan; ``filter`` is what remains to be tested on its rows.
+
+    ``constants`` are its partition values by column id, for columns that it may not hold.
+    """
 
     location: str
     rows: int
     filter: Expr
+    constants: Mapping[int, pa.Scalar]
 
 
 def file_tasks(plan: Plan) -> Iterator[FileTask]:
     """The files of a plan, one by one."""
     columns = plan.tasks.select(["location", "file_format", "record_count", "match"])
+    constants = _constants(plan)
     for batch in columns.to_batches(max_chunksize=1024):
         for location, kind, rows, match in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if kind is not None and kind.lower() != PARQUET:
                 raise UnsupportedError(f"{location}: data files of format {kind} are not handled yet", format=kind)
-            yield FileTask(location=location, rows=rows, filter=ALWAYS_TRUE if match == Match.ALL else plan.filter)
+            filter_ = ALWAYS_TRUE if match == Match.ALL else plan.filter
+            yield FileTask(location=location, rows=rows, filter=filter_, constants=next(constants))
+
+
+def _constants(plan: Plan) -> Iterator[Mapping[int, pa.Scalar]]:
+    """The partition values of each file, by column."""
+    fields = [plan.table_schema.by_id[id_] for id_ in identity_columns(plan.specs) if id_ in plan.table_schema.by_id]
+    values = {field.id: identity_values(plan.tasks, plan.specs, field) for field in fields}
+    for row in range(plan.files):
+        yield {id_: found.values[row] for id_, found in values.items() if found.known[row].as_py()}
 
 
 def threads_for(plan: Plan) -> int:
@@ -63,6 +78,7 @@ def read_plan(io: FileIO, plan: Plan, vectors: Mapping[str, BitMap64]) -> pa.Rec
             filter=task.filter,
             table_schema=plan.table_schema,
             deleted=vectors.get(task.location),
+            constants=task.constants,
         )
 
     batches = in_order((source(task) for task in file_tasks(plan)), threads=threads_for(plan))

@@ -56,8 +56,9 @@ def find_keys(
 
     def find(task: FileTask) -> BitMap64:
         found = BitMap64()
-        deleted = vectors.get(task.location)
-        for batch in read_file(io, task.location, schema=schema, deleted=deleted, row_positions=True):
+        deleted, constants = vectors.get(task.location), task.constants
+        batches = read_file(io, task.location, schema=schema, deleted=deleted, constants=constants, row_positions=True)
+        for batch in batches:
             matched = pa.Table.from_batches([batch]).join(keys, keys=list(on), join_type="left semi")
             found |= BitMap64(np.asarray(matched[POSITION.name]).astype(np.uint64))
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from icefloe.deletes.vectors import load_vectors
 from icefloe.engines.engine import Keyed, Positions
 from icefloe.engines.spark.conform import quoted
 from icefloe.engines.spark.delete import find_rows, rewrite_without
+from icefloe.engines.spark.identity import IdentityColumns
 from icefloe.engines.spark.read import Source, dataframe, rows_with_positions
 from icefloe.engines.spark.schema import names_are_stable
 from icefloe.engines.spark.session import capabilities
@@ -26,6 +28,7 @@ from icefloe.errors import InputError
 from icefloe.expr.bind import bind
 from icefloe.expr.nodes import ALWAYS_TRUE, Bound, Expr, conjunction
 from icefloe.expr.row_filter import to_sql
+from icefloe.formats.parquet_reader import stored_columns
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.schema import Schema
@@ -52,7 +55,7 @@ class SparkEngine:
         """Live rows that match the plan's filter, by file."""
         if plan.files == 0:
             return {}
-        rows = rows_with_positions(self._spark, _planned(plan, deleted, plan.table_schema))
+        rows = rows_with_positions(self._spark, _planned(io, plan, deleted, plan.table_schema))
         return find_rows(rows, to_sql(cast(Bound, plan.filter)))
 
     @contextmanager
@@ -65,12 +68,12 @@ class SparkEngine:
         """Live rows whose key is one of the source's, by file."""
         if plan.files == 0:
             return {}
-        planned = _planned(plan, deleted, plan.table_schema.select(source.on))
+        planned = _planned(io, plan, deleted, plan.table_schema.select(source.on))
         return find_keys(rows_with_positions(self._spark, planned), source)
 
     def write_survivors(self, io: FileIO, plan: Plan, deleted: Positions, metadata: TableMetadata) -> pa.Table:
         """The rows that touched files keep, in new files."""
-        planned = _planned(plan, {}, metadata.schema)
+        planned = _planned(io, plan, {}, metadata.schema)
         return rewrite_without(self._spark, planned, deleted, metadata=metadata, io=io)
 
 
@@ -80,7 +83,7 @@ def _frame(rows: Any) -> DataFrame:
     return rows
 
 
-def _planned(plan: Plan, deleted: Positions, schema: Schema) -> Source:
+def _planned(io: FileIO, plan: Plan, deleted: Positions, schema: Schema) -> Source:
     """The files of a plan that was made already, whatever Spark filters on top of it."""
     return Source(
         plan=lambda _: plan,
@@ -89,6 +92,7 @@ def _planned(plan: Plan, deleted: Positions, schema: Schema) -> Source:
         location=plan.tasks["location"][0].as_py(),
         size_bytes=pc.sum(plan.tasks["file_size_in_bytes"]).as_py(),
         has_deletes=len(deleted) > 0,
+        identity=IdentityColumns(schema, plan.specs, plan.tasks["partition_spec_id"], partial(stored_columns, io)),
     )
 
 
@@ -99,6 +103,7 @@ def read_scan(
     capabilities(spark)
     metadata, store = base.metadata, base.store
     schema = metadata.schema if snapshot is None else read_schema(metadata, snapshot)
+    root = read_root(store, snapshot)
 
     def plan(more: Expr) -> Plan:
         return plan_scan(store, metadata, snapshot, filter=conjunction([filter_, more]))
@@ -109,8 +114,11 @@ def read_scan(
         schema=schema,
         location=metadata.location,
         size_bytes=_size(snapshot),
-        has_deletes=delete_rows(store, read_root(store, snapshot)).num_rows > 0,
+        has_deletes=delete_rows(store, root).num_rows > 0,
         stable_names=names_are_stable(metadata.schemas),
+        identity=IdentityColumns(
+            schema, metadata.specs, root.entries["partition_spec_id"], partial(stored_columns, store.io)
+        ),
     )
     rows = dataframe(spark, source)
     if filter_ != ALWAYS_TRUE:

@@ -2,7 +2,7 @@
 
 It hands the query's filters, as SQL text, to a planner in Python and turns the answer (an Arrow stream: location,
 size, then one column per constant) into Spark's list of files. Executors never see it: they get plain file splits.
-Filters on the constants are applied here, because Spark applies them nowhere else.
+Filters on the constants are applied here, because Spark applies them nowhere else; the planner gets them as well.
 """
 
 from __future__ import annotations
@@ -31,13 +31,24 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.internal.SQLConf$;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.util.ArrowUtils$;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.immutable.Seq;
 
 public class PlannedFiles implements FileIndex {
@@ -71,7 +82,7 @@ public class PlannedFiles implements FileIndex {
 
   public Seq listFiles(Seq onConstants, Seq onData) {
     String zone = SQLConf$.MODULE$.get().sessionLocalTimeZone();
-    Object answer = planner.apply(zone, text(onData));
+    Object answer = planner.apply(zone, text(onConstants) + text(onData));
     if (answer instanceof String) {
       Platform.throwException(new QueryExecutionException((String) answer, null));
     }
@@ -93,8 +104,10 @@ public class PlannedFiles implements FileIndex {
         VectorSchemaRoot rows = reader.getVectorSchemaRoot();
         ArrowColumnVector location = new ArrowColumnVector(rows.getVector(0));
         ArrowColumnVector length = new ArrowColumnVector(rows.getVector(1));
+        ArrowColumnVector[] columns = new ArrowColumnVector[constants.length()];
+        for (int j = 0; j < columns.length; j++) columns[j] = new ArrowColumnVector(rows.getVector(2 + j));
         for (int i = 0; i < rows.getRowCount(); i++) {
-          GenericInternalRow row = constantsOf(rows, i);
+          GenericInternalRow row = constantsOf(columns, i);
           if (!holds(predicates, row)) continue;
           Path path = new Path(location.getUTF8String(i).toString());
           FileStatus file = new FileStatus(length.getLong(i), false, 1, 134217728L, 0L, path);
@@ -108,16 +121,29 @@ public class PlannedFiles implements FileIndex {
     return found;
   }
 
-  private GenericInternalRow constantsOf(VectorSchemaRoot rows, int i) {
-    Object[] values = new Object[constants.length()];
+  private GenericInternalRow constantsOf(ArrowColumnVector[] columns, int i) {
+    Object[] values = new Object[columns.length];
     for (int j = 0; j < values.length; j++) {
-      ArrowColumnVector column = new ArrowColumnVector(rows.getVector(2 + j));
-      if (column.isNullAt(i)) continue;
-      DataType type = constants.apply(j).dataType();
-      if (type instanceof LongType) values[j] = Long.valueOf(column.getLong(i));
-      else values[j] = column.getBinary(i);
+      if (!columns[j].isNullAt(i)) values[j] = value(columns[j], i, constants.apply(j).dataType());
     }
     return new GenericInternalRow(values);
+  }
+
+  /** The value as Spark keeps it in rows; text is copied, because Arrow's memory is freed. */
+  private static Object value(ArrowColumnVector column, int i, DataType type) {
+    if (type instanceof LongType || type instanceof TimestampType || type instanceof TimestampNTZType) {
+      return Long.valueOf(column.getLong(i));
+    }
+    if (type instanceof IntegerType || type instanceof DateType) return Integer.valueOf(column.getInt(i));
+    if (type instanceof StringType) return UTF8String.fromBytes(column.getUTF8String(i).getBytes());
+    if (type instanceof BinaryType) return column.getBinary(i);
+    if (type instanceof BooleanType) return Boolean.valueOf(column.getBoolean(i));
+    if (type instanceof FloatType) return Float.valueOf(column.getFloat(i));
+    if (type instanceof DoubleType) return Double.valueOf(column.getDouble(i));
+    if (type instanceof DecimalType) {
+      return column.getDecimal(i, ((DecimalType) type).precision(), ((DecimalType) type).scale());
+    }
+    throw new IllegalArgumentException("a file cannot have a constant of type " + type);
   }
 
   private List predicates(Seq expressions) {
@@ -137,7 +163,7 @@ public class PlannedFiles implements FileIndex {
       scala.collection.Iterator used = expression.references().iterator();
       while (used.hasNext()) {
         Attribute attribute = (Attribute) used.next();
-        if (attribute.name().equalsIgnoreCase(field.name())) match = attribute;
+        if (attribute.name().equals(field.name())) match = attribute;
       }
       if (match == null) match = new AttributeReference(field.name(), field.dataType(), true, field.metadata(),
           NamedExpression$.MODULE$.newExprId(), seq(new ArrayList()));

@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
+from icefloe.engines.spark.identity import NO_IDENTITY, IdentityColumns
 from icefloe.engines.spark.index import Lister, relation
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, capabilities
@@ -48,6 +49,7 @@ class Source:
     size_bytes: int
     has_deletes: bool  # whether any file of the snapshot may have a deletion vector
     stable_names: bool = False  # schema.names_are_stable: whether Spark may prune row groups, which it does by name
+    identity: IdentityColumns = NO_IDENTITY  # columns that may stand in partition tuples alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +142,9 @@ def _relation(
     constants: tuple[str, ...],
     numbers: FileNumbers | None,
 ) -> DataFrame:
-    described = StructType([_CONSTANTS[name] for name in constants])
+    # Named among the columns as well, the constants of identity partitions keep their place among them.
+    identity = [columns[field.name] for field in source.identity.constants]
+    described = StructType([*identity, *(_CONSTANTS[name] for name in constants)])
     files = _lister(source, numbers, bitmaps=_BITMAP in constants)
     return relation(
         spark,
@@ -159,12 +163,13 @@ def _lister(source: Source, numbers: FileNumbers | None, *, bitmaps: bool) -> Li
     def files(filters: list[str], zone: str) -> pa.Table:
         tasks = source.plan(_understood(parse_pushed(filters, zone), source.schema)).tasks
         _check_formats(tasks)
-        columns = {"location": _hadoop_paths(tasks["location"]), "size": tasks["file_size_in_bytes"]}
+        source.identity.check(tasks)
+        columns = [_hadoop_paths(tasks["location"]), tasks["file_size_in_bytes"], *source.identity.values(tasks)]
         if numbers is not None:
-            columns[FILE] = numbers.number(tasks["location"])
+            columns.append(numbers.number(tasks["location"]))
         if bitmaps:
-            columns[_BITMAP] = _bitmaps(tasks, source.vectors(tasks))
-        return pa.table(columns)
+            columns.append(_bitmaps(tasks, source.vectors(tasks)))
+        return pa.table(columns, names=[str(position) for position in range(len(columns))])
 
     return files
 
