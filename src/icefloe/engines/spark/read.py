@@ -10,6 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +37,7 @@ Vectors = Callable[[pa.Table], Mapping[str, BitMap64]]
 FILE = "_file_ordinal"
 POSITION = "_pos"
 _BITMAP = "_icefloe_deleted"
+_conditions: WeakKeyDictionary[Any, Column] = WeakKeyDictionary()
 _BITMAP_BYTES_MAX = 1 << 30  # all bitmaps of one plan pass through the driver at once
 
 
@@ -82,8 +85,7 @@ class FileNumbers:
 def dataframe(spark: SparkSession, source: Source) -> DataFrame:
     """The live rows of a snapshot; filters applied to the DataFrame later still decide which files are read."""
     if source.has_deletes:
-        rows = _live_rows(spark, source, None)
-        return rows.drop(capabilities(spark).row_index_column)
+        return _live_rows(spark, source, None).drop(_BITMAP, capabilities(spark).row_index_column)
     capabilities(spark)
     return _relation(spark, source, struct_type(source.schema), (), None)
 
@@ -91,7 +93,7 @@ def dataframe(spark: SparkSession, source: Source) -> DataFrame:
 def rows_with_positions(spark: SparkSession, source: Source) -> Positioned:
     """The live rows of a snapshot with file number and position: what deletes and upserts match against."""
     files = FileNumbers()
-    rows = _live_rows(spark, source, files)
+    rows = _live_rows(spark, source, files).drop(_BITMAP)
     return Positioned(frame=rows.withColumnRenamed(capabilities(spark).row_index_column, POSITION), files=files)
 
 
@@ -111,17 +113,13 @@ def survivors(spark: SparkSession, source: Source, deleted: Mapping[str, BitMap6
 
 
 def _live_rows(spark: SparkSession, source: Source, numbers: FileNumbers | None) -> DataFrame:
-    """Rows with the reader's row index column and, if wanted, their file's number."""
+    """Rows with the reader's row index column, the bitmap of their file and, if wanted, its number."""
     row_index = capabilities(spark).row_index_column
     columns = struct_type(source.schema).add(row_index, LongType(), True)
     constants = (*(() if numbers is None else (FILE,)), *((_BITMAP,) if source.has_deletes else ()))
     _check_names(source.schema, (row_index, POSITION, *constants))
     rows = _relation(spark, source, columns, constants, numbers)
-    if not source.has_deletes:
-        return rows
-    word = _word_around(spark, _BITMAP, row_index)
-    is_deleted = F.getbit(word, F.expr(f"cast({row_index} & 31 as int)")) != 0
-    return rows.where(F.col(_BITMAP).isNull() | ~is_deleted).drop(_BITMAP)
+    return rows.where(_is_live(spark)) if source.has_deletes else rows
 
 
 def _check_names(schema: Schema, reserved: tuple[str, ...]) -> None:
@@ -229,6 +227,17 @@ def _packed(vector: BitMap64, rows: int) -> bytes:
     bits = np.zeros(-(-max(rows, vector.max() + 1) // 32) * 32, dtype=np.bool_)
     bits[np.frombuffer(vector.to_array(), dtype=np.uint64)] = True
     return np.packbits(bits, bitorder="little").tobytes()
+
+
+def _is_live(spark: SparkSession) -> Column:
+    """The condition that a row's bit is not set; made once per JVM, as it costs dozens of calls into it."""
+    gateway = spark.sparkContext._gateway
+    found = _conditions.get(gateway)
+    if found is None:
+        row = capabilities(spark).row_index_column
+        bit = F.getbit(_word_around(spark, _BITMAP, row), F.expr(f"cast({row} & 31 as int)"))
+        found = _conditions[gateway] = F.col(_BITMAP).isNull() | (bit == 0)
+    return found
 
 
 def _word_around(spark: SparkSession, bitmap: str, row: str) -> Column:
