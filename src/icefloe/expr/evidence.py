@@ -1,6 +1,6 @@
 """What statistics say about one column, for many files at once.
 
-Statistics come from the column itself and from every partition field made from it: the value of a day is a lower and
+Statistics come from the column itself and from every partition field made from it: the value of a month is a lower and
 an upper bound of the timestamps in it. All masks are claims that are certain; where something is unknown they are
 False (spec: Scan Planning, Manifests; null counts and bounds are optional everywhere).
 """
@@ -10,29 +10,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.expr.projection import source_bounds
 from icefloe.model.arrow import arrow_type
 from icefloe.model.entries import ContentType, column_key, partition_key, stat
 from icefloe.model.partitioning import PartitionField
-from icefloe.model.types import DATE, DOUBLE, FLOAT, INT, PrimitiveType
-from icefloe.transforms import Bucket, Day, Identity, Transform, parse_transform
+from icefloe.model.types import BINARY, DOUBLE, FLOAT, STRING, PrimitiveType, Type
+from icefloe.transforms import Bucket, Identity, Transform, Truncate, Void, parse_transform
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
-
-_DAY = 86_400_000_000
-_LAST_DAY = (2**63 - 1) // _DAY - 1  # beyond it the end of a day is no timestamp
 
 
 def certain(condition: Any) -> Mask:
     """An Arrow condition as a mask; null is not certain."""
     found: Mask = pc.fill_null(condition, False).to_numpy(zero_copy_only=False)
     return found
+
+
+@dataclass(frozen=True)
+class Transformed:
+    """The lowest and highest values of a transform, which say more than bounds of the column can."""
+
+    transform: Bucket | Truncate
+    lowest: Any
+    highest: Any
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class Evidence:
     nan_count: Any
     floating: bool
     of_partition: bool
-    buckets: tuple[Bucket, Any, Any] | None = None  # the transform, lowest and highest bucket
+    transformed: Transformed | None = None
 
     @cached_property
     def no_nulls(self) -> Mask:
@@ -114,11 +121,7 @@ class Statistics:
         yield self._evidence(column_key(field_id), type_, Identity(), of_partition=False)
         for field in self.partitions:
             transform = parse_transform(field.transform)
-            if (
-                field.source_id == field_id
-                and isinstance(transform, (Identity, Day, Bucket))
-                and transform.accepts(type_)
-            ):
+            if field.source_id == field_id and transform.accepts(type_) and not isinstance(transform, Void):
                 yield self._evidence(partition_key(field.field_id), type_, transform, of_partition=True)
 
     @cached_property
@@ -134,14 +137,13 @@ class Statistics:
         return pc.if_else(pc.is_in(kinds, value_set=manifests), pc.add(added, existing), records)
 
     def _evidence(self, key: str, type_: PrimitiveType, transform: Transform, *, of_partition: bool) -> Evidence:
-        lower, upper, buckets = None, None, None
-        if isinstance(transform, Bucket):
-            lowest, highest = self._bounds(key, INT)
-            buckets = None if lowest is None or highest is None else (transform, lowest, highest)
-        elif isinstance(transform, Day) and type_ != DATE:
-            lower, upper = _day_bounds(*self._bounds(key, DATE), arrow_type(type_))
-        else:
-            lower, upper = self._bounds(key, type_)
+        lowest, highest = self._bounds(key, transform.result_type(type_))
+        lower, upper = (
+            (None, None) if isinstance(transform, Bucket) else source_bounds(transform, lowest, highest, type_)
+        )
+        transformed = None
+        if _says_more(transform, type_) and lowest is not None and highest is not None:
+            transformed = Transformed(transform, lowest, highest)
         return Evidence(
             size=self.table.num_rows,
             lower=lower,
@@ -152,10 +154,10 @@ class Statistics:
             nan_count=self._column(stat("nan_value_count", key), pa.int64()),
             floating=type_ in (FLOAT, DOUBLE),
             of_partition=of_partition,
-            buckets=buckets,
+            transformed=transformed,
         )
 
-    def _bounds(self, key: str, type_: PrimitiveType) -> tuple[Any, Any]:
+    def _bounds(self, key: str, type_: Type) -> tuple[Any, Any]:
         wanted = arrow_type(type_)
         found = [self._column(stat(measure, key), wanted) for measure in ("lower_bound", "upper_bound")]
         if type_ in (FLOAT, DOUBLE):
@@ -176,18 +178,9 @@ class Statistics:
             return None
 
 
-def _day_bounds(first: Any, last: Any, type_: pa.DataType) -> tuple[Any, Any]:
-    """The first and the last timestamp of days; days outside the range of timestamps are unknown."""
-    if first is None or last is None:
-        return None, None
-    first, last = _days(first), _days(last)
-    # Old writers rounded towards 1970, so a day until then may also hold the end of the day before.
-    first = pc.if_else(pc.less_equal(first, 0), pc.subtract(first, 1), first)
-    start = pc.multiply(first, _DAY)
-    end = pc.subtract(pc.multiply(pc.add(last, 1), _DAY), 1)
-    return start.cast(type_), end.cast(type_)
+def _says_more(transform: Transform, type_: PrimitiveType) -> TypeGuard[Bucket | Truncate]:
+    """Whether values of a transform say more than the bounds of the column that follow from them.
 
-
-def _days(column: Any) -> Any:
-    days = column.cast(pa.int32()).cast(pa.int64())
-    return pc.if_else(pc.less(pc.abs(days), _LAST_DAY), days, pa.scalar(None, pa.int64()))
+    The last text with a given beginning cannot be written, so for texts and bytes the beginnings are compared.
+    """
+    return isinstance(transform, Bucket) or (isinstance(transform, Truncate) and type_ in (STRING, BINARY))

@@ -20,6 +20,7 @@ from icefloe.expr.evidence import Evidence, Mask, Statistics, certain
 from icefloe.expr.nodes import And, Bound, BoundPredicate, Branch, Constant, Leaf, Op, fold
 from icefloe.model.arrow import arrow_type
 from icefloe.model.partitioning import PartitionField
+from icefloe.transforms import Truncate
 
 
 class Match(IntEnum):
@@ -111,29 +112,38 @@ def _ordinary(node: BoundPredicate, evidence: Evidence) -> tuple[Mask, Mask]:
         case Op.NE | Op.NOT_IN:
             return _constant_among(node, lower, upper), _absent(node, evidence, lower, upper)
         case Op.STARTS_WITH:
-            return _without_prefix(node, lower, upper), _with_prefix(node, lower, upper)
+            return _no_prefix(node, evidence, lower, upper), _every_prefix(node, evidence, lower, upper)
         case Op.NOT_STARTS_WITH:
-            return _with_prefix(node, lower, upper), _without_prefix(node, lower, upper)
+            return _every_prefix(node, evidence, lower, upper), _no_prefix(node, evidence, lower, upper)
     value = pa.scalar(node.literal, arrow_type(node.type))
+    below = _below(node, evidence)
     match node.op:
         case Op.LT:
-            return certain(pc.greater_equal(lower, value)), certain(pc.less(upper, value))
+            return certain(pc.greater_equal(lower, value)), below | certain(pc.less(upper, value))
         case Op.LE:
-            return certain(pc.greater(lower, value)), certain(pc.less_equal(upper, value))
+            return certain(pc.greater(lower, value)), below | certain(pc.less_equal(upper, value))
         case Op.GT:
-            return certain(pc.less_equal(upper, value)), certain(pc.greater(lower, value))
+            return below | certain(pc.less_equal(upper, value)), certain(pc.greater(lower, value))
         case _:
-            return certain(pc.less(upper, value)), certain(pc.greater_equal(lower, value))
+            return below | certain(pc.less(upper, value)), certain(pc.greater_equal(lower, value))
+
+
+def _below(node: BoundPredicate, evidence: Evidence) -> Mask:
+    """Where even the highest value of a transform that keeps order is less than that of the literal."""
+    known = evidence.transformed
+    if known is None or not known.transform.preserves_order:
+        return np.zeros(evidence.size, np.bool_)
+    literal = known.transform.apply(pa.array(node.literals, arrow_type(node.type)), node.type)[0]
+    return certain(pc.less(known.highest, literal))
 
 
 def _absent(node: BoundPredicate, evidence: Evidence, lower: Any, upper: Any) -> Mask:
     """Where none of the literals occurs."""
     literals = pa.array(node.literals, arrow_type(node.type))
     absent = _none_within(literals, lower, upper)
-    if evidence.buckets is not None:
-        transform, lowest, highest = evidence.buckets
-        hashed = pc.unique(transform.apply(literals, node.type)).sort()
-        absent |= _none_within(hashed, lowest, highest)
+    if (known := evidence.transformed) is not None:
+        found = pc.unique(known.transform.apply(literals, node.type)).sort()
+        absent |= _none_within(found, known.lowest, known.highest)
     return absent
 
 
@@ -184,12 +194,28 @@ def _constant_among(node: BoundPredicate, lower: Any, upper: Any) -> Mask:
     return equal & certain(pc.equal(lower, nearest))
 
 
-def _with_prefix(node: BoundPredicate, lower: Any, upper: Any) -> Mask:
-    return certain(pc.starts_with(lower, node.literal)) & certain(pc.starts_with(upper, node.literal))
+def _every_prefix(node: BoundPredicate, evidence: Evidence, lower: Any, upper: Any) -> Mask:
+    """Where every value starts with the literal."""
+    found = _with_prefix(str(node.literal), lower, upper)
+    if (known := evidence.transformed) is not None and isinstance(known.transform, Truncate):
+        found |= _with_prefix(str(node.literal), known.lowest, known.highest)
+    return found
 
 
-def _without_prefix(node: BoundPredicate, lower: Any, upper: Any) -> Mask:
-    prefix = str(node.literal)
+def _no_prefix(node: BoundPredicate, evidence: Evidence, lower: Any, upper: Any) -> Mask:
+    """Where no value starts with the literal."""
+    found = _without_prefix(str(node.literal), lower, upper)
+    if (known := evidence.transformed) is not None and isinstance(known.transform, Truncate):
+        # Whatever starts with the literal was cut to something that starts with the literal so cut.
+        found |= _without_prefix(str(node.literal)[: known.transform.width], known.lowest, known.highest)
+    return found
+
+
+def _with_prefix(prefix: str, lower: Any, upper: Any) -> Mask:
+    return certain(pc.starts_with(lower, prefix)) & certain(pc.starts_with(upper, prefix))
+
+
+def _without_prefix(prefix: str, lower: Any, upper: Any) -> Mask:
     above = pc.greater(pc.utf8_slice_codeunits(lower, 0, len(prefix)), prefix)
     below = pc.less(pc.utf8_slice_codeunits(upper, 0, len(prefix)), prefix)
     return certain(above) | certain(below)

@@ -25,7 +25,7 @@ from icefloe.model.entries import partition_key, stat
 from icefloe.model.partitioning import PartitionField, PartitionSpec
 from icefloe.model.schema import Schema
 from icefloe.model.types import BINARY, UUID, Field, Fixed, Struct, Type
-from icefloe.transforms import Transform, UnknownTransform, parse_transform
+from icefloe.transforms import TimeTransform, Transform, UnknownTransform, parse_transform
 
 Codes: TypeAlias = npt.NDArray[Any]
 
@@ -159,7 +159,7 @@ def folder(partition: tuple[object, ...], columns: Sequence[PartitionColumn]) ->
     Only people read it: values are cut to a length that every file system takes.
     """
     return "/".join(
-        f"{_quoted(column.field.name)}={_quoted(_text(value, column.result))}"
+        f"{_quoted(column.field.name)}={_quoted(_text(value, column))}"
         for column, value in zip(columns, partition, strict=True)
     )
 
@@ -171,9 +171,12 @@ def _quoted(text: str) -> str:
     return "".join(letters)
 
 
-def _text(value: object, type_: Type) -> str:
+def _text(value: object, column: PartitionColumn) -> str:
+    type_ = column.result
     if value is None:
         return "null"
+    if isinstance(column.transform, TimeTransform) and isinstance(value, int):
+        return column.transform.text(value)
     if isinstance(value, bytes) and type_ == UUID:
         return str(uuid.UUID(bytes=value))
     if isinstance(value, bytes) and (type_ == BINARY or isinstance(type_, Fixed)):

@@ -1,7 +1,23 @@
-"""Partition transforms: identity, bucket, day and void, scalar and over Arrow arrays (spec: Partition Transforms)."""
+"""Partition transforms, scalar and over Arrow arrays: identity, bucket, truncate, times, void (spec: Partitioning)."""
 
 from __future__ import annotations
 
-from icefloe.transforms.transform import Bucket, Day, Identity, Transform, UnknownTransform, Void, parse_transform
+from icefloe.transforms.base import Transform
+from icefloe.transforms.times import Day, Hour, Month, TimeTransform, Year
+from icefloe.transforms.transform import Bucket, Identity, UnknownTransform, Void, parse_transform
+from icefloe.transforms.truncate import Truncate
 
-__all__ = ["Bucket", "Day", "Identity", "Transform", "UnknownTransform", "Void", "parse_transform"]
+__all__ = [
+    "Bucket",
+    "Day",
+    "Hour",
+    "Identity",
+    "Month",
+    "TimeTransform",
+    "Transform",
+    "Truncate",
+    "UnknownTransform",
+    "Void",
+    "Year",
+    "parse_transform",
+]

@@ -72,11 +72,20 @@ PARTITIONS = tuple(
             ("s", "identity"),
             ("f", "identity"),
             ("i", "identity"),
-            ("i", "month"),
+            *((source, unit) for source in "tz" for unit in ("year", "month", "hour")),
+            ("d", "year"),
+            ("d", "month"),
+            ("i", "truncate[3]"),
+            ("l", "truncate[10]"),
+            ("m", "truncate[50]"),
+            ("s", "truncate[2]"),
+            ("x", "truncate[1]"),
+            ("i", "month"),  # not a transform of an int: says nothing
             ("l", "void"),
         ]
     )
 )
+USABLE = PARTITIONS[:-2]
 
 NAN = math.nan
 
@@ -87,9 +96,12 @@ def float32(value: float) -> float:
 
 _FLOATS = st.sampled_from([-math.inf, -2.5, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, math.inf, NAN])
 _TEXTS = st.text(st.sampled_from("ab%_\\'\u00e9\U0001f600"), max_size=4)
+EPOCH = dt.datetime(1970, 1, 1)
+_MICRO = dt.timedelta(microseconds=1)
+_EDGES = [dt.datetime(1968, 12, 31, 23), dt.datetime(1969, 12, 1), dt.datetime(2024, 3, 1), dt.datetime(2025, 1, 1)]
 _MOMENTS = st.integers(-3 * 86_400, 3 * 86_400).map(
-    lambda s: dt.datetime(1970, 1, 1) + dt.timedelta(seconds=s // 3600 * 3600)
-)
+    lambda s: EPOCH + dt.timedelta(seconds=s // 3600 * 3600)
+) | st.sampled_from([edge - step for edge in _EDGES for step in (_MICRO, 0 * _MICRO)])
 _UUIDS = st.integers(0, 3).map(lambda i: uuid.UUID(int=i << 120))
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "i": st.integers(-3, 3) | st.sampled_from([2**31 - 1, -(2**31)]),
@@ -97,7 +109,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "f": _FLOATS,
     "g": _FLOATS | st.sampled_from([float32(0.1), float32(-0.1)]),
     "s": _TEXTS,
-    "d": st.integers(-3, 3).map(lambda n: dt.date(1970, 1, 1) + dt.timedelta(days=n)),
+    "d": st.integers(-3, 3).map(lambda n: dt.date(1970, 1, 1) + dt.timedelta(days=n)) | _MOMENTS.map(dt.datetime.date),
     "t": _MOMENTS,
     "z": _MOMENTS.map(lambda moment: moment.replace(tzinfo=dt.UTC)),
     "m": st.integers(-300, 300).map(lambda n: decimal.Decimal(n).scaleb(-2)),
@@ -238,10 +250,40 @@ def partition_value(field: PartitionField, value: Any) -> Any:
         if not isinstance(value, dt.datetime):
             return value
         return value.date()
+    if field.transform in ("year", "month", "hour"):
+        return _units(field.transform, value)
+    if field.transform.startswith("truncate"):
+        return truncated(value, int(field.transform[9:-1]), SCHEMA.by_id[field.source_id].type)
     if field.transform.startswith("bucket"):
         count = int(field.transform[7:-1])
         return (mmh3.hash(_bucket_bytes(value)) & 0x7FFFFFFF) % count
     return value
+
+
+def _units(unit: str, value: Any) -> int:
+    if unit == "hour":
+        return int((value.replace(tzinfo=None) - EPOCH) // dt.timedelta(hours=1))
+    years = value.year - 1970
+    return years if unit == "year" else 12 * years + value.month - 1
+
+
+def truncated(value: Any, width: int, type_: Any) -> Any:
+    """A value cut to a width; numbers below the lowest come out at the other end, as Java's do."""
+    if isinstance(value, (str, bytes)):
+        return value[:width]
+    if isinstance(value, decimal.Decimal):
+        unscaled = int(value.scaleb(2))
+        return decimal.Decimal(unscaled - unscaled % width).scaleb(-2)
+    bits = 32 if type_ == INT else 64
+    return (value - value % width + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+
+
+def result_type(field: PartitionField) -> pa.DataType:
+    """The Arrow type of a transform's results, as the specification has it."""
+    if field.transform == "day":
+        return pa.date32()
+    is_number = field.transform in ("year", "month", "hour") or field.transform.startswith("bucket")
+    return pa.int32() if is_number else arrow_type(SCHEMA.by_id[field.source_id].type)
 
 
 def _bucket_bytes(value: Any) -> bytes:
@@ -262,20 +304,14 @@ def _bucket_bytes(value: Any) -> bytes:
 @st.composite
 def files(draw: st.DrawFn) -> tuple[list[list[dict[str, Any]]], pa.Table]:
     """Rows in files, and an entry table that says true things about them, though not everything."""
-    usable = [field for field in PARTITIONS if field.transform not in ("month", "void")]
-    chosen = draw(st.lists(st.sampled_from(usable), max_size=2, unique=True))
+    chosen = draw(st.lists(st.sampled_from(USABLE), max_size=2, unique=True))
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for row in draw(rows()):
         groups[repr([partition_value(f, row[COLUMNS[f.source_id]]) for f in chosen])].append(row)
     contents = [*groups.values(), *([[]] if draw(st.booleans()) else [])]
     described = [draw(_entry(content, chosen)) for content in contents]
     types = {str(i): arrow_type(SCHEMA.by_id[i].type) for i in COLUMNS} | {
-        f"p{f.field_id}": pa.date32()
-        if f.transform == "day"
-        else pa.int32()
-        if f.transform[0] == "b"
-        else arrow_type(SCHEMA.by_id[f.source_id].type)
-        for f in usable
+        f"p{f.field_id}": result_type(f) for f in USABLE
     }
     return contents, entries(described, types)
 

@@ -237,6 +237,33 @@ def test_rows_go_to_the_folder_of_their_partition(tmp_path: Path) -> None:
     assert (last["value_count:p1000"], last["null_value_count:p1000"]) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("source", "transform", "folder", "value"),
+    [
+        (1, "year", "f0_yea=2026", 56), (1, "month", "f0_mon=2026-11", 682),
+        (1, "hour", "f0_hou=2026-11-15-09", 498537),
+        (2, "year", "f0_yea=1969", -1), (2, "month", "f0_mon=1969-12", -1), (3, "truncate[10]", "f0_tru=-10", -10),
+        (4, "truncate[2]", "f0_tru=%C3%BC%2F", "ü/"), (5, "truncate[2]", "f0_tru=AP8%3D", b"\x00\xff"),
+        (6, "truncate[50]", "f0_tru=10.50", decimal.Decimal("10.50")),
+    ],
+)  # fmt: skip
+def test_folders_have_the_names_that_iceberg_gives_them(
+    tmp_path: Path, source: int, transform: str, folder: str, value: object
+) -> None:
+    types = (TIMESTAMPTZ, DATE, LONG, STRING, BINARY, Decimal(9, 2))
+    schema = Schema(fields=tuple(Field(i, f"c{i}", type_) for i, type_ in enumerate(types, 1)))
+    moment = datetime.datetime(2026, 11, 15, 9, 59, tzinfo=datetime.UTC)
+    row = (moment, datetime.date(1969, 12, 31), -1, "ü/x", b"\x00\xff\x01", decimal.Decimal("10.65"))
+    nulls = dict.fromkeys(schema.by_name)
+    rows = pa.Table.from_pylist([dict(zip(schema.by_name, row, strict=True)), nulls], schema=arrow_schema(schema))
+    entries = write(tmp_path, rows, schema, spec((source, transform)))
+    named = {
+        entry["location"].split("/")[-2]: (entry["lower_bound:p1000"], entry["upper_bound:p1000"])
+        for entry in entries.to_pylist()
+    }
+    assert named == {folder: (value, value), f"{folder.split('=')[0]}=null": (None, None)}
+
+
 def test_partition_values_are_whole_where_column_bounds_are_cut(tmp_path: Path) -> None:
     value = "x" * 300
     rows = pa.table({"id": [1], "text": [value]})
@@ -268,8 +295,10 @@ def test_void_fields_have_no_value_and_unknown_transforms_are_refused(tmp_path: 
     entries = write(tmp_path, rows, ID_AND_TEXT, spec((1, "void")))
     assert entries.num_rows == 1
     assert "lower_bound:p1000" not in entries.column_names
-    with pytest.raises(InputError, match=r"truncate\[4\]"):
-        write(tmp_path, rows, ID_AND_TEXT, spec((2, "truncate[4]")))
+    with pytest.raises(InputError, match=r"zorder\[4\]"):
+        write(tmp_path, rows, ID_AND_TEXT, spec((2, "zorder[4]")))
+    with pytest.raises(InputError, match="month of column 'text'"):
+        write(tmp_path, rows, ID_AND_TEXT, spec((2, "month")))
     with pytest.raises(InputError, match="dropped column"):
         write(tmp_path, rows, ID_AND_TEXT, spec((9, "identity")))
 

@@ -223,7 +223,10 @@ def test_what_is_no_schema_is_an_input_error(value):
         ("day(ts)", ("day", "ts")),
         ("DAYS( ts )", ("day", "ts")),
         ("hours(ts)", ("hour", "ts")),
+        ("hour(ts)", ("hour", "ts")),
         ("month(ts)", ("month", "ts")),
+        ("months(ts)", ("month", "ts")),
+        ("year(ts)", ("year", "ts")),
         ("years(ts)", ("year", "ts")),
         ("bucket(16, id)", ("bucket[16]", "id")),
         ("truncate(4,note)", ("truncate[4]", "note")),
@@ -248,6 +251,10 @@ def test_partition_texts_that_cannot_be_meant_are_input_errors(text):
 
 
 def test_partition_fields_have_icebergs_names():
+    times = partition_spec(["year(ts)", "months(ts)", "hours(ts)"], ORDERS)
+    assert [(f.name, f.transform) for f in times.fields] == [
+        ("ts_year", "year"), ("ts_month", "month"), ("ts_hour", "hour"),
+    ]  # fmt: skip
     spec = partition_spec(["day(ts)", "bucket(16, id)", "truncate(4, note)", "id"], ORDERS)
 
     assert [f.name for f in spec.fields] == ["ts_day", "id_bucket", "note_trunc", "id"]

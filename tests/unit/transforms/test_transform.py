@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import FormatError, InputError, UnsupportedError
+from icefloe.model.arrow import arrow_type
 from icefloe.model.types import (
     BINARY,
     BOOLEAN,
@@ -31,7 +32,18 @@ from icefloe.model.types import (
     Fixed,
     List,
 )
-from icefloe.transforms import Bucket, Day, Identity, UnknownTransform, Void, parse_transform
+from icefloe.transforms import (
+    Bucket,
+    Day,
+    Hour,
+    Identity,
+    Month,
+    Truncate,
+    UnknownTransform,
+    Void,
+    Year,
+    parse_transform,
+)
 
 MOMENT = dt.datetime(2017, 11, 16, 22, 31, 8)
 PACIFIC = dt.timezone(dt.timedelta(hours=-8))
@@ -39,14 +51,25 @@ PACIFIC = dt.timezone(dt.timedelta(hours=-8))
 
 @pytest.mark.parametrize(
     ("text", "transform"),
-    [("identity", Identity()), ("void", Void()), ("day", Day()), ("bucket[16]", Bucket(16))],
+    [
+        ("identity", Identity()),
+        ("void", Void()),
+        ("year", Year()),
+        ("month", Month()),
+        ("day", Day()),
+        ("hour", Hour()),
+        ("bucket[16]", Bucket(16)),
+        ("truncate[10]", Truncate(10)),
+    ],
 )
 def test_texts_of_the_specification_parse_and_print(text: str, transform: Any) -> None:
     assert parse_transform(text) == transform
     assert str(transform) == text
 
 
-@pytest.mark.parametrize("text", ["month", "year", "hour", "truncate[4]", "zorder[1,2]", "", "bucket", "bucket[x]"])
+@pytest.mark.parametrize(
+    "text", ["week", "years", "Month", "truncate", "truncate[-4]", "truncate[ 4]", "zorder[1,2]", "", "bucket[x]"]
+)
 def test_unknown_transforms_parse_and_are_refused_in_use(text: str) -> None:
     transform = parse_transform(text)
     assert transform == UnknownTransform(text)
@@ -64,6 +87,12 @@ def test_unknown_transforms_parse_and_are_refused_in_use(text: str) -> None:
 @pytest.mark.parametrize("text", ["bucket[0]", "bucket[2147483648]"])
 def test_impossible_numbers_of_buckets_are_refused(text: str) -> None:
     with pytest.raises(FormatError, match="number of buckets"):
+        parse_transform(text)
+
+
+@pytest.mark.parametrize("text", ["truncate[0]", "truncate[2147483648]"])
+def test_impossible_widths_are_refused(text: str) -> None:
+    with pytest.raises(FormatError, match="the width is 1 to"):
         parse_transform(text)
 
 
@@ -131,17 +160,37 @@ def test_identity_and_void() -> None:
     assert Identity().result_type(Decimal(9, 2)) == Void().result_type(Decimal(9, 2)) == Decimal(9, 2)
 
 
+NESTED = List(1, LONG)
+PRIMITIVES = (
+    BOOLEAN, INT, LONG, FLOAT, DOUBLE, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, STRING, UUID, BINARY, Decimal(9, 2),
+    Fixed(4),
+)  # fmt: skip
+DAYS = (DATE, TIMESTAMP, TIMESTAMPTZ)
+
+
 @pytest.mark.parametrize(
-    ("transform", "type_"),
-    [*((Bucket(2), t) for t in (BOOLEAN, FLOAT, DOUBLE, List(1, LONG))), (Day(), LONG), (Identity(), List(1, LONG))],
+    ("transform", "accepted"),
+    [
+        (Identity(), PRIMITIVES),
+        (Bucket(2), tuple(type_ for type_ in PRIMITIVES if type_ not in (BOOLEAN, FLOAT, DOUBLE))),
+        (Truncate(2), (INT, LONG, STRING, BINARY, Decimal(9, 2))),
+        (Year(), DAYS),
+        (Month(), DAYS),
+        (Day(), DAYS),
+        (Hour(), (TIMESTAMP, TIMESTAMPTZ)),
+    ],
 )
-def test_types_that_a_transform_does_not_take_are_refused(transform: Any, type_: Any) -> None:
-    assert not transform.accepts(type_)
-    with pytest.raises(InputError, match="cannot be applied"):
-        transform.apply(pa.nulls(1), type_)
+def test_types_that_a_transform_does_not_take_are_refused(transform: Any, accepted: tuple[Any, ...]) -> None:
+    for type_ in (*PRIMITIVES, NESTED):
+        assert transform.accepts(type_) == (type_ in accepted)
+        if type_ in accepted:
+            found = transform.apply(pa.nulls(1, arrow_type(type_)), type_)
+            assert found.equals(pa.nulls(1, arrow_type(transform.result_type(type_))))
+        else:
+            with pytest.raises(InputError, match="cannot be applied"):
+                transform.apply(pa.nulls(1), type_)
 
 
-def test_only_identity_and_day_preserve_order() -> None:
-    assert [t.preserves_order for t in (Identity(), Day(), Bucket(2), Void(), UnknownTransform("x"))] == [
-        True, True, False, False, False,
-    ]  # fmt: skip
+def test_which_transforms_preserve_order() -> None:
+    assert all(t.preserves_order for t in (Identity(), Year(), Month(), Day(), Hour(), Truncate(2)))
+    assert not any(t.preserves_order for t in (Bucket(2), Void(), UnknownTransform("x")))

@@ -1,7 +1,7 @@
 """Partition values as folder names, computed by Spark so that rows meet in tasks and files (spec: Partitioning).
 
 A name only has to differ where partitions differ and to be safe on every disk: the partition tuple of a file is not
-read from it but computed from a row of the file. Days are UTC arithmetic, whatever the time zone of the session.
+read from it but computed from a row of the file. Times are those of UTC, whatever the time zone of the session.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.spark.conform import quoted
+from icefloe.engines.spark.failures import marked
+from icefloe.errors import IcefloeError
 from icefloe.formats.partition_values import PartitionColumn, partition_fields
 from icefloe.model.partitioning import PartitionSpec
 from icefloe.model.schema import Schema
-from icefloe.model.types import BINARY, DOUBLE, FLOAT, STRING, TIMESTAMPTZ, UUID, Fixed, Type
-from icefloe.transforms import Bucket, Day, Transform
+from icefloe.model.types import BINARY, DOUBLE, FLOAT, INT, LONG, STRING, TIMESTAMPTZ, UUID, Fixed, Type
+from icefloe.transforms import Bucket, Hour, Month, TimeTransform, Transform, Truncate, Year
 
 _PLAIN_TEXT = r"^[ -}][ -~]{0,63}\z"  # printable ASCII that fits a folder name and does not start like a hash
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _LONG_BYTES = 32
 _MICROS_PER_DAY = "86400000000L"
+_MICROS_PER_HOUR = "3600000000L"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +51,31 @@ def partition_folders(schema: Schema, spec: PartitionSpec) -> tuple[PartitionFol
 
 
 def _text(column: PartitionColumn) -> Column:
-    name = quoted(*column.path)
-    if isinstance(column.transform, Bucket):
-        return _computed(column.transform, column.source)(F.col(name)).cast("string")
-    if isinstance(column.transform, Day):
-        return _day(name, column.source).cast("string")
-    return _identity(F.col(name), column.source)
+    name, source, transform = quoted(*column.path), column.source, column.transform
+    if isinstance(transform, TimeTransform):
+        return _time(transform, name, source)
+    if isinstance(transform, Truncate) and source in (STRING, BINARY):
+        return _identity(F.substring(name, 1, transform.width), source)
+    if isinstance(transform, Truncate) and source in (INT, LONG):
+        # One decimal wider than the type, so that no value can overflow: its row is refused later, by name.
+        return F.expr(f"cast({name} as decimal(20, 0)) - pmod(cast({name} as bigint), {transform.width}L)").cast(
+            "string"
+        )
+    if isinstance(transform, (Bucket, Truncate)):
+        return _computed(transform, source)(F.col(name))
+    return _identity(F.col(name), source)
+
+
+def _time(transform: TimeTransform, name: str, source: Type) -> Column:
+    day = _day(name, source)
+    match transform:
+        case Year():
+            return F.year(day).cast("string")
+        case Month():
+            return F.concat(F.year(day).cast("string"), F.lit("-"), _two_digits(F.month(day)))
+        case Hour():
+            return F.concat(day.cast("string"), F.lit("-"), _two_digits(_hour(name, source)))
+    return day.cast("string")
 
 
 def _day(name: str, source: Type) -> Column:
@@ -65,13 +87,27 @@ def _day(name: str, source: Type) -> Column:
     return F.expr(f"date_from_unix_date(cast({days} as int))")
 
 
+def _hour(name: str, source: Type) -> Column:
+    """The UTC hour within the day; that of a local timestamp knows no time zone."""
+    if source != TIMESTAMPTZ:
+        return F.hour(F.col(name))
+    return F.expr(f"pmod(unix_micros({name}), {_MICROS_PER_DAY}) div {_MICROS_PER_HOUR}")
+
+
+def _two_digits(number: Column) -> Column:
+    return F.lpad(number.cast("string"), 2, "0")
+
+
 def _computed(transform: Transform, source: Type) -> Callable[[Column], Column]:
-    """A transform that Spark does not have, computed on Arrow arrays in a task."""
+    """A transform that Spark does not have, or not exactly, computed on Arrow arrays in a task."""
 
     def apply(values: pa.Array) -> pa.Array:
-        return transform.apply(values, source)
+        try:
+            return transform.apply(values, source).cast(pa.string())
+        except IcefloeError as error:
+            raise RuntimeError(marked(type(error), str(error))) from error
 
-    compute: Callable[[Column], Column] = F.arrow_udf(apply, "int")
+    compute: Callable[[Column], Column] = F.arrow_udf(apply, "string")
     return compute
 
 

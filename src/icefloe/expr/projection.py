@@ -1,0 +1,109 @@
+"""What partition values say about the values they were made from (spec: Scan Planning, Partition Transforms).
+
+A transform that keeps order makes an interval of partition values an interval of the column. All bounds are inclusive
+Arrow columns; where nothing can be said for certain they are null, and None where they are null everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.model.arrow import arrow_type
+from icefloe.model.types import BINARY, DATE, INT, STRING, Decimal, PrimitiveType
+from icefloe.transforms import Day, Hour, TimeTransform, Transform, Truncate
+
+_DAY = 86_400_000_000
+_HOUR = 3_600_000_000
+_LAST_DAY = (2**63 - 1) // _DAY - 1  # beyond it the end of a day is no timestamp
+_LAST_DATE = 2**31 - 1
+
+
+def source_bounds(transform: Transform, lowest: Any, highest: Any, source: PrimitiveType) -> tuple[Any, Any]:
+    """Bounds of a column from the lowest and highest values of a transform of it that keeps order."""
+    if isinstance(transform, TimeTransform):
+        return _time_bounds(transform, lowest, highest, source)
+    if not isinstance(transform, Truncate):
+        return lowest, highest
+    if source in (STRING, BINARY):
+        return lowest, _whole(transform, highest)
+    if isinstance(source, Decimal):
+        return lowest, _decimal_ends(transform, highest, source)
+    return _integer_bounds(transform, lowest, highest, source)
+
+
+def _time_bounds(transform: TimeTransform, first: Any, last: Any, source: PrimitiveType) -> tuple[Any, Any]:
+    """The first and the last moment of units of time; what lies outside the range of the type is unknown."""
+    if isinstance(transform, Day) and source == DATE:
+        return first, last
+    if first is not None:
+        units = _units(first)
+        # Old writers rounded towards 1970, so a unit until then may also hold the end of the one before.
+        first = _starts(transform, pc.if_else(pc.less_equal(units, 0), pc.subtract(units, 1), units), 0, source)
+    if last is not None:
+        last = _starts(transform, pc.add(_units(last), 1), 1, source)
+    return first, last
+
+
+def _units(column: Any) -> Any:
+    return column.cast(pa.int32()).cast(pa.int64())
+
+
+def _starts(transform: TimeTransform, units: Any, less: int, source: PrimitiveType) -> Any:
+    """The first day or microsecond of each unit, or the one before it."""
+    numbers: npt.NDArray[np.int64] = pc.fill_null(units, 0).to_numpy(zero_copy_only=False)
+    known = pc.is_valid(units)
+    if isinstance(transform, Hour):
+        starts = numbers * _HOUR
+    else:
+        days = numbers.astype(f"datetime64[{transform.unit}]").astype("datetime64[D]").astype(np.int64)
+        inside = np.abs(days) < (_LAST_DATE if source == DATE else _LAST_DAY)
+        known = pc.and_(known, pa.array(inside))
+        starts = np.where(inside, days, 0) * (1 if source == DATE else _DAY)
+    found = pc.if_else(known, pa.array(starts - less), pa.scalar(None, pa.int64()))
+    return (found.cast(pa.int32()) if source == DATE else found).cast(arrow_type(source))
+
+
+def _whole(transform: Truncate, highest: Any) -> Any:
+    """Texts and bytes shorter than the width: nothing was cut off, so they bound what they were made from."""
+    if highest is None:
+        return None
+    is_text = pa.types.is_string(highest.type)
+    length = pc.utf8_length(highest) if is_text else pc.binary_length(highest)
+    return pc.if_else(pc.less(length, transform.width), highest, pa.scalar(None, highest.type))
+
+
+def _decimal_ends(transform: Truncate, highest: Any, source: Decimal) -> Any:
+    """The last number cut to each; null where that has more digits than the column."""
+    if highest is None:
+        return None
+    wide = pa.decimal256(40, source.scale)
+    ends = pc.add(highest.cast(wide), _unscaled(transform.width - 1, wide))
+    fits = pc.less(ends, _unscaled(10**source.precision, wide))
+    return pc.if_else(fits, ends, pa.scalar(None, ends.type)).cast(highest.type)
+
+
+def _unscaled(number: int, type_: pa.DataType) -> pa.Scalar:
+    return pa.array([str(number)]).cast(pa.decimal256(40, 0)).view(type_)[0]
+
+
+def _integer_bounds(transform: Truncate, lowest: Any, highest: Any, source: PrimitiveType) -> tuple[Any, Any]:
+    """Bounds of integers. Below the lowest number of the type some writers come out at its other end.
+
+    So the highest interval, and whatever is no multiple of the width, may hold the lowest numbers.
+    """
+    if lowest is None or highest is None:
+        return None, None
+    last = 2**31 - 1 if source == INT else 2**63 - 1
+    known = pc.less_equal(highest, last - (transform.width - 1))
+    for column in (lowest, highest):
+        quotient = pc.divide(column, pa.scalar(transform.width, column.type))
+        known = pc.and_(known, pc.equal(pc.multiply(quotient, pa.scalar(transform.width, column.type)), column))
+    unknown = pa.scalar(None, highest.type)
+    # Where it is not known it may not fit either, and is replaced before the addition.
+    ends = pc.add(pc.if_else(known, highest, unknown), pa.scalar(transform.width - 1, highest.type))
+    return pc.if_else(known, lowest, unknown), ends
