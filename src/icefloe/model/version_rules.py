@@ -23,6 +23,7 @@ class VersionRules:
     manifest_deletion_vectors: bool  # V4: a leaf is never rewritten because a file left it
     deletion_vectors: bool  # v3+: rows are deleted by bitmaps in Puffin files
     row_lineage: bool  # v3+: snapshots carry first-row-id, files first_row_id
+    column_defaults: bool  # v3+: columns may have an initial and a write default
     relative_locations: bool  # V4: locations under the table are stored relative
     expressions: bool  # V4: derived partition values have ids in the column id space
 
@@ -35,6 +36,7 @@ _RULES = {
         manifest_deletion_vectors=version >= 4,
         deletion_vectors=version >= 3,
         row_lineage=version >= 3,
+        column_defaults=version >= 3,
         relative_locations=version >= 4,
         expressions=version >= 4,
     )

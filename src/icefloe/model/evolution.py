@@ -1,0 +1,326 @@
+"""Schema evolution: steps applied to a schema give another schema, or the reason why not (spec: Schema Evolution).
+
+Steps are carried out one after the other, as a series of ALTER TABLE statements would be: each one sees the names the
+former ones left. Together they make one new schema. Fields that no step touches keep everything, new fields get ids
+that were never used. ``icefloe.model.schema_history`` makes the result the current schema of a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from icefloe.errors import InputError, UnsupportedError
+from icefloe.model.changes import (
+    AddColumn,
+    Before,
+    DropColumn,
+    First,
+    MakeOptional,
+    MoveColumn,
+    Position,
+    PromoteColumn,
+    RenameColumn,
+    SchemaChange,
+    SetDoc,
+    SetIdentifiers,
+)
+from icefloe.model.draft import TABLE, Draft
+from icefloe.model.evolution_rules import MAX_COLUMN_ID, default_problem, identifier_problem, promotion_problem
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.partitioning import PartitionSpec
+from icefloe.model.schema import Schema, fresh_ids
+from icefloe.model.sorting import SortOrder
+from icefloe.model.types import Field, List, Map, Struct, walk
+from icefloe.model.version_rules import DEFAULT_FORMAT_VERSION, rules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protected:
+    """What else in the table names columns by id, and so limits what may happen to them.
+
+    A column that a live spec or order uses (void fields use nothing) cannot be dropped, because writers must compute
+    its value. ``historic`` specs are those that only old files use. Their columns may be dropped: the partition values
+    are in the manifests, their types follow from the former schemas, which the table keeps (``TableMetadata.types``),
+    and a filter on a column that is gone cannot be written, so none has to be projected. They only keep their names:
+    a column may not take the name of a partition field, of any spec, that is about another column.
+    """
+
+    specs: tuple[PartitionSpec, ...] = ()
+    orders: tuple[SortOrder, ...] = ()
+    historic: tuple[PartitionSpec, ...] = ()
+
+    def user_of(self, column_id: int) -> str | None:
+        """What needs a column, in words; ``None`` if nothing does."""
+        for spec in self.specs:
+            for part in spec.fields:
+                if part.source_id == column_id and part.transform != "void":
+                    return (
+                        f"partition field {part.name!r} of spec {spec.spec_id} needs it; evolve the partitioning first"
+                    )
+        for order in self.orders:
+            if any(key.source_id == column_id and key.transform != "void" for key in order.fields):
+                return f"sort order {order.order_id} needs it; replace the sort order first"
+        return None
+
+
+def protected_of(metadata: TableMetadata) -> Protected:
+    """What a table protects: live are the default spec and the default sort order, all other specs are historic."""
+    return Protected(
+        specs=(metadata.spec,),
+        orders=tuple(o for o in metadata.sort_orders if o.order_id == metadata.default_sort_order_id),
+        historic=tuple(s for s in metadata.specs if s.spec_id != metadata.default_spec_id),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evolved:
+    """The outcome: a schema that still has the id of the one before, and the highest column id ever used."""
+
+    schema: Schema
+    last_column_id: int
+
+
+NOTHING_PROTECTED = Protected()
+
+
+def evolve(
+    schema: Schema,
+    steps: Iterable[SchemaChange],
+    *,
+    last_column_id: int,
+    protected: Protected = NOTHING_PROTECTED,
+    format_version: int = DEFAULT_FORMAT_VERSION,
+) -> Evolved:
+    """The schema after the steps; a step that the format does not allow is an ``InputError`` with column and reason.
+
+    Names are told apart by case, yet a name that differs from another one only in case is refused when it is added or
+    renamed, because engines that ignore case (Spark, by default) could read neither column. Schemas that have such
+    names already can still change otherwise. A column is either changed or dropped by one change, never both. Not the
+    spec but Parquet asks for one more rule: a struct keeps, or is added with, at least one field.
+
+    >>> from icefloe.model.changes import After
+    >>> from icefloe.model.types import INT, LONG, STRING
+    >>> before = Schema(fields=(Field(1, "id", INT), Field(2, "note", STRING)))
+    >>> steps = [PromoteColumn(column="id", type=LONG), AddColumn(name="at", type=LONG, position=After("id"))]
+    >>> [(f.id, f.name, str(f.type)) for f in evolve(before, steps, last_column_id=2).schema.fields]
+    [(1, 'id', 'long'), (3, 'at', 'long'), (2, 'note', 'string')]
+    """
+    if last_column_id < schema.highest_id:
+        raise InputError(
+            f"last column id {last_column_id} is below id {schema.highest_id} of column"
+            f" {schema.names[schema.highest_id]!r}: ids would be used twice",
+            field=schema.names[schema.highest_id],
+        )
+    work = _Evolution(schema, last_column_id, protected, format_version)
+    for step in steps:
+        work.apply(step)
+    work.check_fields_left()
+    work.check_partition_names(schema)
+    evolved = replace(schema, fields=work.draft.build(), identifier_field_ids=work.identifiers)
+    return Evolved(schema=evolved, last_column_id=work.last_column_id)
+
+
+class _Evolution:
+    """The state between two steps."""
+
+    def __init__(self, schema: Schema, last_column_id: int, protected: Protected, format_version: int) -> None:
+        self.draft = Draft(schema)
+        self.last_column_id = last_column_id
+        self.identifiers = schema.identifier_field_ids
+        self._protected = protected
+        self._rules = rules(format_version)
+        self._touched: set[int] = set()
+        self._dropped: set[str] = set()
+        self._shrunk: dict[int | None, str] = {}  # structs that lost a field -> the last one they lost
+
+    def apply(self, step: SchemaChange) -> None:
+        match step:
+            case AddColumn():
+                self._add(step)
+            case DropColumn():
+                self._drop(step.column)
+            case RenameColumn():
+                self._rename(step.column, step.name)
+            case MoveColumn():
+                self._move(step.column, step.position)
+            case PromoteColumn():
+                self._promote(step)
+            case MakeOptional():
+                self._make_optional(step.column)
+            case SetDoc():
+                field_id = self._changeable(step.column, "given a comment", of_struct=True)
+                self.draft.change(replace(self.draft.field(field_id), doc=step.doc))
+            case SetIdentifiers():
+                self._set_identifiers(step.columns)
+            case _:
+                raise InputError(f"not a step of schema evolution: {step!r}")
+
+    def _add(self, step: AddColumn) -> None:
+        owner = self._struct(step)
+        name = step.name if owner is TABLE else f"{self.draft.name(owner)}.{step.name}"
+        if step.name == "":
+            raise _refused(name, "added", "its name is empty")
+        given = Field(0, step.name, step.type, step.required, step.doc, step.default, step.default)
+        self._check_defaults(name, given)
+        empty = [inner for inner, f in walk((given,)) if isinstance(f.type, Struct) and len(f.type.fields) == 0]
+        if len(empty) > 0:
+            raise _refused(name, "added", f"struct {empty[0]!r} has no fields, and Parquet cannot store it")
+        (field,) = fresh_ids((given,), self.last_column_id + 1)
+        highest = max(inner.id for _, inner in walk((field,)))
+        if highest > MAX_COLUMN_ID:
+            raise _refused(name, "added", f"column ids end at {MAX_COLUMN_ID}")
+        self.draft.add(owner, field)
+        self.last_column_id = highest
+        if step.position is not None:
+            self._place(field.id, name, step.position)
+        self._touched.update(self.draft.subtree(field.id))
+
+    def _check_defaults(self, name: str, given: Field) -> None:
+        has_defaults = self._rules.column_defaults
+        if given.required and given.initial_default is None:
+            remedy = "give a default" if has_defaults else "defaults need format version 3 or later; add it as optional"
+            raise _refused(name, "added", f"rows already written have no value for a required column; {remedy}")
+        for inner_name, inner in walk((replace(given, name=name),)):
+            for default in (inner.initial_default, inner.write_default):
+                if default is None:
+                    continue
+                if not has_defaults:
+                    version = self._rules.version
+                    raise _refused(inner_name, "added", f"defaults need format version 3 or later, this is {version}")
+                if isinstance(inner.type, (Struct, List, Map)):
+                    reason = f"a default of {inner.type} is not handled; give the fields inside defaults of their own"
+                    raise UnsupportedError(f"column {inner_name!r} cannot be added: {reason}", field=inner_name)
+                problem = default_problem(default, inner.type)
+                if problem is not None:
+                    raise _refused(inner_name, "added", f"default {problem}")
+
+    def _struct(self, step: AddColumn) -> int | None:
+        if step.parent is None:
+            return TABLE
+        owner = self._find(step.parent)
+        type_ = self.draft.field(owner).type
+        if isinstance(type_, (List, Map)):
+            owner = self.draft.inside(owner)[-1]  # the element of a list, the value of a map
+            type_ = self.draft.field(owner).type
+        if not isinstance(type_, Struct):
+            raise _refused(f"{step.parent}.{step.name}", "added", f"{step.parent!r} holds {type_}, not a struct")
+        self._not_in_key(owner, f"{self.draft.name(owner)}.{step.name}", "added")
+        return owner
+
+    def _drop(self, name: str) -> None:
+        field_id = self._find(name)
+        self._of_struct(field_id, name, "dropped")
+        self._not_in_key(field_id, name, "dropped")
+        for inner in self.draft.subtree(field_id):
+            what = "it" if inner == field_id else f"{self.draft.name(inner)!r} inside it"
+            if inner in self._touched:
+                raise _refused(name, "dropped", f"another step of this change adds or changes {what}")
+            if inner in self.identifiers:
+                raise _refused(name, "dropped", f"{what} identifies rows; set other identifier columns first")
+            user = self._protected.user_of(inner)
+            if user is not None:
+                raise _refused(name, "dropped", user if inner == field_id else f"{what} is in use: {user}")
+        self._shrunk[self.draft.owner(field_id)] = name
+        self._dropped.update(self.draft.name(inner) for inner in self.draft.subtree(field_id))
+        self.draft.drop(field_id)
+
+    def _rename(self, name: str, new_name: str) -> None:
+        field_id = self._changeable(name, "renamed", of_struct=True)
+        if new_name == "":
+            raise _refused(name, "renamed", "its new name is empty")
+        self.draft.rename(field_id, new_name)
+
+    def _move(self, name: str, position: Position) -> None:
+        field_id = self._changeable(name, "moved", of_struct=True)
+        self._place(field_id, name, position)
+
+    def _place(self, field_id: int, name: str, position: Position) -> None:
+        if isinstance(position, First):
+            self.draft.place(field_id, None)
+            return
+        neighbour = self._find(position.column)
+        if neighbour == field_id:
+            raise _refused(name, "moved", "its new place is relative to itself")
+        if self.draft.owner(neighbour) != self.draft.owner(field_id):
+            raise _refused(name, "moved", f"{position.column!r} is in another struct, and columns stay in theirs")
+        self.draft.place(field_id, neighbour, 0 if isinstance(position, Before) else 1)
+
+    def _promote(self, step: PromoteColumn) -> None:
+        field_id = self._changeable(step.column, "promoted")
+        field = self.draft.field(field_id)
+        problem = promotion_problem(field.type, step.type)
+        if problem is not None:
+            raise _refused(step.column, f"changed to {step.type}", problem)
+        self.draft.change(replace(field, type=step.type))
+
+    def _make_optional(self, name: str) -> None:
+        field_id = self._changeable(name, "made optional")
+        identifiers = [i for i in self.draft.subtree(field_id) if i in self.identifiers]
+        if len(identifiers) > 0:
+            what = "it" if identifiers[0] == field_id else f"{self.draft.name(identifiers[0])!r} inside it"
+            raise _refused(name, "made optional", f"{what} identifies rows; set other identifier columns first")
+        self.draft.change(replace(self.draft.field(field_id), required=False))
+
+    def _set_identifiers(self, names: tuple[str, ...]) -> None:
+        chosen = [self._find(name) for name in names]
+        for name, field_id in zip(names, chosen, strict=True):
+            field, *around = (self.draft.field(i) for i in self.draft.owners(field_id))
+            owners = tuple((owner.name, owner.type, owner.required) for owner in around)
+            problem = identifier_problem(field.type, required=field.required, owners=owners)
+            if problem is not None:
+                raise _refused(name, "an identifier", problem)
+        self.identifiers = tuple(sorted(set(chosen)))
+
+    def check_fields_left(self) -> None:
+        """Refuse to leave a struct, or the table, without any field: Parquet cannot store one."""
+        for owner, name in self._shrunk.items():
+            if (owner is TABLE or self.draft.has(owner)) and len(self.draft.inside(owner)) == 0:
+                what = "the table" if owner is TABLE else repr(self.draft.name(owner))
+                raise _refused(name, "dropped", f"{what} would have no fields left, and Parquet cannot store that")
+
+    def check_partition_names(self, before: Schema) -> None:
+        """Refuse a column that took the name of a partition field about something else."""
+        for spec in (*self._protected.specs, *self._protected.historic):
+            for part in spec.fields:
+                column = self.draft.find(part.name)
+                former = before.by_name.get(part.name)
+                kept = former is not None and former.id == column
+                same = part.source_id == column and part.transform in ("identity", "void")
+                if column is not None and not kept and not same:
+                    reason = f"partition field {part.name!r} of spec {spec.spec_id} ({part.transform}) has that name"
+                    raise _refused(part.name, "named so", f"{reason}; choose another one")
+
+    def _find(self, name: str) -> int:
+        found = self.draft.find(name)
+        if found is not None:
+            return found
+        if name in self._dropped:
+            raise _refused(name, "used", "an earlier step of this change drops it")
+        raise InputError(f"no column {name!r}; the table has: {', '.join(self.draft.names())}", field=name)
+
+    def _changeable(self, name: str, verb: str, *, of_struct: bool = False) -> int:
+        field_id = self._find(name)
+        if of_struct:
+            self._of_struct(field_id, name, verb)
+        self._not_in_key(field_id, name, verb)
+        self._touched.add(field_id)
+        return field_id
+
+    def _of_struct(self, field_id: int, name: str, verb: str) -> None:
+        owner = self.draft.owner(field_id)
+        if owner is not TABLE and not isinstance(self.draft.field(owner).type, Struct):
+            slot = self.draft.field(field_id).name
+            raise _refused(name, verb, f"it is the {slot} of {self.draft.name(owner)!r}, not a field of a struct")
+
+    def _not_in_key(self, field_id: int, name: str, verb: str) -> None:
+        for inner in self.draft.owners(field_id):
+            owner = self.draft.owner(inner)
+            if owner is None or not isinstance(self.draft.field(owner).type, Map):
+                continue
+            if self.draft.inside(owner)[0] == inner:
+                raise _refused(name, verb, f"the keys of map {self.draft.name(owner)!r} cannot change")
+
+
+def _refused(name: str, verb: str, reason: str) -> InputError:
+    return InputError(f"column {name!r} cannot be {verb}: {reason}", field=name)

@@ -1,0 +1,582 @@
+"""Schema evolution: what each step does, and what the format refuses and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from icefloe.errors import InputError, UnsupportedError
+from icefloe.model.changes import (
+    AddColumn,
+    After,
+    Before,
+    DropColumn,
+    First,
+    MakeOptional,
+    MoveColumn,
+    PromoteColumn,
+    RenameColumn,
+    SetDoc,
+    SetIdentifiers,
+)
+from icefloe.model.evolution import Evolved, Protected, evolve, protected_of
+from icefloe.model.evolution_rules import MAX_COLUMN_ID, default_problem, promotes, promotion_problem
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.partitioning import PartitionField, PartitionSpec
+from icefloe.model.schema import Schema
+from icefloe.model.sorting import UNSORTED, SortField, SortOrder
+from icefloe.model.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Decimal,
+    Field,
+    Fixed,
+    List,
+    Map,
+    Struct,
+    children,
+    walk,
+)
+from unit.model.evolving import ADDRESS, LAST, SCHEMA
+
+
+def changed(*steps: object, **options: object) -> Schema:
+    return evolve(SCHEMA, steps, **{"last_column_id": LAST, **options}).schema
+
+
+def refusal(*steps: object, **options: object) -> InputError:
+    with pytest.raises(InputError) as caught:
+        changed(*steps, **options)
+    return caught.value
+
+
+def names(schema: Schema, parent: str | None = None) -> list[str]:
+    return [f.name for f in (schema.fields if parent is None else children(schema.field(parent).type))]
+
+
+# What the steps do
+
+
+def test_no_step_changes_nothing():
+    assert evolve(SCHEMA, (), last_column_id=LAST) == Evolved(schema=SCHEMA, last_column_id=LAST)
+
+
+def test_a_new_column_comes_last_with_the_next_id():
+    evolved = evolve(SCHEMA, [AddColumn(name="at", type=LONG, doc="when")], last_column_id=LAST)
+
+    assert evolved.schema.fields == (*SCHEMA.fields, Field(51, "at", LONG, False, "when"))
+    assert evolved.last_column_id == 51
+
+
+def test_a_new_nested_column_is_numbered_level_by_level_whatever_ids_it_came_with():
+    inner = Struct((Field(1, "x", Struct((Field(1, "deep", INT),))), Field(1, "y", Map(1, STRING, 1, List(1, INT)))))
+
+    schema = changed(AddColumn(name="n", type=inner), AddColumn(name="z", type=INT))
+
+    assert {name: f.id for name, f in walk(schema.fields) if f.id > LAST} == {
+        "n": 51,
+        "n.x": 52,
+        "n.y": 53,
+        "n.x.deep": 54,
+        "n.y.key": 55,
+        "n.y.value": 56,
+        "n.y.value.element": 57,
+        "z": 58,
+    }
+
+
+@pytest.mark.parametrize(
+    ("parent", "struct"),
+    [
+        ("address", "address"),
+        ("tags", "tags.element"),
+        ("tags.element", "tags.element"),
+        ("prices", "prices.value"),
+        ("prices.value", "prices.value"),
+    ],
+)
+def test_a_column_is_added_to_the_struct_in_a_struct_a_list_or_a_map(parent, struct):
+    schema = changed(AddColumn(name="new", type=DATE, parent=parent))
+
+    assert schema.field(f"{struct}.new") == Field(51, "new", DATE)
+    assert names(schema, struct)[-1] == "new"
+    assert names(schema) == names(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("position", "expected"),
+    [
+        (First(), ["new", "street", "zip"]),
+        (Before("address.zip"), ["street", "new", "zip"]),
+        (After("address.street"), ["street", "new", "zip"]),
+        (After("address.zip"), ["street", "zip", "new"]),
+        (None, ["street", "zip", "new"]),
+    ],
+)
+def test_a_new_column_takes_its_place(position, expected):
+    assert names(changed(AddColumn(name="new", type=INT, parent="address", position=position)), "address") == expected
+
+
+def test_a_column_with_a_default_is_added_as_required_from_version_3_on():
+    schema = changed(AddColumn(name="n", type=INT, required=True, default=0), format_version=3)
+
+    assert schema.field("n") == Field(51, "n", INT, True, None, 0, 0)
+
+
+def test_a_dropped_column_takes_what_is_inside_it_along():
+    schema = changed(DropColumn(column="tags"), DropColumn(column="address.street"))
+
+    assert names(schema) == ["id", "address", "prices", "sizes", "ratio", "note"]
+    assert names(schema, "address") == ["zip"]
+    assert set(SCHEMA.by_id) - set(schema.by_id) == {3, 20, 21, 22, 11}
+
+
+def test_a_renamed_struct_keeps_every_id_and_its_fields_follow():
+    schema = changed(RenameColumn(column="address", name="home"), RenameColumn(column="home.zip", name="code"))
+
+    assert schema.field("home.code").id == 12
+    assert list(schema.by_id) == list(SCHEMA.by_id)
+
+
+def test_names_can_be_swapped_by_way_of_a_third_one():
+    steps = [
+        RenameColumn(column="id", name="other"),
+        RenameColumn(column="note", name="id"),
+        RenameColumn(column="other", name="note"),
+    ]
+
+    schema = changed(*steps)
+
+    assert (schema.field("id").id, schema.field("note").id) == (7, 1)
+
+
+def test_a_new_name_may_differ_from_the_old_one_in_case_alone():
+    assert changed(RenameColumn(column="note", name="Note")).field("Note").id == 7
+
+
+@pytest.mark.parametrize(
+    ("column", "position", "expected"),
+    [
+        ("note", First(), ["note", "id", "address", "tags", "prices", "sizes", "ratio"]),
+        ("note", Before("tags"), ["id", "address", "note", "tags", "prices", "sizes", "ratio"]),
+        ("id", After("tags"), ["address", "tags", "id", "prices", "sizes", "ratio", "note"]),
+        ("id", After("note"), ["address", "tags", "prices", "sizes", "ratio", "note", "id"]),
+    ],
+)
+def test_a_moved_column_changes_its_place_and_nothing_else(column, position, expected):
+    schema = changed(MoveColumn(column=column, position=position))
+
+    assert names(schema) == expected
+    assert schema.by_id == SCHEMA.by_id
+
+
+def test_a_column_moves_inside_the_struct_of_a_list():
+    schema = changed(MoveColumn(column="tags.element.weight", position=First()))
+
+    assert names(schema, "tags.element") == ["weight", "label"]
+
+
+def test_types_are_promoted_at_every_depth():
+    schema = changed(
+        PromoteColumn(column="id", type=LONG),
+        PromoteColumn(column="tags.element.weight", type=DOUBLE),
+        PromoteColumn(column="prices.value.net", type=Decimal(20, 2)),
+        PromoteColumn(column="sizes.element", type=LONG),
+    )
+
+    promoted = ("id", "tags.element.weight", "prices.value.net", "sizes.element")
+    assert [schema.field(name).type for name in promoted] == [LONG, DOUBLE, Decimal(20, 2), LONG]
+    assert [schema.field(name).id for name in promoted] == [SCHEMA.field(name).id for name in promoted]
+
+
+def test_required_columns_elements_and_map_values_become_optional():
+    schema = changed(*(MakeOptional(column=c) for c in ("address.zip", "sizes.element", "prices.value", "note")))
+
+    assert [schema.field(c).required for c in ("address.zip", "sizes.element", "prices.value", "note")] == [False] * 4
+    assert schema.field("prices.key").required
+
+
+def test_a_comment_is_set_and_taken_away():
+    schema = changed(SetDoc(column="note", doc=None), SetDoc(column="address.zip", doc="five digits"))
+
+    assert (schema.field("note").doc, schema.field("address.zip").doc) == (None, "five digits")
+
+
+def test_a_dropped_column_may_be_added_again_and_is_another_one():
+    schema = changed(DropColumn(column="note"), AddColumn(name="note", type=INT))
+
+    assert schema.field("note") == Field(51, "note", INT)
+
+
+def test_a_step_sees_what_the_steps_before_it_did():
+    schema = changed(
+        AddColumn(name="s", type=Struct((Field(1, "a", INT),))),
+        AddColumn(name="b", type=INT, parent="s", position=Before("s.a")),
+        RenameColumn(column="s", name="t"),
+        PromoteColumn(column="t.a", type=LONG),
+    )
+
+    assert schema.field("t").type == Struct((Field(53, "b", INT), Field(52, "a", LONG)))
+
+
+def test_a_name_with_a_dot_is_a_plain_name():
+    schema = changed(AddColumn(name="a.b", type=INT), SetDoc(column="a.b", doc="dotted"))
+
+    assert schema.fields[-1] == Field(51, "a.b", INT, doc="dotted")
+
+
+# Identifier fields
+
+
+def test_identifier_columns_are_replaced_and_then_free_to_change():
+    schema = changed(
+        SetIdentifiers(columns=("address.zip",)),
+        MakeOptional(column="id"),
+        RenameColumn(column="address.zip", name="z"),
+    )
+
+    assert schema.identifier_field_ids == (12,)
+    assert not schema.field("id").required
+    assert changed(SetIdentifiers(columns=()), DropColumn(column="id")).identifier_field_ids == ()
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        ("note", "it is optional"),
+        ("ratio", "a double cannot identify rows"),
+        ("address", "it is a struct"),
+        ("sizes.element", "inside the list 'sizes'"),
+        ("prices.key.k", "inside the map 'prices'"),
+        ("tags.element.label", "it is optional"),
+        ("gone", "no column 'gone'"),
+    ],
+)
+def test_a_column_that_cannot_identify_rows_is_refused(column, reason):
+    error = refusal(SetIdentifiers(columns=("id", column)))
+
+    assert reason in str(error)
+    assert error.context["field"] == column
+
+
+def test_a_column_in_an_optional_struct_cannot_identify_rows():
+    assert "inside 'address', which is optional" in str(
+        refusal(MakeOptional(column="address"), SetIdentifiers(columns=("address.zip",)))
+    )
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (DropColumn(column="address"), "'address.zip' inside it identifies rows"),
+        (DropColumn(column="address.zip"), "it identifies rows"),
+        (MakeOptional(column="address"), "'address.zip' inside it identifies rows"),
+        (MakeOptional(column="address.zip"), "it identifies rows"),
+    ],
+)
+def test_a_column_that_identifies_rows_is_neither_dropped_nor_made_optional(step, reason):
+    error = refusal(SetIdentifiers(columns=("address.zip",)), step)
+
+    assert reason in str(error)
+    assert error.context["field"] == step.column
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("step", "column", "reason"),
+    [
+        (AddColumn(name="note", type=INT), "note", "two columns named 'note'"),
+        (AddColumn(name="NOTE", type=INT), "NOTE", "differ from 'note' only in case"),
+        (AddColumn(name="address.zip", type=INT), "address.zip", "two columns named 'address.zip'"),
+        (AddColumn(name="zip", type=INT, parent="address"), "address.zip", "two columns named 'address.zip'"),
+        (AddColumn(name="", type=INT), "", "its name is empty"),
+        (AddColumn(name="x", type=INT, parent="note"), "note.x", "'note' holds string, not a struct"),
+        (AddColumn(name="x", type=INT, parent="sizes"), "sizes.x", "'sizes' holds int, not a struct"),
+        (AddColumn(name="x", type=INT, parent="gone"), "gone", "no column 'gone'; the table has: id, address"),
+        (AddColumn(name="x", type=INT, parent="prices.key"), "prices.key.x", "keys of map 'prices' cannot change"),
+        (AddColumn(name="x", type=INT, required=True), "x", "defaults need format version 3 or later; add it as opt"),
+        (AddColumn(name="x", type=INT, default=1), "x", "defaults need format version 3 or later, this is 2"),
+        (AddColumn(name="x", type=INT, position=After("address.zip")), "x", "in another struct"),
+        (AddColumn(name="x", type=INT, position=After("x")), "x", "relative to itself"),
+        (AddColumn(name="x", type=INT, position=Before("gone")), "gone", "no column 'gone'"),
+        (DropColumn(column="gone"), "gone", "no column 'gone'"),
+        (DropColumn(column="tags.element"), "tags.element", "it is the element of 'tags'"),
+        (DropColumn(column="prices.key"), "prices.key", "it is the key of 'prices'"),
+        (DropColumn(column="prices.key.k"), "prices.key.k", "keys of map 'prices' cannot change"),
+        (RenameColumn(column="gone", name="x"), "gone", "no column 'gone'"),
+        (RenameColumn(column="note", name="id"), "id", "two columns named 'id'"),
+        (RenameColumn(column="note", name="Id"), "Id", "differ from 'id' only in case"),
+        (RenameColumn(column="note", name=""), "note", "its new name is empty"),
+        (RenameColumn(column="sizes.element", name="x"), "sizes.element", "it is the element of 'sizes'"),
+        (RenameColumn(column="prices.key.k", name="x"), "prices.key.k", "keys of map 'prices' cannot change"),
+        (MoveColumn(column="gone", position=First()), "gone", "no column 'gone'"),
+        (MoveColumn(column="note", position=Before("note")), "note", "relative to itself"),
+        (MoveColumn(column="note", position=Before("address.zip")), "note", "'address.zip' is in another struct"),
+        (MoveColumn(column="address.zip", position=After("note")), "address.zip", "'note' is in another struct"),
+        (MoveColumn(column="prices.value", position=First()), "prices.value", "it is the value of 'prices'"),
+        (MoveColumn(column="prices.key.k", position=First()), "prices.key.k", "keys of map 'prices' cannot change"),
+        (PromoteColumn(column="ratio", type=FLOAT), "ratio", "float is narrower than double"),
+        (PromoteColumn(column="id", type=STRING), "id", "int is not promoted to string"),
+        (PromoteColumn(column="note", type=ADDRESS), "note", "string and struct never turn into each other"),
+        (PromoteColumn(column="address", type=INT), "address", "struct and int never turn into each other"),
+        (
+            PromoteColumn(column="prices.value.net", type=Decimal(9, 3)),
+            "prices.value.net",
+            "the scale of decimal(9, 2)",
+        ),
+        (PromoteColumn(column="prices.value.net", type=Decimal(8, 2)), "prices.value.net", "decimal(8, 2) is narrower"),
+        (PromoteColumn(column="prices.key.k", type=LONG), "prices.key.k", "keys of map 'prices' cannot change"),
+        (MakeOptional(column="id"), "id", "it identifies rows"),
+        (MakeOptional(column="prices.key"), "prices.key", "keys of map 'prices' cannot change"),
+        (MakeOptional(column="prices.key.k"), "prices.key.k", "keys of map 'prices' cannot change"),
+        (SetDoc(column="sizes.element", doc="x"), "sizes.element", "it is the element of 'sizes'"),
+    ],
+    ids=repr,
+)
+def test_an_illegal_step_is_refused_with_column_and_reason(step, column, reason):
+    error = refusal(step)
+
+    assert reason in str(error)
+    assert error.context["field"] == column
+
+
+def test_what_is_no_step_is_refused():
+    assert "not a step" in str(refusal("drop id"))
+
+
+def test_a_required_column_needs_a_default_even_where_defaults_exist():
+    assert "give a default" in str(refusal(AddColumn(name="x", type=INT, required=True), format_version=3))
+
+
+def test_a_default_inside_a_new_struct_is_judged_too():
+    inner = Struct((Field(1, "a", INT, initial_default="one"),))
+
+    assert "'s.a' cannot be added: defaults need" in str(refusal(AddColumn(name="s", type=inner)))
+    assert "'s.a' cannot be added: default 'one'" in str(refusal(AddColumn(name="s", type=inner), format_version=3))
+
+
+def test_a_new_struct_with_a_repeated_name_is_refused():
+    assert "two columns named 's.a'" in str(
+        refusal(AddColumn(name="s", type=Struct((Field(1, "a", INT), Field(2, "a", INT)))))
+    )
+
+
+def test_a_struct_keeps_at_least_one_field():
+    both = [DropColumn(column="address.zip"), DropColumn(column="address.street")]
+
+    assert "'address' would have no fields left" in str(refusal(*both))
+    assert "'s' has no fields" in str(refusal(AddColumn(name="s", type=Struct(()))))
+    assert names(changed(*both, AddColumn(name="x", type=INT, parent="address")), "address") == ["x"]
+    assert "address" not in changed(*both, DropColumn(column="address")).by_name
+
+
+def test_a_table_keeps_at_least_one_column():
+    drops = [DropColumn(column=field.name) for field in SCHEMA.fields]
+
+    assert "the table would have no fields left" in str(refusal(SetIdentifiers(columns=()), *drops))
+
+
+def test_a_renamed_struct_may_not_bring_its_fields_to_taken_names():
+    steps = [AddColumn(name="home.zip", type=INT), RenameColumn(column="address", name="home")]
+
+    assert "two columns named 'home.zip'" in str(refusal(*steps))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        AddColumn(name="x", type=INT, parent="address"),
+        RenameColumn(column="address", name="x"),
+        MoveColumn(column="address", position=First()),
+        MoveColumn(column="note", position=After("address")),
+        PromoteColumn(column="address.zip", type=LONG),
+        MakeOptional(column="address"),
+        SetDoc(column="address", doc="x"),
+        DropColumn(column="address"),
+        SetIdentifiers(columns=("address.zip",)),
+    ],
+    ids=repr,
+)
+def test_a_dropped_column_is_not_changed_by_the_same_change(step):
+    assert "an earlier step of this change drops it" in str(refusal(DropColumn(column="address"), step))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        AddColumn(name="x", type=INT, parent="address"),
+        PromoteColumn(column="address.zip", type=LONG),
+        MoveColumn(column="address", position=First()),
+        SetDoc(column="address", doc="x"),
+    ],
+    ids=repr,
+)
+def test_a_changed_column_is_not_dropped_by_the_same_change(step):
+    assert "another step of this change adds or changes" in str(refusal(step, DropColumn(column="address")))
+
+
+def test_a_last_column_id_below_the_schema_is_refused_because_ids_would_be_used_twice():
+    assert "used twice" in str(refusal(last_column_id=39))
+
+
+def test_column_ids_end_before_those_of_metadata_columns():
+    step = AddColumn(name="x", type=List(0, INT))
+
+    assert "column ids end at" in str(refusal(step, last_column_id=MAX_COLUMN_ID - 1))
+    assert changed(step, last_column_id=MAX_COLUMN_ID - 2).highest_id == MAX_COLUMN_ID
+
+
+def test_columns_that_differ_in_case_alone_do_not_stop_other_changes():
+    schema = Schema(fields=(Field(1, "a", INT), Field(2, "A", INT)))
+
+    evolved = evolve(schema, [RenameColumn(column="A", name="b"), AddColumn(name="c", type=INT)], last_column_id=2)
+
+    assert names(evolved.schema) == ["a", "b", "c"]
+
+
+# Partition specs and sort orders
+
+
+def spec(transform: str, source_id: int = 12, name: str = "zip_part", spec_id: int = 1) -> PartitionSpec:
+    part = PartitionField(source_id=source_id, field_id=1000, name=name, transform=transform)
+    return PartitionSpec(spec_id=spec_id, fields=(part,))
+
+
+@pytest.mark.parametrize("column", ["address", "address.zip"])
+def test_a_column_that_the_partitioning_or_the_sort_order_uses_is_not_dropped(column):
+    order = SortOrder(order_id=4, fields=(SortField(source_id=12),))
+
+    assert "partition field 'zip_part' of spec 1" in str(
+        refusal(DropColumn(column=column), protected=Protected(specs=(spec("bucket[4]"),)))
+    )
+    assert "sort order 4 needs it" in str(refusal(DropColumn(column=column), protected=Protected(orders=(order,))))
+
+
+def test_a_column_that_only_void_fields_or_historic_specs_use_may_be_dropped():
+    protected = Protected(specs=(spec("void"),), historic=(spec("identity"),))
+
+    assert 12 not in changed(DropColumn(column="address.zip"), protected=protected).by_id
+
+
+def test_a_partition_column_may_be_renamed_moved_and_promoted():
+    steps = [PromoteColumn(column="address.zip", type=LONG), RenameColumn(column="address.zip", name="code")]
+
+    assert changed(*steps, protected=Protected(specs=(spec("bucket[4]"),))).field("address.code").type == LONG
+
+
+@pytest.mark.parametrize("group", ["specs", "historic"])
+@pytest.mark.parametrize("transform", ["bucket[4]", "identity", "void"])
+@pytest.mark.parametrize(
+    "step", [AddColumn(name="zip_part", type=INT), RenameColumn(column="note", name="zip_part")], ids=repr
+)
+def test_a_column_may_not_take_the_name_of_a_partition_field(group, transform, step):
+    assert "partition field 'zip_part'" in str(refusal(step, protected=Protected(**{group: (spec(transform),)})))
+
+
+def test_the_source_of_an_identity_field_may_take_its_name():
+    protected = Protected(specs=(spec("identity", source_id=7, name="part"),))
+
+    assert changed(RenameColumn(column="note", name="part"), protected=protected).field("part").id == 7
+
+
+def test_a_name_that_column_and_partition_field_share_already_stays():
+    protected = Protected(specs=(spec("bucket[4]", name="note"),))
+
+    assert names(changed(AddColumn(name="x", type=INT), protected=protected))[-1] == "x"
+
+
+def test_a_table_protects_its_default_spec_and_order_and_remembers_the_others():
+    specs, orders = (spec("day", spec_id=1), spec("identity", spec_id=2)), (UNSORTED, SortOrder(order_id=1))
+    metadata = TableMetadata(
+        format_version=2,
+        table_uuid="u",
+        location="file:///t",
+        last_updated_ms=1,
+        last_column_id=LAST,
+        schemas=(SCHEMA,),
+        current_schema_id=3,
+        specs=specs,
+        default_spec_id=2,
+        sort_orders=orders,
+        default_sort_order_id=1,
+    )
+
+    assert protected_of(metadata) == Protected(specs=specs[1:], orders=orders[1:], historic=specs[:1])
+
+
+# Promotions and defaults
+
+
+def test_only_the_promotions_of_the_spec_are_promotions():
+    types = [BOOLEAN, INT, LONG, FLOAT, DOUBLE, DATE, TIMESTAMP, STRING, BINARY, Fixed(4), Decimal(9, 2)]
+    types += [Decimal(10, 2), Decimal(10, 3)]
+
+    allowed = {(str(a), str(b)) for a in types for b in types if promotes(a, b)}
+
+    assert allowed == {("int", "long"), ("float", "double"), ("decimal(9, 2)", "decimal(10, 2)")}
+    assert all((promotion_problem(a, b) is None) == (a == b or promotes(a, b)) for a in types for b in types)
+
+
+GOOD = [
+    (BOOLEAN, False),
+    (INT, -(2**31)),
+    (LONG, 2**63 - 1),
+    (FLOAT, 1),
+    (DOUBLE, 0.5),
+    (Decimal(4, 2), "-12.50"),
+    (Decimal(3, 0), "120"),
+    (DATE, "2026-01-31"),
+    (TIME, "10:00:00.000001"),
+    (TIMESTAMP, "2026-01-31T10:00:00.123456"),
+    (TIMESTAMPTZ, "2026-01-31T10:00:00+00:00"),
+    (STRING, ""),
+    (UUID, "f79c3e09-677c-4bbd-a479-3f349cb785e7"),
+    (Fixed(2), "00ff"),
+    (BINARY, ""),
+]
+BAD = [
+    (BOOLEAN, 0),
+    (INT, 2**31),
+    (INT, True),
+    (INT, 1.0),
+    (LONG, 2**63),
+    (DOUBLE, "1"),
+    (Decimal(4, 2), "1.5"),
+    (Decimal(4, 2), "123.45"),
+    (Decimal(4, 2), 1.25),
+    (DATE, "2026-02-30"),
+    (TIME, "25:00:00"),
+    (TIMESTAMP, "2026-01-31T10:00:00+00:00"),
+    (TIMESTAMPTZ, "2026-01-31T10:00:00"),
+    (TIMESTAMPTZ, "2026-01-31T10:00:00+02:00"),
+    (STRING, 5),
+    (UUID, "f79c"),
+    (Fixed(2), "00"),
+    (BINARY, "0g"),
+]
+
+
+@pytest.mark.parametrize(("type_", "value"), GOOD, ids=str)
+def test_a_default_is_the_json_form_of_a_value(type_, value):
+    assert default_problem(value, type_) is None
+
+
+@pytest.mark.parametrize(("type_", "value"), BAD, ids=str)
+def test_another_value_is_no_default(type_, value):
+    assert str(type_) in str(default_problem(value, type_))
+
+
+def test_a_default_of_a_nested_column_is_unsupported_by_name():
+    with pytest.raises(UnsupportedError, match="'x' cannot be added: a default of list<int>"):
+        changed(AddColumn(name="x", type=List(0, INT), default=[]), format_version=4)

@@ -1,0 +1,224 @@
+"""Schema evolution: the laws that hold for any steps, and the union of two schemas."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from icefloe.errors import InputError
+from icefloe.model.changes import (
+    AddColumn,
+    After,
+    Before,
+    DropColumn,
+    First,
+    MakeOptional,
+    MoveColumn,
+    PromoteColumn,
+    RenameColumn,
+    SetDoc,
+    SetIdentifiers,
+)
+from icefloe.model.draft import with_children
+from icefloe.model.evolution import evolve
+from icefloe.model.evolution_rules import promotion_problem
+from icefloe.model.schema import Schema
+from icefloe.model.schema_union import union_by_name
+from icefloe.model.types import (
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    Decimal,
+    Field,
+    List,
+    Map,
+    Struct,
+    children,
+    is_primitive,
+    walk,
+)
+from unit.model.evolving import ADDRESS, KEY, LAST, SCHEMA
+
+
+def changed(*steps: object) -> Schema:
+    return evolve(SCHEMA, steps, last_column_id=LAST).schema
+
+
+# Laws
+
+WORDS = st.sampled_from(["a", "b", "B", "c", "id", "zip", "note", "new.name", "tags"])
+COLUMNS = st.sampled_from([*SCHEMA.by_name, "a", "b", "c", "address.a", "tags.element.a"])
+TYPES = st.sampled_from([INT, LONG, DOUBLE, Decimal(12, 2), ADDRESS, List(1, KEY), Map(1, STRING, 2, ADDRESS)])
+POSITIONS = st.one_of(st.builds(First), st.builds(Before, COLUMNS), st.builds(After, COLUMNS))
+STEPS = st.one_of(
+    st.builds(AddColumn, name=WORDS, type=TYPES, parent=st.none() | COLUMNS, position=st.none() | POSITIONS),
+    st.builds(DropColumn, column=COLUMNS),
+    st.builds(RenameColumn, column=COLUMNS, name=WORDS),
+    st.builds(MoveColumn, column=COLUMNS, position=POSITIONS),
+    st.builds(PromoteColumn, column=COLUMNS, type=TYPES),
+    st.builds(PromoteColumn, column=st.sampled_from(["id", "sizes.element", "address.zip"]), type=st.just(LONG)),
+    st.builds(MakeOptional, column=COLUMNS),
+    st.builds(SetDoc, column=COLUMNS, doc=st.none() | WORDS),
+    st.builds(SetIdentifiers, columns=st.lists(COLUMNS, max_size=2).map(tuple)),
+)
+
+
+@st.composite
+def legal_steps(draw: st.DrawFn) -> list[object]:
+    """Steps that are allowed one after the other."""
+    legal: list[object] = []
+    for step in draw(st.lists(STEPS, max_size=15)):
+        try:
+            evolve(SCHEMA, [*legal, step], last_column_id=LAST)
+        except InputError:
+            continue
+        legal.append(step)
+    return legal
+
+
+def mentioned(step: object) -> set[str]:
+    return set() if isinstance(step, AddColumn | SetIdentifiers) else {step.column}
+
+
+@given(legal_steps())
+def test_fields_that_no_step_touches_stay_the_same(steps):
+    schema = changed(*steps)
+    touched = set().union(*(mentioned(step) for step in steps))
+    untouched = [n for n in SCHEMA.by_name if not any(n == t or n.startswith(f"{t}.") for t in touched)]
+
+    for name in untouched:
+        before, after = SCHEMA.field(name), schema.field(name)
+        assert (before.id, before.required, before.doc) == (after.id, after.required, after.doc)
+        assert before.type == after.type or len(children(before.type)) > 0
+
+
+@given(legal_steps())
+def test_no_field_changes_its_id_its_struct_or_its_kind(steps):
+    schema = changed(*steps)
+
+    def around(of: Schema) -> dict[int, int]:
+        return {child.id: field.id for field in of.by_id.values() for child in children(field.type)}
+
+    shared_ids = set(SCHEMA.by_id) & set(schema.by_id)
+    assert {i: around(SCHEMA).get(i) for i in shared_ids} == {i: around(schema).get(i) for i in shared_ids}
+    for before, after in ((SCHEMA.by_id[i].type, schema.by_id[i].type) for i in shared_ids):
+        assert type(before) is type(after)
+        assert not is_primitive(before) or promotion_problem(before, after) is None
+
+
+@given(legal_steps())
+def test_names_are_unique_even_without_case(steps):
+    lowered = [name.lower() for name, _ in walk(changed(*steps).fields)]
+
+    assert len(lowered) == len(set(lowered))
+
+
+@given(legal_steps())
+def test_the_last_column_id_never_falls_and_new_ids_follow_it_without_gaps(steps):
+    evolved = evolve(SCHEMA, steps, last_column_id=LAST)
+
+    new = sorted(set(evolved.schema.by_id) - set(SCHEMA.by_id))
+    assert new == list(range(LAST + 1, evolved.last_column_id + 1))
+
+
+@given(legal_steps())
+def test_keys_identifiers_and_required_columns_keep_their_promises(steps):
+    schema = changed(*steps)
+
+    for i, field in schema.by_id.items():
+        if i in SCHEMA.by_id and i in (30, 31):
+            assert field == SCHEMA.by_id[i]
+        if i in SCHEMA.by_id:
+            assert SCHEMA.by_id[i].required or not field.required
+    assert all(schema.by_id[i].required for i in schema.identifier_field_ids)
+
+
+@given(legal_steps(), st.integers(0, 15))
+def test_one_change_equals_two_that_share_its_steps(steps, cut):
+    first = evolve(SCHEMA, steps[:cut], last_column_id=LAST)
+
+    assert evolve(first.schema, steps[cut:], last_column_id=first.last_column_id) == evolve(
+        SCHEMA, steps, last_column_id=LAST
+    )
+
+
+@given(st.sampled_from([n for n in SCHEMA.by_name if n.partition(".")[0] != "prices" and not n.endswith("element")]))
+def test_a_dropped_column_that_is_added_again_has_a_new_id(name):
+    parent, _, last = name.rpartition(".")
+    free = evolve(SCHEMA, [SetIdentifiers(columns=()), DropColumn(column=name)], last_column_id=LAST)
+
+    again = AddColumn(name=last, type=INT, parent=None if parent == "" else parent)
+    evolved = evolve(free.schema, [again], last_column_id=free.last_column_id)
+
+    assert evolved.schema.field(name).id == LAST + 1
+
+
+def test_children_are_put_back_as_they_were():
+    for field in SCHEMA.by_id.values():
+        assert with_children(field.type, children(field.type)) == field.type
+
+
+# Union by name
+
+
+def test_a_union_adds_promotes_relaxes_and_comments():
+    other = Schema(
+        fields=(
+            Field(1, "id", LONG, False, "key"),
+            Field(2, "address", Struct((Field(3, "city", STRING, True), Field(4, "zip", INT, True))), True),
+            Field(5, "ratio", FLOAT, True),
+            Field(6, "more", List(7, INT)),
+        )
+    )
+
+    assert union_by_name(SCHEMA, other) == (
+        AddColumn(name="city", type=STRING, parent="address"),
+        MakeOptional(column="id"),
+        PromoteColumn(column="id", type=LONG),
+        SetDoc(column="id", doc="key"),
+        AddColumn(name="more", type=List(7, INT)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "column", "reason"),
+    [
+        (Field(1, "note", INT), "note", "string is not promoted to int"),
+        (Field(1, "address", INT, True), "address", "struct and int"),
+        (Field(1, "id", List(2, INT), True), "id", "int and list"),
+        (Field(1, "sizes", Map(2, INT, 3, INT)), "sizes", "list and map"),
+        (Field(1, "sizes", List(2, STRING, True)), "sizes.element", "int is not promoted to string"),
+    ],
+)
+def test_a_union_with_another_type_is_refused(field, column, reason):
+    with pytest.raises(InputError, match=reason) as caught:
+        union_by_name(SCHEMA, Schema(fields=(field,)))
+    assert caught.value.context["field"] == column
+
+
+def test_a_union_does_not_change_map_keys():
+    wider = Map(1, Struct((Field(2, "k", LONG, True),)), 3, Struct(()), True)
+
+    steps = union_by_name(SCHEMA, Schema(fields=(Field(9, "prices", wider),)))
+
+    with pytest.raises(InputError, match="keys of map 'prices' cannot change"):
+        changed(*steps)
+
+
+@given(legal_steps())
+def test_a_union_with_what_a_schema_became_holds_both(steps):
+    free = replace(SCHEMA, identifier_field_ids=())
+    other = changed(*steps)
+    try:
+        union = evolve(free, union_by_name(free, other), last_column_id=LAST).schema
+    except InputError:  # a new column that has the name, but not the type, of an old one
+        assume(False)
+
+    assert set(union.by_name) == {*SCHEMA.by_name, *other.by_name}
+    left = (*union_by_name(union, other), *union_by_name(union, free))
+    assert all(isinstance(step, SetDoc) for step in left)
