@@ -7,6 +7,7 @@ import io
 import uuid
 from decimal import Decimal as PyDecimal
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -179,13 +180,24 @@ def test_rows_are_taken_from_anything_that_speaks_arrow():
 
 
 def test_a_pandas_frame_conforms():
-    frame = pytest.importorskip("pandas").DataFrame({"id": [1, 2]})
+    frame = pd.DataFrame({"id": [1, 2]})
 
     assert conform(as_table(frame), NESTED)["id"].to_pylist() == [1, 2]
 
 
-def test_a_polars_frame_conforms():
-    frame = pytest.importorskip("polars").DataFrame({"id": [1], "s": [{"a": "x", "b": [1, 2]}]})
+class Foreign:
+    """A frame of another library, as Arrow's stream protocol shows it: wide strings and lists."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def test_a_frame_of_another_library_conforms():
+    struct = pa.struct([("a", pa.large_string()), ("b", pa.large_list(pa.int64()))])
+    frame = Foreign(pa.table({"id": pa.array([1]), "s": pa.array([{"a": "x", "b": [1, 2]}], struct)}))
 
     assert conform(as_table(frame), NESTED).to_pylist() == [{"id": 1, "s": {"a": "x", "b": [1, 2]}, "m": None}]
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import types as spark
 
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.model.ddl import as_schema, parse_ddl, parse_partition, partition_spec, spark_schema_json, spark_type_json
@@ -33,8 +34,6 @@ from icefloe.model.types import (
     Map,
     Struct,
 )
-
-spark = pytest.importorskip("pyspark.sql.types")
 
 ORDERS = parse_ddl("id bigint not null, ts timestamp, note string, s struct<x: date, `odd name`: int>")
 
