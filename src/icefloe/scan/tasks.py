@@ -34,7 +34,7 @@ TASK = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Files that may hold rows of a scan, one task per file.
+    """Files that may hold rows of a scan, one task per file: what ``table.scan(...).plan()`` answers.
 
     ``tasks`` has the columns of ``TASK`` and, behind them, the statistics columns of the entries that were kept.
     """

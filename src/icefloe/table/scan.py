@@ -23,8 +23,15 @@ from icefloe.scan.tasks import Plan
 class Scan:
     """What to read of a snapshot; nothing is read before one of the ``to_`` methods is called.
 
-    >>> t.scan("id > 1", columns=["id"]).to_arrow().num_rows  # doctest: +SKIP
-    2
+    >>> import icefloe, tempfile, pyarrow as pa
+    >>> folder = tempfile.mkdtemp()
+    >>> cat = icefloe.catalog("demo", uri=f"sqlite:///{folder}/cat.db", warehouse=f"file://{folder}/wh")
+    >>> t = cat.create_table("db.orders", schema="id bigint, note string")
+    >>> _ = t.append(pa.table({"id": [1, 2, 3], "note": ["a", "b", "c"]}))
+    >>> t.scan("id > 1", columns=["note"]).to_arrow().to_pylist()
+    [{'note': 'b'}, {'note': 'c'}]
+    >>> t.scan("id > 99").plan().files
+    0
     """
 
     def __init__(

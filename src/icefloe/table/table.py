@@ -28,8 +28,19 @@ from icefloe.table.scan import Scan
 class Table:
     """A table in a catalog. Reads see its current state; each change is one snapshot.
 
-    >>> t.append(pa.table({"id": [1, 2]}))  # doctest: +SKIP
-    append db.t: snapshot 5123, +1 files (2 rows, 512 bytes), 1 metadata files (9120 bytes), 1 attempt, 0.012 s
+    >>> import icefloe, tempfile, pyarrow as pa
+    >>> folder = tempfile.mkdtemp()
+    >>> cat = icefloe.catalog("demo", uri=f"sqlite:///{folder}/cat.db", warehouse=f"file://{folder}/wh")
+    >>> t = cat.create_table("db.orders", schema="id bigint, note string", format_version=4)
+    >>> t.append(pa.table({"id": [1, 2], "note": ["a", "b"]})).rows_added
+    2
+    >>> result = t.upsert(pa.table({"id": [2, 3], "note": ["B", "c"]}), on=["id"])
+    >>> result.rows_added, result.rows_deleted, result.metadata_files_written
+    (2, 1, 1)
+    >>> t.delete("note = 'a'").rows_deleted
+    1
+    >>> sorted(t.scan(columns=["note"]).to_arrow()["note"].to_pylist())
+    ['B', 'c']
     """
 
     def __init__(self, pointer: TablePointer, env: Env = SYSTEM) -> None:
@@ -124,7 +135,18 @@ class Table:
 
 
 class TableAt:
-    """A table at one point of its history."""
+    """A table at one point of its history, for reading.
+
+    >>> import icefloe, tempfile, pyarrow as pa
+    >>> folder = tempfile.mkdtemp()
+    >>> cat = icefloe.catalog("demo", uri=f"sqlite:///{folder}/cat.db", warehouse=f"file://{folder}/wh")
+    >>> t = cat.create_table("db.orders", schema="id bigint")
+    >>> first = t.append(pa.table({"id": [1, 2]})).snapshot_id
+    >>> t.delete("id = 1").operation
+    'overwrite'
+    >>> t.at(snapshot=first).scan().count(), t.scan().count()
+    (2, 1)
+    """
 
     def __init__(self, base: Base, snapshot: Snapshot | None) -> None:
         self._base = base
