@@ -74,7 +74,7 @@ def _partitions(resolved: Resolved) -> int:
         return 0
     keys = dict.fromkeys(f"lower_bound:{k}" for t in tables for k in stat_keys(t) if k.startswith("p"))
     parts = [t.select(["partition_spec_id", *(k for k in keys if k in t.column_names)]) for t in tables]
-    rows = pa.concat_tables(parts, promote_options="default")
+    rows = pa.concat_tables(parts, promote_options="permissive")
     if len(keys) == 0 or rows.num_rows == 1:
         return int(pc.count_distinct(rows["partition_spec_id"]).as_py())
     return int(rows.group_by(["partition_spec_id", *keys]).aggregate([]).num_rows)

@@ -129,8 +129,11 @@ def empty() -> pa.Table:
 
 
 def concat(tables: list[pa.Table]) -> pa.Table:
-    """Rows of all tables; statistics that a table lacks are null in its rows."""
-    return pa.concat_tables([empty(), *tables], promote_options="default")
+    """Rows of all tables; statistics that a table lacks are null in its rows.
+
+    Bounds that were measured before a column was promoted take the wider type.
+    """
+    return pa.concat_tables([empty(), *tables], promote_options="permissive")
 
 
 def live(table: pa.Table) -> pa.ChunkedArray:
