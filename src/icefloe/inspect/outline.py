@@ -21,7 +21,7 @@ from icefloe.codecs.metadata_json import decode_metadata
 from icefloe.inspect.node import Node, listing, plural, range_text, short_name, size_text
 from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
-from icefloe.model.entries import ContentType, Status, live, of_type, partition_key, stat
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, live, of_type, partition_key, stat
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.partitioning import PartitionSpec
 from icefloe.model.snapshots import Snapshot
@@ -30,8 +30,6 @@ from icefloe.tree.root import Leaf, Root, leaves_of, position_mask, read_leaf, r
 from icefloe.tree.store import ManifestCache, ManifestStore
 
 SHOWN = 3
-MANIFESTS = (ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST)
-DELETES = (ContentType.POSITION_DELETES, ContentType.EQUALITY_DELETES)
 NOUNS = {
     ContentType.DATA: "data file",
     ContentType.POSITION_DELETES: "deletion vector",

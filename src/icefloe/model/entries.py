@@ -29,6 +29,10 @@ class ContentType(IntEnum):
     MANIFEST_DV = 5
 
 
+DELETES = (ContentType.POSITION_DELETES, ContentType.EQUALITY_DELETES)
+MANIFESTS = (ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST)
+
+
 class Status(IntEnum):
     """How an entry relates to the snapshot that wrote it."""
 

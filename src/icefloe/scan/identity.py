@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.codecs.context import IDENTITY
 from icefloe.model.arrow import arrow_type
 from icefloe.model.entries import partition_key, stat
 from icefloe.model.partitioning import PartitionSpec
 from icefloe.model.types import Field
-
-IDENTITY = "identity"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

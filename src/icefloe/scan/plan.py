@@ -16,7 +16,7 @@ from icefloe.errors import UnsupportedError
 from icefloe.expr.bind import bind
 from icefloe.expr.nodes import ALWAYS_TRUE, Bound, Expr
 from icefloe.expr.stats_eval import Match, evaluate
-from icefloe.model.entries import ContentType, concat
+from icefloe.model.entries import DELETES, ContentType, concat
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.partitioning import PartitionField
 from icefloe.model.schema import Schema
@@ -24,8 +24,6 @@ from icefloe.model.snapshots import Snapshot
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.tree.root import Leaf, Root, leaves_of, live_rows, read_root
 from icefloe.tree.store import ManifestStore
-
-DELETES = (ContentType.POSITION_DELETES, ContentType.EQUALITY_DELETES)
 
 
 def plan_scan(

@@ -95,13 +95,14 @@ def _remove_rows(
     table: TablePointer, base: Base, plan: Plan, old: Positions, found: Positions, engine: Engine, env: Env
 ) -> _Removal:
     """Take the rows that were found out of the planned files; a file that loses its last row leaves."""
-    counts = dict(zip(plan.tasks["location"].to_pylist(), plan.tasks["record_count"].to_pylist(), strict=True))
+    matched = _choose(plan.tasks, found)
+    counts = dict(zip(matched["location"].to_pylist(), matched["record_count"].to_pylist(), strict=True))
     gone = {file: rows | old.get(file, BitMap64()) for file, rows in found.items()}
     partly = {file: rows for file, rows in found.items() if len(gone[file]) < counts[file]}
-    emptied = _choose(plan.tasks, found.keys() - partly.keys())
+    emptied = _choose(matched, found.keys() - partly.keys())
     if len(partly) == 0:
         return _Removal(removed=emptied)
-    touched = _choose(plan.tasks, partly)
+    touched = _choose(matched, partly)
     if base.metadata.rules.deletion_vectors:
         location = f"{base.metadata.location}/data/{env.new_uuid()}-deletes.puffin"
         vectors = write_vectors(table.io, touched, old, partly, location=location)

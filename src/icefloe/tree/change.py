@@ -6,7 +6,7 @@ whether a file leaves a leaf by a manifest deletion vector or by writing the lea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,16 +16,25 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.aggregate import manifest_row
 from icefloe.codecs.deletion_vector import encode_dv
-from icefloe.model.entries import ContentType, Status, choose, concat, empty, entries, live, of_type, put
+from icefloe.model.entries import (
+    DELETES,
+    MANIFESTS,
+    ContentType,
+    Status,
+    choose,
+    concat,
+    empty,
+    entries,
+    live,
+    of_type,
+    put,
+)
 from icefloe.model.properties import ROOT_MAX_DATA_FILES, ROOT_MAX_DVS
 from icefloe.model.version_rules import rules
 from icefloe.tree.locate import PLACE, Located, locate
 from icefloe.tree.root import Leaf, Root, leaves_of, mark, position_mask, read_leaf
 from icefloe.tree.staging import NewLeaf, Staging
 from icefloe.tree.store import ManifestStore
-
-MANIFESTS = (ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST)
-DELETES = (ContentType.POSITION_DELETES, ContentType.EQUALITY_DELETES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +102,21 @@ def apply_change(
 def _carry_over(root: Root) -> pa.Table:
     """Live rows as EXISTING, less the leaves whose rows are all gone and their deletion vectors."""
     rows = choose(root.entries, live(root.entries))
-    gone = [leaf.location for leaf in leaves_of(choose(rows, of_type(rows, *MANIFESTS))) if root.is_dead(leaf)]
+    gone = rows["location"].filter(_is_dead(root, rows)).combine_chunks()
     if len(gone) > 0:
-        values = pa.array(gone, pa.string())
         target = pc.if_else(of_type(rows, ContentType.MANIFEST_DV), rows["referenced_file"], rows["location"])
-        rows = rows.filter(pc.invert(pc.is_in(target, value_set=values)))
+        rows = rows.filter(pc.invert(pc.is_in(target, value_set=gone)))
     return mark(rows, Status.EXISTING)
+
+
+def _is_dead(root: Root, rows: pa.Table) -> pa.ChunkedArray:
+    """Which rows are manifests all of whose files have left; ``Root.is_dead`` for all rows at once."""
+    hidden = pa.array([len(positions) for positions in root.dead.values()], pa.int64())
+    place = pc.index_in(rows["location"], value_set=pa.array(list(root.dead), pa.string()))
+    left = pc.subtract(
+        pc.add(rows["added_files_count"], rows["existing_files_count"]), pc.fill_null(pc.take(hidden, place), 0)
+    )
+    return pc.and_(of_type(rows, *MANIFESTS), pc.fill_null(pc.less_equal(left, 0), False))
 
 
 def _remove(
@@ -137,7 +155,7 @@ def _hide(root: Root, rows: pa.Table, positions: Mapping[str, BitMap64], moment:
     targets = pa.array(list(positions), pa.string())
     old = pc.and_(of_type(rows, ContentType.MANIFEST_DV), pc.is_in(rows["referenced_file"], value_set=targets))
     rows = _mark_deleted(rows, BitMap64(np.asarray(rows.filter(old)["ordinal"])), moment)
-    specs = {leaf.location: leaf.spec_id for leaf in leaves_of(root.rows(*MANIFESTS))}
+    specs = {leaf.location: leaf.spec_id for leaf in _touched(root, targets)}
     new = [
         _vector_row(target, root.dead.get(target, BitMap64()) | dead, specs[target], moment)
         for target, dead in positions.items()
@@ -170,12 +188,18 @@ def _rewrite(
 ) -> pa.Table:
     """Write the touched leaves again with their removed files as DELETED (spec: Manifests, versions 1 to 3)."""
     written = []
-    for leaf in root.leaves(*MANIFESTS):
-        if (dead := positions.get(leaf.location)) is not None:
-            (new,) = staging.write_leaves(store, _with_deleted(store, leaf, dead, moment), delete=leaf.delete)
-            written.append(_root_row(store, new, moment, Status.ADDED, leaf.first_row_id))
     replaced = pa.array(list(positions), pa.string())
+    for leaf in _touched(root, replaced):
+        changed = _with_deleted(store, leaf, positions[leaf.location], moment)
+        (new,) = staging.write_leaves(store, changed, delete=leaf.delete)
+        written.append(_root_row(store, new, moment, Status.ADDED, leaf.first_row_id))
     return concat([rows.filter(pc.invert(pc.is_in(rows["location"], value_set=replaced))), *written])
+
+
+def _touched(root: Root, locations: pa.Array) -> Iterator[Leaf]:
+    """The live manifests at these locations."""
+    rows = root.rows(*MANIFESTS)
+    return leaves_of(rows.filter(pc.is_in(rows["location"], value_set=locations)))
 
 
 def _with_deleted(store: ManifestStore, leaf: Leaf, dead: BitMap64, moment: Moment) -> pa.Table:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -73,6 +74,6 @@ class Staging:
         data = encode_leaf(rows, store.context, delete=delete, spec_id=spec_id)
         location = f"{self.folder}/{self._uuid}-m{next(self._numbers)}.{extension(store.context)}"
         self.write(store, {location: data})
-        stored = put(rows, "ordinal", pa.array(range(rows.num_rows), pa.int64()))
+        stored = put(rows, "ordinal", pa.array(np.arange(rows.num_rows), pa.int64()))
         store.remember(location, stored)
         return NewLeaf(location=location, size=len(data), delete=delete, spec_id=spec_id, rows=stored)

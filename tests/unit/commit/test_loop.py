@@ -81,7 +81,7 @@ def world(version) -> World:
         location="memory://wh/t",
         schema=parse_ddl("id bigint"),
         spec=UNPARTITIONED,
-        properties={"commit.retry.num-retries": "3"},
+        properties={"commit.retry.num-retries": "3", "commit.root.max-data-files": "2"},
         format_version=version,
     )
     catalog.inner.create_namespace("db")
@@ -153,13 +153,16 @@ def test_an_interrupt_during_the_swap_stays_an_interrupt(world):
     assert world.io.count("delete") == 0
 
 
-def test_a_leaf_of_new_files_is_written_once_through_all_attempts(world, version):  # V4 statement 71
-    intent = append_of(world, 1)
+def test_a_leaf_of_new_files_is_written_once_through_all_attempts(world):  # V4 statement 71
+    intent = Append(added=pa.concat_tables([append_of(world, n).added for n in range(3)]))
     world.io.reset()
     world.catalog.script = ["stale", "stale"]
-    commit(world.pointer(), intent, ENV)
-    written = [c.location for c in world.io.calls if c.verb == "write_new" and "-m" in c.location.rsplit("/", 1)[-1]]
-    assert len(written) == (0 if version == 4 else 1)
+    result = commit(world.pointer(), intent, ENV)
+    names = [call.location.rsplit("/", 1)[-1] for call in world.io.calls if call.verb == "write_new"]
+    assert len([name for name in names if "-m" in name]) == 1
+    assert len([name for name in names if name.startswith(("root-", "snap-"))]) == 3
+    assert (result.attempts, result.metadata_files_written) == (3, 2)
+    assert world.ids() == [0, 1, 2]
 
 
 def test_a_conflict_is_final_and_removes_what_was_written_for_it(world):

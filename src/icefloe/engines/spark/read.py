@@ -26,7 +26,8 @@ from icefloe.engines.spark.index import Lister, relation
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, capabilities
 from icefloe.errors import UnsupportedError
-from icefloe.expr.nodes import Expr, Predicate, conjunction, conjuncts, leaves
+from icefloe.expr.bind import bind_pushed
+from icefloe.expr.nodes import Expr
 from icefloe.expr.text import parse_pushed
 from icefloe.model.schema import Schema
 from icefloe.scan.tasks import Plan
@@ -159,7 +160,7 @@ def _lister(source: Source, numbers: FileNumbers | None, *, bitmaps: bool) -> Li
     """What Spark asks for the files of a scan: location, size and the constants in order."""
 
     def files(filters: list[str], zone: str) -> pa.Table:
-        tasks = source.plan(_understood(parse_pushed(filters, zone), source.schema)).tasks
+        tasks = source.plan(bind_pushed(parse_pushed(filters, zone), source.schema)).tasks
         _check_formats(tasks)
         source.identity.check(tasks)
         columns = [_hadoop_paths(tasks["location"]), tasks["file_size_in_bytes"], *source.identity.values(tasks)]
@@ -170,15 +171,6 @@ def _lister(source: Source, numbers: FileNumbers | None, *, bitmaps: bool) -> Li
         return pa.table(columns, names=[str(position) for position in range(len(columns))])
 
     return files
-
-
-def _understood(filter_: Expr, schema: Schema) -> Expr:
-    """The conjuncts that are about columns of the table alone; Spark evaluates all of them again in any case."""
-    return conjunction(
-        part
-        for part in conjuncts(filter_)
-        if all(leaf.term in schema.by_name for leaf in leaves(part) if isinstance(leaf, Predicate))
-    )
 
 
 def _check_formats(tasks: pa.Table) -> None:
