@@ -106,6 +106,15 @@ def test_deleting_twice_merges(table):
     assert table.scan().count() == 12
 
 
+def test_a_file_leaves_the_table_with_its_last_row(version, tmp_path):
+    table = new_catalog(tmp_path).create_table("db.t", schema=SCHEMA, format_version=version)
+    table.append(orders(1, 2, 3))
+    table.delete("id = 2")
+    result = table.delete("id = 1 or id = 3")
+    assert (result.files_removed, result.rows_deleted, result.vectors_added) == (1, 2, 0)
+    assert table.scan().plan().files == 0
+
+
 def test_a_delete_without_matches_makes_no_snapshot(table):
     table.append(orders(1))
     assert table.delete("id = 99").snapshot_id is None
