@@ -27,7 +27,7 @@ from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, capabilities
 from icefloe.errors import UnsupportedError
 from icefloe.expr.bind import bind_pushed
-from icefloe.expr.nodes import Expr
+from icefloe.expr.nodes import ALWAYS_TRUE, Expr, conjunction, conjuncts
 from icefloe.expr.text import parse_pushed
 from icefloe.model.schema import Schema
 from icefloe.scan.tasks import Plan
@@ -160,7 +160,7 @@ def _lister(source: Source, numbers: FileNumbers | None, *, bitmaps: bool) -> Li
     """What Spark asks for the files of a scan: location, size and the constants in order."""
 
     def files(filters: list[str], zone: str) -> pa.Table:
-        tasks = source.plan(bind_pushed(parse_pushed(filters, zone), source.schema)).tasks
+        tasks = source.plan(_understood(parse_pushed(filters, zone), source.schema)).tasks
         _check_formats(tasks)
         source.identity.check(tasks)
         columns = [_hadoop_paths(tasks["location"]), tasks["file_size_in_bytes"], *source.identity.values(tasks)]
@@ -171,6 +171,11 @@ def _lister(source: Source, numbers: FileNumbers | None, *, bitmaps: bool) -> Li
         return pa.table(columns, names=[str(position) for position in range(len(columns))])
 
     return files
+
+
+def _understood(filter_: Expr, schema: Schema) -> Expr:
+    """The conjuncts that say something about the table's columns; Spark evaluates all of them again in any case."""
+    return conjunction(part for part in conjuncts(filter_) if bind_pushed(part, schema) != ALWAYS_TRUE)
 
 
 def _check_formats(tasks: pa.Table) -> None:
