@@ -17,6 +17,7 @@ class Limits:
     puffin_footer_bytes: int = 64 * MIB
     deletion_vector_bytes: int = 256 * MIB
     type_depth: int = 100
+    expression_depth: int = 1_000  # filters inside filters
 
 
 DEFAULT = Limits()

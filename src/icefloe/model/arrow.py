@@ -1,7 +1,6 @@
-"""The format's types as Arrow types, and user data conformed to a table (spec: Schemas and Data Types).
+"""User data conformed to a table, and the door to Arrow types and schemas (spec: Schemas and Data Types).
 
-Field ids travel in the metadata key that Parquet readers and writers use, ``PARQUET:field_id``, at every depth, so an
-Arrow schema made here is all that a Parquet writer needs.
+Nothing is lost silently on the way in: columns are matched by name, every cast is checked, and errors name the column.
 """
 
 from __future__ import annotations
@@ -14,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InputError
-from icefloe.model.from_arrow import FIELD_ID, is_list, schema_from_arrow
+from icefloe.model.arrow_marks import FIELD_ID
+from icefloe.model.arrow_types import VARIANT_PARTS, arrow_field, arrow_schema, arrow_type, nulls, struct_array
+from icefloe.model.from_arrow import is_list, schema_from_arrow
 from icefloe.model.schema import Schema
 from icefloe.model.types import (
     BINARY,
@@ -27,17 +28,25 @@ from icefloe.model.types import (
     STRING,
     TIME,
     TIMESTAMP,
+    TIMESTAMP_NS,
     TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    UNKNOWN,
     UUID,
     Decimal,
     Field,
     Fixed,
+    Geography,
+    Geometry,
     List,
     Map,
     Primitive,
+    PrimitiveType,
     Struct,
     Type,
+    Variant,
     children,
+    is_primitive,
 )
 
 __all__ = [
@@ -50,90 +59,6 @@ __all__ = [
     "nulls",
     "schema_from_arrow",
 ]
-
-_ARROW: dict[Primitive, pa.DataType] = {
-    BOOLEAN: pa.bool_(),
-    INT: pa.int32(),
-    LONG: pa.int64(),
-    FLOAT: pa.float32(),
-    DOUBLE: pa.float64(),
-    DATE: pa.date32(),
-    TIME: pa.time64("us"),
-    TIMESTAMP: pa.timestamp("us"),
-    TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
-    STRING: pa.string(),
-    UUID: pa.binary(16),
-    BINARY: pa.binary(),
-}
-
-
-def arrow_type(type_: Type) -> pa.DataType:
-    """The Arrow type that holds values of a type; fields inside it carry their ids.
-
-    >>> arrow_type(Decimal(9, 2))
-    Decimal128Type(decimal128(9, 2))
-    """
-    match type_:
-        case Primitive():
-            return _ARROW[type_]
-        case Decimal(precision, scale):
-            return pa.decimal128(precision, scale)
-        case Fixed(length):
-            return pa.binary(length)
-        case Struct():
-            return pa.struct([arrow_field(child) for child in children(type_)])
-        case List():
-            return pa.list_(*(arrow_field(child) for child in children(type_)))
-        case Map():
-            return pa.map_(*(arrow_field(child) for child in children(type_)))
-
-
-def arrow_field(field: Field) -> pa.Field:
-    """A column or nested field in Arrow, with its id."""
-    metadata = {FIELD_ID: str(field.id).encode()}
-    return pa.field(field.name, arrow_type(field.type), nullable=not field.required, metadata=metadata)
-
-
-def arrow_schema(schema: Schema) -> pa.Schema:
-    """The columns of a table in Arrow, every field at every depth with its id."""
-    return pa.schema([arrow_field(field) for field in schema.fields])
-
-
-def nulls(type_: Type, length: int) -> pa.Array:
-    """Nulls of a type, such that required fields below a null struct hold no null themselves.
-
-    Parquet writers look at the flag of a field alone and refuse ``pyarrow.nulls`` of such a struct.
-
-    >>> nulls(Struct((Field(1, "a", STRING, True),)), 2).field(0).null_count
-    0
-    """
-    if not isinstance(type_, Struct):
-        return pa.nulls(length, arrow_type(type_))
-    values = [nulls(field.type, length) for field in type_.fields]
-    return _struct(values, type_.fields, pa.repeat(True, length))
-
-
-def _struct(values: list[pa.Array], fields: tuple[Field, ...], mask: pa.Array) -> pa.StructArray:
-    """A struct array whose required fields have no nulls; ``values`` may have them where the struct is null."""
-    checked = [_without_nulls(array) if field.required else array for array, field in zip(values, fields, strict=True)]
-    return pa.StructArray.from_arrays(checked, fields=[arrow_field(field) for field in fields], mask=mask)
-
-
-def _without_nulls(array: pa.Array) -> pa.Array:
-    """The array with whatever lies in its buffers in place of nulls: for values that are never looked at."""
-    if array.null_count == 0:
-        return array
-    if pa.types.is_struct(array.type):
-        inner = [array.field(i) for i in range(array.type.num_fields)]
-        return pa.StructArray.from_arrays(inner, fields=list(array.type))
-    nested = pa.types.is_list(array.type) or pa.types.is_map(array.type)
-    buffers = [None, *(array.buffers()[1:2] if nested else array.buffers()[1:])]
-    below = [_entries(array)] if pa.types.is_map(array.type) else [array.values] if nested else None
-    return pa.Array.from_buffers(array.type, len(array), buffers, 0, array.offset, below)
-
-
-def _entries(array: pa.MapArray) -> pa.StructArray:
-    return pa.StructArray.from_arrays([array.keys, array.items], fields=[array.type.key_field, array.type.item_field])
 
 
 def as_table(data: object) -> pa.Table:
@@ -214,8 +139,10 @@ def _fit(array: pa.Array, field: Field, name: str) -> pa.Array:
             return _fit_list(array, field.type, name)
         case Map() if pa.types.is_map(array.type):
             return _fit_map(array, field.type, name)
-        case Primitive() | Decimal() | Fixed() if _same_kind(array.type, field.type):
-            return _cast(array, field.type, name)
+        case Variant() if pa.types.is_struct(array.type):
+            return _fit_variant(array, name)
+        case type_ if is_primitive(type_) and _same_kind(array.type, type_):
+            return _cast(array, type_, name)
     raise InputError(f"column {name!r} is {field.type}; Arrow {array.type} is another kind of type", field=name)
 
 
@@ -233,7 +160,20 @@ def _fit_struct(array: pa.StructArray, fields: tuple[Field, ...], name: str) -> 
         if field.required and lost > 0:
             raise InputError(f"column {full!r} is required and has {lost} nulls", field=full)
         fitted.append(_fit(values[position], replace(field, required=False), full))
-    return _struct(fitted, fields, array.is_null())
+    return struct_array(fitted, [arrow_field(field) for field in fields], array.is_null())
+
+
+def _fit_variant(array: pa.StructArray, name: str) -> pa.StructArray:
+    """Variants as they are stored: a struct of exactly two byte strings, both there wherever the variant is."""
+    given = {child.name: values for child, values in zip(array.type, array.flatten(), strict=True)}
+    if sorted(given) != [part.name for part in VARIANT_PARTS] or not all(_is_bytes(v.type) for v in given.values()):
+        raise InputError(
+            f"column {name!r} is a variant: a struct of binary 'metadata' and 'value', not {array.type}", field=name
+        )
+    parts = [given[part.name].cast(part.type) for part in VARIANT_PARTS]
+    if any(part.null_count > array.null_count for part in parts):
+        raise InputError(f"column {name!r} is a variant; its metadata or value is null", field=name)
+    return struct_array(parts, list(VARIANT_PARTS), array.is_null())
 
 
 def _fit_list(array: pa.Array, type_: List, name: str) -> pa.Array:
@@ -259,12 +199,12 @@ def _own(array: pa.Array) -> pa.Array:
     return array.take(pa.array(np.arange(len(array))))
 
 
-def _same_kind(given: pa.DataType, type_: Primitive | Decimal | Fixed) -> bool:
+def _same_kind(given: pa.DataType, type_: PrimitiveType) -> bool:
     kinds = pa.types
     match type_:
         case Decimal():
             return bool(kinds.is_decimal(given) or kinds.is_integer(given))
-        case Fixed():
+        case Fixed() | Geometry() | Geography():
             return _is_bytes(given)
         case Primitive():
             return bool(_KINDS[type_](given))
@@ -284,6 +224,14 @@ def _is_bytes(type_: pa.DataType) -> bool:
     return bool(varying or kinds.is_fixed_size_binary(type_))
 
 
+def _is_local(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.tz is None)
+
+
+def _is_instant(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.tz is not None)
+
+
 _KINDS: dict[Primitive, Callable[[pa.DataType], bool]] = {
     BOOLEAN: pa.types.is_boolean,
     INT: pa.types.is_integer,
@@ -292,11 +240,14 @@ _KINDS: dict[Primitive, Callable[[pa.DataType], bool]] = {
     DOUBLE: _is_number,
     DATE: pa.types.is_date,
     TIME: pa.types.is_time,
-    TIMESTAMP: lambda given: pa.types.is_timestamp(given) and given.tz is None,
-    TIMESTAMPTZ: lambda given: pa.types.is_timestamp(given) and given.tz is not None,
+    TIMESTAMP: _is_local,
+    TIMESTAMPTZ: _is_instant,
+    TIMESTAMP_NS: _is_local,
+    TIMESTAMPTZ_NS: _is_instant,
     STRING: _is_text,
     UUID: _is_bytes,
     BINARY: _is_bytes,
+    UNKNOWN: pa.types.is_null,
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from icefloe.model.types import PrimitiveType, Type
+from icefloe.model.types import Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,9 @@ Position: TypeAlias = First | Before | After
 class AddColumn:
     """A new column: of the table, or of the struct ``parent``, or of the struct in the list or map ``parent``.
 
-    Ids inside ``type`` are ignored: a new column always gets new ids. ``default`` (format version 3 and later) is a
-    JSON value as the metadata holds it; rows written before read it, and writers fall back to it.
+    Ids inside ``type`` are ignored: a new column always gets new ids. ``default`` (format version 3 and later) is what
+    rows written before read, and what writers fall back to: a Python value of the type, or its JSON form, or ``{}`` for
+    a struct made of the defaults of its fields.
     """
 
     name: str
@@ -77,10 +78,14 @@ class MoveColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromoteColumn:
-    """A wider type: int to long, float to double, or a decimal of more digits."""
+    """A wider type: int to long, float to double, a decimal of more digits.
+
+    From format version 3 on also date to timestamp or timestamp_ns, and unknown to any type, whose inner fields get new
+    ids then.
+    """
 
     column: str
-    type: PrimitiveType
+    type: Type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +104,17 @@ class SetDoc:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetDefault:
+    """Another value, or none, for writers to fall back to (format version 3 and later); given as in ``AddColumn``.
+
+    Rows already written are not concerned: what they read for the column was decided when it was added.
+    """
+
+    column: str
+    default: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetIdentifiers:
     """The columns that identify a row from now on; none is a valid answer."""
 
@@ -106,5 +122,13 @@ class SetIdentifiers:
 
 
 SchemaChange: TypeAlias = (
-    AddColumn | DropColumn | RenameColumn | MoveColumn | PromoteColumn | MakeOptional | SetDoc | SetIdentifiers
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | MoveColumn
+    | PromoteColumn
+    | MakeOptional
+    | SetDoc
+    | SetDefault
+    | SetIdentifiers
 )

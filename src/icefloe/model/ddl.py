@@ -9,60 +9,25 @@ import re
 from collections.abc import Iterable
 
 import pyarrow as pa
-from sqlglot import exp, parse_one
-from sqlglot.errors import ParseError, SqlglotError
 
-from icefloe.errors import FormatError, InputError
+from icefloe.errors import InputError
+from icefloe.model.ddl_text import format_ddl, numbered, parse_ddl
 from icefloe.model.from_arrow import fields_from_arrow
-from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec
-from icefloe.model.schema import Schema, assign_ids, fresh_ids
+from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, partition_name
+from icefloe.model.schema import Schema, assign_ids
+from icefloe.model.schema_rules import check_schema
 from icefloe.model.spark_json import fields_from_spark_json, spark_schema_json, spark_type_json
-from icefloe.model.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UUID,
-    Decimal,
-    Field,
-    List,
-    Map,
-    Struct,
-    Type,
-    parse_type,
-)
+from icefloe.model.version_rules import DEFAULT_FORMAT_VERSION
 
-__all__ = ["as_schema", "parse_ddl", "parse_partition", "partition_spec", "spark_schema_json", "spark_type_json"]
-
-_DEFAULT_DECIMAL = (10, 0)  # Spark's own
-
-_NAMED: dict[exp.DataType.Type, Type] = {
-    exp.DataType.Type.BOOLEAN: BOOLEAN,
-    exp.DataType.Type.TINYINT: INT,
-    exp.DataType.Type.SMALLINT: INT,
-    exp.DataType.Type.INT: INT,
-    exp.DataType.Type.BIGINT: LONG,
-    exp.DataType.Type.FLOAT: FLOAT,
-    exp.DataType.Type.DOUBLE: DOUBLE,
-    exp.DataType.Type.DATE: DATE,
-    exp.DataType.Type.TIME: TIME,
-    exp.DataType.Type.TIMESTAMPTZ: TIMESTAMPTZ,
-    exp.DataType.Type.TIMESTAMPLTZ: TIMESTAMPTZ,
-    exp.DataType.Type.TIMESTAMPNTZ: TIMESTAMP,
-    exp.DataType.Type.TEXT: STRING,
-    exp.DataType.Type.VARCHAR: STRING,
-    exp.DataType.Type.CHAR: STRING,
-    exp.DataType.Type.UUID: UUID,
-    exp.DataType.Type.BINARY: BINARY,
-}
-_FIXED = re.compile(r"\bfixed\s*[\[(]", re.IGNORECASE)
+__all__ = [
+    "as_schema",
+    "format_ddl",
+    "parse_ddl",
+    "parse_partition",
+    "partition_spec",
+    "spark_schema_json",
+    "spark_type_json",
+]
 
 _TRANSFORMS = {
     "identity": "identity",
@@ -72,105 +37,36 @@ _TRANSFORMS = {
     "truncate": "truncate",
     "void": "void",
 }
-_SUFFIXES = {"truncate": "trunc", "void": "null"}
 _COLUMN = r"(?P<{0}>(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)"
 _CALL = re.compile(r"(?P<name>\w+)\s*\(\s*(?:(?P<width>\d{1,9})\s*,\s*)?" + _COLUMN.format("source") + r"\s*\)")
 _BARE = re.compile(_COLUMN.format("source"))
 
 
-def parse_ddl(text: str) -> Schema:
-    """The columns of a Spark SQL column list, with fresh ids.
+def as_schema(value: object, *, format_version: int = DEFAULT_FORMAT_VERSION) -> Schema:
+    """A schema from however the caller has it, with fresh ids, checked to be one that a new table may have.
 
-    >>> str(parse_ddl("id bigint not null, tags array<string>").field("tags").type)
-    'list<string>'
-    """
-    if _FIXED.search(text) is not None:
-        raise InputError("type fixed has no spelling in Spark SQL; give an Arrow schema with binary(length)")
-    try:
-        parsed = parse_one(f"CREATE TABLE t ({text}\n)", read="spark")
-    except ParseError as error:
-        detail = error.errors[0] if len(error.errors) > 0 else {}
-        near = f"{detail.get('start_context', '')[-30:]}{detail.get('highlight', '')}".removeprefix("CREATE TABLE t (")
-        raise InputError(f"cannot read the columns {text!r}: near {near!r}", text=text) from error
-    except (SqlglotError, RecursionError) as error:
-        raise InputError(f"cannot read the columns {text!r}: {error}", text=text) from error
-    columns = parsed.this.expressions if _is_column_list(parsed) else []
-    if len(columns) == 0:
-        raise InputError(f"{text!r} is not a list of columns such as 'id bigint not null, name string'", text=text)
-    return _schema(tuple(_column(column, "") for column in columns))
-
-
-def _is_column_list(parsed: exp.Expression) -> bool:
-    return (
-        isinstance(parsed, exp.Create)
-        and isinstance(parsed.this, exp.Schema)
-        and parsed.args.get("properties") is None
-        and parsed.args.get("expression") is None
-    )
-
-
-def _schema(fields: tuple[Field, ...]) -> Schema:
-    """A schema of fields that the caller gave: what breaks the format is the caller's mistake."""
-    try:
-        return Schema(fields=fresh_ids(fields))
-    except FormatError as error:
-        raise InputError(str(error), **error.context) from error
-
-
-def _column(column: exp.Expression, parent: str) -> Field:
-    if not isinstance(column, exp.ColumnDef) or column.args.get("kind") is None:
-        raise InputError(f"{column.sql('spark')!r} is not a column with a type", text=column.sql("spark"))
-    name = f"{parent}{column.name}"
-    required, doc = False, None
-    for constraint in column.args.get("constraints") or ():
-        match constraint.args.get("kind"):
-            case exp.NotNullColumnConstraint() as rule:
-                required = rule.args.get("allow_null") is not True
-            case exp.CommentColumnConstraint() as comment:
-                doc = comment.name
-            case _:
-                raise InputError(f"column {name!r}: {constraint.sql('spark')!r} is not handled", field=name)
-    return Field(0, column.name, _type(column.args["kind"], name), required, doc)
-
-
-def _type(kind: exp.DataType, name: str) -> Type:
-    inner = kind.expressions
-    match kind.this:
-        case exp.DataType.Type.STRUCT if len(inner) > 0:
-            return Struct(tuple(_column(column, f"{name}.") for column in inner))
-        case exp.DataType.Type.ARRAY if len(inner) == 1:
-            return List(0, _type(inner[0], f"{name}.element"))
-        case exp.DataType.Type.MAP if len(inner) == 2:
-            return Map(0, _type(inner[0], f"{name}.key"), 0, _type(inner[1], f"{name}.value"))
-        case exp.DataType.Type.DECIMAL if all(p.name.isdecimal() for p in inner) and len(inner) <= 2:
-            precision, scale = (*(int(p.name) for p in inner), *_DEFAULT_DECIMAL[len(inner) :])
-            return _decimal(precision, scale, name)
-        case named if named in _NAMED:
-            return _NAMED[named]
-    raise InputError(f"column {name!r}: type {kind.sql('spark')} is not handled", field=name)
-
-
-def _decimal(precision: int, scale: int, name: str) -> Type:
-    try:
-        return parse_type(str(Decimal(precision, scale)))
-    except FormatError as error:
-        raise InputError(f"column {name!r}: {error}", field=name) from error
-
-
-def as_schema(value: object) -> Schema:
-    """A schema from however the caller has it: Spark SQL text, Arrow, a Spark ``StructType``, or ours; with fresh ids.
+    Taken are Spark SQL text, Arrow schemas, a Spark ``StructType`` or its JSON (text or parsed), and schemas of ours.
 
     >>> as_schema(pa.schema({"id": pa.int64()})) == as_schema("id bigint")
     True
     """
+    schema = _read(value, format_version)
+    check_schema(schema, format_version)
+    return schema
+
+
+def _read(value: object, format_version: int) -> Schema:
     if isinstance(value, Schema):
         return assign_ids(value)
+    if isinstance(value, dict) or (isinstance(value, str) and value.lstrip().startswith("{")):
+        return numbered(fields_from_spark_json(value))
     if isinstance(value, str):
         return parse_ddl(value)
     if hasattr(value, "json") and hasattr(value, "fields"):
-        return _schema(fields_from_spark_json(value.json()))
+        return numbered(fields_from_spark_json(value.json()))
     if isinstance(value, pa.Schema) or hasattr(value, "__arrow_c_schema__"):
-        return _schema(fields_from_arrow(pa.schema(value))[0])
+        arrow = value if isinstance(value, pa.Schema) else pa.schema(value)
+        return numbered(fields_from_arrow(arrow, format_version=format_version)[0])
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     raise InputError(f"cannot read a schema from {kind}: give Spark SQL text, an Arrow or a Spark schema", type=kind)
 
@@ -217,7 +113,7 @@ def partition_spec(
     fields: list[PartitionField] = []
     for field_id, text in enumerate(texts, start_field_id):
         transform, source = parse_partition(text, schema)
-        name = _partition_name(transform, source)
+        name = partition_name(transform, source)
         if any(field.name == name for field in fields):
             raise InputError(f"partition {text!r}: there is a partition field {name!r} already", text=text)
         if transform != "identity" and name in schema.by_name:
@@ -226,8 +122,3 @@ def partition_spec(
             PartitionField(source_id=schema.field(source).id, field_id=field_id, name=name, transform=transform)
         )
     return PartitionSpec(fields=tuple(fields))
-
-
-def _partition_name(transform: str, source: str) -> str:
-    kind = transform.partition("[")[0]
-    return source if kind == "identity" else f"{source}_{_SUFFIXES.get(kind, kind)}"

@@ -1,4 +1,4 @@
-"""A schema taken apart while it changes: one slot per field, found by id or by full name.
+"""A schema taken apart while it changes: one slot per field, by id or by full name (spec: Schema Evolution).
 
 A draft lives inside one call of ``evolve``. It keeps names unique and ids apart; which change is allowed is decided
 in ``icefloe.model.evolution``. Taken apart, a step costs no more than the fields it touches.
@@ -11,28 +11,9 @@ from dataclasses import replace
 
 from icefloe.errors import InputError
 from icefloe.model.schema import Schema
-from icefloe.model.types import Field, List, Map, Struct, Type, children
+from icefloe.model.types import Field, children, is_primitive, with_children
 
 TABLE = None  # the owner of top-level columns
-
-
-def with_children(type_: Type, fields: tuple[Field, ...]) -> Type:
-    """The type with other fields directly inside it: the inverse of ``children``.
-
-    >>> from icefloe.model.types import LONG
-    >>> with_children(List(2, LONG), (Field(2, "element", LONG, True),))
-    List(element_id=2, element=Primitive(name='long', since=1), element_required=True)
-    """
-    match type_:
-        case Struct():
-            return Struct(fields)
-        case List():
-            return List(fields[0].id, fields[0].type, fields[0].required)
-        case Map():
-            key, value = fields
-            return Map(key.id, key.type, value.id, value.type, value.required)
-        case _:
-            return type_
 
 
 class Draft:
@@ -111,6 +92,12 @@ class Draft:
         """Replace the field of the same id, with the same name and the same kind of type."""
         self._fields[field.id] = field
 
+    def retype(self, field: Field) -> None:
+        """Replace the field of the same id, which had nothing inside it, and take what is inside its new type."""
+        self._fields[field.id] = field
+        for child in children(field.type):
+            self.add(field.id, child)
+
     def rename(self, field_id: int, name: str) -> None:
         """Give a field another name."""
         self._leave_all(field_id)
@@ -123,10 +110,19 @@ class Draft:
         siblings.remove(field_id)
         siblings.insert(0 if neighbour is None else siblings.index(neighbour) + offset, field_id)
 
-    def build(self, owner: int | None = TABLE) -> tuple[Field, ...]:
-        """The fields as they are now."""
-        fields = (self._fields[field_id] for field_id in self._inside[owner])
-        return tuple(replace(field, type=with_children(field.type, self.build(field.id))) for field in fields)
+    def build(self) -> tuple[Field, ...]:
+        """The fields of the table as they are now."""
+        order = list(self._inside[TABLE])
+        for field_id in order:  # grows while it is read
+            order.extend(self._inside[field_id])
+        built: dict[int, Field] = {}
+        for field_id in reversed(order):  # what is inside a field comes before it
+            field = self._fields[field_id]
+            if not is_primitive(field.type):
+                inner = tuple(built[child] for child in self._inside[field_id])
+                field = replace(field, type=with_children(field.type, inner))
+            built[field_id] = field
+        return tuple(built[field_id] for field_id in self._inside[TABLE])
 
     def _take(self, field: Field, owner: int | None) -> None:
         pending = [(owner, field)]

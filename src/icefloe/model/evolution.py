@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from icefloe.errors import InputError, UnsupportedError
+from icefloe.errors import InputError
 from icefloe.model.changes import (
     AddColumn,
     Before,
@@ -22,55 +22,19 @@ from icefloe.model.changes import (
     PromoteColumn,
     RenameColumn,
     SchemaChange,
+    SetDefault,
     SetDoc,
     SetIdentifiers,
 )
+from icefloe.model.defaults import default_json, promoted_default, without_default
 from icefloe.model.draft import TABLE, Draft
-from icefloe.model.evolution_rules import MAX_COLUMN_ID, default_problem, identifier_problem, promotion_problem
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import PartitionSpec
+from icefloe.model.evolution_rules import identifier_problem, promotion_problem, reserved_name_problem
+from icefloe.model.metadata_columns import MAX_COLUMN_ID
+from icefloe.model.new_columns import checked_column, refused
+from icefloe.model.protection import NOTHING_PROTECTED, Protected
 from icefloe.model.schema import Schema, fresh_ids
-from icefloe.model.sorting import SortOrder
 from icefloe.model.types import Field, List, Map, Struct, walk
 from icefloe.model.version_rules import DEFAULT_FORMAT_VERSION, rules
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Protected:
-    """What else in the table names columns by id, and so limits what may happen to them.
-
-    A column that a live spec or order uses (void fields use nothing) cannot be dropped, because writers must compute
-    its value. ``historic`` specs are those that only old files use. Their columns may be dropped: the partition values
-    are in the manifests, their types follow from the former schemas, which the table keeps (``TableMetadata.types``),
-    and a filter on a column that is gone cannot be written, so none has to be projected. They only keep their names:
-    a column may not take the name of a partition field, of any spec, that is about another column.
-    """
-
-    specs: tuple[PartitionSpec, ...] = ()
-    orders: tuple[SortOrder, ...] = ()
-    historic: tuple[PartitionSpec, ...] = ()
-
-    def user_of(self, column_id: int) -> str | None:
-        """What needs a column, in words; ``None`` if nothing does."""
-        for spec in self.specs:
-            for part in spec.fields:
-                if part.source_id == column_id and part.transform != "void":
-                    return (
-                        f"partition field {part.name!r} of spec {spec.spec_id} needs it; evolve the partitioning first"
-                    )
-        for order in self.orders:
-            if any(key.source_id == column_id and key.transform != "void" for key in order.fields):
-                return f"sort order {order.order_id} needs it; replace the sort order first"
-        return None
-
-
-def protected_of(metadata: TableMetadata) -> Protected:
-    """What a table protects: live are the default spec and the default sort order, all other specs are historic."""
-    return Protected(
-        specs=(metadata.spec,),
-        orders=tuple(o for o in metadata.sort_orders if o.order_id == metadata.default_sort_order_id),
-        historic=tuple(s for s in metadata.specs if s.spec_id != metadata.default_spec_id),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +43,6 @@ class Evolved:
 
     schema: Schema
     last_column_id: int
-
-
-NOTHING_PROTECTED = Protected()
 
 
 def evolve(
@@ -151,6 +112,8 @@ class _Evolution:
             case SetDoc():
                 field_id = self._changeable(step.column, "given a comment", of_struct=True)
                 self.draft.change(replace(self.draft.field(field_id), doc=step.doc))
+            case SetDefault():
+                self._set_default(step)
             case SetIdentifiers():
                 self._set_identifiers(step.columns)
             case _:
@@ -159,41 +122,34 @@ class _Evolution:
     def _add(self, step: AddColumn) -> None:
         owner = self._struct(step)
         name = step.name if owner is TABLE else f"{self.draft.name(owner)}.{step.name}"
-        if step.name == "":
-            raise _refused(name, "added", "its name is empty")
+        self._check_name(owner, step.name, name, "added")
         given = Field(0, step.name, step.type, step.required, step.doc, step.default, step.default)
-        self._check_defaults(name, given)
-        empty = [inner for inner, f in walk((given,)) if isinstance(f.type, Struct) and len(f.type.fields) == 0]
-        if len(empty) > 0:
-            raise _refused(name, "added", f"struct {empty[0]!r} has no fields, and Parquet cannot store it")
-        (field,) = fresh_ids((given,), self.last_column_id + 1)
-        highest = max(inner.id for _, inner in walk((field,)))
-        if highest > MAX_COLUMN_ID:
-            raise _refused(name, "added", f"column ids end at {MAX_COLUMN_ID}")
+        depth = 0 if owner is TABLE else self._depth(owner) + 1
+        checked = checked_column(given, name, self._rules, depth=depth)
+        if checked.required and checked.initial_default is None:
+            remedy = "give a default"
+            if not self._rules.column_defaults:
+                remedy = "defaults need format version 3 or later; add it as optional"
+            raise refused(name, "added", f"rows already written have no value for a required column; {remedy}")
+        field = self._numbered(checked, self.last_column_id + 1, name, "added")
         self.draft.add(owner, field)
-        self.last_column_id = highest
         if step.position is not None:
             self._place(field.id, name, step.position)
         self._touched.update(self.draft.subtree(field.id))
 
-    def _check_defaults(self, name: str, given: Field) -> None:
-        has_defaults = self._rules.column_defaults
-        if given.required and given.initial_default is None:
-            remedy = "give a default" if has_defaults else "defaults need format version 3 or later; add it as optional"
-            raise _refused(name, "added", f"rows already written have no value for a required column; {remedy}")
-        for inner_name, inner in walk((replace(given, name=name),)):
-            for default in (inner.initial_default, inner.write_default):
-                if default is None:
-                    continue
-                if not has_defaults:
-                    version = self._rules.version
-                    raise _refused(inner_name, "added", f"defaults need format version 3 or later, this is {version}")
-                if isinstance(inner.type, (Struct, List, Map)):
-                    reason = f"a default of {inner.type} is not handled; give the fields inside defaults of their own"
-                    raise UnsupportedError(f"column {inner_name!r} cannot be added: {reason}", field=inner_name)
-                problem = default_problem(default, inner.type)
-                if problem is not None:
-                    raise _refused(inner_name, "added", f"default {problem}")
+    def _numbered(self, field: Field, start: int, name: str, verb: str) -> Field:
+        """The field with ids from ``start`` on, which are used up from now on."""
+        (fresh,) = fresh_ids((field,), start)
+        highest = max(inner.id for _, inner in walk((fresh,)))
+        if highest > MAX_COLUMN_ID:
+            raise refused(name, verb, f"column ids end at {MAX_COLUMN_ID}")
+        self.last_column_id = highest
+        return fresh
+
+    def _check_name(self, owner: int | None, name: str, full_name: str, verb: str) -> None:
+        problem = reserved_name_problem(name) if owner is TABLE else None
+        if problem is not None:
+            raise refused(full_name, verb, problem)
 
     def _struct(self, step: AddColumn) -> int | None:
         if step.parent is None:
@@ -204,7 +160,7 @@ class _Evolution:
             owner = self.draft.inside(owner)[-1]  # the element of a list, the value of a map
             type_ = self.draft.field(owner).type
         if not isinstance(type_, Struct):
-            raise _refused(f"{step.parent}.{step.name}", "added", f"{step.parent!r} holds {type_}, not a struct")
+            raise refused(f"{step.parent}.{step.name}", "added", f"{step.parent!r} holds {type_}, not a struct")
         self._not_in_key(owner, f"{self.draft.name(owner)}.{step.name}", "added")
         return owner
 
@@ -215,12 +171,12 @@ class _Evolution:
         for inner in self.draft.subtree(field_id):
             what = "it" if inner == field_id else f"{self.draft.name(inner)!r} inside it"
             if inner in self._touched:
-                raise _refused(name, "dropped", f"another step of this change adds or changes {what}")
+                raise refused(name, "dropped", f"another step of this change adds or changes {what}")
             if inner in self.identifiers:
-                raise _refused(name, "dropped", f"{what} identifies rows; set other identifier columns first")
-            user = self._protected.user_of(inner)
+                raise refused(name, "dropped", f"{what} identifies rows; set other identifier columns first")
+            user = self._protected.drop_problem(inner)
             if user is not None:
-                raise _refused(name, "dropped", user if inner == field_id else f"{what} is in use: {user}")
+                raise refused(name, "dropped", user if inner == field_id else f"{what} is in use: {user}")
         self._shrunk[self.draft.owner(field_id)] = name
         self._dropped.update(self.draft.name(inner) for inner in self.draft.subtree(field_id))
         self.draft.drop(field_id)
@@ -228,7 +184,8 @@ class _Evolution:
     def _rename(self, name: str, new_name: str) -> None:
         field_id = self._changeable(name, "renamed", of_struct=True)
         if new_name == "":
-            raise _refused(name, "renamed", "its new name is empty")
+            raise refused(name, "renamed", "its new name is empty")
+        self._check_name(self.draft.owner(field_id), new_name, name, f"renamed to {new_name!r}")
         self.draft.rename(field_id, new_name)
 
     def _move(self, name: str, position: Position) -> None:
@@ -241,25 +198,64 @@ class _Evolution:
             return
         neighbour = self._find(position.column)
         if neighbour == field_id:
-            raise _refused(name, "moved", "its new place is relative to itself")
+            raise refused(name, "moved", "its new place is relative to itself")
         if self.draft.owner(neighbour) != self.draft.owner(field_id):
-            raise _refused(name, "moved", f"{position.column!r} is in another struct, and columns stay in theirs")
+            raise refused(name, "moved", f"{position.column!r} is in another struct, and columns stay in theirs")
         self.draft.place(field_id, neighbour, 0 if isinstance(position, Before) else 1)
 
     def _promote(self, step: PromoteColumn) -> None:
         field_id = self._changeable(step.column, "promoted")
-        field = self.draft.field(field_id)
-        problem = promotion_problem(field.type, step.type)
+        field, verb = self.draft.field(field_id), f"changed to {step.type}"
+        if field.type == step.type:
+            return
+        problem = promotion_problem(field.type, step.type, self._rules.version)
+        if problem is None:
+            problem = self._protected.promotion_problem(field_id, field.type, step.type)
         if problem is not None:
-            raise _refused(step.column, f"changed to {step.type}", problem)
-        self.draft.change(replace(field, type=step.type))
+            raise refused(step.column, verb, problem)
+        try:
+            initial, write = (
+                promoted_default(default, field.type, step.type)
+                for default in (field.initial_default, field.write_default)
+            )
+        except InputError as error:
+            raise refused(step.column, verb, f"its default does not fit: {error}") from error
+        given = Field(0, field.name, step.type)
+        checked = checked_column(given, step.column, self._rules, depth=self._depth(field_id), verb=verb)
+        # The field keeps its id: an id that is taken already stands for it while the fields inside get theirs.
+        fresh = self._numbered(checked, self.last_column_id, step.column, verb)
+        self.draft.retype(replace(field, type=fresh.type, initial_default=initial, write_default=write))
+        self._touched.update(self.draft.subtree(field_id))
+
+    def _depth(self, field_id: int) -> int:
+        return sum(1 for _ in self.draft.owners(field_id)) - 1
+
+    def _set_default(self, step: SetDefault) -> None:
+        field_id = self._changeable(step.column, "given a default", of_struct=True)
+        field = self.draft.field(field_id)
+        if step.default is not None and not self._rules.column_defaults:
+            reason = f"defaults need format version 3 or later, this is {self._rules.version}"
+            raise refused(step.column, "given a default", reason)
+        if step.default is None and field.required and field.write_default is not None:
+            reason = "it is required; set another one, or make the column optional first"
+            raise refused(step.column, "without a default", reason)
+        try:
+            default = default_json(step.default, field.type)
+        except InputError as error:
+            raise refused(step.column, "given a default", f"the default does not fit: {error}") from error
+        inner = (self.draft.field(child) for child in self.draft.inside(field_id))
+        lacking = without_default(default, inner, "write")
+        if lacking is not None:
+            reason = f"{step.column}.{lacking} is required and has no default"
+            raise refused(step.column, "given a default", reason)
+        self.draft.change(replace(field, write_default=default))
 
     def _make_optional(self, name: str) -> None:
         field_id = self._changeable(name, "made optional")
         identifiers = [i for i in self.draft.subtree(field_id) if i in self.identifiers]
         if len(identifiers) > 0:
             what = "it" if identifiers[0] == field_id else f"{self.draft.name(identifiers[0])!r} inside it"
-            raise _refused(name, "made optional", f"{what} identifies rows; set other identifier columns first")
+            raise refused(name, "made optional", f"{what} identifies rows; set other identifier columns first")
         self.draft.change(replace(self.draft.field(field_id), required=False))
 
     def _set_identifiers(self, names: tuple[str, ...]) -> None:
@@ -269,7 +265,7 @@ class _Evolution:
             owners = tuple((owner.name, owner.type, owner.required) for owner in around)
             problem = identifier_problem(field.type, required=field.required, owners=owners)
             if problem is not None:
-                raise _refused(name, "an identifier", problem)
+                raise refused(name, "an identifier", problem)
         self.identifiers = tuple(sorted(set(chosen)))
 
     def check_fields_left(self) -> None:
@@ -277,26 +273,25 @@ class _Evolution:
         for owner, name in self._shrunk.items():
             if (owner is TABLE or self.draft.has(owner)) and len(self.draft.inside(owner)) == 0:
                 what = "the table" if owner is TABLE else repr(self.draft.name(owner))
-                raise _refused(name, "dropped", f"{what} would have no fields left, and Parquet cannot store that")
+                raise refused(name, "dropped", f"{what} would have no fields left, and Parquet cannot store that")
 
     def check_partition_names(self, before: Schema) -> None:
         """Refuse a column that took the name of a partition field about something else."""
-        for spec in (*self._protected.specs, *self._protected.historic):
-            for part in spec.fields:
-                column = self.draft.find(part.name)
-                former = before.by_name.get(part.name)
-                kept = former is not None and former.id == column
-                same = part.source_id == column and part.transform in ("identity", "void")
-                if column is not None and not kept and not same:
-                    reason = f"partition field {part.name!r} of spec {spec.spec_id} ({part.transform}) has that name"
-                    raise _refused(part.name, "named so", f"{reason}; choose another one")
+        for spec, part in self._protected.parts:
+            column = self.draft.find(part.name)
+            former = before.by_name.get(part.name)
+            kept = former is not None and former.id == column
+            same = part.source_id == column and part.transform in ("identity", "void")
+            if column is not None and not kept and not same:
+                reason = f"partition field {part.name!r} of spec {spec.spec_id} ({part.transform}) has that name"
+                raise refused(part.name, "named so", f"{reason}; choose another one")
 
     def _find(self, name: str) -> int:
         found = self.draft.find(name)
         if found is not None:
             return found
         if name in self._dropped:
-            raise _refused(name, "used", "an earlier step of this change drops it")
+            raise refused(name, "used", "an earlier step of this change drops it")
         raise InputError(f"no column {name!r}; the table has: {', '.join(self.draft.names())}", field=name)
 
     def _changeable(self, name: str, verb: str, *, of_struct: bool = False) -> int:
@@ -311,7 +306,7 @@ class _Evolution:
         owner = self.draft.owner(field_id)
         if owner is not TABLE and not isinstance(self.draft.field(owner).type, Struct):
             slot = self.draft.field(field_id).name
-            raise _refused(name, verb, f"it is the {slot} of {self.draft.name(owner)!r}, not a field of a struct")
+            raise refused(name, verb, f"it is the {slot} of {self.draft.name(owner)!r}, not a field of a struct")
 
     def _not_in_key(self, field_id: int, name: str, verb: str) -> None:
         for inner in self.draft.owners(field_id):
@@ -319,8 +314,4 @@ class _Evolution:
             if owner is None or not isinstance(self.draft.field(owner).type, Map):
                 continue
             if self.draft.inside(owner)[0] == inner:
-                raise _refused(name, verb, f"the keys of map {self.draft.name(owner)!r} cannot change")
-
-
-def _refused(name: str, verb: str, reason: str) -> InputError:
-    return InputError(f"column {name!r} cannot be {verb}: {reason}", field=name)
+                raise refused(name, verb, f"the keys of map {self.draft.name(owner)!r} cannot change")

@@ -1,23 +1,24 @@
 """Table metadata: one class for every format version (spec: Table Metadata).
 
-Metadata is a value; a commit makes a new one with ``with_snapshot`` and the codec writes it. All locations in memory
-are absolute.
+Metadata is a value: every change gives a new one, and a commit has the codec write it. Changes of schemas, specs and
+orders are in ``schema_history`` and ``layout_history``, of the version in ``upgrade``. All locations are absolute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from msgspec import Struct
 
-from icefloe.errors import FormatError, NoSuchSnapshot
+from icefloe.errors import FormatError, InputError, NoSuchSnapshot
 from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, UNPARTITIONED, Expression, PartitionSpec
 from icefloe.model.properties import PREVIOUS_VERSIONS_MAX
 from icefloe.model.schema import Schema
-from icefloe.model.snapshots import MAIN, Ref, Snapshot, SnapshotLog, Snapshots
+from icefloe.model.snapshots import MAIN, Ref, Snapshot, SnapshotLog, Snapshots, ref_problem
 from icefloe.model.sorting import UNSORTED, SortOrder
+from icefloe.model.statistics import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 from icefloe.model.types import Type
 from icefloe.model.version_rules import VersionRules, rules
 
@@ -60,6 +61,9 @@ class TableMetadata:
     snapshot_log: tuple[SnapshotLogEntry, ...] = ()
     metadata_log: tuple[MetadataLogEntry, ...] = ()
     refs: Mapping[str, Ref] = field(default_factory=dict)
+    statistics: tuple[StatisticsFile, ...] = ()
+    partition_statistics: tuple[PartitionStatisticsFile, ...] = ()
+    encryption_keys: tuple[EncryptionKey, ...] = ()  # v3+
     next_row_id: int = 0  # v3+
     expressions: tuple[Expression, ...] = ()  # V4
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -94,6 +98,14 @@ class TableMetadata:
         raise FormatError(f"table {self.location}: no partition spec {spec_id}", location=self.location)
 
     @property
+    def sort_order(self) -> SortOrder:
+        """The sort order that new files should have; a table may leave "unsorted" out of its list."""
+        known = {UNSORTED.order_id: UNSORTED, **{order.order_id: order for order in self.sort_orders}}
+        if self.default_sort_order_id not in known:
+            raise FormatError(f"table {self.location}: no sort order {self.default_sort_order_id}")
+        return known[self.default_sort_order_id]
+
+    @property
     def types(self) -> Mapping[int, Type]:
         """The type of every column id; where schemas differ, the current one decides."""
         ordered = (*(s for s in self.schemas if s.schema_id != self.current_schema_id), self.schema)
@@ -115,20 +127,136 @@ class TableMetadata:
         """The schema to read a snapshot with."""
         return self.schema if snapshot.schema_id is None else self.schema_by_id(snapshot.schema_id)
 
-    def with_snapshot(self, snapshot: Snapshot, *, former_location: str) -> TableMetadata:
-        """This table after ``snapshot`` became the head of main; ``former_location`` is the metadata file it leaves."""
+    def ref(self, name: str) -> Ref:
+        """The branch or tag of this name."""
+        found = self.refs.get(name)
+        if found is None:
+            known = ", ".join(self.refs) if len(self.refs) > 0 else "none"
+            raise NoSuchSnapshot(f"table {self.location} has no branch or tag {name!r}; it has: {known}", ref=name)
+        return found
+
+    def with_snapshot(self, snapshot: Snapshot, *, former_location: str, branch: str = MAIN) -> TableMetadata:
+        """This table after ``snapshot`` became the head of a branch, a new one if there is none of this name.
+
+        ``former_location`` is the metadata file that the table leaves. Only commits to main change the current
+        snapshot and the snapshot log; row ids and sequence numbers are used up by commits to any branch.
+        """
+        head = replace(self.refs.get(branch, Ref(snapshot_id=snapshot.snapshot_id)), snapshot_id=snapshot.snapshot_id)
+        if head.type != "branch":
+            raise InputError(f"{branch!r} is a tag, which never moves; commit to a branch", ref=branch)
+        after = replace(
+            self,
+            last_sequence_number=max(self.last_sequence_number, snapshot.sequence_number),
+            snapshots=self.snapshots.add(snapshot),
+            refs={**self.refs, branch: head},
+            next_row_id=self.next_row_id + (0 if snapshot.added_rows is None else snapshot.added_rows),
+        )
+        if branch == MAIN:
+            after = after._entered(snapshot.snapshot_id, snapshot.timestamp_ms)
+        return after.committed(timestamp_ms=snapshot.timestamp_ms, former_location=former_location)
+
+    def _entered(self, snapshot_id: int, timestamp_ms: int) -> TableMetadata:
+        entry = SnapshotLogEntry(timestamp_ms=timestamp_ms, snapshot_id=snapshot_id)
+        return replace(self, current_snapshot_id=snapshot_id, snapshot_log=(*self.snapshot_log, entry))
+
+    def committed(self, *, timestamp_ms: int, former_location: str) -> TableMetadata:
+        """This table as a new metadata file: its time, and an entry for the former file in the metadata log."""
         kept = max(1, PREVIOUS_VERSIONS_MAX.of(self.properties))
         left = MetadataLogEntry(timestamp_ms=self.last_updated_ms, metadata_file=former_location)
-        main = replace(self.refs.get(MAIN, Ref(snapshot_id=0)), snapshot_id=snapshot.snapshot_id)
-        entered = SnapshotLogEntry(timestamp_ms=snapshot.timestamp_ms, snapshot_id=snapshot.snapshot_id)
+        return replace(self, last_updated_ms=timestamp_ms, metadata_log=(*self.metadata_log, left)[-kept:])
+
+    def set_current_snapshot(self, snapshot_id: int, *, timestamp_ms: int) -> TableMetadata:
+        """This table after main was put on a snapshot that it has; the snapshot log says when."""
+        self.snapshot(snapshot_id)
+        if snapshot_id == self.current_snapshot_id:
+            return self
+        main = replace(self.refs.get(MAIN, Ref(snapshot_id=snapshot_id)), snapshot_id=snapshot_id)
+        return replace(self, refs={**self.refs, MAIN: main})._entered(snapshot_id, timestamp_ms)
+
+    def with_ref(self, name: str, ref: Ref) -> TableMetadata:
+        """This table with a branch or tag, new or changed; it must name a snapshot that the table has.
+
+        Main takes new retention settings here, and another snapshot only from ``set_current_snapshot``.
+        """
+        problem = ref_problem(name, ref)
+        if problem is not None:
+            raise InputError(f"ref {name!r}: {problem}", ref=name)
+        former = self.refs.get(name)
+        if former is not None and former.type != ref.type:
+            raise InputError(f"{name!r} is a {former.type} already; pick another name, or remove it first", ref=name)
+        if name == MAIN and ref.snapshot_id != self.current_snapshot_id:
+            raise InputError("main moves with its commits; use set_current_snapshot to put it elsewhere", ref=name)
+        self.snapshot(ref.snapshot_id)
+        return replace(self, refs={**self.refs, name: ref})
+
+    def without_ref(self, name: str) -> TableMetadata:
+        """This table without a branch or tag; its snapshots stay until they expire."""
+        self.ref(name)
+        if name == MAIN:
+            raise InputError("main cannot be removed: it is what readers see", ref=name)
+        return replace(self, refs={key: ref for key, ref in self.refs.items() if key != name})
+
+    def without_snapshots(self, snapshot_ids: Collection[int]) -> TableMetadata:
+        """This table after snapshots expired; ids that it does not have are ignored.
+
+        No branch or tag may name one of them. Their statistics go with them, and so do all entries of the snapshot log
+        up to the last one of an expired snapshot, so that the log has no holes.
+        """
+        expired = frozenset(snapshot_ids)
+        heads = {**{name: ref.snapshot_id for name, ref in self.refs.items()}, MAIN: self.current_snapshot_id}
+        for name, head in heads.items():
+            if head in expired:
+                raise InputError(
+                    f"snapshot {head} cannot expire: {name!r} names it; move or remove that first", ref=name
+                )
+        gone = [index for index, entry in enumerate(self.snapshot_log) if entry.snapshot_id in expired]
         return replace(
             self,
-            last_updated_ms=snapshot.timestamp_ms,
-            last_sequence_number=max(self.last_sequence_number, snapshot.sequence_number),
-            current_snapshot_id=snapshot.snapshot_id,
-            snapshots=self.snapshots.add(snapshot),
-            snapshot_log=(*self.snapshot_log, entered),
-            metadata_log=(*self.metadata_log, left)[-kept:],
-            refs={**self.refs, MAIN: main},
-            next_row_id=self.next_row_id + (snapshot.added_rows or 0),
+            snapshots=self.snapshots.without(expired),
+            snapshot_log=self.snapshot_log[gone[-1] + 1 if len(gone) > 0 else 0 :],
+            statistics=tuple(s for s in self.statistics if s.snapshot_id not in expired),
+            partition_statistics=tuple(s for s in self.partition_statistics if s.snapshot_id not in expired),
         )
+
+    def with_properties(self, updates: Mapping[str, str], removals: Collection[str] = ()) -> TableMetadata:
+        """This table with some properties set and some removed; removing what is not there changes nothing."""
+        both = next((key for key in removals if key in updates), None)
+        if both is not None:
+            raise InputError(f"property {both!r} is both set and removed", property=both)
+        kept = {key: value for key, value in self.properties.items() if key not in removals}
+        return replace(self, properties={**kept, **updates})
+
+    def with_statistics(self, file: StatisticsFile) -> TableMetadata:
+        """This table with a statistics file in place of the one its snapshot had."""
+        self.snapshot(file.snapshot_id)
+        before = self.without_statistics(file.snapshot_id)
+        return replace(before, statistics=(*before.statistics, file))
+
+    def without_statistics(self, snapshot_id: int) -> TableMetadata:
+        """This table without the statistics file of a snapshot."""
+        return replace(self, statistics=tuple(s for s in self.statistics if s.snapshot_id != snapshot_id))
+
+    def with_partition_statistics(self, file: PartitionStatisticsFile) -> TableMetadata:
+        """This table with a partition statistics file in place of the one its snapshot had."""
+        self.snapshot(file.snapshot_id)
+        before = self.without_partition_statistics(file.snapshot_id)
+        return replace(before, partition_statistics=(*before.partition_statistics, file))
+
+    def without_partition_statistics(self, snapshot_id: int) -> TableMetadata:
+        """This table without the partition statistics file of a snapshot."""
+        kept = tuple(s for s in self.partition_statistics if s.snapshot_id != snapshot_id)
+        return replace(self, partition_statistics=kept)
+
+
+def ancestors(metadata: TableMetadata, snapshot_id: int) -> Iterator[Snapshot]:
+    """A snapshot, its parent, and so on, as far as the table still has them; each is looked up when it is asked for."""
+    following: Snapshot | None = metadata.snapshot(snapshot_id)
+    seen: set[int] = set()
+    while following is not None:
+        if following.snapshot_id in seen:
+            where = f"table {metadata.location}: snapshot {following.snapshot_id}"
+            raise FormatError(f"{where} is its own ancestor", snapshot_id=following.snapshot_id)
+        seen.add(following.snapshot_id)
+        yield following
+        parent = following.parent_id
+        following = None if parent is None else metadata.snapshots.find(parent)

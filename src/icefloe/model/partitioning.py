@@ -1,23 +1,54 @@
-"""Partition specs: how rows are grouped into files (spec: Partitioning)."""
+"""Partition specs: how rows are grouped into files (spec: Partitioning).
+
+A spec names its columns by id and its transforms by their text. What a transform computes, and which types it takes,
+is known to ``icefloe.transforms``; the rules here are those that need no transform, only names and ids.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from icefloe.model.schema import Schema
+from icefloe.model.types import Geography, Geometry, Unknown
 
 FIRST_PARTITION_FIELD_ID = 1000
+IDENTITY = "identity"
+VOID = "void"
+TIME_TRANSFORMS = frozenset({"year", "month", "day", "hour"})
+
+_SUFFIXES = {"truncate": "trunc", VOID: "null"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionField:
-    """One value of the partition tuple: a transform of a source column.
+    """One value of the partition tuple: a transform of a source column, or of several (``other_source_ids``, v3).
 
     ``transform`` is the text of the spec (``identity``, ``day``, ``bucket[16]``); ``icefloe.transforms`` parses it.
+    ``extra`` are unknown keys of its JSON object with their JSON texts.
     """
 
     source_id: int
     field_id: int
     name: str
     transform: str
+    other_source_ids: tuple[int, ...] = ()
+    extra: Unknown = ()
+
+    @property
+    def source_ids(self) -> tuple[int, ...]:
+        """All source columns in the order of the transform's arguments."""
+        return (self.source_id, *self.other_source_ids)
+
+    @property
+    def derivation(self) -> tuple[tuple[int, ...], str]:
+        """What the field computes from what: fields that agree in it have the same values, whatever their names."""
+        return self.source_ids, self.transform
+
+    @property
+    def is_void(self) -> bool:
+        """Whether the field was dropped and only keeps its place."""
+        return self.transform == VOID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,14 +57,113 @@ class PartitionSpec:
 
     spec_id: int = 0
     fields: tuple[PartitionField, ...] = ()
+    extra: Unknown = ()
 
     @property
     def is_partitioned(self) -> bool:
         """Whether any field groups rows; void fields do not."""
-        return any(field.transform != "void" for field in self.fields)
+        return any(not field.is_void for field in self.fields)
+
+    def field(self, name: str) -> PartitionField | None:
+        """The field of this name, if there is one."""
+        return next((field for field in self.fields if field.name == name), None)
 
 
 UNPARTITIONED = PartitionSpec()
+
+
+def partition_name(transform: str, *columns: str) -> str:
+    """Iceberg's name for a partition field that was given none.
+
+    >>> partition_name("day", "ts"), partition_name("truncate[4]", "note"), partition_name("identity", "id")
+    ('ts_day', 'note_trunc', 'id')
+    """
+    kind, source = transform.partition("[")[0], "_".join(columns)
+    return source if kind == IDENTITY else f"{source}_{_SUFFIXES.get(kind, kind)}"
+
+
+def same_partitioning(a: PartitionSpec, b: PartitionSpec) -> bool:
+    """Whether two specs have the same fields in the same order, ids and all, whatever the specs are numbered."""
+    return compatible(a, b) and [field.field_id for field in a.fields] == [field.field_id for field in b.fields]
+
+
+def compatible(a: PartitionSpec, b: PartitionSpec) -> bool:
+    """Whether two specs have fields of the same sources, transforms and names in the same order.
+
+    Field ids are not compared: version 1 does not track them. Files written by one spec fit the other.
+    """
+    return [(*f.derivation, f.name) for f in a.fields] == [(*f.derivation, f.name) for f in b.fields]
+
+
+def spec_problem(spec: PartitionSpec, schema: Schema) -> str | None:
+    """Why a table of this schema cannot have the spec, as far as names and ids tell; ``None`` if it can.
+
+    Fields that are void may be about columns that are gone.
+    """
+    ids = [field.field_id for field in spec.fields]
+    repeated = next((i for i in ids if ids.count(i) > 1), None)
+    if repeated is not None:
+        return f"two partition fields have id {repeated}"
+    for position, field in enumerate(spec.fields):
+        problem = name_problem(field, spec.fields[:position], schema)
+        problem = source_problem(field, schema) if problem is None else problem
+        if problem is not None:
+            return f"partition field {field.name!r}: {problem}"
+    return None
+
+
+def name_problem(field: PartitionField, others: Iterable[PartitionField], schema: Schema) -> str | None:
+    """Why a field cannot have its name beside other fields and the columns; ``None`` if it can.
+
+    A column's name is free for the column itself (identity), and for what is left of that (void).
+    """
+    if field.name == "":
+        return "its name is empty"
+    if any(other.name == field.name for other in others):
+        return "there is another partition field of this name"
+    column = schema.by_name.get(field.name)
+    if column is None or (field.transform in (IDENTITY, VOID) and field.source_ids == (column.id,)):
+        return None
+    return "its name is that of a column; only the column itself may have it"
+
+
+def source_problem(field: PartitionField, schema: Schema) -> str | None:
+    """Why a field cannot be made from its columns; ``None`` if it can, as far as no transform is asked."""
+    if field.is_void:
+        return None
+    for source_id in field.source_ids:
+        column = schema.by_id.get(source_id)
+        if column is None:
+            return f"there is no column of id {source_id}"
+        name = schema.names[source_id]
+        if isinstance(column.type, (Geometry, Geography)):
+            return f"column {name!r} of type {column.type} cannot partition a table"
+        if source_id not in schema.measured:
+            return f"column {name!r} of type {column.type} is not a primitive outside of lists and maps"
+    return None
+
+
+def redundancy_problem(spec: PartitionSpec, former: PartitionSpec = UNPARTITIONED) -> str | None:
+    """Which field of a spec another one makes superfluous; ``None`` if all tell something.
+
+    Superfluous are the same value and another time unit of the same column. What ``former`` had already may stay:
+    other writers make such specs, and files were written with them.
+    """
+    known = {field.field_id for field in former.fields}
+    for field in spec.fields:
+        if field.field_id in known or field.is_void:
+            continue
+        for other in spec.fields:
+            if other is not field and other.derivation == field.derivation:
+                return f"partition field {field.name!r}: it has the same values as {other.name!r}"
+            if other is not field and _are_times(field, other):
+                reason = f"it is redundant beside {other.name!r}, another time unit of the same column"
+                return f"partition field {field.name!r}: {reason}; keep only one of them"
+    return None
+
+
+def _are_times(a: PartitionField, b: PartitionField) -> bool:
+    return a.source_ids == b.source_ids and {a.transform, b.transform} <= TIME_TRANSFORMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,3 +178,32 @@ class Expression:
     transform: str
     name: str
     partition_field_id: int | None = None
+    extra: Unknown = ()
+
+
+def expressions_for(
+    fields: Iterable[PartitionField], known: tuple[Expression, ...] = (), *, last_id: int
+) -> tuple[Expression, ...]:
+    """The known expressions, and those that partition fields need beside them (V4 proposal).
+
+    A field uses the expression that is linked to it. It takes one of the same columns and transform that is linked to
+    nothing; else it gets a new one, with the next id after ``last_id``, the highest of columns and expressions.
+    """
+    found = {e.expr_id: e for e in known}
+    for field in fields:
+        if field.transform in (IDENTITY, VOID) or field.field_id in _linked(found):
+            continue
+        free = next((e for e in found.values() if _is_free(e, field)), None)
+        if free is None:
+            last_id = max((last_id, *found)) + 1
+            free = Expression(expr_id=last_id, source_ids=field.source_ids, transform=field.transform, name=field.name)
+        found[free.expr_id] = replace(free, partition_field_id=field.field_id)
+    return tuple(found.values())
+
+
+def _linked(expressions: Mapping[int, Expression]) -> set[int | None]:
+    return {e.partition_field_id for e in expressions.values()}
+
+
+def _is_free(expression: Expression, field: PartitionField) -> bool:
+    return expression.partition_field_id is None and (expression.source_ids, expression.transform) == field.derivation

@@ -39,6 +39,11 @@ COMMIT_MIN_WAIT_MS = Property("commit.retry.min-wait-ms", 20)
 COMMIT_MAX_WAIT_MS = Property("commit.retry.max-wait-ms", 2_000)
 PREVIOUS_VERSIONS_MAX = Property("write.metadata.previous-versions-max", 100)
 
+# What expiry keeps, unless a branch or tag says otherwise.
+MIN_SNAPSHOTS_TO_KEEP = Property("history.expire.min-snapshots-to-keep", 1)
+MAX_SNAPSHOT_AGE_MS = Property("history.expire.max-snapshot-age-ms", 5 * 24 * 60 * 60 * 1000)
+MAX_REF_AGE_MS = Property("history.expire.max-ref-age-ms", 2**63 - 1)
+
 # V4 only. Row cost differs tenfold between data files and deletion vectors, hence two limits.
 ROOT_MAX_DATA_FILES = Property("commit.root.max-data-files", 1000)
 ROOT_MAX_DVS = Property("commit.root.max-dvs", 10_000)

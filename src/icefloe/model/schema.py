@@ -8,7 +8,18 @@ from functools import cached_property
 from itertools import count
 
 from icefloe.errors import FormatError, InputError
-from icefloe.model.types import Field, List, Map, Struct, Type, is_primitive, walk
+from icefloe.model.types import (
+    Field,
+    Map,
+    Struct,
+    Type,
+    Unknown,
+    children,
+    fold_type,
+    is_primitive,
+    walk,
+    with_children,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +34,7 @@ class Schema:
     fields: tuple[Field, ...]
     schema_id: int = 0
     identifier_field_ids: tuple[int, ...] = ()
+    extra: Unknown = ()
 
     def __post_init__(self) -> None:
         names: set[str] = set()
@@ -71,6 +83,14 @@ class Schema:
                 found[field.id] = field
         return found
 
+    @cached_property
+    def _by_lower_name(self) -> Mapping[str, tuple[str, ...]]:
+        """The full names that are one when case does not count."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name in self.by_name:
+            found[name.lower()] = (*found.get(name.lower(), ()), name)
+        return found
+
     def field(self, name: str) -> Field:
         """The field of this full name; the error lists what there is."""
         found = self.by_name.get(name)
@@ -78,39 +98,80 @@ class Schema:
             raise InputError(f"no column {name!r}; the table has: {', '.join(self.by_name)}", field=name)
         return found
 
+    def find(self, name: str, *, case_sensitive: bool = True) -> Field:
+        """The field of this full name; without case, a name that fits several columns is refused.
+
+        >>> from icefloe.model.types import LONG
+        >>> Schema(fields=(Field(1, "Id", LONG),)).find("ID", case_sensitive=False).name
+        'Id'
+        """
+        alike = () if case_sensitive else self._by_lower_name.get(name.lower(), ())
+        if len(alike) > 1:
+            both = " and ".join(repr(known) for known in alike)
+            raise InputError(f"column {name!r} may be {both}; match names with case, or rename one", field=name)
+        return self.field(name if len(alike) == 0 else alike[0])
+
     def select(self, names: tuple[str, ...]) -> Schema:
         """The top-level columns of these names, in this order."""
-        repeated = [name for name in names if names.count(name) > 1]
-        if len(repeated) > 0:
-            raise InputError(f"column {repeated[0]!r} is selected twice", field=repeated[0])
+        _refuse_repeated(names)
         chosen = tuple(self.field(name) for name in names)
         missing = [field.name for field in chosen if field not in self.fields]
         if len(missing) > 0:
             raise InputError(f"only top-level columns can be selected, not {', '.join(missing)}", field=missing[0])
         return Schema(fields=chosen, schema_id=self.schema_id)
 
+    def prune(self, names: tuple[str, ...]) -> Schema:
+        """The columns of these full names at any depth, inside what is left of the columns around them.
+
+        Ids and the order of the schema stay. A column that is named comes whole; a map keeps its keys.
+
+        >>> from icefloe.model.types import LONG, STRING
+        >>> wide = Schema(fields=(Field(1, "s", Struct((Field(2, "a", LONG), Field(3, "b", STRING)))),))
+        >>> str(wide.prune(("s.b",)).field("s").type)
+        'struct<3: b: string>'
+        """
+        _refuse_repeated(names)
+        wanted = frozenset(self.field(name).id for name in names)
+        left = fold_type(Struct(self.fields), lambda type_, below: _pruned(type_, below, wanted))
+        return Schema(fields=() if left is None else children(left), schema_id=self.schema_id)
+
+
+def _refuse_repeated(names: tuple[str, ...]) -> None:
+    repeated = [name for name in names if names.count(name) > 1]
+    if len(repeated) > 0:
+        raise InputError(f"column {repeated[0]!r} is selected twice", field=repeated[0])
+
+
+def _pruned(type_: Type, below: tuple[Type | None, ...], wanted: frozenset[int]) -> Type | None:
+    """What is left of a type, given what is left of those inside; none if nothing inside is wanted."""
+    inner = children(type_)
+    left = {
+        child.id: child if child.id in wanted or rest is None else replace(child, type=rest)
+        for child, rest in zip(inner, below, strict=True)
+        if child.id in wanted or rest is not None
+    }
+    if len(left) == 0:
+        return None
+    if isinstance(type_, Map):
+        return with_children(type_, (inner[0], left.get(type_.value_id, inner[1])))
+    return with_children(type_, tuple(left.values()))
+
 
 def fresh_ids(fields: tuple[Field, ...], start: int = 1) -> tuple[Field, ...]:
     """The same fields numbered afresh: all fields of a level before the fields inside them, as Iceberg does."""
     counter = count(start)
-
-    def numbered(fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        ids = [next(counter) for _ in fields]
-        return tuple(replace(f, id=i, type=number(f.type)) for i, f in zip(ids, fields, strict=True))
-
-    def number(type_: Type) -> Type:
-        match type_:
-            case Struct(inner):
-                return Struct(numbered(inner))
-            case List():
-                return List(next(counter), number(type_.element), type_.element_required)
-            case Map():
-                key_id, value_id = next(counter), next(counter)
-                return Map(key_id, number(type_.key), value_id, number(type_.value), type_.value_required)
-            case _:
-                return type_
-
-    return numbered(fields)
+    pending: list[Type] = [Struct(fields)]
+    numbered: list[tuple[Type, tuple[int, ...]]] = []  # parents first, each with the ids of the fields inside
+    while len(pending) > 0:
+        type_ = pending.pop()
+        inner = children(type_)
+        numbered.append((type_, tuple(next(counter) for _ in inner)))
+        pending.extend(child.type for child in reversed(inner))
+    done: list[Type] = []
+    for type_, ids in reversed(numbered):
+        pairs = zip(ids, children(type_), strict=True)
+        done.append(with_children(type_, tuple(replace(field, id=id_, type=done.pop()) for id_, field in pairs)))
+    return children(done[0])
 
 
 def assign_ids(schema: Schema, start: int = 1) -> Schema:

@@ -1,17 +1,17 @@
 """The types of the format as values (spec: Schemas and Data Types).
 
 A primitive is a name, a nested type is a tuple of fields with ids. ``parse_type`` and ``format_type`` are the only
-places that know how a primitive is spelled.
+places that know how a primitive is spelled. ``fold_type`` computes something of a type of any depth.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, TypeGuard, TypeVar, get_args
 
-from icefloe.errors import FormatError, UnsupportedError
+from icefloe.errors import FormatError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,51 @@ class Fixed:
         return f"fixed[{self.length}]"
 
 
+EdgeAlgorithm: TypeAlias = Literal["spherical", "vincenty", "thomas", "andoyer", "karney"]
+DEFAULT_CRS = "OGC:CRS84"
+DEFAULT_ALGORITHM: EdgeAlgorithm = "spherical"
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Shapes on a plane, as well-known binary; ``crs`` names the coordinate reference system."""
+
+    crs: str = DEFAULT_CRS
+
+    def __str__(self) -> str:
+        return "geometry" if self.crs == DEFAULT_CRS else f"geometry({self.crs})"
+
+
+@dataclass(frozen=True, slots=True)
+class Geography:
+    """Shapes on a globe, as well-known binary; ``algorithm`` says how edges run between points."""
+
+    crs: str = DEFAULT_CRS
+    algorithm: EdgeAlgorithm = DEFAULT_ALGORITHM
+
+    def __str__(self) -> str:
+        if self.algorithm != DEFAULT_ALGORITHM:
+            return f"geography({self.crs}, {self.algorithm})"
+        return "geography" if self.crs == DEFAULT_CRS else f"geography({self.crs})"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Values that each carry their own type; neither primitive nor nested, for it has no fields with ids."""
+
+    def __str__(self) -> str:
+        return "variant"
+
+
+Unknown: TypeAlias = tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A named, numbered slot of a struct; the id never changes, the name may.
 
-    Defaults (format version 3 and later) are JSON values as the metadata holds them.
+    Defaults (format version 3 and later) are JSON values as the metadata holds them. ``extra`` are keys of its JSON
+    object that this library does not know, each with its JSON text, so that they survive whatever happens to the field.
     """
 
     id: int
@@ -58,8 +98,10 @@ class Field:
     type: Type
     required: bool = False
     doc: str | None = None
-    initial_default: Any = None
-    write_default: Any = None
+    # Defaults of structs are objects, which cannot be hashed.
+    initial_default: Any = field(default=None, hash=False)
+    write_default: Any = field(default=None, hash=False)
+    extra: Unknown = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +111,7 @@ class Struct:
     fields: tuple[Field, ...]
 
     def __str__(self) -> str:
-        return "struct<" + ", ".join(f"{f.id}: {f.name}: {f.type}" for f in self.fields) + ">"
+        return fold_type(self, _shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +123,7 @@ class List:
     element_required: bool = False
 
     def __str__(self) -> str:
-        return f"list<{self.element}>"
+        return fold_type(self, _shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +137,12 @@ class Map:
     value_required: bool = False
 
     def __str__(self) -> str:
-        return f"map<{self.key}, {self.value}>"
+        return fold_type(self, _shown)
 
 
-PrimitiveType: TypeAlias = Primitive | Decimal | Fixed
-Type: TypeAlias = Primitive | Decimal | Fixed | Struct | List | Map
+PrimitiveType: TypeAlias = Primitive | Decimal | Fixed | Geometry | Geography
+NestedType: TypeAlias = Struct | List | Map
+Type: TypeAlias = PrimitiveType | Variant | NestedType
 
 BOOLEAN = Primitive("boolean")
 INT = Primitive("int")
@@ -113,22 +156,35 @@ TIMESTAMPTZ = Primitive("timestamptz")
 STRING = Primitive("string")
 UUID = Primitive("uuid")
 BINARY = Primitive("binary")
+TIMESTAMP_NS = Primitive("timestamp_ns", 3)
+TIMESTAMPTZ_NS = Primitive("timestamptz_ns", 3)
+UNKNOWN = Primitive("unknown", 3)  # a column whose values are all null, until it is promoted
+VARIANT = Variant()
 
-NAMED = {
-    t.name: t for t in (BOOLEAN, INT, LONG, FLOAT, DOUBLE, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, STRING, UUID, BINARY)
+NAMED: dict[str, Primitive | Variant] = {
+    str(t): t
+    for t in (
+        *(BOOLEAN, INT, LONG, FLOAT, DOUBLE, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, STRING, UUID, BINARY),
+        *(TIMESTAMP_NS, TIMESTAMPTZ_NS, UNKNOWN, VARIANT),
+    )
 }
-LATER_TYPES = frozenset({"timestamp_ns", "timestamptz_ns", "unknown", "variant", "geometry", "geography"})
 MAX_DECIMAL_PRECISION = 38
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _FIXED = re.compile(r"fixed\[(\d{1,9})\]")
+_GEOMETRY = re.compile(r"geometry(?:\(([^(),]+)\))?")
+_GEOGRAPHY = re.compile(r"geography(?:\(([^(),]+)(?:,([^(),]+))?\))?")
+
+T = TypeVar("T")
 
 
-def parse_type(text: str) -> PrimitiveType:
-    """Parse the name of a primitive type (spec: Appendix C, Schemas).
+def parse_type(text: str) -> PrimitiveType | Variant:
+    """Parse the name of a type that is not nested (spec: Appendix C, Schemas).
 
     >>> parse_type("decimal(9,2)")
     Decimal(precision=9, scale=2)
+    >>> parse_type("geography(OGC:CRS84, karney)")
+    Geography(crs='OGC:CRS84', algorithm='karney')
     """
     if (named := NAMED.get(text)) is not None:
         return named
@@ -139,19 +195,53 @@ def parse_type(text: str) -> PrimitiveType:
         return Decimal(precision, scale)
     if (found := _FIXED.fullmatch(text)) is not None:
         return Fixed(int(found[1]))
-    if re.split(r"[(\[]", text, maxsplit=1)[0] in LATER_TYPES:
-        raise UnsupportedError(f"type {text!r} belongs to format version 3, which is not handled yet", type=text)
+    if (found := _GEOMETRY.fullmatch(text)) is not None:
+        return Geometry(_crs(found[1]))
+    if (found := _GEOGRAPHY.fullmatch(text)) is not None:
+        return Geography(_crs(found[1]), _algorithm(found[2]))
     raise FormatError(f"unknown type {text!r}", type=text)
 
 
-def format_type(type_: PrimitiveType) -> str:
+def _crs(text: str | None) -> str:
+    if text is None:
+        return DEFAULT_CRS
+    if text.strip() == "":
+        raise FormatError("the coordinate reference system of a geometry or geography has no name")
+    return text.strip()
+
+
+def _algorithm(text: str | None) -> EdgeAlgorithm:
+    if text is None:
+        return DEFAULT_ALGORITHM
+    for known in get_args(EdgeAlgorithm):
+        if text.strip().lower() == known:
+            return known  # type: ignore[no-any-return]  # one of the literals
+    raise FormatError(f"geography: {text.strip()!r} is not one of {', '.join(get_args(EdgeAlgorithm))}")
+
+
+def format_type(type_: PrimitiveType | Variant) -> str:
     """The spelling that ``parse_type`` reads."""
     return str(type_)
 
 
-def is_primitive(type_: Type) -> bool:
-    """Whether the type has no fields of its own."""
-    return isinstance(type_, (Primitive, Decimal, Fixed))
+def is_primitive(type_: Type) -> TypeGuard[PrimitiveType]:
+    """Whether the type is one of the spec's primitive types: it has no fields of its own and is no variant."""
+    return isinstance(type_, (Primitive, Decimal, Fixed, Geometry, Geography))
+
+
+def since(type_: Type) -> int:
+    """The first format version whose tables may have a column of the type.
+
+    >>> since(LONG), since(List(1, Struct((Field(2, "at", TIMESTAMP_NS),))))
+    (1, 3)
+    """
+
+    def own(type_: Type, inner: tuple[int, ...]) -> int:
+        if isinstance(type_, (Geometry, Geography, Variant)):
+            return 3
+        return max(type_.since if isinstance(type_, Primitive) else 1, *inner, 1)
+
+    return fold_type(type_, own)
 
 
 def children(type_: Type) -> tuple[Field, ...]:
@@ -170,6 +260,25 @@ def children(type_: Type) -> tuple[Field, ...]:
             return ()
 
 
+def with_children(type_: Type, inner: tuple[Field, ...]) -> Type:
+    """A nested type of the same kind with other fields inside, in the order of ``children``.
+
+    >>> str(with_children(List(1, LONG), (Field(1, "element", STRING),)))
+    'list<string>'
+    """
+    match type_:
+        case Struct():
+            return Struct(inner)
+        case List():
+            (element,) = inner
+            return List(element.id, element.type, element.required)
+        case Map():
+            key, value = inner
+            return Map(key.id, key.type, value.id, value.type, value.required)
+        case _:
+            return type_
+
+
 def walk(fields: tuple[Field, ...]) -> Iterator[tuple[str, Field]]:
     """Every field at every depth with its full dotted name, parents first, without recursion."""
     pending = [(field.name, field) for field in reversed(fields)]
@@ -177,3 +286,37 @@ def walk(fields: tuple[Field, ...]) -> Iterator[tuple[str, Field]]:
         name, field = pending.pop()
         yield name, field
         pending.extend((f"{name}.{child.name}", child) for child in reversed(children(field.type)))
+
+
+def fold_type(type_: Type, combine: Callable[[Type, tuple[T, ...]], T]) -> T:
+    """What ``combine`` makes of a type and of its own answers for the types directly inside, without recursion.
+
+    >>> fold_type(List(1, List(2, LONG)), lambda type_, inner: 1 + sum(inner))
+    3
+    """
+    pending: list[tuple[Type, bool]] = [(type_, False)]
+    done: list[T] = []
+    while len(pending) > 0:
+        each, expanded = pending.pop()
+        inner = children(each)
+        if expanded or len(inner) == 0:
+            first = len(done) - len(inner)
+            value = combine(each, tuple(done[first:]))
+            done[first:] = [value]
+        else:
+            pending.append((each, True))
+            pending.extend((field.type, False) for field in reversed(inner))
+    return done[0]
+
+
+def _shown(type_: Type, inner: tuple[str, ...]) -> str:
+    match type_:
+        case Struct(fields):
+            named = (f"{field.id}: {field.name}: {text}" for field, text in zip(fields, inner, strict=True))
+            return f"struct<{', '.join(named)}>"
+        case List():
+            return f"list<{inner[0]}>"
+        case Map():
+            return f"map<{inner[0]}, {inner[1]}>"
+        case _:
+            return str(type_)

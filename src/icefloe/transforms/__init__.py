@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from icefloe.transforms.base import Transform
+from icefloe.transforms.bucket import Bucket
 from icefloe.transforms.times import Day, Hour, Month, TimeTransform, Year
-from icefloe.transforms.transform import Bucket, Identity, UnknownTransform, Void, parse_transform
+from icefloe.transforms.transform import Identity, UnknownTransform, Void, parse_transform, transform_of
 from icefloe.transforms.truncate import Truncate
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "Void",
     "Year",
     "parse_transform",
+    "transform_of",
 ]

@@ -10,14 +10,25 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icefloe.errors import InputError
-from icefloe.model.types import DATE, INT, TIMESTAMP, TIMESTAMPTZ, Type
-from icefloe.transforms.base import MAX_INT, Longs, Transform, masked
+from icefloe.model.types import DATE, INT, TIMESTAMP, TIMESTAMP_NS, TIMESTAMPTZ, TIMESTAMPTZ_NS, Type
+from icefloe.transforms.base import MAX_INT, Longs, Transform, masked, numbers, parts
 
-MICROS_PER_DAY = 86_400_000_000
-MICROS_PER_HOUR = 3_600_000_000
+Ints = npt.NDArray[np.int32]
+
+_TICKS_PER_SECOND: dict[Type, int] = {
+    TIMESTAMP: 1_000_000,
+    TIMESTAMPTZ: 1_000_000,
+    TIMESTAMP_NS: 1_000_000_000,
+    TIMESTAMPTZ_NS: 1_000_000_000,
+}
+_SECONDS_PER_HOUR, _SECONDS_PER_DAY = 3_600, 86_400
+_DAYS_PER_4_YEARS, _DAYS_PER_400_YEARS = 1_461, 146_097
+_MARCH_OF_YEAR_0 = -719_468  # the first of it, in days from 1970
 
 
 class TimeTransform(Transform):
@@ -27,16 +38,20 @@ class TimeTransform(Transform):
     unit: ClassVar[str]
 
     @abstractmethod
-    def _count(self, array: pa.Array, source: Type) -> Longs:
+    def _count(self, array: pa.Array, source: Type) -> Ints:
         """Units from 1970 of an array; any number where it is null."""
 
     def accepts(self, source: Type) -> bool:
         """Dates and timestamps."""
-        return source in (DATE, TIMESTAMP, TIMESTAMPTZ)
+        return source == DATE or source in _TICKS_PER_SECOND
 
     def result_type(self, source: Type) -> Type:
         """An int, counted from 1970."""
         return INT
+
+    def satisfies_order_of(self, other: Transform, source: Type) -> bool:
+        """Smaller units order larger ones."""
+        return isinstance(other, TimeTransform) and _FROM_SMALL.index(self.unit) <= _FROM_SMALL.index(other.unit)
 
     def _apply(self, array: pa.Array, source: Type) -> pa.Array:
         return masked(self._count(array, source), pa.int32(), array)
@@ -59,8 +74,8 @@ class Year(TimeTransform):
     def __str__(self) -> str:
         return "year"
 
-    def _count(self, array: pa.Array, source: Type) -> Longs:
-        return _days(array, source).astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64)
+    def _count(self, array: pa.Array, source: Type) -> Ints:
+        return _months(_days(array, source), 12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +87,8 @@ class Month(TimeTransform):
     def __str__(self) -> str:
         return "month"
 
-    def _count(self, array: pa.Array, source: Type) -> Longs:
-        return _days(array, source).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    def _count(self, array: pa.Array, source: Type) -> Ints:
+        return _months(_days(array, source), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +104,11 @@ class Day(TimeTransform):
         """A date."""
         return DATE
 
-    def _count(self, array: pa.Array, source: Type) -> Longs:
+    def _count(self, array: pa.Array, source: Type) -> Ints:
         return _days(array, source)
 
     def _apply(self, array: pa.Array, source: Type) -> pa.Array:
-        if source == DATE:
-            return array
-        return masked(self._count(array, source), pa.int32(), array).cast(pa.date32())
+        return array if source == DATE else masked(_days(array, source), pa.date32(), array)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +122,46 @@ class Hour(TimeTransform):
 
     def accepts(self, source: Type) -> bool:
         """Timestamps."""
-        return source in (TIMESTAMP, TIMESTAMPTZ)
+        return source in _TICKS_PER_SECOND
 
-    def _count(self, array: pa.Array, source: Type) -> Longs:
-        hours = _numbers(array) // MICROS_PER_HOUR
-        if hours.max(initial=0) > MAX_INT or hours.min(initial=0) < -MAX_INT - 1:
-            raise InputError("hour: a timestamp 2^31 hours or more from 1970 has no partition", transform=str(self))
-        return hours
+    def _count(self, array: pa.Array, source: Type) -> Ints:
+        ticks, per_hour = numbers(array, np.int64), _SECONDS_PER_HOUR * _TICKS_PER_SECOND[source]
+        first, end = (-MAX_INT - 1) * per_hour, (MAX_INT + 1) * per_hour
+        if ticks.min(initial=0) < first or ticks.max(initial=0) >= end:
+            outside = (ticks < first) | (ticks >= end)
+            if (outside & pc.is_valid(array).to_numpy(zero_copy_only=False)).any():
+                raise InputError("hour: a timestamp 2^31 hours or more from 1970 has no partition", transform=str(self))
+        return _divided(ticks, per_hour)
 
 
-def _days(array: pa.Array, source: Type) -> Longs:
+_FROM_SMALL = [transform.unit for transform in (Hour, Day, Month, Year)]
+
+
+def _days(array: pa.Array, source: Type) -> Ints:
     if source == DATE:
-        return _numbers(array.cast(pa.int32()))
-    return _numbers(array) // MICROS_PER_DAY
+        return numbers(array, np.int32)
+    return _divided(numbers(array, np.int64), _SECONDS_PER_DAY * _TICKS_PER_SECOND[source])
 
 
-def _numbers(array: pa.Array) -> Longs:
-    numbers: Longs = array.cast(pa.int64()).fill_null(0).to_numpy()
-    return numbers
+def _divided(ticks: Longs, per_unit: int) -> Ints:
+    """Whole units; ``unsafe`` because numpy does not know that they are ints."""
+    return np.floor_divide(ticks, per_unit, out=np.empty(len(ticks), np.int32), dtype=np.int64, casting="unsafe")
+
+
+def _months(days: Ints, per_unit: int) -> Ints:
+    """Units of so many months, from January 1970, that days from 1970 are in; numpy has no vector code for this.
+
+    Years begin in March here: then leap days come last, and months repeat their lengths every five, in 153 days.
+    Quarters of days make centuries and years, whose days are no whole numbers, exact.
+    """
+    found = np.empty(len(days), np.int32)
+    for part in parts(len(days)):
+        quarters = (days[part].astype(np.int64) - _MARCH_OF_YEAR_0) * 4 + 3
+        century = quarters // _DAYS_PER_400_YEARS
+        quarters -= century * _DAYS_PER_400_YEARS
+        quarters |= 3
+        year = quarters // _DAYS_PER_4_YEARS
+        day = (quarters - year * _DAYS_PER_4_YEARS) // 4
+        months = (century * 100 + year) * 12 + (day * 5 + 2) // 153 + (2 - 1970 * 12)
+        found[part] = months if per_unit == 1 else months // per_unit
+    return found

@@ -1,4 +1,4 @@
-"""Transforms as frozen values, and their texts (spec: Partition Transforms, Bucket Transform Details).
+"""Transforms as frozen values, and their texts (spec: Partition Transforms).
 
 A transform this library does not compute is an ``UnknownTransform``: a reader ignores it, as the spec asks, and a
 writer refuses it.
@@ -10,34 +10,21 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import pyarrow as pa
 
-from icefloe.errors import FormatError, UnsupportedError
+from icefloe.errors import UnsupportedError
 from icefloe.model.arrow import arrow_type
-from icefloe.model.types import (
-    BINARY,
-    DATE,
-    INT,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UUID,
-    Decimal,
-    Fixed,
-    Type,
-    is_primitive,
-)
-from icefloe.transforms.base import MAX_INT, Transform, masked
-from icefloe.transforms.murmur3 import hash_binary, hash_decimals, hash_integers
+from icefloe.model.partitioning import PartitionField
+from icefloe.model.sorting import SortField
+from icefloe.model.types import Geography, Geometry, Type, is_primitive
+from icefloe.transforms.base import Transform
+from icefloe.transforms.bucket import Bucket
 from icefloe.transforms.times import Day, Hour, Month, Year
 from icefloe.transforms.truncate import Truncate
 
-_INTEGERS = frozenset({INT, LONG, DATE, TIME, TIMESTAMP, TIMESTAMPTZ})
-_STRINGS = frozenset({STRING, BINARY, UUID})
-_WITH_NUMBER = re.compile(r"(bucket|truncate)\[(\d{1,10})\]", re.ASCII)
+_WITH_NUMBER = re.compile(r"(bucket|truncate)\[(\d+)\]", re.ASCII | re.IGNORECASE)
+# A number of more digits than this is out of range whatever they are, and Python refuses to read very many.
+_DIGITS = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +37,16 @@ class Identity(Transform):
         return "identity"
 
     def accepts(self, source: Type) -> bool:
-        """Any primitive type."""
-        return is_primitive(source)
+        """Any primitive type but shapes, which have no order and no equality."""
+        return is_primitive(source) and not isinstance(source, (Geometry, Geography))
 
     def result_type(self, source: Type) -> Type:
         """The type of the column."""
         return source
+
+    def satisfies_order_of(self, other: Transform, source: Type) -> bool:
+        """Values order whatever keeps their order."""
+        return other.preserves_order
 
     def _apply(self, array: pa.Array, source: Type) -> pa.Array:
         return array
@@ -78,40 +69,6 @@ class Void(Transform):
 
     def _apply(self, array: pa.Array, source: Type) -> pa.Array:
         return pa.nulls(len(array), arrow_type(source))
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket(Transform):
-    """A hash of the value, modulo the number of buckets."""
-
-    count: int
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.count <= MAX_INT:
-            raise FormatError(f"bucket[{self.count}]: the number of buckets is 1 to {MAX_INT}", transform=str(self))
-
-    def __str__(self) -> str:
-        return f"bucket[{self.count}]"
-
-    def accepts(self, source: Type) -> bool:
-        """Every primitive type but boolean, float and double."""
-        return source in _INTEGERS or source in _STRINGS or isinstance(source, (Decimal, Fixed))
-
-    def result_type(self, source: Type) -> Type:
-        """An int from 0 to the number of buckets less one."""
-        return INT
-
-    def _apply(self, array: pa.Array, source: Type) -> pa.Array:
-        hashes = self._hashes(array, source)
-        return masked((hashes & np.int32(MAX_INT)) % np.int32(self.count), pa.int32(), array)
-
-    def _hashes(self, array: pa.Array, source: Type) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-        if isinstance(source, Decimal):
-            return hash_decimals(array)
-        if source in _INTEGERS:
-            narrow = pa.int32() if source == DATE else pa.int64()
-            return hash_integers(array.cast(narrow).cast(pa.int64()).fill_null(0).to_numpy())
-        return hash_binary(array)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +104,28 @@ class UnknownTransform(Transform):
 
 
 def parse_transform(text: str) -> Transform:
-    """Parse the text of a transform; one that is not known parses too, as ``UnknownTransform``.
+    """Parse the text of a transform, in any case; one that is not known parses too, as ``UnknownTransform``.
 
     >>> parse_transform("bucket[16]")
     Bucket(count=16)
-    >>> str(parse_transform("zorder[2]"))
-    'zorder[2]'
+    >>> str(parse_transform("Day")), str(parse_transform("zorder[2]"))
+    ('day', 'zorder[2]')
     """
     if (found := _WITH_NUMBER.fullmatch(text)) is not None:
-        return (Bucket if found[1] == "bucket" else Truncate)(int(found[2]))
-    return _NAMED.get(text) or UnknownTransform(text)
+        number = int(found[2].lstrip("0")[:_DIGITS] or "0")
+        return Bucket(number) if found[1].lower() == "bucket" else Truncate(number)
+    return _NAMED.get(text.lower()) or UnknownTransform(text)
 
 
 _NAMED: dict[str, Transform] = {str(t): t for t in (Identity(), Void(), Year(), Month(), Day(), Hour())}
+
+
+def transform_of(field: PartitionField | SortField) -> Transform:
+    """The transform of a partition field or sort key; one of several columns is none that this library computes.
+
+    >>> transform_of(SortField(source_id=1, transform="day"))
+    Day()
+    """
+    transform = parse_transform(field.transform)
+    is_computed = len(field.source_ids) == 1 or isinstance(transform, Void)
+    return transform if is_computed else UnknownTransform(field.transform)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError
@@ -19,20 +20,24 @@ from icefloe.model.changes import (
     MoveColumn,
     PromoteColumn,
     RenameColumn,
+    SchemaChange,
+    SetDefault,
     SetDoc,
     SetIdentifiers,
 )
-from icefloe.model.draft import with_children
-from icefloe.model.evolution import evolve
+from icefloe.model.evolution import Evolved, evolve
 from icefloe.model.evolution_rules import promotion_problem
 from icefloe.model.schema import Schema
 from icefloe.model.schema_union import union_by_name
 from icefloe.model.types import (
+    DATE,
     DOUBLE,
     FLOAT,
     INT,
     LONG,
     STRING,
+    TIMESTAMP,
+    UNKNOWN,
     Decimal,
     Field,
     List,
@@ -41,8 +46,20 @@ from icefloe.model.types import (
     children,
     is_primitive,
     walk,
+    with_children,
 )
-from unit.model.evolving import ADDRESS, KEY, LAST, SCHEMA
+from unit.model.evolving import (
+    ADDRESS,
+    KEY,
+    LAST,
+    LIVE,
+    PROTECTED,
+    SCHEMA,
+    null_where_required,
+    random_row,
+    random_step,
+    read_by_id,
+)
 
 
 def changed(*steps: object) -> Schema:
@@ -163,6 +180,93 @@ def test_children_are_put_back_as_they_were():
         assert with_children(field.type, children(field.type)) == field.type
 
 
+# A thousand histories of a table
+
+
+def one_change(rng: random.Random, schema: Schema, last: int) -> tuple[list[SchemaChange], Evolved]:
+    """Steps that are legal together, whatever was tried in between, and what they make of the schema."""
+    steps: list[SchemaChange] = []
+    before, evolved = repr(schema), Evolved(schema=schema, last_column_id=last)
+    for _ in range(rng.randrange(1, 5)):
+        step = random_step(rng, evolved.schema)
+        try:
+            evolved = evolve(schema, [*steps, step], last_column_id=last, protected=PROTECTED, format_version=3)
+        except InputError:
+            continue
+        steps.append(step)
+    assert repr(schema) == before, "steps, legal or not, leave the schema they start from alone"
+    return steps, evolved
+
+
+def check_change(before: Schema, last: int, evolved: Evolved) -> None:
+    """What holds between a schema and the one after it."""
+    after = evolved.schema
+    lowered = [name.lower() for name in after.by_name]
+    assert len(lowered) == len(set(lowered)) == len(after.by_id)
+    new = set(after.by_id) - set(before.by_id)
+    assert all(last < i <= evolved.last_column_id for i in new)
+    assert evolved.last_column_id == max(last, *after.by_id)
+    assert set(after.by_id) >= LIVE
+    owners, former_owners = around(after), around(before)
+    for i in set(after.by_id) & set(before.by_id):
+        assert owners.get(i) == former_owners.get(i)
+        assert before.by_id[i].required or not after.by_id[i].required
+        old, now = before.by_id[i].type, after.by_id[i].type
+        assert (type(old) is type(now) and not is_primitive(now)) or promotion_problem(old, now, 3) is None
+    for i in after.identifier_field_ids:
+        assert after.by_id[i].required
+        assert after.by_id[i].type not in (FLOAT, DOUBLE)
+
+
+def around(schema: Schema) -> dict[int, int]:
+    return {child.id: field.id for field in schema.by_id.values() for child in children(field.type)}
+
+
+@settings(max_examples=20 * settings().max_examples)
+@given(st.integers(0, 2**48))
+def test_every_history_of_a_table_keeps_the_laws(seed):
+    rng = random.Random(seed)
+    schema, last, used = SCHEMA, LAST, set(SCHEMA.by_id)
+    rows = [(random_row(rng, schema), schema)]  # as read by the schema of the moment, and as written
+    written = list(rows)
+    for _ in range(rng.randrange(1, 6)):
+        steps, evolved = one_change(rng, schema, last)
+        check_change(schema, last, evolved)
+        assert one_by_one(steps, schema, last) == evolved
+        new = set(evolved.schema.by_id) - set(schema.by_id)
+        assert used.isdisjoint(new)
+        used |= new
+        rows = [(read_by_id(row, former, evolved.schema), evolved.schema) for row, former in rows]
+        schema, last = evolved.schema, evolved.last_column_id
+        assert [row for row, _ in rows] == [read_by_id(row, former, schema) for row, former in written]
+        assert [null_where_required(row, schema.fields) for row, _ in rows] == [[]] * len(rows)
+        rows.append((random_row(rng, schema), schema))
+        written.append(rows[-1])
+
+
+def one_by_one(steps: list[SchemaChange], schema: Schema, last: int) -> Evolved:
+    evolved = Evolved(schema=schema, last_column_id=last)
+    for step in steps:
+        evolved = evolve(
+            evolved.schema, [step], last_column_id=evolved.last_column_id, protected=PROTECTED, format_version=3
+        )
+    return evolved
+
+
+@given(st.integers(0, 2**48))
+def test_a_union_is_complete_after_one_time(seed):
+    rng = random.Random(seed)
+    _, one = one_change(rng, SCHEMA, LAST)
+    _, other = one_change(rng, SCHEMA, LAST)
+    try:
+        steps = union_by_name(one.schema, other.schema, format_version=3)
+        union = evolve(one.schema, steps, last_column_id=one.last_column_id, format_version=3)
+    except InputError:  # two columns of one name, or an identifier that would have to be optional
+        assume(False)
+
+    assert union_by_name(union.schema, other.schema, format_version=3) == ()
+
+
 # Union by name
 
 
@@ -199,6 +303,34 @@ def test_a_union_with_another_type_is_refused(field, column, reason):
     with pytest.raises(InputError, match=reason) as caught:
         union_by_name(SCHEMA, Schema(fields=(field,)))
     assert caught.value.context["field"] == column
+
+
+def test_a_union_brings_both_defaults_of_a_new_column():
+    other = Schema(fields=(Field(1, "n", INT, True, None, 1, 2), Field(2, "m", INT, False, None, 3, 3)))
+
+    steps = union_by_name(SCHEMA, other, format_version=3)
+
+    assert steps == (
+        AddColumn(name="n", type=INT, default=1),
+        SetDefault(column="n", default=2),
+        AddColumn(name="m", type=INT, default=3),
+    )
+    schema = evolve(SCHEMA, steps, last_column_id=LAST, format_version=3).schema
+    assert schema.field("n") == Field(51, "n", INT, False, None, 1, 2)
+
+
+def test_a_union_promotes_as_the_format_version_allows():
+    ours = Schema(fields=(Field(1, "day", DATE), Field(2, "u", UNKNOWN), Field(3, "at", TIMESTAMP)))
+    theirs = Schema(fields=(Field(1, "day", TIMESTAMP), Field(2, "u", ADDRESS), Field(3, "at", DATE)))
+
+    assert union_by_name(ours, theirs, format_version=3) == (
+        PromoteColumn(column="day", type=TIMESTAMP),
+        PromoteColumn(column="u", type=ADDRESS),
+    )
+    with pytest.raises(InputError, match=r"'day' cannot hold timestamp: .* from format version 3 on, and this is 2"):
+        union_by_name(ours, theirs, format_version=2)
+    with pytest.raises(InputError, match="'at' cannot hold date"):
+        union_by_name(Schema(fields=ours.fields[2:]), theirs, format_version=2)
 
 
 def test_a_union_does_not_change_map_keys():

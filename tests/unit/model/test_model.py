@@ -20,60 +20,14 @@ from icefloe.model.types import (
     DATE,
     INT,
     LONG,
-    NAMED,
     STRING,
-    Decimal,
     Field,
-    Fixed,
     List,
     Map,
     Struct,
-    children,
-    format_type,
-    is_primitive,
-    parse_type,
     walk,
 )
 from icefloe.model.version_rules import check_writable, rules
-
-# Types
-
-
-@pytest.mark.parametrize("type_", [*NAMED.values(), Decimal(38, 0), Decimal(9, 9), Fixed(16)], ids=str)
-def test_every_primitive_is_spelled_and_read_back(type_):
-    assert parse_type(format_type(type_)) == type_
-    assert is_primitive(type_)
-    assert children(type_) == ()
-
-
-def test_decimals_are_read_with_any_spacing():
-    assert parse_type("decimal( 9,2 )") == parse_type("decimal(9, 2)") == Decimal(9, 2)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "text", "LONG", "decimal", "decimal(0,0)", "decimal(39,1)", "decimal(3,4)", "fixed"]
-)
-def test_a_misspelled_type_is_a_format_error(text):
-    with pytest.raises(FormatError):
-        parse_type(text)
-
-
-@pytest.mark.parametrize("text", ["timestamp_ns", "variant", "geometry", "geometry(OGC:CRS84)", "unknown"])
-def test_a_type_of_version_3_is_unsupported_by_name(text):
-    with pytest.raises(UnsupportedError, match=text.partition("(")[0]):
-        parse_type(text)
-
-
-def test_walk_visits_every_depth_parents_first_without_recursion():
-    deep = LONG
-    for _ in range(2_000):
-        deep = List(0, deep)
-
-    names = [name for name, _ in walk((Field(1, "a", deep),))]
-
-    assert len(names) == 2_001
-    assert names[2] == "a.element.element"
-
 
 # Schemas
 

@@ -7,26 +7,48 @@ from dataclasses import replace
 import pytest
 
 from icefloe.codecs.context import manifest_context
+from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
 from icefloe.errors import InputError
 from icefloe.model.changes import AddColumn, DropColumn, MakeOptional, PromoteColumn, SchemaChange, SetIdentifiers
-from icefloe.model.evolution import evolve, protected_of
+from icefloe.model.evolution import evolve
 from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from icefloe.model.partitioning import Expression, PartitionField, PartitionSpec
+from icefloe.model.protection import protected_of
 from icefloe.model.schema import Schema
 from icefloe.model.schema_history import add_schema
 from icefloe.model.snapshots import Snapshot
-from icefloe.model.types import INT, LONG, STRING, Field, List, Struct
+from icefloe.model.sorting import UNSORTED, SortField, SortOrder
+from icefloe.model.types import (
+    DATE,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    UNKNOWN,
+    Field,
+    List,
+    Map,
+    Struct,
+)
 
 FIRST = Schema(
     fields=(Field(1, "id", INT, True), Field(2, "kind", STRING, True), Field(3, "s", Struct((Field(4, "x", INT),))))
 )
+UUID = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
 TABLE = TableMetadata(
-    format_version=2, table_uuid="u", location="file:///t", last_updated_ms=1, last_column_id=9, schemas=(FIRST,)
+    format_version=2, table_uuid=UUID, location="file:///t", last_updated_ms=1, last_column_id=9, schemas=(FIRST,)
 )
 
 
 def after(table: TableMetadata, *steps: SchemaChange) -> TableMetadata:
-    evolved = evolve(table.schema, steps, last_column_id=table.last_column_id, protected=protected_of(table))
+    evolved = evolve(
+        table.schema,
+        steps,
+        last_column_id=table.last_column_id,
+        protected=protected_of(table),
+        format_version=table.format_version,
+    )
     changed = add_schema(table, evolved.schema)
     assert changed.last_column_id == evolved.last_column_id
     return changed
@@ -71,6 +93,15 @@ def test_schemas_with_other_identifier_columns_are_not_equal():
     assert add_schema(table, swapped) == table
 
 
+def test_what_the_library_does_not_know_about_a_schema_is_part_of_it():
+    marked = replace(FIRST, extra=(("owner", '"me"'),))
+
+    table = add_schema(TABLE, marked)
+
+    assert table.schema == replace(marked, schema_id=1)
+    assert after(table, AddColumn(name="n", type=INT)).schema.extra == marked.extra
+
+
 def test_a_dropped_column_that_returns_by_name_is_another_column():
     table = after(after(TABLE, DropColumn(column="kind")), AddColumn(name="kind", type=STRING))
 
@@ -81,12 +112,22 @@ def test_a_dropped_column_that_returns_by_name_is_another_column():
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ((*FIRST.fields, Field(5, "n", INT)), "'n' has id 5, which was used before"),
+        ((*FIRST.fields, Field(5, "n", INT)), r"'n' \(id 5\) has an id that was used before"),
         ((Field(1, "id", STRING, True),), "int is not promoted to string"),
         ((Field(3, "s", INT),), "struct and int"),
         ((Field(3, "s", List(10, INT)),), "struct and list"),
-        ((Field(3, "s", Struct((Field(4, "x", INT, True),))),), "'s.x' is optional and cannot become required"),
-        ((Field(4, "x", INT, True, None, 1, 1),), "'x' is optional and cannot become required"),
+        (
+            (Field(3, "s", Struct((Field(4, "x", INT, True),))),),
+            r"'s.x' \(id 4\) is optional and cannot become required",
+        ),
+        ((Field(1, "id", INT, True), Field(4, "x", INT)), r"'x' \(id 4\) was in another struct"),
+        ((Field(3, "s", Struct((Field(1, "id", INT, True), Field(4, "x", INT)))),), "'s.id' .* was in another struct"),
+        ((Field(10, "g", Struct((Field(1, "id", INT, True),))),), "'g.id' .* was in another struct"),
+        ((Field(2_147_483_646, "n", INT),), "has a reserved id; column ids end at 2147483447"),
+        ((Field(10, "n", TIMESTAMP_NS),), "is timestamp_ns, which needs format version 3 or later, this is 2"),
+        ((Field(10, "n", List(11, UNKNOWN)),), "which needs format version 3 or later"),
+        ((Field(10, "n", INT, False, None, None, 1),), "has a default, which needs format version 3"),
+        ((Field(1, "id", INT, True, None, 1, 1),), "another initial default than before"),
     ],
 )
 def test_what_written_files_contradict_is_refused(fields, reason):
@@ -105,7 +146,7 @@ def test_a_dropped_required_column_comes_back_only_if_nothing_was_written_withou
     assert add_schema(unwritten, FIRST).schema == FIRST
     assert add_schema(after(TABLE, DropColumn(column="kind")), FIRST).schema == FIRST
 
-    with pytest.raises(InputError, match="required column 'kind' was dropped, and rows were written without it"):
+    with pytest.raises(InputError, match=r"'kind' .* is required and was dropped, and rows were written without it"):
         add_schema(written(unwritten), FIRST)
 
 
@@ -115,16 +156,129 @@ def test_a_dropped_optional_column_may_come_back():
     assert add_schema(table, FIRST).schema == FIRST
 
 
-def test_a_historic_spec_keeps_working_after_its_column_is_dropped():
-    by_kind = PartitionField(source_id=2, field_id=1000, name="kind", transform="identity")
-    old = PartitionSpec(spec_id=0, fields=(by_kind,))
-    live = replace(TABLE, specs=(old,), last_partition_id=1000)
+def test_a_new_required_column_needs_a_default_once_rows_were_written():
+    lacking = Schema(fields=(*FIRST.fields, Field(10, "n", INT, True)))
+    inside = Schema(fields=(*FIRST.fields, Field(10, "n", Struct((Field(11, "x", INT, True),)))))
+    later = replace(TABLE, format_version=3)
 
-    with pytest.raises(InputError, match="partition field 'kind' of spec 0 needs it"):
-        after(live, DropColumn(column="kind"))
-    table = after(
-        replace(live, specs=(old, replace(UNPARTITIONED, spec_id=1)), default_spec_id=1), DropColumn(column="kind")
+    assert add_schema(TABLE, lacking).schema.field("n").required
+    with pytest.raises(InputError, match=r"'n' .* is required and new, and rows were written without it"):
+        add_schema(written(TABLE), lacking)
+    assert add_schema(written(TABLE), inside).schema.field("n.x").required
+    defaulted = Schema(fields=(*FIRST.fields, Field(10, "n", INT, True, None, 0, 0)))
+    assert add_schema(written(later), defaulted).schema.field("n").initial_default == 0
+
+
+def test_the_initial_default_of_a_promoted_column_is_the_same_value_in_its_new_type():
+    day = Field(1, "day", DATE, False, None, "2026-01-31", "2026-01-31")
+    table = replace(TABLE, format_version=3, schemas=(Schema(fields=(day,)),))
+    midnight = replace(day, type=TIMESTAMP, initial_default="2026-01-31T00:00:00.000000", write_default=None)
+
+    assert add_schema(table, Schema(fields=(midnight,))).schema.field("day") == midnight
+    for other in ("2026-01-31T00:00:01.000000", None):
+        with pytest.raises(InputError, match="another initial default"):
+            add_schema(table, Schema(fields=(replace(midnight, initial_default=other),)))
+
+
+def test_map_keys_stay_as_they_are():
+    keyed = replace(TABLE, schemas=(Schema(fields=(Field(1, "m", Map(2, INT, 3, INT)),)),))
+
+    assert add_schema(keyed, Schema(fields=(Field(1, "m", Map(2, INT, 3, LONG)),))).current_schema_id == 1
+    with pytest.raises(InputError, match=r"'m' .* is a map, and its keys cannot change"):
+        add_schema(keyed, Schema(fields=(Field(1, "m", Map(2, LONG, 3, INT)),)))
+
+
+def test_an_unknown_column_takes_fields_with_new_ids_inside():
+    table = replace(TABLE, format_version=3, schemas=(Schema(fields=(Field(1, "u", UNKNOWN),)),))
+
+    changed = add_schema(table, Schema(fields=(Field(1, "u", List(10, INT)),)))
+
+    assert changed.last_column_id == 10
+    with pytest.raises(InputError, match=r"'u.element' \(id 5\) has an id that was used before"):
+        add_schema(table, Schema(fields=(Field(1, "u", List(5, INT)),)))
+
+
+def test_an_expression_keeps_its_id_from_columns():
+    size = Expression(expr_id=9, source_ids=(1,), transform="bucket[4]", name="size")
+    table = replace(TABLE, format_version=4, expressions=(size,))
+
+    assert after(table, AddColumn(name="n", type=INT)).schema.field("n").id == 10
+    with pytest.raises(InputError, match="was used before"):
+        add_schema(table, Schema(fields=(*FIRST.fields, Field(9, "n", INT))))
+
+
+# Columns that partition specs and sort orders name
+
+
+BY_KIND = PartitionField(source_id=2, field_id=1000, name="kind", transform="identity")
+BY_X = PartitionField(source_id=4, field_id=1001, name="x_bucket", transform="bucket[4]")
+X_BUCKET = Expression(expr_id=9, source_ids=(4,), transform="bucket[4]", name="x_bucket", partition_field_id=1001)
+
+
+def partitioned(version: int) -> TableMetadata:
+    """A table that was partitioned and sorted by two columns and is no more: v1 by void fields, later without."""
+    voids = tuple(replace(part, transform="void") for part in (BY_KIND, BY_X))
+    return replace(
+        TABLE,
+        format_version=version,
+        specs=(
+            PartitionSpec(spec_id=0, fields=(BY_KIND, BY_X)),
+            PartitionSpec(spec_id=1, fields=voids if version == 1 else ()),
+        ),
+        default_spec_id=1,
+        last_partition_id=1001,
+        sort_orders=(UNSORTED, SortOrder(order_id=1, fields=(SortField(source_id=2), SortField(source_id=4)))),
+        expressions=(X_BUCKET,) if version == 4 else (),
     )
 
-    assert "kind" not in table.schema.by_name
-    assert manifest_context(table).partition_types == {1000: STRING}
+
+def reloaded(table: TableMetadata) -> TableMetadata:
+    return decode_metadata(encode_metadata(table), where="file:///t/metadata/v1.metadata.json")
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("dropped", [("kind",), ("s",), ("s", "kind")])
+def test_a_table_whose_former_partition_and_sort_columns_are_dropped_still_works(version, dropped):
+    table = reloaded(after(partitioned(version), *(DropColumn(column=column) for column in dropped)))
+
+    assert set(table.schema.by_name).isdisjoint(dropped)
+    assert (table.types[2], table.types[4]) == (STRING, INT)
+    context = manifest_context(table)
+    assert context.partition_types == {1000: STRING, 1001: INT}
+    assert context.spec(0).fields == (BY_KIND, BY_X)
+    assert [key.source_id for key in table.sort_orders[1].fields] == [2, 4]
+    again = reloaded(after(table, AddColumn(name="n", type=INT), PromoteColumn(column="id", type=LONG)))
+    assert again.schema.field("n").id == 10
+    assert manifest_context(again).partition_types == context.partition_types
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize(("column", "part"), [("kind", "kind"), ("s", "x_bucket"), ("s.x", "x_bucket")])
+def test_a_column_that_the_table_is_partitioned_by_is_not_dropped(version, column, part):
+    live = replace(partitioned(version), default_spec_id=0)
+
+    with pytest.raises(InputError, match=f"partition field '{part}' of spec 0 needs it; evolve the partitioning first"):
+        after(live, DropColumn(column=column))
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_a_column_that_the_table_is_sorted_by_is_not_dropped(version):
+    live = replace(partitioned(version), default_sort_order_id=1)
+
+    with pytest.raises(InputError, match="sort order 1 needs it; replace the sort order first"):
+        after(live, DropColumn(column="kind"))
+
+
+def test_the_name_of_a_historic_partition_field_is_not_given_to_another_column():
+    table = after(partitioned(2), DropColumn(column="kind"))
+
+    with pytest.raises(InputError, match="partition field 'kind' of spec 0"):
+        after(table, AddColumn(name="kind", type=STRING))
+
+
+def test_a_table_whose_former_schemas_were_removed_still_loads():
+    table = after(partitioned(2), DropColumn(column="kind"))
+    alone = reloaded(replace(table, schemas=(table.schema,)))
+
+    assert 2 not in alone.types
+    assert manifest_context(alone).partition_types == {1001: INT}

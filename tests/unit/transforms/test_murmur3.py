@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import decimal
+import itertools
+import random
 import struct
 import uuid
 from typing import Any
@@ -85,3 +87,48 @@ def test_decimals_at_every_byte_boundary_are_as_short_as_they_can_be() -> None:
 def test_no_values_have_no_hashes(type_: Any) -> None:
     assert hash_binary(pa.array([], type_)).tolist() == []
     assert hash_binary(pa.nulls(2, type_)).shape == (2,)
+
+
+def lengths_of(kind: str) -> list[int]:
+    draw = random.Random(kind)
+    count = 70_000  # more than two rounds of the loop over parts
+    if kind == "equal":
+        return [9] * count
+    if kind == "with a few long ones":
+        return [*draw.choices(range(30), k=count), 200, 4 * 2**20, 65, 0, 2**20, *draw.choices(range(600), k=20)]
+    if kind == "long":
+        return draw.choices(range(450, 560), k=6000)
+    return draw.choices(range(140), k=count)
+
+
+@pytest.mark.parametrize("kind", ["equal", "with a few long ones", "long", "mixed"])
+@pytest.mark.parametrize("type_", [pa.binary(), pa.large_binary()])
+def test_many_values_of_all_lengths_equal_the_reference(kind: str, type_: Any) -> None:
+    offsets = np.cumsum([3, *lengths_of(kind)]).astype(np.int32 if type_ == pa.binary() else np.int64)
+    data = np.random.default_rng(1).integers(0, 256, offsets[-1], np.uint8)
+    array = pa.Array.from_buffers(type_, len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    raw, ends = data.tobytes(), offsets.tolist()
+    expected = [mmh3.hash(raw[start:end]) for start, end in itertools.pairwise(ends)]
+    assert hash_binary(array).tolist() == expected
+    assert hash_binary(array.slice(5, 40_000)).tolist() == expected[5:40_005]
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 16, 64, 68, 600])
+def test_many_values_of_one_width_equal_the_reference(width: int) -> None:
+    data = np.random.default_rng(width).integers(0, 256, 33_000 * width, np.uint8)
+    array = pa.Array.from_buffers(pa.binary(width), 33_000, [None, pa.py_buffer(data)])
+    raw = data.tobytes()
+    expected = [mmh3.hash(raw[i * width : (i + 1) * width]) for i in range(33_000)]
+    assert hash_binary(array).tolist() == expected
+    assert hash_binary(array.slice(32_990)).tolist() == expected[32_990:]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)), st.sampled_from([1, 1000]))
+def test_integers_are_divided_towards_minus_infinity(values: list[int], divisor: int) -> None:
+    expected = [mmh3.hash(struct.pack("<q", value // divisor)) for value in values]
+    assert hash_integers(np.array(values, np.int64), divisor).tolist() == expected
+
+
+@given(st.lists(st.integers(-(2**31), 2**31 - 1)))
+def test_ints_hash_as_longs(values: list[int]) -> None:
+    assert hash_integers(np.array(values, np.int32)).tolist() == hash_integers(np.array(values, np.int64)).tolist()

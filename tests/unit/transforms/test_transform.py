@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import random
 import uuid
 from typing import Any
 
@@ -26,7 +27,9 @@ from icefloe.model.types import (
     STRING,
     TIME,
     TIMESTAMP,
+    TIMESTAMP_NS,
     TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
     UUID,
     Decimal,
     Fixed,
@@ -68,8 +71,12 @@ def test_texts_of_the_specification_parse_and_print(text: str, transform: Any) -
 
 
 @pytest.mark.parametrize(
-    "text", ["week", "years", "Month", "truncate", "truncate[-4]", "truncate[ 4]", "zorder[1,2]", "", "bucket[x]"]
-)
+    "text",
+    [
+        "week", "years", "truncate", "truncate[-4]", "truncate[ 4]", "zorder[1,2]", "", "bucket[x]", "bucket[]",
+        "bucket[\u0664]", "buc\u212aet[4]", "bucket[4]\n", " day", "day[1]",
+    ],
+)  # fmt: skip
 def test_unknown_transforms_parse_and_are_refused_in_use(text: str) -> None:
     transform = parse_transform(text)
     assert transform == UnknownTransform(text)
@@ -84,13 +91,29 @@ def test_unknown_transforms_parse_and_are_refused_in_use(text: str) -> None:
             use()
 
 
-@pytest.mark.parametrize("text", ["bucket[0]", "bucket[2147483648]"])
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("Identity", "identity"), ("VOID", "void"), ("Year", "year"), ("MONTH", "month"), ("dAy", "day"),
+        ("Hour", "hour"), ("Bucket[16]", "bucket[16]"), ("TRUNCATE[7]", "truncate[7]"), ("bucket[0016]", "bucket[16]"),
+        ("bucket[2147483647]", "bucket[2147483647]"),
+    ],
+)  # fmt: skip
+def test_other_spellings_of_known_transforms_print_as_in_the_specification(text: str, canonical: str) -> None:
+    assert str(parse_transform(text)) == canonical
+    assert parse_transform(text) == parse_transform(canonical)
+
+
+TOO_MANY_DIGITS = "1" + "0" * 5000
+
+
+@pytest.mark.parametrize("text", ["bucket[0]", "bucket[2147483648]", "BUCKET[000]", f"bucket[{TOO_MANY_DIGITS}]"])
 def test_impossible_numbers_of_buckets_are_refused(text: str) -> None:
     with pytest.raises(FormatError, match="number of buckets"):
         parse_transform(text)
 
 
-@pytest.mark.parametrize("text", ["truncate[0]", "truncate[2147483648]"])
+@pytest.mark.parametrize("text", ["truncate[0]", "truncate[2147483648]", f"truncate[{TOO_MANY_DIGITS}]"])
 def test_impossible_widths_are_refused(text: str) -> None:
     with pytest.raises(FormatError, match="the width is 1 to"):
         parse_transform(text)
@@ -104,6 +127,8 @@ HASHES = [
     (dt.time(22, 31, 8), TIME, -662762989),
     (MOMENT, TIMESTAMP, -2047944441),
     (MOMENT.replace(hour=14, tzinfo=PACIFIC), TIMESTAMPTZ, -2047944441),
+    (1_510_871_468_000_000_999, TIMESTAMP_NS, -2047944441),
+    (1_510_871_468_000_000_001, TIMESTAMPTZ_NS, -2047944441),
     ("iceberg", STRING, 1210000089),
     (uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7"), UUID, 1488055340),
     (b"\x00\x01\x02\x03", Fixed(4), -188683207),
@@ -163,9 +188,10 @@ def test_identity_and_void() -> None:
 NESTED = List(1, LONG)
 PRIMITIVES = (
     BOOLEAN, INT, LONG, FLOAT, DOUBLE, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, STRING, UUID, BINARY, Decimal(9, 2),
-    Fixed(4),
+    Fixed(4), TIMESTAMP_NS, TIMESTAMPTZ_NS,
 )  # fmt: skip
-DAYS = (DATE, TIMESTAMP, TIMESTAMPTZ)
+STAMPS = (TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_NS, TIMESTAMPTZ_NS)
+DAYS = (DATE, *STAMPS)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +203,7 @@ DAYS = (DATE, TIMESTAMP, TIMESTAMPTZ)
         (Year(), DAYS),
         (Month(), DAYS),
         (Day(), DAYS),
-        (Hour(), (TIMESTAMP, TIMESTAMPTZ)),
+        (Hour(), STAMPS),
     ],
 )
 def test_types_that_a_transform_does_not_take_are_refused(transform: Any, accepted: tuple[Any, ...]) -> None:
@@ -194,3 +220,42 @@ def test_types_that_a_transform_does_not_take_are_refused(transform: Any, accept
 def test_which_transforms_preserve_order() -> None:
     assert all(t.preserves_order for t in (Identity(), Year(), Month(), Day(), Hour(), Truncate(2)))
     assert not any(t.preserves_order for t in (Bucket(2), Void(), UnknownTransform("x")))
+
+
+SORTED: dict[Any, list[Any]] = {
+    LONG: list(range(-50, 50)),
+    STRING: sorted("".join(random.Random(i).choices("ab", k=i % 9)) for i in range(400)),
+    TIMESTAMP: [600_000_000 * step * abs(step) for step in range(-500, 500)],
+    DATE: list(range(-1000, 1000, 3)),
+}
+FIRST = (Identity(), Year(), Month(), Day(), Hour(), Bucket(4), Bucket(8), *(Truncate(w) for w in (1, 2, 3, 4, 6)))
+
+
+@pytest.mark.parametrize("source", SORTED, ids=str)
+def test_an_order_that_is_promised_holds_however_rows_of_equal_results_lie(source: Any) -> None:
+    values = pa.array(SORTED[source], arrow_type(source))
+    fitting = [transform for transform in FIRST if transform.accepts(source)]
+    promised = set()
+    for first in fitting:
+        keyed = pa.table({"key": first.apply(values, source), "row": range(len(values))})
+        rows = values.take(keyed.sort_by([("key", "ascending"), ("row", "descending")])["row"].combine_chunks())
+        for other in fitting:
+            if first.satisfies_order_of(other, source):
+                found = other.apply(rows, source).to_pylist()
+                assert found == sorted(found)
+                promised.add((str(first), str(other)))
+            elif other.preserves_order and first.preserves_order:
+                found = other.apply(rows, source).to_pylist()
+                same_as_the_value = first == (Truncate(1) if source == LONG else Day())
+                assert found != sorted(found) or same_as_the_value
+    assert len(promised) > len(fitting)
+
+
+def test_transforms_order_themselves_and_buckets_order_nothing_else() -> None:
+    for transform in (*FIRST, Void()):
+        assert transform.satisfies_order_of(transform, LONG)
+    assert not Bucket(8).satisfies_order_of(Bucket(4), LONG)
+    assert not Identity().satisfies_order_of(Bucket(4), LONG)
+    assert not Day().satisfies_order_of(Truncate(4), LONG)
+    assert not Truncate(4).satisfies_order_of(Day(), LONG)
+    assert not Identity().satisfies_order_of(UnknownTransform("week"), DATE)

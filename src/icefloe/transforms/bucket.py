@@ -1,0 +1,79 @@
+"""Values spread over buckets by a hash (spec: Bucket Transform Details, Appendix B: 32-bit Hash Requirements)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from icefloe.errors import FormatError
+from icefloe.model.types import (
+    BINARY,
+    DATE,
+    INT,
+    LONG,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    UUID,
+    Decimal,
+    Fixed,
+    Type,
+)
+from icefloe.transforms.base import MAX_INT, Transform, masked, numbers, parts
+from icefloe.transforms.murmur3 import Hashes, hash_binary, hash_decimals, hash_integers
+
+_NARROW = frozenset({INT, DATE})
+_NANOSECONDS = frozenset({TIMESTAMP_NS, TIMESTAMPTZ_NS})
+_INTEGERS = _NARROW | _NANOSECONDS | {LONG, TIME, TIMESTAMP, TIMESTAMPTZ}
+_BYTES = frozenset({STRING, BINARY, UUID})
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket(Transform):
+    """A hash of the value, modulo the number of buckets."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= MAX_INT:
+            raise FormatError(f"bucket[{self.count}]: the number of buckets is 1 to {MAX_INT}", transform=str(self))
+
+    def __str__(self) -> str:
+        return f"bucket[{self.count}]"
+
+    def accepts(self, source: Type) -> bool:
+        """Numbers that are exact, dates, times, texts and bytes."""
+        return source in _INTEGERS or source in _BYTES or isinstance(source, (Decimal, Fixed))
+
+    def result_type(self, source: Type) -> Type:
+        """An int from 0 to the number of buckets less one."""
+        return INT
+
+    def _apply(self, array: pa.Array, source: Type) -> pa.Array:
+        return masked(_modulo(_hashes(array, source), self.count), pa.int32(), array)
+
+
+def _hashes(array: pa.Array, source: Type) -> Hashes:
+    if isinstance(source, Decimal):
+        return hash_decimals(array)
+    if source in _NARROW:
+        return hash_integers(numbers(array, np.int32))
+    if source in _NANOSECONDS:  # hashed as microseconds, so that buckets outlive a change of the unit
+        return hash_integers(numbers(array, np.int64), 1000)
+    return hash_integers(numbers(array, np.int64)) if source in _INTEGERS else hash_binary(array)
+
+
+def _modulo(hashes: Hashes, count: int) -> Hashes:
+    """The hashes without their sign, modulo ``count``, in their place."""
+    divisor = np.int32(count)
+    for part in parts(len(hashes)):
+        found = hashes[part]
+        found &= np.int32(MAX_INT)
+        # By way of the quotient: numpy divides by one number with vector instructions, but has none for remainders.
+        found -= found // divisor * divisor
+    return hashes

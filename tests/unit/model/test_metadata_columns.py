@@ -1,0 +1,56 @@
+"""The reserved columns: their ids, types and names."""
+
+from __future__ import annotations
+
+import pytest
+
+from icefloe.errors import InputError
+from icefloe.model.metadata_columns import (
+    MAX_COLUMN_ID,
+    deleted_row_column,
+    is_metadata_column,
+    metadata_column,
+    partition_column,
+)
+from icefloe.model.types import BOOLEAN, INT, LONG, STRING, Field, Struct
+
+RESERVED = [
+    ("_file", 2147483646, STRING),
+    ("_pos", 2147483645, LONG),
+    ("_deleted", 2147483644, BOOLEAN),
+    ("_spec_id", 2147483643, INT),
+    ("file_path", 2147483546, STRING),
+    ("pos", 2147483545, LONG),
+    ("_row_id", 2147483540, LONG),
+    ("_last_updated_sequence_number", 2147483539, LONG),
+]
+
+
+@pytest.mark.parametrize(("name", "id_", "type_"), RESERVED)
+def test_every_reserved_field_has_the_id_and_type_of_the_spec(name, id_, type_):
+    column = metadata_column(name)
+
+    assert (column.name, column.id, column.type) == (name, id_, type_)
+    assert column.doc is not None
+    assert column.id > MAX_COLUMN_ID
+    assert is_metadata_column(id_)
+    assert is_metadata_column(name) is name.startswith("_")
+
+
+def test_fields_whose_type_is_that_of_a_table_are_made_for_it():
+    type_ = Struct((Field(1000, "day", INT),))
+
+    assert partition_column(type_) == Field(2147483642, "_partition", type_, False, "Partition to which a row belongs")
+    assert deleted_row_column(type_).id == 2147483544
+    assert deleted_row_column(type_).name == "row"
+    assert is_metadata_column("_partition")
+    assert all(is_metadata_column(id_) for id_ in (2147483642, 2147483544))
+    for name in ("_partition", "row"):
+        with pytest.raises(InputError, match="depends on the table"):
+            metadata_column(name)
+
+
+def test_ordinary_columns_are_none():
+    assert not any(map(is_metadata_column, ("id", "row", "file_path", "_FILE", "", 1, MAX_COLUMN_ID, 2147483600)))
+    with pytest.raises(InputError, match="no metadata column 'id'; there are: _file, _pos"):
+        metadata_column("id")
