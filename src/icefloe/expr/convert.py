@@ -10,12 +10,12 @@ import datetime as dt
 import decimal
 import math
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
-from icefloe.expr.temporal import parse_date, parse_time, parse_timestamp
+from icefloe.expr.temporal import Nanos, from_micros, nanos, parse_date, parse_moment, parse_time
 from icefloe.model.types import (
     BINARY,
     BOOLEAN,
@@ -27,16 +27,22 @@ from icefloe.model.types import (
     STRING,
     TIME,
     TIMESTAMP,
+    TIMESTAMP_NS,
     TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
     UUID,
     Decimal,
     Fixed,
+    Primitive,
     PrimitiveType,
 )
+from icefloe.transforms import Bucket, Day, Transform, Truncate
 
 _BITS = {INT: 32, LONG: 64}
 _FAR = 400  # decimal digits
 _WIDE = decimal.Context(prec=100)
+_ZONED = (TIMESTAMPTZ, TIMESTAMPTZ_NS)
+_EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +61,43 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class After:
+    """The literal lies right after this value and before the next one, which need not be known."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
 class NotANumber:
     """The literal is NaN, which equals itself and is larger than every other value, as in Spark."""
 
 
-Place = Exact | Gap | NotANumber
+Place = Exact | Gap | After | NotANumber
+
+
+class JsonText(str):
+    """A literal from JSON, where strings also write numbers, bytes and times: the column's type says which it is."""
+
+    __slots__ = ()
+
+
+class JsonNumber(float):
+    """A literal from JSON, where 0.1 next to a column of floats means the float that is nearest to it."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """The numbers of a type, or those that a transform gives: multiples of ``step`` in units of the last digit."""
+
+    lowest: int
+    highest: int
+    step: int = 1
+    scale: int | None = None  # of a decimal
+
+    def value(self, units: int) -> object:
+        return units if self.scale is None else decimal.Decimal(units).scaleb(-self.scale, _WIDE)
 
 
 def place(literal: object, type_: PrimitiveType) -> Place:
@@ -68,15 +106,53 @@ def place(literal: object, type_: PrimitiveType) -> Place:
     >>> place(decimal.Decimal("1.5"), INT)
     Gap(below=1, above=2)
     """
-    if type_ in (INT, LONG) or isinstance(type_, Decimal):
-        return _among_numbers(literal, type_)
+    if (grid := _grid(type_)) is not None:
+        return _among_numbers(literal, grid)
     if type_ in (FLOAT, DOUBLE):
         return _among_floats(literal, type_)
     return _among_others(literal, type_)
 
 
+def place_transformed(literal: object, transform: Transform, source: PrimitiveType, result: PrimitiveType) -> Place:
+    """Where a literal falls among the values that a transform gives, which may be few of those of its result type.
+
+    >>> place_transformed(15, Truncate(10), LONG, LONG)
+    Gap(below=10, above=20)
+    """
+    match transform:
+        case Bucket(count):
+            return _among_numbers(literal, _Grid(0, count - 1))
+        case Day() if isinstance(literal, int) and not isinstance(literal, bool):
+            return Exact(_date_of_day(literal))
+        case Truncate(width) if (grid := _grid(source)) is not None:
+            return _among_numbers(literal, replace(grid, step=width))
+        case Truncate(width):
+            found = place(literal, source)
+            if isinstance(found, Exact) and isinstance(found.value, (str, bytes)) and len(found.value) > width:
+                return After(found.value[:width])
+            return found
+    return place(literal, result)
+
+
+def _grid(type_: PrimitiveType) -> _Grid | None:
+    if isinstance(type_, Decimal):
+        return _Grid(1 - 10**type_.precision, 10**type_.precision - 1, scale=type_.scale)
+    bits = _BITS.get(type_) if isinstance(type_, Primitive) else None
+    return None if bits is None else _Grid(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _date_of_day(day: int) -> dt.date:
+    """A day counted from 1970, as the specification stores partition values of days."""
+    try:
+        return dt.date.fromordinal(_EPOCH_DAY + day)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"day {day} from 1970 is outside the years 1 to 9999") from error
+
+
 def _exact_number(literal: object) -> Fraction | float:
     """A numeric literal without rounding; infinities and NaN stay floats."""
+    if isinstance(literal, JsonText):
+        literal = _number_in_json(literal)
     if isinstance(literal, bool) or not isinstance(literal, (int, float, decimal.Decimal)):
         raise ValueError("a number is needed")
     if isinstance(literal, int):
@@ -91,32 +167,32 @@ def _exact_number(literal: object) -> Fraction | float:
     return Fraction(literal)
 
 
-def _among_numbers(literal: object, type_: PrimitiveType) -> Place:
+def _number_in_json(text: JsonText) -> decimal.Decimal:
+    try:
+        return decimal.Decimal(text)
+    except decimal.InvalidOperation as error:
+        raise ValueError("a number is needed") from error
+
+
+def _among_numbers(literal: object, grid: _Grid) -> Place:
     """Among ints, longs or decimals, all of which are integers after scaling."""
     number = _exact_number(literal)
-    scale = type_.scale if isinstance(type_, Decimal) else 0
-    if isinstance(type_, Decimal):
-        largest = 10**type_.precision - 1
-        smallest = -largest
-    else:
-        bits = _BITS[type_]  # type: ignore[index]
-        smallest, largest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-
-    def value(unscaled: int) -> object:
-        return decimal.Decimal(unscaled).scaleb(-scale, _WIDE) if isinstance(type_, Decimal) else unscaled
-
+    step = grid.step
+    lowest, highest = -(-grid.lowest // step) * step, grid.highest // step * step
     if isinstance(number, float):  # NaN is above every number
-        return Gap(None, value(smallest)) if number == -math.inf else Gap(value(largest), None)
-    scaled = number * 10**scale
-    if scaled < smallest:
-        return Gap(None, value(smallest))
-    if scaled > largest:
-        return Gap(value(largest), None)
-    floor = math.floor(scaled)
-    return Exact(value(floor)) if scaled == floor else Gap(value(floor), value(floor + 1))
+        return Gap(None, grid.value(lowest)) if number == -math.inf else Gap(grid.value(highest), None)
+    scaled = number * Fraction(10) ** (grid.scale or 0)
+    if scaled < lowest:
+        return Gap(None, grid.value(lowest))
+    if scaled > highest:
+        return Gap(grid.value(highest), None)
+    floor = math.floor(scaled / step) * step
+    return Exact(grid.value(floor)) if scaled == floor else Gap(grid.value(floor), grid.value(floor + step))
 
 
 def _among_floats(literal: object, type_: PrimitiveType) -> Place:
+    if type_ == FLOAT and isinstance(literal, JsonNumber):
+        literal = _nearest_float(literal)
     number = _exact_number(literal)
     if isinstance(number, float):
         return NotANumber() if math.isnan(number) else Exact(number)
@@ -136,19 +212,21 @@ def _among_floats(literal: object, type_: PrimitiveType) -> Place:
     return Gap(*sorted((float(near) + 0.0, beside + 0.0)))
 
 
+def _nearest_float(number: float) -> float:
+    with np.errstate(over="ignore"):
+        near = float(np.float32(number))
+    return near if math.isfinite(near) else number
+
+
 def _among_others(literal: object, type_: PrimitiveType) -> Place:
     match type_:
         case _ if type_ == BOOLEAN and isinstance(literal, bool):
             return Exact(literal)
         case _ if type_ == STRING and isinstance(literal, str):
             literal.encode("utf-8")  # a lone surrogate is a ValueError
-            return Exact(literal)
-        case _ if type_ == BINARY and isinstance(literal, (bytes, bytearray)):
-            return Exact(bytes(literal))
-        case Fixed(length) if isinstance(literal, (bytes, bytearray)):
-            if len(literal) != length:
-                raise ValueError(f"{length} bytes are needed")
-            return Exact(bytes(literal))
+            return Exact(str(literal))
+        case _ if type_ == BINARY or isinstance(type_, Fixed):
+            return Exact(_bytes(literal, type_))
         case _ if type_ == UUID:
             return Exact(_uuid(literal).bytes)
         case _ if type_ == DATE:
@@ -156,8 +234,21 @@ def _among_others(literal: object, type_: PrimitiveType) -> Place:
         case _ if type_ == TIME and isinstance(literal, (str, dt.time)):
             return Exact(_time(literal))
         case _ if type_ in (TIMESTAMP, TIMESTAMPTZ):
-            return Exact(_timestamp(literal, type_))
+            return _among_micros(_count(literal, type_), type_)
+        case _ if type_ in (TIMESTAMP_NS, TIMESTAMPTZ_NS):
+            is_count = isinstance(literal, int) and not isinstance(literal, bool)
+            return _among_numbers(literal if is_count else _count(literal, type_), _Grid(-(2**63), 2**63 - 1))
     raise ValueError(f"a {type_} is needed")
+
+
+def _bytes(literal: object, type_: PrimitiveType) -> bytes:
+    if isinstance(literal, JsonText):
+        literal = bytes.fromhex(literal)
+    if not isinstance(literal, (bytes, bytearray)):
+        raise ValueError(f"a {type_} is needed, written in hexadecimal digits as X'1F'")
+    if isinstance(type_, Fixed) and len(literal) != type_.length:
+        raise ValueError(f"{type_.length} bytes are needed")
+    return bytes(literal)
 
 
 def _uuid(literal: object) -> uuid.UUID:
@@ -173,17 +264,24 @@ def _uuid(literal: object) -> uuid.UUID:
 
 def _among_dates(literal: object) -> Place:
     if isinstance(literal, str):
-        literal = parse_date(literal)
-    if isinstance(literal, dt.datetime):
-        if literal.tzinfo is not None:
-            raise ValueError("a date has no time zone; compare with DATE 'YYYY-MM-DD'")
-        day = literal.date()
-        if literal.time() == dt.time():
-            return Exact(day)
-        return Gap(day, None if day == dt.date.max else day + dt.timedelta(days=1))
+        in_json = isinstance(literal, JsonText) and len(literal.strip()) > len("YYYY-MM-DD")
+        literal = parse_moment(literal) if in_json else parse_date(literal)
+    if isinstance(literal, dt.datetime | Nanos):
+        return _among_days(literal)
     if isinstance(literal, dt.date):
         return Exact(literal)
     raise ValueError("a date is needed, as DATE 'YYYY-MM-DD'")
+
+
+def _among_days(moment: dt.datetime | Nanos) -> Place:
+    if moment.utc if isinstance(moment, Nanos) else moment.tzinfo is not None:
+        raise ValueError("a date has no time zone; compare with DATE 'YYYY-MM-DD'")
+    days, rest = divmod(moment.count if isinstance(moment, Nanos) else nanos(moment), 86_400 * 10**9)
+    day = _date_of_day(days)
+    if rest == 0:
+        return Exact(day)
+    # Tables may hold days that Python does not, so that the last one here has a neighbour all the same.
+    return After(day) if day == dt.date.max else Gap(day, day + dt.timedelta(days=1))
 
 
 def _time(literal: str | dt.time) -> dt.time:
@@ -193,17 +291,26 @@ def _time(literal: str | dt.time) -> dt.time:
     return time
 
 
-def _timestamp(literal: object, type_: PrimitiveType) -> dt.datetime:
+def _count(literal: object, type_: PrimitiveType) -> int:
+    """The nanoseconds of a literal for a column of timestamps, with or without time zone as the column is."""
     if isinstance(literal, str):
-        literal = parse_timestamp(literal)
+        literal = parse_moment(literal)
     elif isinstance(literal, dt.date) and not isinstance(literal, dt.datetime):
         literal = dt.datetime.combine(literal, dt.time())
-    if not isinstance(literal, dt.datetime):
+    if not isinstance(literal, dt.datetime | Nanos):
         raise ValueError("a timestamp is needed")
-    if type_ == TIMESTAMPTZ and literal.tzinfo is None:
+    zoned = literal.utc if isinstance(literal, Nanos) else literal.tzinfo is not None
+    if type_ in _ZONED and not zoned:
         raise ValueError(
             "the column has a time zone, so give the literal an offset: '2024-03-01T12:00:00Z' or '+01:00'"
         )
-    if type_ == TIMESTAMP and literal.tzinfo is not None:
+    if type_ not in _ZONED and zoned:
         raise ValueError("the column has no time zone, so give the literal without an offset")
-    return literal.replace(fold=0) if literal.tzinfo is None else literal.astimezone(dt.UTC)
+    return literal.count if isinstance(literal, Nanos) else nanos(literal)
+
+
+def _among_micros(count: int, type_: PrimitiveType) -> Place:
+    whole, rest = divmod(count, 1000)
+    moment = from_micros(whole)
+    value = moment if type_ == TIMESTAMPTZ else moment.replace(tzinfo=None)
+    return Exact(value) if rest == 0 else After(value)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import struct
+import uuid
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from sqlglot import exp
 
-from icefloe.expr.temporal import from_micros, parse_date, parse_time, parse_timestamp
+from icefloe.expr.temporal import Nanos, from_micros, nanos, parse_date, parse_moment, parse_time
 
 Localize: TypeAlias = Callable[[dt.datetime], dt.datetime]
 
@@ -82,8 +83,10 @@ def _cast(value: object, to: Any, localize: Localize) -> object:
             return struct.unpack("<f", struct.pack("<f", _floating(value)))[0]
         case _KIND.DECIMAL:
             return _decimal(value, [int(param.this.this) for param in to.expressions])
-        case _KIND.TEXT | _KIND.VARCHAR | _KIND.CHAR | _KIND.UUID if isinstance(value, str):
+        case _KIND.TEXT | _KIND.VARCHAR | _KIND.CHAR if isinstance(value, str):
             return value
+        case _KIND.UUID if isinstance(value, str):
+            return uuid.UUID(value)
         case _KIND.BOOLEAN if isinstance(value, bool):
             return value
         case _KIND.BINARY | _KIND.VARBINARY if isinstance(value, bytes):
@@ -93,14 +96,27 @@ def _cast(value: object, to: Any, localize: Localize) -> object:
         case _KIND.TIME if isinstance(value, str):
             return parse_time(value)
         case _ if kind in _MOMENTS and isinstance(value, str):
-            moment = parse_timestamp(value)
-            return localize(moment) if moment.tzinfo is None else moment
+            return _moment(value, localize)
         case _ if kind in _CLOCKS and isinstance(value, str):
-            clock = parse_timestamp(value)
-            if clock.tzinfo is not None:
+            clock = parse_moment(value)
+            if _has_offset(clock):
                 raise ValueError("a timestamp without time zone has no offset")
             return clock
     raise ValueError(f"this cast to {kind.value} is not supported in a filter")
+
+
+def _moment(text: str, localize: Localize) -> dt.datetime | Nanos:
+    moment = parse_moment(text)
+    if _has_offset(moment):
+        return moment
+    if isinstance(moment, dt.datetime):
+        return localize(moment)
+    whole = localize(from_micros(moment.count // 1000).replace(tzinfo=None))
+    return Nanos(nanos(whole) + moment.count % 1000, _has_offset(whole))
+
+
+def _has_offset(moment: dt.datetime | Nanos) -> bool:
+    return moment.utc if isinstance(moment, Nanos) else moment.tzinfo is not None
 
 
 def _integer(value: object, bits: int) -> int:

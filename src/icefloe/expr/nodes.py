@@ -13,6 +13,9 @@ from enum import Enum
 from typing import TypeAlias, TypeVar
 
 from icefloe.model.types import PrimitiveType
+from icefloe.transforms import Identity, Transform
+
+IDENTITY = Identity()
 
 
 class Op(Enum):
@@ -65,20 +68,38 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
+class TransformTerm:
+    """A partition transform of a column: ``bucket[16]`` of ``id``, in the spec's spelling of transforms."""
+
+    transform: str
+    column: str
+
+    def __str__(self) -> str:
+        return f"{self.transform}({self.column})"
+
+
+@dataclass(frozen=True, slots=True)
 class Predicate:
-    """A test of the column named ``term`` (full dotted name); literals are plain Python values."""
+    """A test of ``term``: a column by its full dotted name, or a transform of one; literals are plain Python values."""
 
     op: Op
-    term: str
+    term: str | TransformTerm
     literals: tuple[object, ...] = ()
+
+    @property
+    def column(self) -> str:
+        """The full dotted name of the column, whether transformed or not."""
+        return self.term if isinstance(self.term, str) else self.term.column
 
 
 @dataclass(frozen=True, slots=True)
 class BoundPredicate:
-    """A test of a column of a schema; ``path`` are the names down to it, from the top-level column.
+    """A test of a column of a schema, or of a ``transform`` of it; ``path`` are the names down to the column.
 
-    Literals are values of the column's type and never null or NaN, sorted and distinct for IN and NOT IN. UUIDs are
-    their 16 bytes, a timestamptz is a datetime in UTC, a timestamp a datetime without time zone.
+    ``type`` is that of the tested values, and so of the literals: the column's, or what the transform makes of
+    ``source``, the column's type then. Literals are never null or NaN, sorted and distinct for IN and NOT IN. UUIDs
+    are their 16 bytes, a timestamptz is a datetime in UTC, a timestamp a datetime without time zone; timestamps of
+    nanoseconds are counts of them from 1970.
     """
 
     op: Op
@@ -86,11 +107,18 @@ class BoundPredicate:
     path: tuple[str, ...]
     type: PrimitiveType
     literals: tuple[object, ...] = ()
+    transform: Transform = IDENTITY
+    source: PrimitiveType | None = None
 
     @property
     def name(self) -> str:
         """The full dotted name of the column."""
         return ".".join(self.path)
+
+    @property
+    def column_type(self) -> PrimitiveType:
+        """The type of the column itself."""
+        return self.type if self.source is None else self.source
 
     @property
     def literal(self) -> object:
@@ -99,22 +127,39 @@ class BoundPredicate:
         return only
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+class _Tree:
+    """Equality, hash and text of the nodes that hold others, without recursion: filters of programs nest deeply."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Tree):
+            return NotImplemented
+        return self is other or _flat(self) == _flat(other)
+
+    def __hash__(self) -> int:
+        return hash(_flat(self))
+
+    def __repr__(self) -> str:
+        return fold(self, repr, _repr)  # type: ignore[arg-type]  # every tree is an expression
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class And(_Tree):
     """True when every child is true; build with ``conjunction``."""
 
     children: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Or(_Tree):
     """True when any child is true; build with ``disjunction``."""
 
     children: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Not(_Tree):
     """The negation of its child; a null stays null."""
 
     child: Expr
@@ -222,3 +267,24 @@ def fold(expr: Expr, leaf: Callable[[Leaf], T], branch: Callable[[Branch, list[T
             pending.append((node, True))
             pending.extend((child, False) for child in reversed(children(node)))
     return done[0]
+
+
+def _flat(tree: _Tree) -> tuple[object, ...]:
+    """The nodes of a tree, parents first: a branch is its kind and how many children it has, a leaf is itself."""
+    found: list[object] = []
+    pending: list[object] = [tree]
+    while len(pending) > 0:
+        node = pending.pop()
+        if isinstance(node, (And, Or, Not)):
+            parts = children(node)
+            found.append((type(node), len(parts)))
+            pending.extend(reversed(parts))
+        else:
+            found.append(node)
+    return tuple(found)
+
+
+def _repr(node: Branch, parts: list[str]) -> str:
+    if isinstance(node, Not):
+        return f"Not(child={parts[0]})"
+    return f"{type(node).__name__}(children=({', '.join(parts)}{',' if len(parts) == 1 else ''}))"

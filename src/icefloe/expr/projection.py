@@ -6,6 +6,7 @@ Arrow columns; where nothing can be said for certain they are null, and None whe
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,43 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.expr.nodes import Op
 from icefloe.model.arrow import arrow_type
-from icefloe.model.types import BINARY, DATE, INT, STRING, Decimal, PrimitiveType
-from icefloe.transforms import Day, Hour, TimeTransform, Transform, Truncate
+from icefloe.model.partitioning import PartitionField
+from icefloe.model.types import (
+    BINARY,
+    DATE,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    Decimal,
+    PrimitiveType,
+    Type,
+)
+from icefloe.transforms import Day, Hour, TimeTransform, Transform, Truncate, Void
 
-_DAY = 86_400_000_000
-_HOUR = 3_600_000_000
-_LAST_DAY = (2**63 - 1) // _DAY - 1  # beyond it the end of a day is no timestamp
+_MICROS, _NANOS = 86_400_000_000, 86_400_000_000_000
+_PER_DAY: dict[Type, int] = {
+    DATE: 1,
+    TIMESTAMP: _MICROS,
+    TIMESTAMPTZ: _MICROS,
+    TIMESTAMP_NS: _NANOS,
+    TIMESTAMPTZ_NS: _NANOS,
+}
+_WIDEST_CUT = 2**30
 _LAST_DATE = 2**31 - 1
+
+
+def is_evidence(field: PartitionField, transform: Transform, source: Type) -> bool:
+    """Whether values of a partition field say anything about its one source column of this type."""
+    if len(field.other_source_ids) > 0 or isinstance(transform, Void) or not transform.accepts(source):
+        return False
+    # Writers that cut ints by ints overflow at such widths and give any number.
+    return not (isinstance(transform, Truncate) and source in (INT, LONG) and transform.width > _WIDEST_CUT)
 
 
 def source_bounds(transform: Transform, lowest: Any, highest: Any, source: PrimitiveType) -> tuple[Any, Any]:
@@ -34,6 +64,50 @@ def source_bounds(transform: Transform, lowest: Any, highest: Any, source: Primi
     if isinstance(source, Decimal):
         return lowest, _decimal_ends(transform, highest, source)
     return _integer_bounds(transform, lowest, highest, source)
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """Integers from ``low`` up to ``end`` that a truncation puts below the lowest of their type.
+
+    Some writers store what comes out at the other end of the type, ``stored``, which is no multiple of the width.
+    """
+
+    low: int
+    end: int
+    stored: int
+
+    def touches(self, op: Op, literal: Any) -> bool:
+        """Whether a number of the zone can be less than, at most or equal to a literal."""
+        match op:
+            case Op.LT:
+                return bool(literal > self.low)
+            case Op.LE:
+                return bool(literal >= self.low)
+            case _:
+                return bool(self.low <= literal < self.end)
+
+
+def wrapped_zones(transform: Truncate, source: PrimitiveType) -> list[Zone]:
+    """The zones of a truncation; a long may have been an int when its file was written.
+
+    >>> wrapped_zones(Truncate(10), INT)
+    [Zone(low=-2147483648, end=-2147483640, stored=2147483646)]
+    """
+    found = []
+    for bits in (32,) if source == INT else (32, 64) if source == LONG else ():
+        low = -(2 ** (bits - 1))
+        below = low - low % transform.width
+        if below < low:
+            found.append(Zone(low, below + transform.width, below + 2**bits))
+    return found
+
+
+def lowest_number(source: PrimitiveType) -> int:
+    """The lowest value of an integer type, or the lowest unscaled value of a decimal type."""
+    if isinstance(source, Decimal):
+        return 1 - int(10**source.precision)
+    return -(2**31) if source == INT else -(2**63)
 
 
 def _time_bounds(transform: TimeTransform, first: Any, last: Any, source: PrimitiveType) -> tuple[Any, Any]:
@@ -54,17 +128,16 @@ def _units(column: Any) -> Any:
 
 
 def _starts(transform: TimeTransform, units: Any, less: int, source: PrimitiveType) -> Any:
-    """The first day or microsecond of each unit, or the one before it."""
+    """The first value of the type in each unit, or the one before it; null outside the range of the type."""
     numbers: npt.NDArray[np.int64] = pc.fill_null(units, 0).to_numpy(zero_copy_only=False)
-    known = pc.is_valid(units)
-    if isinstance(transform, Hour):
-        starts = numbers * _HOUR
-    else:
-        days = numbers.astype(f"datetime64[{transform.unit}]").astype("datetime64[D]").astype(np.int64)
-        inside = np.abs(days) < (_LAST_DATE if source == DATE else _LAST_DAY)
-        known = pc.and_(known, pa.array(inside))
-        starts = np.where(inside, days, 0) * (1 if source == DATE else _DAY)
-    found = pc.if_else(known, pa.array(starts - less), pa.scalar(None, pa.int64()))
+    per_day = _PER_DAY[source]
+    size = per_day // 24 if isinstance(transform, Hour) else per_day
+    if not isinstance(transform, Hour):
+        numbers = numbers.astype(f"datetime64[{transform.unit}]").astype("datetime64[D]").astype(np.int64)
+    inside = np.abs(numbers) < (_LAST_DATE if source == DATE else (2**63 - 1) // size)
+    known = pc.and_(pc.is_valid(units), pa.array(inside))
+    starts = np.where(inside, numbers, 0) * size - less
+    found = pc.if_else(known, pa.array(starts), pa.scalar(None, pa.int64()))
     return (found.cast(pa.int32()) if source == DATE else found).cast(arrow_type(source))
 
 

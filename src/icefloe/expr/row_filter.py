@@ -2,13 +2,17 @@
 
 All three follow Spark: a comparison with null is not a match; NaN equals NaN and is larger than every other value;
 -0.0 equals 0.0. Arrow by itself compares NaN as IEEE 754 does, so floating-point comparisons name the case of NaN.
+Transforms of columns are functions registered with Arrow, and plain SQL for Spark (spec: Partition Transforms).
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import math
 import operator
+import threading
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,9 +21,11 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InputError
 from icefloe.expr.nodes import And, Bound, BoundPredicate, Branch, Constant, Expr, Leaf, Op, Predicate, fold, leaves
-from icefloe.expr.temporal import micros
+from icefloe.expr.spark_sql import sql_literal, sql_term
+from icefloe.expr.temporal import nanos
 from icefloe.model.arrow import arrow_type
-from icefloe.model.types import DATE, DOUBLE, FLOAT, INT, LONG, STRING, TIME, TIMESTAMP, TIMESTAMPTZ, Decimal
+from icefloe.model.types import DOUBLE, FLOAT, TIMESTAMP_NS, TIMESTAMPTZ_NS, PrimitiveType
+from icefloe.transforms import Transform
 
 _NAN_MATCHES = frozenset({Op.GT, Op.GE, Op.NE, Op.NOT_IN})
 _COMPARE: dict[Op, Callable[[Any, Any], Any]] = {
@@ -35,7 +41,7 @@ _COMPARE: dict[Op, Callable[[Any, Any], Any]] = {
 def references(expr: Expr) -> frozenset[str]:
     """The full names of the columns that an expression uses."""
     return frozenset(
-        leaf.term if isinstance(leaf, Predicate) else leaf.name
+        leaf.column if isinstance(leaf, Predicate) else leaf.name
         for leaf in leaves(expr)
         if not isinstance(leaf, Constant)
     )
@@ -73,7 +79,7 @@ def _arrow_leaf(leaf: Leaf) -> Any:
     node = _bound(leaf)
     if isinstance(node, Constant):
         return pc.scalar(node.value)
-    column = pc.field(*node.path)
+    column = _arrow_term(node)
     match node.op:
         case Op.IS_NULL:
             return column.is_null()
@@ -92,6 +98,38 @@ def _arrow_leaf(leaf: Leaf) -> Any:
         return found
     # Also where IEEE would agree: Arrow simplifies comparisons by Parquet's bounds, and those leave NaN out.
     return found | pc.is_nan(column) if node.op in _NAN_MATCHES else found & ~pc.is_nan(column)
+
+
+def _arrow_term(node: BoundPredicate) -> Any:
+    column = pc.field(*node.path)
+    if node.source is None:
+        return column
+    # A registered function takes one type only, and columns may come in a wider one, such as large strings.
+    return pc.Expression._call(_registered(node.transform, node.source), [column.cast(arrow_type(node.source))])
+
+
+_REGISTERED: set[str] = set()
+_REGISTERING = threading.Lock()
+
+
+def _registered(transform: Transform, source: PrimitiveType) -> str:
+    """The name of the Arrow function that computes a transform of columns of a type; it is registered at first use."""
+    name = f"icefloe {transform} of {source}"
+    with _REGISTERING:
+        if name not in _REGISTERED:
+            result = arrow_type(transform.result_type(source))
+            doc = {"summary": name, "description": f"The partition transform {transform} of a column of {source}."}
+            pc.register_scalar_function(
+                functools.partial(_compute, transform, source), name, doc, {"column": arrow_type(source)}, result
+            )
+            _REGISTERED.add(name)
+    return name
+
+
+def _compute(transform: Transform, source: PrimitiveType, _context: Any, values: Any) -> Any:
+    if isinstance(values, pa.Scalar):
+        return transform.apply(pa.repeat(values, 1), source)[0]
+    return transform.apply(values, source)
 
 
 def _arrow_comparison(node: BoundPredicate, column: Any) -> Any:
@@ -125,8 +163,8 @@ def _sql_leaf(leaf: Leaf) -> str:
     node = _bound(leaf)
     if isinstance(node, Constant):
         return "true" if node.value else "false"
-    name = ".".join("`" + part.replace("`", "``") + "`" for part in node.path)
-    literals = [_sql_literal(value, node) for value in _with_both_zeros(node.literals)]
+    name = sql_term(node)
+    literals = [sql_literal(value, node.type) for value in _with_both_zeros(node.literals)]
     match node.op:
         case Op.IS_NULL | Op.NOT_NULL:
             return f"{name} {node.op.value.upper()}"
@@ -144,39 +182,12 @@ def _sql_leaf(leaf: Leaf) -> str:
             return f"{name} {node.op.value} {literals[0]}"
 
 
-def _sql_literal(value: Any, node: BoundPredicate) -> str:
-    match node.type:
-        case _ if isinstance(value, bool):
-            return "true" if value else "false"
-        case _ if node.type == INT:
-            return str(value)
-        case _ if node.type == LONG:
-            return f"{value}L"
-        case _ if node.type in (FLOAT, DOUBLE):
-            text = repr(value).replace("inf", "Infinity")
-            return f"CAST('{text}' AS {str(node.type).upper()})"
-        case Decimal(precision, scale):
-            return f"CAST('{value:f}' AS DECIMAL({precision}, {scale}))"
-        case _ if node.type == STRING:
-            return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
-        case _ if node.type == DATE:
-            return f"DATE '{value.isoformat()}'"
-        case _ if node.type == TIME:
-            return f"TIME '{value.isoformat()}'"
-        case _ if node.type == TIMESTAMP:
-            return f"TIMESTAMP_NTZ '{value.isoformat(sep=' ')}'"
-        case _ if node.type == TIMESTAMPTZ:
-            return f"timestamp_micros({micros(value)}L)"
-        case _:
-            return f"X'{value.hex().upper()}'"
-
-
 def matches(bound: Bound, row: Mapping[str, Any]) -> bool:
     """Whether one row, a dictionary of Python values, matches: the plain definition that the others are tested by."""
 
     def leaf(node: Leaf) -> bool:
         found = _bound(node)
-        return found.value if isinstance(found, Constant) else _test(found, _value(row, found.path))
+        return found.value if isinstance(found, Constant) else _test(found, _tested(row, found))
 
     def branch(node: Branch, parts: list[bool]) -> bool:
         return all(parts) if isinstance(node, And) else any(parts)
@@ -184,11 +195,15 @@ def matches(bound: Bound, row: Mapping[str, Any]) -> bool:
     return fold(bound, leaf, branch)
 
 
-def _value(row: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+def _tested(row: Mapping[str, Any], node: BoundPredicate) -> Any:
     value: Any = row
-    for name in path:
+    for name in node.path:
         value = None if value is None else value[name]
-    return value
+    if isinstance(value, uuid.UUID):
+        value = value.bytes
+    elif isinstance(value, dt.datetime) and node.column_type in (TIMESTAMP_NS, TIMESTAMPTZ_NS):
+        value = nanos(value)
+    return value if node.source is None else node.transform.value(value, node.source)
 
 
 def _test(node: BoundPredicate, value: Any) -> bool:

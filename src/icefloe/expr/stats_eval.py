@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from icefloe.errors import InputError
 from icefloe.expr.evidence import Evidence, Mask, Statistics, certain
 from icefloe.expr.nodes import And, Bound, BoundPredicate, Branch, Constant, Leaf, Op, fold
+from icefloe.expr.preimage import over_columns, successor
 from icefloe.model.arrow import arrow_type
 from icefloe.model.partitioning import PartitionField
 from icefloe.transforms import Truncate
@@ -31,7 +32,8 @@ class Match(IntEnum):
     ALL = 2
 
 
-Answers: TypeAlias = npt.NDArray[np.int8]
+# Where no row matches for certain, and where every row does; where neither is certain it cannot be told.
+Verdict: TypeAlias = tuple[Mask, Mask]
 
 _BATCH = 65_536  # entries judged together, to bound the memory of filters with thousands of terms
 _NAN_MATCHES = frozenset({Op.GT, Op.GE, Op.NE, Op.NOT_IN})
@@ -46,44 +48,49 @@ def evaluate(bound: Bound, table: pa.Table, partitions: tuple[PartitionField, ..
     >>> evaluate(BoundPredicate(Op.GT, 1, ("id",), LONG, (5,)), files).to_pylist()
     [0]
     """
-    batches = [table.slice(start, _BATCH) for start in range(0, table.num_rows, _BATCH)]
-    answers = [_evaluate(bound, Statistics(batch, partitions)) for batch in batches]
-    return pa.array(np.concatenate([np.empty(0, np.int8), *answers]), pa.int8())
+    over_column = over_columns(bound)
+    answers = np.empty(table.num_rows, np.int8)
+    for start in range(0, table.num_rows, _BATCH):
+        size = min(_BATCH, table.num_rows - start)
+        answers[start : start + size] = _evaluate(over_column, Statistics(table, partitions, start, size))
+    return pa.array(answers)
 
 
-def _evaluate(bound: Bound, statistics: Statistics) -> Answers:
-    size = statistics.table.num_rows
-    evidence: dict[int, list[Evidence]] = {}
+def _evaluate(bound: Bound, statistics: Statistics) -> npt.NDArray[np.int8]:
+    size = statistics.size
+    evidence: dict[object, list[Evidence]] = {}
 
-    def leaf(node: Leaf) -> Answers:
+    def leaf(node: Leaf) -> Verdict:
         if isinstance(node, Constant):
-            return np.full(size, Match.ALL if node.value else Match.NONE, np.int8)
+            return np.full(size, not node.value), np.full(size, node.value)
         if not isinstance(node, BoundPredicate):
             raise InputError(f"bind the filter before evaluating it: {node}")
-        if node.field_id not in evidence:
-            evidence[node.field_id] = list(statistics.about(node.field_id, node.type))
-        return _predicate(node, evidence[node.field_id], size)
+        about = (node.field_id, node.transform, node.op.takes_literals)
+        if about not in evidence:
+            evidence[about] = list(statistics.about(node))
+        return _predicate(node, evidence[about])
 
-    def branch(node: Branch, parts: list[Answers]) -> Answers:
-        joined: Answers = (np.minimum if isinstance(node, And) else np.maximum).reduce(parts)
-        return joined
-
-    answers = fold(bound, leaf, branch)
-    if statistics.table.schema.get_field_index("record_count") >= 0:
-        answers = np.where(certain(pc.equal(statistics.table["record_count"], 0)), np.int8(Match.NONE), answers)
-    return answers
+    none, every = fold(bound, leaf, _branch)
+    # A promise about nothing is kept by any answer; NONE is the one that saves work.
+    none = none | statistics.no_rows
+    return (every.view(np.int8) + np.int8(Match.SOME)) * ~none
 
 
-def _predicate(node: BoundPredicate, evidence: list[Evidence], size: int) -> Answers:
-    """NONE if any evidence says so, else ALL if any says so."""
-    none, every = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
-    for each in evidence:
-        says_none, says_all = _judge(node, each)
-        none, every = none | says_none, every | says_all
-    return np.where(none, np.int8(Match.NONE), np.where(every, np.int8(Match.ALL), np.int8(Match.SOME)))
+def _branch(node: Branch, parts: list[Verdict]) -> Verdict:
+    none, every = (np.logical_or, np.logical_and) if isinstance(node, And) else (np.logical_and, np.logical_or)
+    return none.reduce([part[0] for part in parts]), every.reduce([part[1] for part in parts])
 
 
-def _judge(node: BoundPredicate, evidence: Evidence) -> tuple[Mask, Mask]:
+def _predicate(node: BoundPredicate, evidence: list[Evidence]) -> Verdict:
+    """What any of the evidence says."""
+    verdicts = [_judge(node, each) for each in evidence]
+    none, every = verdicts[0]
+    for says_none, says_every in verdicts[1:]:
+        none, every = none | says_none, every | says_every
+    return none, every
+
+
+def _judge(node: BoundPredicate, evidence: Evidence) -> Verdict:
     """Where no row matches for certain, and where every row does."""
     match node.op:
         case Op.IS_NULL:
@@ -101,56 +108,55 @@ def _judge(node: BoundPredicate, evidence: Evidence) -> tuple[Mask, Mask]:
     return never, evidence.no_nulls & always & evidence.no_nan
 
 
-def _ordinary(node: BoundPredicate, evidence: Evidence) -> tuple[Mask, Mask]:
+def _ordinary(node: BoundPredicate, evidence: Evidence) -> Verdict:
     """Where no value that is neither null nor NaN matches, and where every such value does."""
-    lower, upper = evidence.lower, evidence.upper
-    unknown = pa.nulls(evidence.size, arrow_type(node.type))
-    lower, upper = unknown if lower is None else lower, unknown if upper is None else upper
     match node.op:
         case Op.EQ | Op.IN:
-            return _absent(node, evidence, lower, upper), _constant_among(node, lower, upper)
+            return _absent(node, evidence), _constant_among(node, evidence)
         case Op.NE | Op.NOT_IN:
-            return _constant_among(node, lower, upper), _absent(node, evidence, lower, upper)
+            return _constant_among(node, evidence), _absent(node, evidence)
         case Op.STARTS_WITH:
-            return _no_prefix(node, evidence, lower, upper), _every_prefix(node, evidence, lower, upper)
+            return _no_prefix(node, evidence), _every_prefix(node, evidence)
         case Op.NOT_STARTS_WITH:
-            return _every_prefix(node, evidence, lower, upper), _no_prefix(node, evidence, lower, upper)
+            return _every_prefix(node, evidence), _no_prefix(node, evidence)
     value = pa.scalar(node.literal, arrow_type(node.type))
-    below = _below(node, evidence)
+    lower, upper = evidence.lower, evidence.upper
     match node.op:
         case Op.LT:
-            return certain(pc.greater_equal(lower, value)), below | certain(pc.less(upper, value))
+            never, always = evidence.where(pc.greater_equal, lower, value), evidence.where(pc.less, upper, value)
         case Op.LE:
-            return certain(pc.greater(lower, value)), below | certain(pc.less_equal(upper, value))
+            never, always = evidence.where(pc.greater, lower, value), evidence.where(pc.less_equal, upper, value)
         case Op.GT:
-            return below | certain(pc.less_equal(upper, value)), certain(pc.greater(lower, value))
+            never, always = evidence.where(pc.less_equal, upper, value), evidence.where(pc.greater, lower, value)
         case _:
-            return below | certain(pc.less(upper, value)), certain(pc.greater_equal(lower, value))
+            never, always = evidence.where(pc.less, upper, value), evidence.where(pc.greater_equal, lower, value)
+    below = _below(node, evidence)
+    return (never, always | below) if node.op in (Op.LT, Op.LE) else (never | below, always)
 
 
 def _below(node: BoundPredicate, evidence: Evidence) -> Mask:
     """Where even the highest value of a transform that keeps order is less than that of the literal."""
     known = evidence.transformed
     if known is None or not known.transform.preserves_order:
-        return np.zeros(evidence.size, np.bool_)
+        return evidence.nowhere
     literal = known.transform.apply(pa.array(node.literals, arrow_type(node.type)), node.type)[0]
-    return certain(pc.less(known.highest, literal))
+    return evidence.where(pc.less, known.highest, literal)
 
 
-def _absent(node: BoundPredicate, evidence: Evidence, lower: Any, upper: Any) -> Mask:
+def _absent(node: BoundPredicate, evidence: Evidence) -> Mask:
     """Where none of the literals occurs."""
     literals = pa.array(node.literals, arrow_type(node.type))
-    absent = _none_within(literals, lower, upper)
+    absent = _none_within(literals, evidence, evidence.lower, evidence.upper)
     if (known := evidence.transformed) is not None:
         found = pc.unique(known.transform.apply(literals, node.type)).sort()
-        absent |= _none_within(found, known.lowest, known.highest)
+        absent = absent | _none_within(found, evidence, known.lowest, known.highest)
     return absent
 
 
-def _none_within(literals: pa.Array, lower: Any, upper: Any) -> Mask:
+def _none_within(literals: pa.Array, evidence: Evidence, lower: Any, upper: Any) -> Mask:
     """Where no literal (they are sorted) lies between the bounds."""
-    beyond = certain(pc.greater(lower, literals[-1])) | certain(pc.less(upper, literals[0]))
-    if len(literals) == 1:
+    beyond = evidence.where(pc.greater, lower, literals[-1]) | evidence.where(pc.less, upper, literals[0])
+    if len(literals) == 1 or lower is None or upper is None:
         return beyond
     candidate = literals.take(pa.array(np.minimum(_first_at_least(literals, lower), len(literals) - 1)))
     return beyond | certain(pc.and_(pc.is_valid(lower), pc.greater(candidate, upper)))
@@ -184,38 +190,43 @@ def _as_numbers(values: Any) -> npt.NDArray[Any] | None:
     return numbers
 
 
-def _constant_among(node: BoundPredicate, lower: Any, upper: Any) -> Mask:
+def _constant_among(node: BoundPredicate, evidence: Evidence) -> Mask:
     """Where all values are equal and one of the literals."""
-    equal = certain(pc.equal(lower, upper))
-    if len(node.literals) == 1:
-        return equal & certain(pc.equal(lower, pa.scalar(node.literal, arrow_type(node.type))))
+    lower, upper = evidence.lower, evidence.upper
+    if lower is None or upper is None:
+        return evidence.nowhere
     literals = pa.array(node.literals, arrow_type(node.type))
-    nearest = literals.take(pa.array(np.minimum(_first_at_least(literals, lower), len(literals) - 1)))
-    return equal & certain(pc.equal(lower, nearest))
+    among = literals[0]
+    if len(literals) > 1:
+        among = literals.take(pa.array(np.minimum(_first_at_least(literals, lower), len(literals) - 1)))
+    return certain(pc.equal(lower, upper)) & certain(pc.equal(lower, among))
 
 
-def _every_prefix(node: BoundPredicate, evidence: Evidence, lower: Any, upper: Any) -> Mask:
+def _every_prefix(node: BoundPredicate, evidence: Evidence) -> Mask:
     """Where every value starts with the literal."""
-    found = _with_prefix(str(node.literal), lower, upper)
+    prefix = str(node.literal)
+    found = _with_prefix(prefix, evidence, evidence.lower, evidence.upper)
     if (known := evidence.transformed) is not None and isinstance(known.transform, Truncate):
-        found |= _with_prefix(str(node.literal), known.lowest, known.highest)
+        found = found | _with_prefix(prefix, evidence, known.lowest, known.highest)
     return found
 
 
-def _no_prefix(node: BoundPredicate, evidence: Evidence, lower: Any, upper: Any) -> Mask:
+def _no_prefix(node: BoundPredicate, evidence: Evidence) -> Mask:
     """Where no value starts with the literal."""
-    found = _without_prefix(str(node.literal), lower, upper)
+    prefix = str(node.literal)
+    found = _without_prefix(prefix, evidence, evidence.lower, evidence.upper)
     if (known := evidence.transformed) is not None and isinstance(known.transform, Truncate):
         # Whatever starts with the literal was cut to something that starts with the literal so cut.
-        found |= _without_prefix(str(node.literal)[: known.transform.width], known.lowest, known.highest)
+        found = found | _without_prefix(prefix[: known.transform.width], evidence, known.lowest, known.highest)
     return found
 
 
-def _with_prefix(prefix: str, lower: Any, upper: Any) -> Mask:
-    return certain(pc.starts_with(lower, prefix)) & certain(pc.starts_with(upper, prefix))
+def _with_prefix(prefix: str, evidence: Evidence, lower: Any, upper: Any) -> Mask:
+    return evidence.where(pc.starts_with, lower, prefix) & evidence.where(pc.starts_with, upper, prefix)
 
 
-def _without_prefix(prefix: str, lower: Any, upper: Any) -> Mask:
-    above = pc.greater(pc.utf8_slice_codeunits(lower, 0, len(prefix)), prefix)
-    below = pc.less(pc.utf8_slice_codeunits(upper, 0, len(prefix)), prefix)
-    return certain(above) | certain(below)
+def _without_prefix(prefix: str, evidence: Evidence, lower: Any, upper: Any) -> Mask:
+    # What starts with the prefix lies from the prefix itself up to the first text behind all of them.
+    below = evidence.where(pc.less, upper, pa.scalar(prefix))
+    end = successor(prefix)
+    return below if end is None else below | evidence.where(pc.greater_equal, lower, pa.scalar(end))

@@ -1,19 +1,36 @@
 """Dates, times and timestamps from text, strictly: what is not certain is refused, never guessed.
 
 A timestamp keeps whether it carried an offset: with one it is a moment (a datetime in UTC), without one it is a
-reading of a clock (a naive datetime), and the two are never converted into each other here.
+reading of a clock (a naive datetime), and the two are never converted into each other here. What a datetime cannot
+hold, digits beyond the microsecond, is kept in a ``Nanos``.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
+from dataclasses import dataclass
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME = re.compile(r"(\d{2}:\d{2})(:\d{2})?(?:\.(\d{1,6})0*)?")
 _TIMESTAMP = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?) ?(Z|UTC|[+-]\d{2}:\d{2})?)?")
+_BELOW_MICROS = re.compile(r"(\.\d{6})(\d{1,3})0*(?!\d)")
 EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
+_NANOS = 1000  # in a microsecond
+
+
+@dataclass(frozen=True, slots=True)
+class Nanos:
+    """A timestamp in nanoseconds from 1970: a moment if it carried an offset (``utc``), else a reading of a clock."""
+
+    count: int
+    utc: bool
+
+    def __str__(self) -> str:
+        moment = from_micros(self.count // _NANOS).replace(tzinfo=None)
+        offset = "+00:00" if self.utc else ""
+        return f"{moment.isoformat(timespec='microseconds')}{self.count % _NANOS:03d}{offset}"
 
 
 def parse_date(text: str) -> dt.date:
@@ -27,7 +44,7 @@ def parse_time(text: str) -> dt.time:
     """A time written HH:MM[:SS[.ffffff]]; ValueError otherwise."""
     found = _TIME.fullmatch(text.strip())
     if found is None:
-        raise ValueError("a time is written HH:MM:SS with at most microseconds")
+        raise ValueError("a time is written HH:MM:SS, in a timestamp with at most nanoseconds, else microseconds")
     return dt.time.fromisoformat(f"{found[1]}{found[2] or ':00'}.{(found[3] or '').ljust(6, '0')}")
 
 
@@ -57,10 +74,28 @@ def parse_timestamp(text: str) -> dt.datetime:
         raise ValueError("the timestamp is outside the years 1 to 9999") from error
 
 
+def parse_moment(text: str) -> dt.datetime | Nanos:
+    """Like ``parse_timestamp``, with up to nine digits after the second.
+
+    >>> str(parse_moment("2024-03-01 12:00:00.123456789Z"))
+    '2024-03-01T12:00:00.123456789+00:00'
+    """
+    found = _BELOW_MICROS.search(text)
+    if found is None or int(found[2]) == 0:
+        return parse_timestamp(text)
+    whole = parse_timestamp(text[: found.start()] + found[1] + text[found.end() :])
+    return Nanos(micros(whole) * _NANOS + int(found[2].ljust(3, "0")), whole.tzinfo is not None)
+
+
+def nanos(value: dt.datetime) -> int:
+    """Nanoseconds since 1970, as ``micros``; those of a datetime that counts them, as pandas' does, are kept."""
+    return micros(value) * _NANOS + int(getattr(value, "nanosecond", 0))
+
+
 def micros(value: dt.datetime) -> int:
     """Microseconds since 1970, of a naive datetime as it reads, of another in UTC."""
-    naive = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
-    return (naive - EPOCH) // _MICROSECOND
+    offset = value.utcoffset() or dt.timedelta()
+    return (value.replace(tzinfo=None) - EPOCH - offset) // _MICROSECOND
 
 
 def from_micros(value: int) -> dt.datetime:

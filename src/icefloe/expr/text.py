@@ -1,7 +1,7 @@
 """Filters from text: what users write, and what Spark pushes down (Spark SQL spelling).
 
 ``skeleton`` splits the logic, sqlglot parses each atom, and this module turns it into predicates. Only conditions
-that compare one column with literals are filters here; anything else is refused by name.
+that compare one column, or a transform of one, with literals are filters here; anything else is refused by name.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import datetime as dt
 import re
 import zoneinfo
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import sqlglot
@@ -32,6 +33,7 @@ from icefloe.expr.nodes import (
     negation,
 )
 from icefloe.expr.skeleton import parse_logic
+from icefloe.expr.terms import Functions, Subject, is_term, subject_of
 
 _COMPARISONS: dict[Any, tuple[Op, Op]] = {  # the operator, and the one for "literal operator column"
     exp.LT: (Op.LT, Op.GT),
@@ -46,12 +48,22 @@ _FIXED_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{2}):(\d{2})")
 _FIRST_TRUSTED_YEAR = 1970
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How to read what does not mean the same to everybody: local times, and functions."""
+
+    localize: Localize
+    functions: Functions
+
+
 def parse_filter(text: str | Expr | None) -> Expr:
     """The filter that a text means; None means every row, and an expression is returned as it is.
 
     >>> parse_filter("id BETWEEN 1 AND 3")  # doctest: +NORMALIZE_WHITESPACE
     And(children=(Predicate(op=<Op.GE: '>='>, term='id', literals=(1,)),
                   Predicate(op=<Op.LE: '<='>, term='id', literals=(3,))))
+    >>> parse_filter("bucket(16, id) = 3")
+    Predicate(op=<Op.EQ: '='>, term=TransformTerm(transform='bucket[16]', column='id'), literals=(3,))
     """
     if text is None:
         return ALWAYS_TRUE
@@ -59,7 +71,8 @@ def parse_filter(text: str | Expr | None) -> Expr:
         return text
     if not isinstance(text, str):
         raise InputError(f"a filter is SQL text or an expression, not {type(text).__name__}")
-    return parse_logic(text, lambda part: _atom(part, _as_read))
+    reading = _Reading(_as_read, Functions())
+    return parse_logic(text, lambda part: _atom(part, reading))
 
 
 def parse_pushed(texts: Sequence[str], time_zone: str) -> Expr:
@@ -70,13 +83,14 @@ def parse_pushed(texts: Sequence[str], time_zone: str) -> Expr:
     >>> parse_pushed(["(id IS NOT NULL)", "(rand() > id)"], "UTC")
     Predicate(op=<Op.NOT_NULL: 'is not null'>, term='id', literals=())
     """
-    localize = _localizer(time_zone)
-    return conjunction(_pushed(text, localize) for text in texts)
+    zone = _zone(time_zone)
+    reading = _Reading(_localizer(zone, time_zone), Functions(bare=False, year=zone is dt.UTC))
+    return conjunction(_pushed(text, reading) for text in texts)
 
 
-def _pushed(text: str, localize: Localize) -> Expr:
+def _pushed(text: str, reading: _Reading) -> Expr:
     try:
-        return parse_logic(text, lambda part: _atom(part, localize))
+        return parse_logic(text, lambda part: _atom(part, reading))
     except InputError:
         return ALWAYS_TRUE
 
@@ -85,9 +99,8 @@ def _as_read(moment: dt.datetime) -> dt.datetime:
     return moment
 
 
-def _localizer(time_zone: str) -> Localize:
+def _localizer(zone: dt.tzinfo | None, time_zone: str) -> Localize:
     """How to read local times of a zone; a ValueError where the zone does not say for certain."""
-    zone = _zone(time_zone)
 
     def localize(local: dt.datetime) -> dt.datetime:
         if zone is None:
@@ -115,10 +128,10 @@ def _zone(name: str) -> dt.tzinfo | None:
         return None
 
 
-def _atom(text: str, localize: Localize) -> Expr:
+def _atom(text: str, reading: _Reading) -> Expr:
     """The meaning of a part without logic."""
     try:
-        return _condition(sqlglot.parse_one(text, read="spark", into=exp.Condition), localize)
+        return _condition(sqlglot.parse_one(text, read="spark", into=exp.Condition), reading)
     except SqlglotError as error:
         raise _refused(text, "it is not a condition in SQL") from error
     except RecursionError as error:
@@ -132,75 +145,86 @@ def _refused(text: str, reason: str) -> InputError:
     return InputError(f"cannot use {shown!r} as a filter: {reason}", filter=text)
 
 
-def _condition(node: Any, localize: Localize) -> Expr:
+def _condition(node: Any, reading: _Reading) -> Expr:
     if (operators := _COMPARISONS.get(type(node))) is not None:
-        return _comparison(node, operators, localize)
+        return _comparison(node, operators, reading)
     match node:
         case exp.Paren():
-            return _condition(node.this, localize)
+            return _condition(node.this, reading)
         case exp.Not():
-            return negation(_condition(node.this, localize))
+            return negation(_condition(node.this, reading))
         case exp.Boolean():
             return Constant(bool(node.this))
         case exp.Column() | exp.Dot():
-            return Predicate(Op.EQ, _name(node), (True,))
+            return subject_of(node, reading.functions).test(Op.EQ, True)
         case exp.Is():
-            return _is(node)
+            return _is(node, reading)
         case exp.In() if node.args.get("query") is None and node.args.get("unnest") is None:
-            return Predicate(Op.IN, _name(node.this), tuple(literal(part, localize) for part in node.expressions))
+            return _subject(node, reading).test(Op.IN, *(_literal(part, reading) for part in node.expressions))
         case exp.Between():
-            term = _name(node.this)
-            low, high = literal(node.args["low"], localize), literal(node.args["high"], localize)
-            return conjunction([Predicate(Op.GE, term, (low,)), Predicate(Op.LE, term, (high,))])
+            subject = _subject(node, reading)
+            low, high = _literal(node.args["low"], reading), _literal(node.args["high"], reading)
+            return conjunction([subject.test(Op.GE, low), subject.test(Op.LE, high)])
         case exp.NullSafeEQ():
-            return _null_safe(node, localize)
+            return _null_safe(node, reading)
         case exp.NullSafeNEQ():
-            return negation(_null_safe(node, localize))
+            return negation(_null_safe(node, reading))
         case exp.Like():
-            return _like(node, localize)
+            return _like(node, reading)
         case exp.StartsWith():
-            return Predicate(Op.STARTS_WITH, _name(node.this), (_string(node.expression, localize),))
+            return _subject(node, reading).test(Op.STARTS_WITH, _string(node.expression, reading))
         case exp.IsNan():
-            return Predicate(Op.IS_NAN, _name(node.this))
-        case exp.Anonymous() if node.this.lower() in _NULL_TESTS and len(node.expressions) == 1:
-            return Predicate(_NULL_TESTS[node.this.lower()], _name(node.expressions[0]))
+            return _subject(node, reading).test(Op.IS_NAN)
+        case exp.Anonymous() if node.name.lower() in _NULL_TESTS and len(node.expressions) == 1:
+            return subject_of(node.expressions[0], reading.functions).test(_NULL_TESTS[node.name.lower()])
         case _:
             raise ValueError("only comparisons of a column with literals are supported")
 
 
-def _comparison(node: Any, operators: tuple[Op, Op], localize: Localize) -> Expr:
+def _subject(node: Any, reading: _Reading) -> Subject:
+    return subject_of(node.this, reading.functions)
+
+
+def _literal(node: Any, reading: _Reading) -> object:
+    return literal(node, reading.localize)
+
+
+def _comparison(node: Any, operators: tuple[Op, Op], reading: _Reading) -> Expr:
     left, right = node.this.unnest(), node.expression.unnest()
-    if isinstance(left, (exp.Column, exp.Dot)):
-        return Predicate(operators[0], _name(left), (literal(right, localize),))
-    return Predicate(operators[1], _name(right), (literal(left, localize),))
+    if is_term(left):
+        return subject_of(left, reading.functions).test(operators[0], _literal(right, reading))
+    return subject_of(right, reading.functions).test(operators[1], _literal(left, reading))
 
 
-def _null_safe(node: Any, localize: Localize) -> Expr:
+def _null_safe(node: Any, reading: _Reading) -> Expr:
     """Equality that is never null: NOT of it must match rows where the column is null."""
-    column, other = node.this, node.expression
-    if not isinstance(column, (exp.Column, exp.Dot)):
+    column, other = node.this.unnest(), node.expression.unnest()
+    if not is_term(column):
         column, other = other, column
-    term, value = _name(column), literal(other, localize)
+    subject, value = subject_of(column, reading.functions), _literal(other, reading)
     if value is None:
-        return Predicate(Op.IS_NULL, term)
-    return conjunction([Predicate(Op.NOT_NULL, term), Predicate(Op.EQ, term, (value,))])
+        return subject.test(Op.IS_NULL)
+    return conjunction([subject.test(Op.NOT_NULL), subject.test(Op.EQ, value)])
 
 
-def _is(node: Any) -> Expr:
-    term = _name(node.this)
+def _is(node: Any, reading: _Reading) -> Expr:
+    subject = _subject(node, reading)
     match node.expression:
         case exp.Null():
-            return Predicate(Op.IS_NULL, term)
+            return subject.test(Op.IS_NULL)
         case exp.Boolean(this=value):
-            return conjunction([Predicate(Op.NOT_NULL, term), Predicate(Op.EQ, term, (bool(value),))])
+            return conjunction([subject.test(Op.NOT_NULL), subject.test(Op.EQ, bool(value))])
         case _:
             raise ValueError("IS takes NULL, TRUE or FALSE")
 
 
-def _like(node: Any, localize: Localize) -> Expr:
-    term, pattern = _name(node.this), _string(node.expression, localize)
-    prefix, wildcard = _like_prefix(pattern)
-    found = Predicate(Op.STARTS_WITH if wildcard else Op.EQ, term, (prefix,))
+def _like(node: Any, reading: _Reading) -> Expr:
+    subject, pattern = _subject(node, reading), _string(node.expression, reading)
+    if pattern is None:
+        found = subject.test(Op.EQ, None)
+    else:
+        prefix, wildcard = _like_prefix(pattern)
+        found = subject.test(Op.STARTS_WITH if wildcard else Op.EQ, prefix)
     return negation(found) if node.args.get("negate") else found
 
 
@@ -226,25 +250,8 @@ def _like_prefix(pattern: str) -> tuple[str, bool]:
     return "".join(fixed), False
 
 
-def _string(node: Any, localize: Localize) -> str:
-    value = literal(node, localize)
-    if not isinstance(value, str):
+def _string(node: Any, reading: _Reading) -> str | None:
+    value = _literal(node, reading)
+    if value is not None and not isinstance(value, str):
         raise ValueError("a string is needed here")
     return value
-
-
-def _name(node: Any) -> str:
-    """The dotted name of a column; ValueError for anything else."""
-    if isinstance(node, exp.Paren):
-        return _name(node.this)
-    if isinstance(node, exp.Dot):
-        return f"{_name(node.this)}.{_identifier(node.expression)}"
-    if isinstance(node, exp.Column):
-        return ".".join(_identifier(part) for part in node.parts)
-    raise ValueError("one side must be a column and the other a literal")
-
-
-def _identifier(node: Any) -> str:
-    if not isinstance(node, exp.Identifier):
-        raise ValueError("one side must be a column and the other a literal")
-    return str(node.name)

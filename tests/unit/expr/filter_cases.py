@@ -16,7 +16,7 @@ import mmh3
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, And, Constant, Expr, Not, Op, Or, Predicate
+from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, And, Constant, Expr, Not, Op, Or, Predicate, TransformTerm
 from icefloe.model.arrow import arrow_type
 from icefloe.model.entries import ContentType, entries
 from icefloe.model.partitioning import PartitionField
@@ -188,8 +188,11 @@ def truth(expr: Expr, row: dict[str, Any]) -> bool | None:
         case Or(children):
             parts = [truth(child, row) for child in children]
             return True if True in parts else None if None in parts else False
+        case Predicate(term=TransformTerm(transform, name)):
+            field = PartitionField(source_id=BY_NAME[name], field_id=1000, name="p", transform=transform)
+            return _predicate_truth(expr, partition_value(field, value_of(row, name)))
         case Predicate():
-            return _predicate_truth(expr, value_of(row, expr.term))
+            return _predicate_truth(expr, value_of(row, expr.column))
     raise AssertionError(expr)
 
 

@@ -15,21 +15,31 @@ from hypothesis import strategies as st
 
 from icefloe.errors import InputError
 from icefloe.expr.bind import bind, bind_pushed, push_not
-from icefloe.expr.convert import Exact, Gap, NotANumber, place
+from icefloe.expr.convert import After, Exact, Gap, JsonNumber, JsonText, NotANumber, place
 from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, And, BoundPredicate, Constant, Expr, Not, Op, Or, Predicate
+from icefloe.expr.row_filter import matches
 from icefloe.expr.text import parse_filter
 from icefloe.model.schema import Schema
 from icefloe.model.types import (
+    BINARY,
+    BOOLEAN,
     DATE,
     DOUBLE,
     FLOAT,
     INT,
     LONG,
     STRING,
+    TIMESTAMP,
+    TIMESTAMP_NS,
     TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    UNKNOWN,
+    VARIANT,
     Decimal,
     Field,
     Fixed,
+    Geography,
+    Geometry,
     List,
     Map,
     Struct,
@@ -100,6 +110,20 @@ def shape(expr: Expr) -> Any:
         ("i = 1 OR true", ALWAYS_TRUE),
         ("i = 1 AND i = 3000000000", ALWAYS_FALSE),
         ("n.k = 1", ("n.k", "=", 1)),
+        ("t < TIMESTAMP '2024-03-01 00:00:00.000001500'", ("t", "<=", dt.datetime(2024, 3, 1, 0, 0, 0, 1))),
+        ("t >= TIMESTAMP '2024-03-01 00:00:00.000001500'", ("t", ">", dt.datetime(2024, 3, 1, 0, 0, 0, 1))),
+        ("t = '2024-03-01T00:00:00.000001500'", ALWAYS_FALSE),
+        ("t != '2024-03-01T00:00:00.000001500'", ("t", "is not null")),
+        ("t IN ('2024-03-01T00:00:00.000001500')", ALWAYS_FALSE),
+        ("t = '2024-03-01T00:00:00.000001000'", ("t", "=", dt.datetime(2024, 3, 1, 0, 0, 0, 1))),
+        ("z > '2024-03-01T02:00:00.0000015+02:00'", ("z", ">", dt.datetime(2024, 3, 1, 0, 0, 0, 1, dt.UTC))),
+        ("d > TIMESTAMP '2024-03-01 00:00:00.000000001'", ("d", ">=", dt.date(2024, 3, 2))),
+        ("m < 99999999", ("m", "is not null")),
+        ("m >= -10000000", ("m", "is not null")),
+        ("l > 9223372036854775808", ALWAYS_FALSE),
+        ("l <= 9223372036854775808", ("l", "is not null")),
+        ("g > 1e39", ("g", ">=", math.inf)),
+        ("g < -1e39", ("g", "<=", -math.inf)),
     ],
 )
 def test_literals_are_placed_exactly(text: str, expected: Any) -> None:
@@ -164,6 +188,13 @@ def neighbours(below: Any, above: Any, type_: Any) -> bool:
         ("i LIKE 'a%'", "only strings"),
         ("n = 1", "use a primitive column"),
         ("d < '2024-02-30'", "day is out of range"),
+        ("d < '10000-01-01'", "YYYY-MM-DD"),
+        ("t < '10000-01-01 00:00:00'", "YYYY-MM-DD"),
+        ("z < '0001-01-01T00:00:00+01:00'", "years 1 to 9999"),
+        ("t < '2024-01-01 00:00:00.1234567891'", "nanoseconds"),
+        ("x = 'ab'", "in hexadecimal digits as X'1F'"),
+        ("m = '1.5'", "a number is needed"),
+        ("u = X'01'", "UUID"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_by_name(text: str, message: str) -> None:
@@ -241,7 +272,115 @@ def test_a_deep_alternating_tree_binds() -> None:
     assert isinstance(bind(expr, SCHEMA), Or)
 
 
-def test_dates_at_the_end_of_time_have_no_neighbour() -> None:
-    assert place(dt.datetime(9999, 12, 31, 1), DATE) == Gap(dt.date(9999, 12, 31), None)
+def test_days_after_the_last_one_of_python_still_match() -> None:
+    assert place(dt.datetime(9999, 12, 31, 1), DATE) == After(dt.date(9999, 12, 31))
     with pytest.raises(ValueError, match="offset"):
         place(dt.datetime(2024, 1, 1), TIMESTAMPTZ)
+
+
+NS = Schema(fields=(Field(1, "n", TIMESTAMP_NS), Field(2, "y", TIMESTAMPTZ_NS)))
+SECOND = 10**9
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("n = '1970-01-01T00:00:01.123456789'", ("n", "=", SECOND + 123_456_789)),
+        ("n = TIMESTAMP '1969-12-31 23:59:59.999999999'", ("n", "=", -1)),
+        ("n = TIMESTAMP '1970-01-01 00:00:01'", ("n", "=", SECOND)),
+        ("n = DATE '1970-01-02'", ("n", "=", 86_400 * SECOND)),
+        ("n = 5", ("n", "=", 5)),
+        ("y = '1970-01-01T01:00:00.000000001+01:00'", ("y", "=", 1)),
+        ("n < '3000-01-01'", ("n", "is not null")),
+        ("n > '3000-01-01'", ALWAYS_FALSE),
+        ("n != '1600-01-01'", ("n", "is not null")),
+        ("n IN ('1600-01-01', '1970-01-01')", ("n", "=", 0)),
+    ],
+)
+def test_timestamps_of_nanoseconds_are_counted(text: str, expected: Any) -> None:
+    assert shape(bound(text, NS)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("y = '1970-01-01T00:00:00'", "give the literal an offset"),
+        ("y = TIMESTAMP '1970-01-01 00:00:00.123456789'", "give the literal an offset"),
+        ("n = '1970-01-01T00:00:00Z'", "without an offset"),
+        ("n = true", "a timestamp is needed"),
+        ("n = 1.5", "a timestamp is needed"),
+    ],
+)
+def test_what_is_no_timestamp_of_nanoseconds_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        bound(text, NS)
+
+
+class Precise(dt.datetime):
+    """A datetime that counts nanoseconds, as pandas' does."""
+
+    nanosecond = 7
+
+
+def test_nanoseconds_of_a_datetime_that_counts_them_are_kept() -> None:
+    moment = Precise(1970, 1, 1, 0, 0, 1)
+    assert place(moment, TIMESTAMP_NS) == Exact(SECOND + 7)
+    assert place(moment, TIMESTAMP) == After(dt.datetime(1970, 1, 1, 0, 0, 1))
+
+
+SHAPES = Schema(
+    fields=(
+        Field(1, "g", Geometry()),
+        Field(2, "e", Geography("OGC:CRS84", "karney")),
+        Field(3, "v", VARIANT),
+        Field(4, "q", UNKNOWN),
+    )
+)
+
+
+def test_shapes_are_tested_for_null_only() -> None:
+    assert shape(bound("g IS NULL", SHAPES)) == ("g", "is null")
+    assert shape(bound("e IS NOT NULL", SHAPES)) == ("e", "is not null")
+    assert bound("isnan(g)", SHAPES) == ALWAYS_FALSE
+    for text in ("g = X'01'", "e IN (X'01')", "g LIKE 'a%'", "g < X'01'"):
+        with pytest.raises(InputError, match="only for null"):
+            bound(text, SHAPES)
+    with pytest.raises(InputError, match="column 'v' of type variant"):
+        bound("v IS NULL", SHAPES)
+
+
+def test_a_column_of_unknown_type_is_null_in_every_row() -> None:
+    for text in ("q IS NULL", "NOT isnan(q)"):
+        assert bound(text, SHAPES) == ALWAYS_TRUE
+    for text in ("q IS NOT NULL", "isnan(q)", "q = 1", "q != 'x'", "q NOT IN (1)", "q IN (1)", "q LIKE 'x%'"):
+        assert bound(text, SHAPES) == ALWAYS_FALSE
+    assert bind(Predicate(Op.NOT_IN, "q"), SHAPES) == ALWAYS_TRUE
+
+
+def test_strings_from_json_are_read_as_the_column_needs_them() -> None:
+    assert place(JsonText("14.205"), Decimal(9, 2)) == Gap(decimal.Decimal("14.20"), decimal.Decimal("14.21"))
+    assert place(JsonText("-Infinity"), DOUBLE) == Exact(-math.inf)
+    assert place(JsonText("NaN"), DOUBLE) == NotANumber()
+    assert place(JsonText("1f"), BINARY) == Exact(b"\x1f")
+    assert place(JsonText("1f"), STRING) == Exact("1f")
+    assert place(JsonText("2024-03-01T12:00:00"), DATE) == Gap(dt.date(2024, 3, 1), dt.date(2024, 3, 2))
+    assert place(JsonNumber(0.1), FLOAT) == Exact(float32(0.1))
+    assert place(JsonNumber(1e300), FLOAT) == Gap(float(np.finfo(np.float32).max), math.inf)
+    assert place(JsonNumber(0.1), DOUBLE) == Exact(0.1)
+    for text, type_ in (("x", INT), ("1f2", BINARY), ("1f", Fixed(2)), ("x", DATE), ("true", BOOLEAN)):
+        with pytest.raises(ValueError):
+            place(JsonText(text), type_)
+
+
+@pytest.mark.parametrize(
+    ("text", "matching"),
+    [
+        ("FALSE OR (i IN (1, 2) AND i IN (2, 3))", {2}),
+        ("TRUE AND (i != 1 OR i != 2)", {1, 2, 3}),
+        ("FALSE OR (i != 1 AND i != 2)", {3}),
+    ],
+)
+def test_conditions_are_joined_by_what_is_left_of_an_expression(text: str, matching: set[int]) -> None:
+    # A disjunction of which only a conjunction was left joined its INs as if either were enough, and rows came in.
+    bound = bind(parse_filter(text), SCHEMA)
+    assert {i for i in (1, 2, 3) if matches(bound, {"i": i})} == matching

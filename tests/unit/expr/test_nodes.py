@@ -6,11 +6,13 @@ from icefloe.expr.nodes import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
     And,
+    Constant,
     Expr,
     Not,
     Op,
     Or,
     Predicate,
+    TransformTerm,
     conjunction,
     conjuncts,
     disjunction,
@@ -65,3 +67,39 @@ def test_a_fold_sees_children_in_order_at_any_depth() -> None:
         lambda node, parts: f"{type(node).__name__}({','.join(parts)})",
     )
     assert joined == "And(a,Or(b,c))"
+
+
+def test_trees_are_equal_by_their_parts() -> None:
+    assert And((A, Or((B, C)))) == And((A, Or((B, C))))
+    assert And((A, B)) != Or((A, B))
+    assert And((A, B)) != And((B, A))
+    assert And((And((A, B)), C)) != And((And((A,)), B, C))
+    assert Not(A) != A
+    assert Not(A) != "a"
+    assert len({And((A, B)), And((A, B)), Or((A, B)), Not(A), Not(A)}) == 3
+
+
+def test_trees_of_any_depth_are_compared_hashed_and_shown() -> None:
+    def deep(first: Expr) -> Expr:
+        for _ in range(5_000):
+            first = Not(Or((first, B)))
+        return first
+
+    assert deep(A) == deep(A)
+    assert deep(A) != deep(C)
+    assert hash(deep(A)) == hash(deep(A))
+    assert repr(deep(A)).startswith("Not(child=Or(children=(Not(child=")
+
+
+def test_a_tree_shows_how_to_make_it() -> None:
+    expr = And((A, Not(Or((B,))), Or(()), ALWAYS_TRUE))
+    assert eval(repr(expr).replace("<Op.IS_NULL: 'is null'>", "Op.IS_NULL"), globals(), {"Constant": Constant}) == expr
+
+
+def test_a_term_is_a_column_or_a_transform_of_one() -> None:
+    bucket = TransformTerm("bucket[16]", "a.b")
+    assert Predicate(Op.IS_NULL, bucket).column == "a.b"
+    assert A.column == "a"
+    assert str(bucket) == "bucket[16](a.b)"
+    assert len({Predicate(Op.EQ, bucket, (1,)), Predicate(Op.EQ, TransformTerm("bucket[16]", "a.b"), (1,))}) == 1
+    assert negation(Predicate(Op.EQ, bucket, (1,))) == Predicate(Op.NE, bucket, (1,))

@@ -1,0 +1,119 @@
+"""Pruning never loses a row and never claims one, for random schemas, rows, statistics and filters.
+
+One case is one filter over one table of random files: what statistics, manifests, projections and residuals say about
+each file is compared with the truth about each of its rows. A failure names the seed of its table and the filter.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import pytest
+from pruning_cases import Dataset, File, Truth, dataset, expression, holds, result_type, truth
+
+from icefloe.expr.bind import bind
+from icefloe.expr.nodes import Bound, Expr
+from icefloe.expr.partition_filter import project_inclusive, project_strict
+from icefloe.expr.residual import residual, residuals
+from icefloe.expr.stats_eval import Match, evaluate
+
+LARGE = os.environ.get("ICEFLOE_PROFILE") == "property"
+CASES = 500_000 if LARGE else 20_000
+CHUNKS = 50 if LARGE else 20
+FILTERS_PER_TABLE = 10
+
+# Selected with the tests that hypothesis makes: `make property` runs them all in their larger sizes.
+pytestmark = pytest.mark.hypothesis
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_no_row_is_lost_and_none_is_claimed(chunk: int) -> None:
+    wanted, done = CASES // CHUNKS, 0
+    for table in range(wanted // FILTERS_PER_TABLE):
+        done += judge_table(f"{chunk}/{table}")
+    assert done == wanted
+
+
+def test_the_number_of_cases_is_what_it_says() -> None:
+    assert CASES // CHUNKS % FILTERS_PER_TABLE == 0
+    assert (500_000 if LARGE else 20_000) == CASES
+
+
+def judge_table(seed: str) -> int:
+    """Judge some filters over one random table; how many."""
+    rng = random.Random(seed)
+    made = dataset(rng)
+    for number in range(FILTERS_PER_TABLE):
+        expr = expression(rng, made.layout, made.rows)
+        bound = bind(expr, made.layout.schema)
+        problem = judge(made, bound, truth(expr, made.layout))
+        if problem is not None:
+            pytest.fail(report(seed, number, made, expr, bound, problem), pytrace=False)
+    return FILTERS_PER_TABLE
+
+
+def report(seed: str, number: int, made: Dataset, expr: Expr, bound: Bound, problem: str) -> str:
+    files = "\n".join(f"  spec {file.spec} {file.values}: {file.rows}" for file in made.files)
+    return (
+        f"judge_table({seed!r}), filter {number}: {problem}\nfilter: {expr}\nbound: {bound}\n"
+        f"schema: {made.layout.schema.fields}\npartitions: {made.layout.fields}\nfiles:\n{files}"
+    )
+
+
+def judge(made: Dataset, bound: Bound, matching: Truth) -> str | None:
+    """What is wrong, or None."""
+    found = {id(file): [matching(row) is True for row in file.rows] for file in made.files}
+    return (
+        judge_statistics(made, bound, found)
+        or judge_projections(made, bound, found)
+        or judge_residuals(made, bound, found)
+    )
+
+
+def judge_statistics(made: Dataset, bound: Bound, found: dict[int, list[bool]]) -> str | None:
+    contents = [[file] for file in made.files] + made.manifests
+    answers = evaluate(bound, made.table, made.layout.fields).to_pylist()
+    for index, (content, answer) in enumerate(zip(contents, answers, strict=True)):
+        rows = [each for file in content for each in found[id(file)]]
+        if (answer == Match.NONE and any(rows)) or (answer == Match.ALL and not all(rows)):
+            return f"statistics say {Match(answer).name} of entry {index}: {made.table.slice(index, 1).to_pylist()}"
+    return None
+
+
+def judge_projections(made: Dataset, bound: Bound, found: dict[int, list[bool]]) -> str | None:
+    schema, types = made.layout.schema, partition_types(made)
+    for number, spec in enumerate(made.layout.specs):
+        inclusive, strict = project_inclusive(bound, spec, schema), project_strict(bound, spec, schema)
+        for file in (file for file in made.files if file.spec == number):
+            rows = found[id(file)]
+            if any(rows) and not holds(inclusive, file.values, types):
+                return f"the inclusive projection loses a row of {file}: {inclusive}"
+            if not all(rows) and holds(strict, file.values, types):
+                return f"the strict projection claims a row of {file}: {strict}"
+    return None
+
+
+def judge_residuals(made: Dataset, bound: Bound, found: dict[int, list[bool]]) -> str | None:
+    layout, files = made.layout, made.files
+    distinct, index = residuals(bound, layout.fields, layout.schema, made.table.slice(0, len(files)))
+    meanings = [truth(each, layout) for each in distinct]
+    by_partition: dict[str, Bound] = {}
+    for file, position in zip(files, index.to_pylist(), strict=True):
+        key = repr((file.spec, file.values))
+        if key not in by_partition:
+            by_partition[key] = residual(bound, layout.specs[file.spec], layout.schema, file.values)
+        if wrong(file, truth(by_partition[key], layout), found):
+            return f"the residual of {file} is {by_partition[key]}"
+        if wrong(file, meanings[position], found):
+            return f"one of the residuals, for {file}, is {distinct[position]}"
+    return None
+
+
+def wrong(file: File, meaning: Truth, found: dict[int, list[bool]]) -> bool:
+    return [meaning(row) is True for row in file.rows] != found[id(file)]
+
+
+def partition_types(made: Dataset) -> dict[int, Any]:
+    return {part.field_id: result_type(part.transform, made.layout.column(part).type) for part in made.layout.fields}
