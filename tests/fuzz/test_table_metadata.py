@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 
 import pytest
 from hypothesis import given
@@ -11,16 +12,26 @@ from hypothesis import strategies as st
 from fuzz.damage import damaged, damaged_json
 from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
 from icefloe.errors import FormatError, UnsupportedError
+from unit.codecs.documents import document
 from unit.codecs.sample import metadata
+from unit.codecs.test_unknown_keys import noted
 
-GOOD = {version: encode_metadata(metadata(version)) for version in (2, 4)}
+GOOD = {
+    **{f"v{version}": encode_metadata(metadata(version)) for version in (1, 2, 3, 4)},
+    "snapshots": json.dumps(document(4)).encode(),
+    "unknown keys": json.dumps(noted(4)).encode(),
+    "gzip": encode_metadata(metadata(2), compression="gzip"),
+}
 
 
-@pytest.mark.parametrize("version", GOOD)
+@pytest.mark.parametrize("name", GOOD)
 @given(choices=st.data())
-def test_damaged_metadata_is_refused_or_read(version: int, choices: st.DataObject) -> None:
-    data = choices.draw(st.one_of(damaged(GOOD[version]), damaged_json(GOOD[version])))
+def test_damaged_metadata_is_refused_or_read(name: str, choices: st.DataObject) -> None:
+    ways = [damaged(GOOD[name])] if name == "gzip" else [damaged(GOOD[name]), damaged_json(GOOD[name])]
+    data = choices.draw(st.one_of(ways))
     with contextlib.suppress(FormatError, UnsupportedError):
         # What was read is whole: it can be written again, and says the same.
-        once = encode_metadata(decode_metadata(data, where="v1.metadata.json"))
+        read = decode_metadata(data, where="v1.metadata.json")
+        once = encode_metadata(read)
         assert encode_metadata(decode_metadata(once, where="again")) == once
+        list(read.snapshots)

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from icefloe.codecs.avro_decode import FEWEST_RECORDS, decode_together
 from icefloe.codecs.avro_encode import encode_metadata, encode_records, number
 from icefloe.errors import CorruptFile, IcefloeError, LimitError, UnsupportedError
 from icefloe.limits import Limits
@@ -28,6 +29,15 @@ _SYNC_BYTES = 16
 _INFLATED_PER_LIMIT = 4  # blocks may inflate to this many times the limit on stored bytes
 _MAX_VARINT_BYTES = 10
 _ZERO = b"\x00"
+_GROUP_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some records, decompressed."""
+
+    count: int
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +46,12 @@ class Container:
 
     schema: Mapping[str, Any]
     metadata: Mapping[str, str]
-    blocks: tuple[bytes, ...]
+    blocks: tuple[Block, ...]
 
     def rows(self, type_: pa.DataType) -> pa.StructArray:
         """All records, in file order, as a struct of the wanted fields under the names they have in the file."""
-        parsed = fastavro.parse_schema({"type": "array", "items": _without_logical_types(self.schema)})
-        # Block by block, so that few Python objects are alive at any time.
-        found = [pa.array(_records(block, parsed), type_) for block in self.blocks]
+        schema = _without_logical_types(self.schema)
+        found = [_decoded(group, schema, type_) for group in _groups(self.blocks)]
         return pa.concat_arrays(found) if len(found) > 0 else pa.array([], type_)
 
 
@@ -67,7 +76,7 @@ def _read(cursor: _Cursor, where: str, limits: Limits) -> Container:
     codec = header.pop("avro.codec", b"null").decode()
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise CorruptFile(f"{where}: the Avro schema is not a record", location=where)
-    blocks: list[bytes] = []
+    blocks: list[Block] = []
     total = inflated = 0
     budget = limits.manifest_bytes * _INFLATED_PER_LIMIT
     while not cursor.at_end:
@@ -79,14 +88,39 @@ def _read(cursor: _Cursor, where: str, limits: Limits) -> Container:
         if not 0 <= count <= len(payload) or total > limits.manifest_entries:
             raise LimitError(f"{where}: a block of {count} records in {len(payload)} bytes", location=where)
         if count > 0:
-            blocks.append(number(count) + payload + _ZERO)
+            blocks.append(Block(count, payload))
     text = {key: value.decode() for key, value in header.items()}
     return Container(schema=schema, metadata=text, blocks=tuple(blocks))
 
 
-def _records(block: bytes, schema: Any) -> list[dict[str, Any]]:
+def _groups(blocks: tuple[Block, ...]) -> Iterator[list[Block]]:
+    """Blocks to be decoded together, which bounds memory and makes small blocks large."""
+    group: list[Block] = []
+    for block in blocks:
+        if len(group) > 0 and sum(len(each.data) for each in group) + len(block.data) > _GROUP_BYTES:
+            yield group
+            group = []
+        group.append(block)
+    if len(group) > 0:
+        yield group
+
+
+def _decoded(group: list[Block], schema: Any, type_: pa.DataType) -> pa.StructArray:
+    counts = np.array([block.count for block in group], np.int64)
+    if counts.sum() >= FEWEST_RECORDS:
+        ends = np.cumsum([len(block.data) for block in group])
+        try:
+            return decode_together(b"".join(block.data for block in group), counts, ends, schema, type_)
+        except UnsupportedError:
+            pass  # read in order, which also says what is wrong if something is
+    parsed = fastavro.parse_schema({"type": "array", "items": schema})
+    # Block by block, so that few Python objects are alive at any time.
+    return pa.concat_arrays([pa.array(_records(block, parsed), type_) for block in group])
+
+
+def _records(block: Block, schema: Any) -> list[dict[str, Any]]:
     """A block has the form of an Avro array, so one call decodes all its records."""
-    stream = io.BytesIO(block)
+    stream = io.BytesIO(number(block.count) + block.data + _ZERO)
     found: list[dict[str, Any]] = fastavro.schemaless_reader(stream, schema, None)
     if stream.read(1) != b"":
         raise ValueError("bytes are left over behind the last record")

@@ -1,4 +1,4 @@
-"""Avro schemas of v2 and v3 manifests and manifest lists (spec: Manifests, Manifest Lists, Appendix A: Avro).
+"""Avro schemas of v2 and v3 manifests and manifest lists (spec: Manifests, Manifest Lists, Appendix A, Avro).
 
 ``AvroFields`` reads the other way: it finds the fields of a foreign file by their ids, whatever they are called.
 """
@@ -27,7 +27,10 @@ from icefloe.model.types import (
     STRING,
     TIME,
     TIMESTAMP,
+    TIMESTAMP_NS,
     TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    UNKNOWN,
     UUID,
     Decimal,
     Fixed,
@@ -38,6 +41,7 @@ from icefloe.model.types import (
 Json = dict[str, Any]
 
 _TIMESTAMP = {"type": "long", "logicalType": "timestamp-micros"}
+_TIMESTAMP_NS = {"type": "long", "logicalType": "timestamp-nanos"}
 _AVRO: dict[Primitive, str | Json] = {
     BOOLEAN: "boolean",
     INT: "int",
@@ -48,8 +52,11 @@ _AVRO: dict[Primitive, str | Json] = {
     TIME: {"type": "long", "logicalType": "time-micros"},
     TIMESTAMP: {**_TIMESTAMP, "adjust-to-utc": False},
     TIMESTAMPTZ: {**_TIMESTAMP, "adjust-to-utc": True},
+    TIMESTAMP_NS: {**_TIMESTAMP_NS, "adjust-to-utc": False},
+    TIMESTAMPTZ_NS: {**_TIMESTAMP_NS, "adjust-to-utc": True},
     STRING: "string",
     BINARY: "bytes",
+    UNKNOWN: "null",
 }
 UUID_BYTES = 16
 
@@ -65,7 +72,7 @@ def decimal_bytes(precision: int) -> int:
 
 
 def avro_type(type_: Type, field_id: int) -> str | Json:
-    """The Avro type of a partition value; named types carry the field id, as a name may be defined only once."""
+    """The Avro type of a primitive; named types carry the field id, as a name may be defined only once."""
     match type_:
         case Decimal(precision, scale):
             fixed = {"type": "fixed", "name": f"decimal_{precision}_{scale}_{field_id}"}
@@ -77,7 +84,7 @@ def avro_type(type_: Type, field_id: int) -> str | Json:
             return {"type": "fixed", "name": f"uuid_{field_id}", "size": UUID_BYTES, "logicalType": "uuid"}
         case Primitive():
             return _AVRO[type_]
-    raise InputError(f"a partition value cannot be of type {type_}", type=str(type_))
+    raise InputError(f"type {type_} has no Avro form of its own", type=str(type_))
 
 
 def avro_name(name: str) -> str:

@@ -1,4 +1,7 @@
-"""Arrow columns from and to what Avro records hold: raw partition values, and maps from column ids to measures."""
+"""Arrow columns from and to what records of files hold: raw partition values, and maps from column ids to measures.
+
+The statistics columns of an entry table are the maps of a data file, turned (spec: Manifests).
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.avro_schemas import MeasureMap, decimal_bytes, raw_type
-from icefloe.codecs.single_value import decode_bounds, encode_bounds
+from icefloe.codecs.avro_schemas import MEASURE_MAPS, MeasureMap, decimal_bytes, raw_type
+from icefloe.codecs.bounds import decode_bounds, encode_bounds
+from icefloe.codecs.context import ManifestContext
+from icefloe.codecs.entry_columns import without_nan
 from icefloe.model.arrow import arrow_type
+from icefloe.model.entries import column_key, stat
 from icefloe.model.types import Decimal, Type
 
 _DECIMAL_BYTES = 16
@@ -79,3 +85,34 @@ def join_map(columns: Mapping[int, pa.Array], shape: MeasureMap, length: int) ->
     offsets = np.concatenate(([0], np.cumsum(per_row))).astype(np.int32)
     pairs = pa.StructArray.from_arrays([keys, values], fields=list(type_.value_type))
     return pa.ListArray.from_arrays(pa.array(offsets), pairs, type=type_, mask=pa.array(per_row == 0))
+
+
+def statistics_of(maps: Mapping[MeasureMap, pa.Array], context: ManifestContext, *, where: str) -> dict[str, pa.Array]:
+    """The statistics columns of the columns that the table knows, from maps as columns of lists of (key, value)."""
+    columns: dict[str, pa.Array] = {}
+    for shape, pairs in maps.items():
+        for column_id, values in split_map(pairs).items():
+            type_ = context.column_type(column_id)
+            if type_ is None:
+                continue
+            if shape.value == "bytes":
+                at = f"{where}: {shape.name} of column {column_id}"
+                values = without_nan(decode_bounds(values, type_, where=at))
+            columns[stat(shape.measure, column_key(column_id))] = values
+    return columns
+
+
+def maps_of(columns: Mapping[str, pa.Array], length: int, context: ManifestContext) -> dict[MeasureMap, pa.Array]:
+    """The statistics of real columns as maps, each a column of lists of (key, value); partition fields have none."""
+    found: dict[MeasureMap, pa.Array] = {}
+    for shape in MEASURE_MAPS:
+        measured: dict[int, pa.Array] = {}
+        for name, values in columns.items():
+            measure, _, key = name.partition(":")
+            if measure != shape.measure or not key.isdecimal():
+                continue
+            type_ = context.column_type(int(key))
+            if type_ is not None:
+                measured[int(key)] = encode_bounds(values, type_) if shape.value == "bytes" else values
+        found[shape] = join_map(measured, shape, length)
+    return found

@@ -5,23 +5,23 @@ Manifests name columns and partition fields by id only; this value turns ids int
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from icefloe.errors import FormatError
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.metadata import TableMetadata
+from icefloe.model.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icefloe.model.partitioning import PartitionField, PartitionSpec
 from icefloe.model.schema import Schema
-from icefloe.model.types import LONG, STRING, Type, is_primitive
-from icefloe.transforms import UnknownTransform, parse_transform
+from icefloe.model.types import Type, is_primitive
+from icefloe.transforms import UnknownTransform, transform_of
 
 IDENTITY = "identity"
 VOID = "void"
-DELETE_FILE_PATH = 2147483546  # spec: Reserved Field IDs; position delete files have bounds for these two
-DELETE_FILE_POS = 2147483545
-RESERVED_TYPES: Mapping[int, Type] = {DELETE_FILE_PATH: STRING, DELETE_FILE_POS: LONG}
+# Position delete files have bounds for these two.
+RESERVED_TYPES: Mapping[int, Type] = {field.id: field.type for field in (DELETE_FILE_PATH, DELETE_POS)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,17 +78,18 @@ def manifest_context(metadata: TableMetadata, limits: Limits = DEFAULT) -> Manif
         schema=metadata.schema,
         types=types,
         specs={spec.spec_id: spec for spec in metadata.specs},
-        partition_types=_partition_types(metadata, types),
+        partition_types=partition_types(metadata.specs, types),
         expressions=linked,
         limits=limits,
     )
 
 
-def _partition_types(metadata: TableMetadata, types: Mapping[int, Type]) -> dict[int, Type]:
+def partition_types(specs: Iterable[PartitionSpec], types: Mapping[int, Type]) -> dict[int, Type]:
+    """The types of partition values by partition field id, from the types of columns by their ids."""
     found: dict[int, Type] = {}
-    for spec in metadata.specs:
+    for spec in specs:
         for part in spec.fields:
-            transform = parse_transform(part.transform)
+            transform = transform_of(part)
             if part.transform != VOID and part.source_id in types and not isinstance(transform, UnknownTransform):
                 found[part.field_id] = transform.result_type(types[part.source_id])
     return found

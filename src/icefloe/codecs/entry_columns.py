@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import FormatError
+from icefloe.model.arrow import arrow_type
 from icefloe.model.entries import ENTRY, ContentType, stat
 from icefloe.model.types import DOUBLE, FLOAT, Type
 
@@ -61,6 +62,16 @@ def partition_stats(key: str, value: pa.Array, record_count: pa.Array, type_: Ty
         columns[stat("nan_value_count", key)] = pc.if_else(nan, record_count, none)
         value = without_nan(value)
     return {stat("lower_bound", key): value, stat("upper_bound", key): value, **columns}
+
+
+def partition_value(key: str, columns: Mapping[str, pa.Array], length: int, type_: Type) -> pa.Array:
+    """The partition values of file rows from their statistics columns: what ``partition_stats`` was given."""
+    # A column that is null in every row may be absent altogether.
+    value = columns.get(stat("lower_bound", key), pa.nulls(length, arrow_type(type_)))
+    if has_nan(type_) and (nan := columns.get(stat("nan_value_count", key))) is not None:
+        is_nan = pc.and_(value.is_null(), pc.fill_null(pc.greater(nan, 0), False))
+        value = pc.if_else(is_nan, pa.scalar(float("nan"), value.type), value)
+    return value
 
 
 def without_nan(bounds: pa.Array) -> pa.Array:

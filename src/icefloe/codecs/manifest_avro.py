@@ -16,14 +16,13 @@ import pyarrow.compute as pc
 from icefloe.codecs import field_ids as ids
 from icefloe.codecs.avro_container import Container, read_container, write_container
 from icefloe.codecs.avro_schemas import MEASURE_MAPS, AvroFields, avro_fields, avro_name, manifest_schema, raw_type
-from icefloe.codecs.avro_values import from_raw, join_map, split_map, to_raw
+from icefloe.codecs.avro_values import from_raw, maps_of, statistics_of, to_raw
 from icefloe.codecs.context import VOID, ManifestContext
-from icefloe.codecs.entry_columns import columns_of, has_nan, partition_stats, to_table, without_nan
-from icefloe.codecs.schema_json import schema_to_json, spec_to_json
-from icefloe.codecs.single_value import decode_bounds, encode_bounds
+from icefloe.codecs.entry_columns import columns_of, partition_stats, partition_value, to_table
+from icefloe.codecs.schema_json import schema_to_json
+from icefloe.codecs.spec_json import spec_to_json
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, UnsupportedError
-from icefloe.model.arrow import arrow_type
-from icefloe.model.entries import ContentType, Status, column_key, partition_key, stat
+from icefloe.model.entries import ContentType, Status, partition_key, stat
 from icefloe.model.partitioning import PartitionSpec
 from icefloe.model.types import INT, Type
 
@@ -199,17 +198,8 @@ class _FileShape:
 
     def statistics(self, inner: Columns) -> dict[str, pa.Array]:
         """Statistics columns of the columns that the table knows."""
-        columns: dict[str, pa.Array] = {}
-        for shape, name in self._maps.items():
-            for column_id, values in split_map(inner[name]).items():
-                type_ = self._context.column_type(column_id)
-                if type_ is None:
-                    continue
-                if shape.value == "bytes":
-                    where = f"{self._where}: {shape.name} of column {column_id}"
-                    values = without_nan(decode_bounds(values, type_, where=where))
-                columns[stat(shape.measure, column_key(column_id))] = values
-        return columns
+        maps = {shape: inner[name] for shape, name in self._maps.items()}
+        return statistics_of(maps, self._context, where=self._where)
 
     def partition(self, inner: Columns, record_count: pa.Array) -> dict[str, pa.Array]:
         """Statistics columns of the partition fields."""
@@ -289,7 +279,7 @@ def _records(
     file = {slot.name: columns[slot.entry] for slot in slots}
     file["file_format"] = pc.utf8_upper(file["file_format"])
     file["partition"] = _tuple(columns, length, spec, types)
-    file |= _maps(columns, length, context)
+    file |= {shape.name: pairs for shape, pairs in maps_of(columns, length, context).items()}
     outer = {slot.name: columns[slot.entry] for slot in ENTRY_FIELDS}
     outer["data_file"] = pa.StructArray.from_arrays(list(file.values()), names=list(file))
     return pa.StructArray.from_arrays(list(outer.values()), names=list(outer))
@@ -305,28 +295,7 @@ def _tuple(columns: Columns, length: int, spec: PartitionSpec, types: Mapping[in
         counts = columns.get(stat("value_count", key), pa.nulls(length, pa.int64()))
         if (row := pc.index(counts.is_null(), True).as_py()) >= 0:
             raise InputError(f"entry {row} has no value of partition field {part.name!r}", field=part.name, row=row)
-        # A column that is null in every row may be absent altogether.
-        value = columns.get(stat("lower_bound", key), pa.nulls(length, arrow_type(type_)))
-        if has_nan(type_) and (nan := columns.get(stat("nan_value_count", key))) is not None:
-            is_nan = pc.and_(value.is_null(), pc.fill_null(pc.greater(nan, 0), False))
-            value = pc.if_else(is_nan, pa.scalar(float("nan"), value.type), value)
-        values[avro_name(part.name)] = to_raw(value, type_)
+        values[avro_name(part.name)] = to_raw(partition_value(key, columns, length, type_), type_)
     if len(values) == 0:
         return pa.array([{}] * length, pa.struct([]))
     return pa.StructArray.from_arrays(list(values.values()), names=list(values))
-
-
-def _maps(columns: Columns, length: int, context: ManifestContext) -> dict[str, pa.Array]:
-    """The metrics of real columns as the maps of the format; partition fields have none."""
-    found: dict[str, pa.Array] = {}
-    for shape in MEASURE_MAPS:
-        measured: dict[int, pa.Array] = {}
-        for name, values in columns.items():
-            measure, _, key = name.partition(":")
-            if measure != shape.measure or not key.isdecimal():
-                continue
-            type_ = context.column_type(int(key))
-            if type_ is not None:
-                measured[int(key)] = encode_bounds(values, type_) if shape.value == "bytes" else values
-        found[shape.name] = join_map(measured, shape, length)
-    return found

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from icefloe.codecs import field_ids as ids
 from icefloe.codecs.avro_container import Container, read_container, write_container
 from icefloe.codecs.avro_schemas import AvroFields, avro_fields, manifest_list_schema
+from icefloe.codecs.bounds import decode_bounds, encode_bounds
 from icefloe.codecs.context import VOID, ManifestContext
 from icefloe.codecs.entry_columns import columns_of, has_nan, to_table
-from icefloe.codecs.single_value import decode_bounds, encode_bounds
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, UnsupportedError
 from icefloe.model.arrow import arrow_type
 from icefloe.model.entries import COUNTS, MANIFEST_COUNTS, ContentType, Status, partition_key, stat

@@ -1,10 +1,11 @@
-"""Name mappings as JSON text, the value of a table property (spec: Appendix C: Name Mapping Serialization)."""
+"""Name mappings as JSON text, the value of a table property (spec: Appendix C, Name Mapping Serialization)."""
 
 from __future__ import annotations
 
 import msgspec
 
-from icefloe.codecs.json_input import Int, Record, decode_json, join
+from icefloe.codecs.json_input import Int, Record, decode_json
+from icefloe.codecs.json_shapes import join
 from icefloe.errors import FormatError, LimitError
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.name_mapping import NAME_MAPPING_PROPERTY, MappedField, NameMapping

@@ -1,65 +1,98 @@
 """Table metadata files: ``*.metadata.json``, plain or gzipped, of every format version (spec: Table Metadata Fields).
 
-Decoding checks what every reader relies on and keeps the keys it does not know. Snapshots stay text until asked for.
+Decoding checks what every reader relies on, and keeps the keys it does not know at every level. Snapshots stay text
+until asked for. Encoding writes what the version has: its field table decides which keys, in which order.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
-from icefloe.codecs.json_input import Int, Long, Record, decode_json, missing
-from icefloe.codecs.schema_json import (
+from icefloe.codecs.json_input import (
+    Count,
+    Extensible,
+    Int,
+    IntCount,
+    Long,
+    Reading,
+    Record,
+    Uuid,
+    decode_extensible,
+    decode_json,
+    in_file,
+    missing,
+)
+from icefloe.codecs.json_shapes import entry_path
+from icefloe.codecs.metadata_checks import check_metadata
+from icefloe.codecs.places import Places
+from icefloe.codecs.schema_json import SchemaRecord, schema_from_record, schema_to_json
+from icefloe.codecs.snapshot_json import (
+    LazySnapshots,
+    RefRecord,
+    encode_snapshots,
+    ref_from_record,
+    ref_to_json,
+    snapshot_positions,
+)
+from icefloe.codecs.spec_json import (
     ExpressionRecord,
     PartitionFieldRecord,
     PartitionSpecRecord,
-    SchemaRecord,
     SortOrderRecord,
     expression_from_record,
     expression_to_json,
-    schema_from_record,
-    schema_to_json,
     sort_order_from_record,
     sort_order_to_json,
+    spec_from_fields,
     spec_from_record,
     spec_to_json,
 )
-from icefloe.codecs.snapshot_json import LazySnapshots, encode_snapshots
-from icefloe.errors import CorruptFile, FormatError, LimitError, UnsupportedError
+from icefloe.codecs.statistics_json import (
+    EncryptionKeyRecord,
+    PartitionStatisticsRecord,
+    StatisticsRecord,
+    encryption_key_from_record,
+    encryption_key_to_json,
+    partition_statistics_from_record,
+    partition_statistics_to_json,
+    statistics_from_record,
+    statistics_to_json,
+)
+from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import DEFAULT, Limits
-from icefloe.model.locations import is_absolute, relativize, resolve
 from icefloe.model.metadata import MetadataLogEntry, SnapshotLogEntry, TableMetadata
 from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, Expression, PartitionSpec
 from icefloe.model.schema import Schema
 from icefloe.model.snapshots import MAIN, Ref
 from icefloe.model.sorting import UNSORTED, SortOrder
-from icefloe.model.version_rules import VersionRules, rules
+from icefloe.model.version_rules import (
+    METADATA_FIELDS,
+    VERSIONS,
+    VersionRules,
+    metadata_fields,
+    required_metadata_fields,
+    rules,
+)
 
 _GZIP = b"\x1f\x8b"
-_NO_SNAPSHOT = -1  # how older writers say "no current snapshot"
+_GZIP_WINDOW = 31  # zlib's way to ask for a gzip header, which it fills with a time of 0
+_NO_SNAPSHOT = -1  # how versions 1 and 2 say "no current snapshot"
+_NULL = msgspec.Raw(b"null")
 
 
-class _RefRecord(Record, frozen=True):
-    snapshot_id: Long
-    type: Literal["branch", "tag"]
-    min_snapshots_to_keep: Int | None = None
-    max_snapshot_age_ms: Long | None = None
-    max_ref_age_ms: Long | None = None
-
-
-class _Document(Record, frozen=True):
-    """The keys of all versions; ``_REQUIRED`` says which a version must have."""
+class _Document(Extensible, frozen=True):
+    """The keys of all versions; the field table says which a version must have."""
 
     format_version: Int
-    table_uuid: str | None = None
+    table_uuid: Uuid | None = None
     location: str | None = None
-    last_sequence_number: Long | None = None
+    last_sequence_number: Count | None = None
     last_updated_ms: Long | None = None
-    last_column_id: Int | None = None
+    last_column_id: IntCount | None = None
     schema: SchemaRecord | None = None
     schemas: list[SchemaRecord] | None = None
     current_schema_id: Int | None = None
@@ -67,42 +100,32 @@ class _Document(Record, frozen=True):
     partition_specs: list[PartitionSpecRecord] | None = None
     default_spec_id: Int | None = None
     last_partition_id: Int | None = None
-    sort_orders: list[SortOrderRecord] | None = None
-    default_sort_order_id: Int | None = None
     properties: dict[str, str] | None = None
     current_snapshot_id: Long | None = None
     snapshots: list[msgspec.Raw] | None = None
     snapshot_log: tuple[SnapshotLogEntry, ...] | None = None
     metadata_log: tuple[MetadataLogEntry, ...] | None = None
-    refs: dict[str, _RefRecord] | None = None
-    next_row_id: Long | None = None
+    sort_orders: list[SortOrderRecord] | None = None
+    default_sort_order_id: Int | None = None
+    refs: dict[str, RefRecord] | None = None
+    statistics: list[StatisticsRecord] | None = None
+    partition_statistics: list[PartitionStatisticsRecord] | None = None
+    next_row_id: Count | None = None
+    encryption_keys: list[EncryptionKeyRecord] | None = None
     expressions: list[ExpressionRecord] | None = None
 
 
-_KNOWN = frozenset(_Document.__struct_encode_fields__)
-_ARRAYS = ("statistics", "partition-statistics")  # kept as they are, and always written
-_KEYS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_VERSION: msgspec.json.Decoder[int] = msgspec.json.Decoder(Int)
-_DOCUMENT = msgspec.json.Decoder(_Document)
-_ANY = msgspec.json.Decoder()
+class _Version(Record, frozen=True):
+    format_version: Int
 
-_SINCE_2 = (
-    "table-uuid",
-    "last-sequence-number",
-    "schemas",
-    "current-schema-id",
-    "partition-specs",
-    "default-spec-id",
-    "last-partition-id",
-    "sort-orders",
-    "default-sort-order-id",
-)
-_ALWAYS = ("last-updated-ms", "last-column-id")
+
+_DOCUMENT = msgspec.json.Decoder(_Document)
+_VERSION = msgspec.json.Decoder(_Version)
+_ANY = msgspec.json.Decoder()
+# Version 1's single schema and spec are asked for only where their lists are absent.
+_SINGLE = ("schema", "partition-spec")
 _REQUIRED = {
-    1: ("location", *_ALWAYS),
-    2: ("location", *_ALWAYS, *_SINCE_2),
-    3: ("location", *_ALWAYS, *_SINCE_2, "next-row-id"),
-    4: (*_ALWAYS, *_SINCE_2, "next-row-id"),  # without a location, the table is where its metadata is
+    version: tuple(key for key in required_metadata_fields(version) if key not in _SINGLE) for version in VERSIONS
 }
 
 
@@ -114,21 +137,25 @@ def decode_metadata(data: bytes, *, where: str, limits: Limits = DEFAULT) -> Tab
     try:
         return _decode(_inflated(data, limits), where, limits)
     except (FormatError, UnsupportedError) as error:
-        if str(error).startswith(where):
-            raise
-        raise type(error)(f"{where}: {error}", **{**error.context, "location": where}) from error
+        raise in_file(error, where) from error
 
 
 def _inflated(data: bytes, limits: Limits) -> bytes:
+    """The text, which is UTF-8 throughout: what stays unread is handed on to other readers."""
     if data[:2] == _GZIP:
         data = _gunzip(data, limits.metadata_bytes)
     if len(data) > limits.metadata_bytes:
         raise LimitError(f"metadata is larger than {limits.metadata_bytes} bytes (Limits.metadata_bytes)")
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            raise CorruptFile(f"not JSON: byte {error.start} is not UTF-8") from error
     return data
 
 
 def _gunzip(data: bytes, limit: int) -> bytes:
-    stream = zlib.decompressobj(wbits=31)
+    stream = zlib.decompressobj(wbits=_GZIP_WINDOW)
     try:
         inflated = stream.decompress(data, limit + 1)
     except zlib.error as error:
@@ -139,22 +166,20 @@ def _gunzip(data: bytes, limit: int) -> bytes:
 
 
 def _decode(data: bytes, where: str, limits: Limits) -> TableMetadata:
-    keys = decode_json(_KEYS, data)
-    if "format-version" not in keys:
-        raise missing("", "format-version")
-    version = rules(decode_json(_VERSION, keys["format-version"], "format-version"))
-    document = decode_json(_DOCUMENT, data)
+    try:
+        document, extras = decode_extensible(_DOCUMENT, data)
+    except FormatError:
+        rules(decode_json(_VERSION, data).format_version)  # a version to come may look different: say that instead
+        raise
+    version = rules(document.format_version)
     absent = [key for key in _REQUIRED[version.version] if getattr(document, key.replace("-", "_")) is None]
     if len(absent) > 0:
         raise missing("", *absent)
-    location = _location(document, where)
-    metadata = _metadata(document, location, version, where, limits)
-    return _checked(replace(metadata, extra=_extra(keys)))
-
-
-def _extra(keys: dict[str, msgspec.Raw]) -> dict[str, Any]:
-    unknown = {key: decode_json(_ANY, raw, key) for key, raw in keys.items() if key not in _KNOWN}
-    return {key: value for key, value in unknown.items() if key not in _ARRAYS or value != []}
+    reading = Reading(extras=extras, limits=limits, version=version.version)
+    positions = snapshot_positions(data)
+    metadata = _metadata(document, version, reading, positions, where)
+    check_metadata(metadata, positions)
+    return metadata
 
 
 def _location(document: _Document, where: str) -> str:
@@ -172,12 +197,17 @@ def _without_slash(location: str) -> str:
     return location
 
 
-def _metadata(d: _Document, location: str, version: VersionRules, where: str, limits: Limits) -> TableMetadata:
-    expressions = tuple(_expressions(d))
-    schemas = tuple(_schemas(d, limits))
-    specs = tuple(_specs(d, expressions))
+def _metadata(
+    d: _Document, version: VersionRules, reading: Reading, positions: Mapping[int, int], where: str
+) -> TableMetadata:
+    location = _location(d, where)
+    places = Places.of(location, version)
+    expressions = tuple(_each(d.expressions, "expressions", expression_from_record, reading))
+    schemas = tuple(_schemas(d, reading))
+    specs = tuple(_specs(d, expressions, reading))
     current = None if d.current_snapshot_id == _NO_SNAPSHOT else d.current_snapshot_id
     first_unused = max((f.field_id for s in specs for f in s.fields), default=FIRST_PARTITION_FIELD_ID - 1)
+    stored = _or(d.snapshots, [])
     return TableMetadata(
         format_version=version.version,
         table_uuid=_or(d.table_uuid, ""),
@@ -190,16 +220,22 @@ def _metadata(d: _Document, location: str, version: VersionRules, where: str, li
         specs=specs,
         default_spec_id=_or(d.default_spec_id, specs[0].spec_id),
         last_partition_id=_or(d.last_partition_id, first_unused),
-        sort_orders=tuple(_sort_orders(d)),
+        sort_orders=tuple(_sort_orders(d, reading)),
         default_sort_order_id=_or(d.default_sort_order_id, UNSORTED.order_id),
         properties=_or(d.properties, {}),
         current_snapshot_id=current,
-        snapshots=LazySnapshots(stored=_or(d.snapshots, []), location=location, rules=version, where=where),
+        snapshots=LazySnapshots(stored=stored, positions=positions, location=location, rules=version, where=where),
         snapshot_log=_or(d.snapshot_log, ()),
-        metadata_log=_absolute(_or(d.metadata_log, ()), location, version),
-        refs=_refs(d, current),
+        metadata_log=_absolute(_or(d.metadata_log, ()), places),
+        refs=_refs(d, current, reading),
+        statistics=tuple(_each(d.statistics, "statistics", statistics_from_record, reading, places)),
+        partition_statistics=tuple(
+            _each(d.partition_statistics, "partition-statistics", partition_statistics_from_record, reading, places)
+        ),
+        encryption_keys=tuple(_each(d.encryption_keys, "encryption-keys", encryption_key_from_record, reading)),
         next_row_id=_or(d.next_row_id, 0),
         expressions=expressions,
+        extra={key: decode_json(_ANY, text.encode(), key) for key, text in reading.unknown("")},
     )
 
 
@@ -207,150 +243,131 @@ def _or(value: Any, default: Any) -> Any:
     return default if value is None else value
 
 
-def _expressions(d: _Document) -> Iterator[Expression]:
-    for index, record in enumerate(_or(d.expressions, [])):
-        yield expression_from_record(record, f"expressions[{index}]")
+def _each(records: list[Any] | None, key: str, convert: Callable[..., Any], *rest: object) -> Iterator[Any]:
+    """The values of a list of records, each converted with its path."""
+    for index, record in enumerate(_or(records, [])):
+        yield convert(record, f"{key}[{index}]", *rest)
 
 
-def _schemas(d: _Document, limits: Limits) -> Iterator[Schema]:
+def _schemas(d: _Document, reading: Reading) -> Iterator[Schema]:
     if d.schemas is not None and len(d.schemas) > 0:
-        for index, record in enumerate(d.schemas):
-            yield schema_from_record(record, f"schemas[{index}]", limits)
+        yield from _each(d.schemas, "schemas", schema_from_record, reading)
     elif d.schema is not None:
-        yield schema_from_record(d.schema, "schema", limits)
+        yield schema_from_record(d.schema, "schema", reading)
     else:
         raise missing("", "schemas")
 
 
-def _specs(d: _Document, expressions: tuple[Expression, ...]) -> Iterator[PartitionSpec]:
+def _specs(d: _Document, expressions: tuple[Expression, ...], reading: Reading) -> Iterator[PartitionSpec]:
     by_id = {e.expr_id: e for e in expressions}
     if d.partition_specs is not None and len(d.partition_specs) > 0:
-        for index, record in enumerate(d.partition_specs):
-            yield spec_from_record(record, f"partition-specs[{index}].fields", by_id)
+        yield from _each(d.partition_specs, "partition-specs", spec_from_record, reading, by_id)
     elif d.partition_spec is not None:
-        yield spec_from_record(PartitionSpecRecord(spec_id=0, fields=d.partition_spec), "partition-spec", by_id)
+        yield spec_from_fields(d.partition_spec, "partition-spec", reading, by_id)
     else:
         raise missing("", "partition-specs")
 
 
-def _sort_orders(d: _Document) -> Iterator[SortOrder]:
+def _sort_orders(d: _Document, reading: Reading) -> Iterator[SortOrder]:
     if d.sort_orders is None or len(d.sort_orders) == 0:
         yield UNSORTED
     else:
-        for index, record in enumerate(d.sort_orders):
-            yield sort_order_from_record(record, f"sort-orders[{index}]")
+        yield from _each(d.sort_orders, "sort-orders", sort_order_from_record, reading)
 
 
-def _absolute(log: tuple[MetadataLogEntry, ...], location: str, version: VersionRules) -> tuple[MetadataLogEntry, ...]:
-    if not version.relative_locations:
+def _absolute(log: tuple[MetadataLogEntry, ...], places: Places) -> tuple[MetadataLogEntry, ...]:
+    if places.base is None:
         return log
-    return tuple(
-        entry
-        if is_absolute(entry.metadata_file)
-        else MetadataLogEntry(timestamp_ms=entry.timestamp_ms, metadata_file=resolve(entry.metadata_file, location))
-        for entry in log
-    )
+    return tuple(msgspec.structs.replace(e, metadata_file=places.absolute(e.metadata_file)) for e in log)
 
 
-def _refs(d: _Document, current: int | None) -> dict[str, Ref]:
+def _refs(d: _Document, current: int | None, reading: Reading) -> dict[str, Ref]:
     refs = {
-        name: Ref(
-            snapshot_id=record.snapshot_id,
-            type=record.type,
-            min_snapshots_to_keep=record.min_snapshots_to_keep,
-            max_snapshot_age_ms=record.max_snapshot_age_ms,
-            max_ref_age_ms=record.max_ref_age_ms,
-        )
-        for name, record in _or(d.refs, {}).items()
+        name: ref_from_record(record, entry_path("refs", name), reading) for name, record in _or(d.refs, {}).items()
     }
     # Tables older than refs have a main branch all the same.
     return refs if current is None or MAIN in refs else {**refs, MAIN: Ref(snapshot_id=current)}
 
 
-def _checked(metadata: TableMetadata) -> TableMetadata:
-    """The metadata, once everything that it calls current is there."""
-    expected = (
-        ("current-schema-id", metadata.current_schema_id, [s.schema_id for s in metadata.schemas]),
-        ("default-spec-id", metadata.default_spec_id, [s.spec_id for s in metadata.specs]),
-        ("default-sort-order-id", metadata.default_sort_order_id, [0, *(o.order_id for o in metadata.sort_orders)]),
-    )
-    for key, wanted, there in expected:
-        if wanted not in there:
-            raise FormatError(f"{key}: there is no {wanted}, only {', '.join(map(str, there))}", field=key)
-    current = metadata.current_snapshot_id
-    if current is not None and metadata.snapshots.find(current) is None:
-        raise FormatError(f"current-snapshot-id: there is no snapshot {current}", field="current-snapshot-id")
-    return metadata
+def encode_metadata(metadata: TableMetadata, *, compression: str = "none") -> bytes:
+    """The bytes of a metadata file; snapshots that were not touched are copied as text.
+
+    ``compression`` is the value of the property ``write.metadata.compression-codec``. The same metadata gives the same
+    bytes, gzipped or not.
+    """
+    if compression not in ("none", "gzip"):
+        raise InputError(
+            f"write.metadata.compression-codec: {compression!r} is not one of none, gzip", compression=compression
+        )
+    try:
+        data = msgspec.json.encode(_to_json(metadata))
+    except RecursionError as error:
+        raise LimitError(f"{metadata.location}: metadata is nested too deeply", location=metadata.location) from error
+    return data if compression == "none" else _gzip(data)
 
 
-def encode_metadata(metadata: TableMetadata) -> bytes:
-    """The bytes of a metadata file; snapshots that were not touched are copied as text."""
-    return msgspec.json.encode(_to_json(metadata))
+def _gzip(data: bytes) -> bytes:
+    stream = zlib.compressobj(wbits=_GZIP_WINDOW)
+    return stream.compress(data) + stream.flush()
 
 
 def _to_json(m: TableMetadata) -> dict[str, Any]:
-    version = m.rules
-    document = {
-        "format-version": m.format_version,
-        "table-uuid": m.table_uuid,
-        "location": m.location,
-        "last-updated-ms": m.last_updated_ms,
-        "last-column-id": m.last_column_id,
-        "current-schema-id": m.current_schema_id,
-        "schemas": [schema_to_json(schema) for schema in m.schemas],
-        "default-spec-id": m.default_spec_id,
-        "partition-specs": [
-            spec_to_json(spec, expressions=m.expressions if version.expressions else None) for spec in m.specs
-        ],
-        "last-partition-id": m.last_partition_id,
-        "default-sort-order-id": m.default_sort_order_id,
-        "sort-orders": [sort_order_to_json(order) for order in m.sort_orders],
-        "properties": dict(m.properties),
-        "current-snapshot-id": m.current_snapshot_id,
-        "refs": {name: _ref_record(ref) for name, ref in m.refs.items()},
-        "snapshots": encode_snapshots(m.snapshots, m.location, version),
-        **{key: [] for key in _ARRAYS},
-        "snapshot-log": m.snapshot_log,
-        "metadata-log": _stored_log(m),
-    }
-    return {**document, **_by_version(m), **_unknown(m.extra)}
+    values = {key: _WRITERS[key](m) for key in metadata_fields(m.format_version)}
+    absent = [key for key in required_metadata_fields(m.format_version) if values[key] is None]
+    if len(absent) > 0:
+        raise missing(m.location, *absent)
+    unknown = {key: value for key, value in m.extra.items() if key not in METADATA_FIELDS}
+    return {key: value for key, value in values.items() if value is not None} | unknown
 
 
-def _by_version(m: TableMetadata) -> dict[str, Any]:
-    """The keys that only some versions have, or have otherwise."""
-    written: dict[str, Any] = {}
-    if m.rules.row_lineage:
-        written["next-row-id"] = m.next_row_id
-    elif m.current_snapshot_id is None:
-        written["current-snapshot-id"] = _NO_SNAPSHOT
-    if m.rules.expressions:
-        written["expressions"] = [expression_to_json(expression) for expression in m.expressions]
-    if m.rules.sequence_numbers:
-        written["last-sequence-number"] = m.last_sequence_number
-    else:
-        written["schema"] = schema_to_json(m.schema)
-        written["partition-spec"] = spec_to_json(m.spec)["fields"]
-    return written
+def _stored_specs(m: TableMetadata) -> list[dict[str, Any]]:
+    expressions = m.expressions if m.rules.expressions else None
+    return [spec_to_json(spec, expressions=expressions) for spec in m.specs]
 
 
-def _unknown(extra: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in extra.items() if key not in _KNOWN}
-
-
-def _ref_record(ref: Ref) -> _RefRecord:
-    return _RefRecord(
-        snapshot_id=ref.snapshot_id,
-        type=ref.type,
-        min_snapshots_to_keep=ref.min_snapshots_to_keep,
-        max_snapshot_age_ms=ref.max_snapshot_age_ms,
-        max_ref_age_ms=ref.max_ref_age_ms,
-    )
+def _stored_current(m: TableMetadata) -> object:
+    if m.current_snapshot_id is not None:
+        return m.current_snapshot_id
+    return _NULL if m.rules.row_lineage else _NO_SNAPSHOT
 
 
 def _stored_log(m: TableMetadata) -> list[MetadataLogEntry]:
-    if not m.rules.relative_locations:
+    places = _places(m)
+    if places.base is None:
         return list(m.metadata_log)
-    return [
-        MetadataLogEntry(timestamp_ms=entry.timestamp_ms, metadata_file=relativize(entry.metadata_file, m.location))
-        for entry in m.metadata_log
-    ]
+    return [msgspec.structs.replace(e, metadata_file=places.stored(e.metadata_file)) for e in m.metadata_log]
+
+
+def _places(m: TableMetadata) -> Places:
+    return Places.of(m.location, m.rules)
+
+
+# What stands under each key of the field table; None leaves an optional key out.
+_WRITERS: Mapping[str, Callable[[TableMetadata], Any]] = {
+    "format-version": lambda m: m.format_version,
+    "table-uuid": lambda m: None if m.table_uuid == "" else m.table_uuid,
+    "location": lambda m: m.location,
+    "last-sequence-number": lambda m: m.last_sequence_number,
+    "last-updated-ms": lambda m: m.last_updated_ms,
+    "last-column-id": lambda m: m.last_column_id,
+    "schema": lambda m: schema_to_json(m.schema),
+    "schemas": lambda m: [schema_to_json(schema) for schema in m.schemas],
+    "current-schema-id": lambda m: m.current_schema_id,
+    "partition-spec": lambda m: spec_to_json(m.spec)["fields"],
+    "partition-specs": _stored_specs,
+    "default-spec-id": lambda m: m.default_spec_id,
+    "last-partition-id": lambda m: m.last_partition_id,
+    "properties": lambda m: dict(m.properties),
+    "current-snapshot-id": _stored_current,
+    "snapshots": lambda m: encode_snapshots(m.snapshots, m.location, m.rules),
+    "snapshot-log": lambda m: m.snapshot_log,
+    "metadata-log": _stored_log,
+    "sort-orders": lambda m: [sort_order_to_json(order) for order in m.sort_orders],
+    "default-sort-order-id": lambda m: m.default_sort_order_id,
+    "refs": lambda m: {name: ref_to_json(ref) for name, ref in m.refs.items()},
+    "statistics": lambda m: [statistics_to_json(each, _places(m)) for each in m.statistics],
+    "partition-statistics": lambda m: [partition_statistics_to_json(s, _places(m)) for s in m.partition_statistics],
+    "next-row-id": lambda m: m.next_row_id,
+    "encryption-keys": lambda m: [encryption_key_to_json(key) for key in m.encryption_keys] or None,
+    "expressions": lambda m: [expression_to_json(expression) for expression in m.expressions],
+}

@@ -1,23 +1,28 @@
-"""Schemas, partition specs and sort orders as JSON (spec: Appendix C: JSON serialization).
+"""Schemas and types as JSON (spec: Appendix C: JSON serialization, Schemas).
 
 The same objects stand in table metadata and in the key-value metadata of Avro manifests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Literal
 
-from icefloe.codecs.json_input import Int, Record, convert_json, join, missing
+import msgspec
+
+from icefloe.codecs.json_input import Extensible, Int, Reading, convert_extensible, with_unknown
+from icefloe.codecs.json_shapes import join
 from icefloe.errors import FormatError, LimitError, UnsupportedError
 from icefloe.limits import DEFAULT, Limits
-from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, Expression, PartitionField, PartitionSpec
 from icefloe.model.schema import Schema
-from icefloe.model.sorting import SortField, SortOrder
-from icefloe.model.types import Field, List, Map, Struct, Type, format_type, parse_type
+from icefloe.model.types import Field, List, Map, Struct, Type, Unknown, format_type, parse_type, since
+
+_TYPE = "type"
+_OWN = ""
+_KEYS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class ListRecord(Record, frozen=True, tag="list"):
+class ListRecord(Extensible, frozen=True, tag="list"):
     """A list type."""
 
     element_id: Int
@@ -25,7 +30,7 @@ class ListRecord(Record, frozen=True, tag="list"):
     element_required: bool
 
 
-class MapRecord(Record, frozen=True, tag="map"):
+class MapRecord(Extensible, frozen=True, tag="map"):
     """A map type."""
 
     key_id: Int
@@ -35,7 +40,7 @@ class MapRecord(Record, frozen=True, tag="map"):
     value_required: bool
 
 
-class FieldRecord(Record, frozen=True):
+class FieldRecord(Extensible, frozen=True):
     """A column or a field of a struct."""
 
     id: Int
@@ -47,13 +52,13 @@ class FieldRecord(Record, frozen=True):
     write_default: Any = None
 
 
-class StructRecord(Record, frozen=True, tag="struct"):
+class StructRecord(Extensible, frozen=True, tag="struct"):
     """A struct type."""
 
     fields: list[FieldRecord]
 
 
-class SchemaRecord(Record, frozen=True):
+class SchemaRecord(Extensible, frozen=True):
     """A schema: a struct type with an id."""
 
     type: Literal["struct"]
@@ -62,56 +67,23 @@ class SchemaRecord(Record, frozen=True):
     identifier_field_ids: list[Int] | None = None
 
 
-class PartitionFieldRecord(Record, frozen=True):
-    """A partition field; version 1 has no ids, and V4 may give an expression in place of everything else."""
-
-    source_id: Int | None = None
-    source_ids: list[Int] | None = None
-    field_id: Int | None = None
-    name: str | None = None
-    transform: str | None = None
-    expr_id: Int | None = None
-
-
-class PartitionSpecRecord(Record, frozen=True):
-    """A partition spec."""
-
-    spec_id: Int
-    fields: list[PartitionFieldRecord]
-
-
-class SortFieldRecord(Record, frozen=True):
-    """A key of a sort order."""
-
-    transform: str
-    direction: Literal["asc", "desc"]
-    null_order: Literal["nulls-first", "nulls-last"]
-    source_id: Int | None = None
-    source_ids: list[Int] | None = None
-
-
-class SortOrderRecord(Record, frozen=True):
-    """A sort order."""
-
-    order_id: Int
-    fields: list[SortFieldRecord]
-
-
 TypeRecord = str | StructRecord | ListRecord | MapRecord
 
 
 def schema_from_json(value: object, path: str = "schema", *, limits: Limits = DEFAULT) -> Schema:
     """The schema of a parsed JSON object; ``path`` says in errors where it stands."""
-    return schema_from_record(convert_json(value, SchemaRecord, path), path, limits)
+    record, extras = convert_extensible(value, SchemaRecord, path)
+    return schema_from_record(record, path, Reading(extras=extras, limits=limits))
 
 
-def schema_from_record(record: SchemaRecord, path: str, limits: Limits) -> Schema:
+def schema_from_record(record: SchemaRecord, path: str, reading: Reading) -> Schema:
     """The schema of a decoded record."""
     try:
         return Schema(
-            fields=_fields(record.fields, join(path, "fields"), limits.type_depth),
+            fields=_fields(record.fields, join(path, "fields"), reading.limits.type_depth, reading),
             schema_id=record.schema_id,
             identifier_field_ids=tuple(record.identifier_field_ids or ()),
+            extra=reading.unknown(path),
         )
     except FormatError as error:
         if str(error).startswith(path):
@@ -119,63 +91,130 @@ def schema_from_record(record: SchemaRecord, path: str, limits: Limits) -> Schem
         raise FormatError(f"{path}: {error}", **{**error.context, "field": path}) from error
 
 
-def _fields(records: list[FieldRecord], path: str, depth: int) -> tuple[Field, ...]:
-    return tuple(
-        Field(
-            record.id,
-            record.name,
-            _type(record.type, f"{path}[{index}].type", depth),
-            record.required,
-            record.doc,
-            record.initial_default,
-            record.write_default,
-        )
-        for index, record in enumerate(records)
+def _fields(records: list[FieldRecord], path: str, depth: int, reading: Reading) -> tuple[Field, ...]:
+    return tuple(_field(record, f"{path}[{index}]", depth, reading) for index, record in enumerate(records))
+
+
+def _field(record: FieldRecord, path: str, depth: int, reading: Reading) -> Field:
+    return Field(
+        record.id,
+        record.name,
+        _type(record.type, f"{path}.type", record.name, depth, reading),
+        record.required,
+        record.doc,
+        record.initial_default,
+        record.write_default,
+        () if len(reading.extras) == 0 else _unknown_of_field(record, path, reading),
     )
 
 
-def _type(record: TypeRecord, path: str, depth: int) -> Type:
+def _type(record: TypeRecord, path: str, name: str, depth: int, reading: Reading) -> Type:
     if depth <= 0:
         raise LimitError(f"{path}: types are nested too deeply", field=path)
     match record:
         case StructRecord():
-            return Struct(_fields(record.fields, join(path, "fields"), depth - 1))
+            return Struct(_fields(record.fields, join(path, "fields"), depth - 1, reading))
         case ListRecord():
-            element = _type(record.element, join(path, "element"), depth - 1)
+            element = _type(record.element, join(path, "element"), name, depth - 1, reading)
             return List(record.element_id, element, record.element_required)
         case MapRecord():
-            key = _type(record.key, join(path, "key"), depth - 1)
-            value = _type(record.value, join(path, "value"), depth - 1)
+            key = _type(record.key, join(path, "key"), name, depth - 1, reading)
+            value = _type(record.value, join(path, "value"), name, depth - 1, reading)
             return Map(record.key_id, key, record.value_id, value, record.value_required)
         case _:
-            return _primitive(record, path)
+            return _named(record, path, name, reading.version)
 
 
-def _primitive(text: str, path: str) -> Type:
+def _named(text: str, path: str, name: str, version: int) -> Type:
     try:
-        return parse_type(text)
+        found, first = _known(text)
     except (FormatError, UnsupportedError) as error:
         raise type(error)(f"{path}: {error}", **{**error.context, "field": path}) from error
+    if first > version:
+        reason = f"column {name!r} has type {found} of format version {first}, but the table has version {version}"
+        raise FormatError(f"{path}: {reason}", field=path, type=text, version=version)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _known(text: str) -> tuple[Type, int]:
+    """A type by its name, with its first version; tables repeat few names in many columns of many schemas."""
+    found = parse_type(text)
+    return found, since(found)
+
+
+def _unknown_of_field(record: FieldRecord, path: str, reading: Reading) -> Unknown:
+    """The unknown keys of a field, and those of its type as one entry under a key that is known.
+
+    Lists, maps and structs are values without room for unknown keys, so the field that has such a type keeps them.
+    """
+    inner = _unknown_of_type(record.type, join(path, _TYPE), reading)
+    boxed = () if len(inner) == 0 else ((_TYPE, msgspec.json.encode(inner).decode()),)
+    return (*reading.unknown(path), *boxed)
+
+
+def _unknown_of_type(record: TypeRecord, path: str, reading: Reading) -> dict[str, Any]:
+    """The unknown keys of a nested type, and those of the types inside it; fields of a struct keep their own."""
+    own = with_unknown({}, reading.unknown(path))
+    found: dict[str, Any] = {} if len(own) == 0 else {_OWN: own}
+    for place in _places(record):
+        inner = _unknown_of_type(getattr(record, place), join(path, place), reading)
+        if len(inner) > 0:
+            found[place] = inner
+    return found
+
+
+def _places(record: TypeRecord) -> tuple[str, ...]:
+    match record:
+        case ListRecord():
+            return ("element",)
+        case MapRecord():
+            return ("key", "value")
+        case _:
+            return ()
 
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:
-    """A schema as a JSON object.
+    """A schema as a JSON object, for msgspec to encode.
 
     >>> from icefloe.model.types import LONG
     >>> schema_to_json(Schema(fields=(Field(1, "id", LONG),)))["fields"]
     [{'id': 1, 'name': 'id', 'required': False, 'type': 'long'}]
     """
-    head: dict[str, Any] = {"type": "struct", "schema-id": schema.schema_id}
+    head: dict[str, Any] = {_TYPE: "struct", "schema-id": schema.schema_id}
     if len(schema.identifier_field_ids) > 0:
         head["identifier-field-ids"] = list(schema.identifier_field_ids)
-    return {**head, "fields": [_field_to_json(field) for field in schema.fields]}
+    return with_unknown({**head, "fields": [_field_to_json(field) for field in schema.fields]}, schema.extra)
 
 
 def _field_to_json(field: Field) -> dict[str, Any]:
     written: dict[str, Any] = {"id": field.id, "name": field.name, "required": field.required}
-    written["type"] = type_to_json(field.type)
-    optional = (("doc", field.doc), ("initial-default", field.initial_default), ("write-default", field.write_default))
-    return written | {key: value for key, value in optional if value is not None}
+    written[_TYPE] = type_to_json(field.type)
+    if field.doc is not None:
+        written["doc"] = field.doc
+    if field.initial_default is not None:
+        written["initial-default"] = field.initial_default
+    if field.write_default is not None:
+        written["write-default"] = field.write_default
+    return written if len(field.extra) == 0 else _with_unknown_of_type(written, field.extra)
+
+
+def _with_unknown_of_type(written: dict[str, Any], unknown: Unknown) -> dict[str, Any]:
+    boxed = dict(unknown).get(_TYPE)
+    if boxed is not None:
+        _merge(written[_TYPE], msgspec.Raw(boxed.encode()))
+    return with_unknown(written, unknown)
+
+
+def _merge(written: object, boxed: msgspec.Raw) -> None:
+    """Put the unknown keys of a type back into its JSON, as far as it still has the same objects."""
+    if not isinstance(written, dict):
+        return
+    for place, text in _KEYS.decode(boxed).items():
+        if place != _OWN:
+            _merge(written.get(place), text)
+        else:
+            written.update((key, value) for key, value in _KEYS.decode(text).items() if key not in written)
 
 
 def type_to_json(type_: Type) -> str | dict[str, Any]:
@@ -201,151 +240,3 @@ def type_to_json(type_: Type) -> str | dict[str, Any]:
             }
         case _:
             return format_type(type_)
-
-
-def spec_from_json(
-    value: object, path: str = "partition-spec", *, expressions: Iterable[Expression] = ()
-) -> PartitionSpec:
-    """The partition spec of a parsed JSON object, or of version 1's and Avro's bare list of fields."""
-    whole = {"spec-id": 0, "fields": value} if isinstance(value, list) else value
-    inner = path if isinstance(value, list) else join(path, "fields")
-    record = convert_json(whole, PartitionSpecRecord, path)
-    return spec_from_record(record, inner, {e.expr_id: e for e in expressions})
-
-
-def spec_from_record(record: PartitionSpecRecord, path: str, expressions: dict[int, Expression]) -> PartitionSpec:
-    """The partition spec of a decoded record; ``path`` is that of its fields."""
-    fields = tuple(
-        _partition_field(field, f"{path}[{index}]", FIRST_PARTITION_FIELD_ID + index, expressions)
-        for index, field in enumerate(record.fields)
-    )
-    return PartitionSpec(spec_id=record.spec_id, fields=fields)
-
-
-def _partition_field(
-    record: PartitionFieldRecord, path: str, default_id: int, expressions: dict[int, Expression]
-) -> PartitionField:
-    expression = None if record.expr_id is None else expressions.get(record.expr_id)
-    if expression is not None:
-        record = _completed(record, expression)
-    source_id = _source(record.source_id, record.source_ids, path)
-    if record.name is None or record.transform is None:
-        raise missing(path, *(key for key in ("name", "transform") if getattr(record, key) is None))
-    return PartitionField(
-        source_id=source_id,
-        field_id=default_id if record.field_id is None else record.field_id,
-        name=record.name,
-        transform=record.transform,
-    )
-
-
-def _completed(record: PartitionFieldRecord, expression: Expression) -> PartitionFieldRecord:
-    sources = record.source_ids if record.source_id is None else [record.source_id]
-    return PartitionFieldRecord(
-        source_ids=list(expression.source_ids) if sources is None else sources,
-        field_id=expression.partition_field_id if record.field_id is None else record.field_id,
-        name=expression.name if record.name is None else record.name,
-        transform=expression.transform if record.transform is None else record.transform,
-    )
-
-
-def _source(single: int | None, several: list[int] | None, path: str) -> int:
-    if single is not None:
-        return single
-    if several is None or len(several) == 0:
-        raise missing(path, "source-id")
-    if len(several) > 1:
-        raise UnsupportedError(f"{path}.source-ids: transforms of several columns are not handled", field=path)
-    return several[0]
-
-
-def spec_to_json(spec: PartitionSpec, *, expressions: Iterable[Expression] | None = None) -> dict[str, Any]:
-    """A partition spec as a JSON object; V4 gives its expressions, and each field names the one it uses."""
-    written = [_partition_field_to_json(field) for field in spec.fields]
-    if expressions is not None:
-        by_field = {e.partition_field_id: e.expr_id for e in expressions}
-        for field, fields in zip(spec.fields, written, strict=True):
-            # An identity field needs no expression: the id of its column says it all.
-            expr_id = field.source_id if field.transform == "identity" else by_field.get(field.field_id)
-            if expr_id is not None:
-                fields["expr-id"] = expr_id
-    return {"spec-id": spec.spec_id, "fields": written}
-
-
-def _partition_field_to_json(field: PartitionField) -> dict[str, Any]:
-    return {
-        "source-id": field.source_id,
-        "field-id": field.field_id,
-        "transform": field.transform,
-        "name": field.name,
-    }
-
-
-def sort_order_from_record(record: SortOrderRecord, path: str) -> SortOrder:
-    """The sort order of a decoded record."""
-    fields = tuple(
-        SortField(
-            source_id=_source(field.source_id, field.source_ids, f"{path}.fields[{index}]"),
-            transform=field.transform,
-            direction=field.direction,
-            null_order=field.null_order,
-        )
-        for index, field in enumerate(record.fields)
-    )
-    return SortOrder(order_id=record.order_id, fields=fields)
-
-
-def sort_order_to_json(order: SortOrder) -> dict[str, Any]:
-    """A sort order as a JSON object."""
-    return {
-        "order-id": order.order_id,
-        "fields": [
-            {
-                "transform": field.transform,
-                "source-id": field.source_id,
-                "direction": field.direction,
-                "null-order": field.null_order,
-            }
-            for field in order.fields
-        ],
-    }
-
-
-class ExprRecord(Record, frozen=True):
-    """What an expression computes."""
-
-    transform: str
-    name: str
-    source_id: Int | None = None
-    source_ids: list[Int] | None = None
-
-
-class ExpressionRecord(Record, frozen=True):
-    """A derived value with an id of its own (V4)."""
-
-    expr_id: Int
-    expr: ExprRecord
-    partition_field_id: Int | None = None
-
-
-def expression_from_record(record: ExpressionRecord, path: str) -> Expression:
-    """The expression of a decoded record."""
-    several = record.expr.source_ids
-    sources = (_source(record.expr.source_id, several, f"{path}.expr"),) if several is None else tuple(several)
-    return Expression(
-        expr_id=record.expr_id,
-        source_ids=sources,
-        transform=record.expr.transform,
-        name=record.expr.name,
-        partition_field_id=record.partition_field_id,
-    )
-
-
-def expression_to_json(expression: Expression) -> dict[str, Any]:
-    """An expression as a JSON object."""
-    sources: dict[str, Any] = {"source-ids": list(expression.source_ids)}
-    if len(expression.source_ids) == 1:
-        sources = {"source-id": expression.source_ids[0]}
-    expr = {**sources, "transform": expression.transform, "name": expression.name}
-    link = expression.partition_field_id
-    return {"expr-id": expression.expr_id, "expr": expr} | ({} if link is None else {"partition-field-id": link})

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.codecs.manifest_avro import decode_manifest, encode_manifest
-from icefloe.codecs.schema_json import schema_from_json, spec_from_json
+from icefloe.codecs.schema_json import schema_from_json
+from icefloe.codecs.spec_json import spec_from_json
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import Limits
 from icefloe.model.entries import ContentType

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from icefloe.codecs.context import DELETE_FILE_PATH, manifest_context
+from icefloe.codecs.context import manifest_context
 from icefloe.errors import FormatError
+from icefloe.model.metadata_columns import DELETE_FILE_PATH
 from icefloe.model.partitioning import PartitionField, PartitionSpec
 from icefloe.model.types import DATE, DOUBLE, INT, STRING
 from unit.codecs.sample import IDS, context, metadata
@@ -37,7 +38,7 @@ def test_identity_sources_are_known() -> None:
 
 def test_bounds_exist_for_primitive_and_reserved_columns_only() -> None:
     assert context().column_type(IDS["name"]) == STRING
-    assert context().column_type(DELETE_FILE_PATH) == STRING
+    assert context().column_type(DELETE_FILE_PATH.id) == STRING
     assert context().column_type(16) is None
     assert context().column_type(12345) is None
 

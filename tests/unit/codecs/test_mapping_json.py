@@ -67,12 +67,12 @@ def test_pyiceberg_reads_and_writes_the_same_text():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{}", "at: expected array, got object"),
-        ("[5]", r"at\[0\]: expected object, got int"),
+        ("{}", "at: expected a list, got an object"),
+        ("[5]", r"at\[0\]: expected an object, got 5"),
         ('[{"field-id": 1}]', r"at\[0\]: .*names"),
-        ('[{"names": "a"}]', r"at\[0\].names: expected array, got str"),
-        ('[{"names": [1]}]', r"at\[0\].names\[0\]: expected str"),
-        ('[{"names": [], "field-id": "1"}]', r"at\[0\].field-id: expected int"),
+        ('[{"names": "a"}]', r"at\[0\].names: expected a list, got .a"),
+        ('[{"names": [1]}]', r"at\[0\].names\[0\]: expected a string, got 1"),
+        ('[{"names": [], "field-id": "1"}]', r"at\[0\].field-id: expected an int, got .1"),
         ('[{"names": [], "field-id": 2147483648}]', r"at\[0\].field-id: "),
         ('[{"names": ["a"], "fields": [{"names": []}, {}]}]', r"at\[0\].fields\[1\]: .*names"),
         ('[{"names": ["a"]}, {"names": ["a"]}]', "at: .*the name 'a' is given twice"),

@@ -1,0 +1,71 @@
+"""Small metadata documents that the tests of the metadata codec change and break."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.snapshots import Snapshot, Snapshots
+
+LOCATION = "file:///wh/db/t"
+WHERE = f"{LOCATION}/metadata/00001.metadata.json"
+
+
+def document(version: int = 2, **changes: object) -> dict[str, object]:
+    """A small valid document; changes are given with underscores, and None removes a key."""
+    base = {
+        "format-version": version,
+        "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+        "location": LOCATION,
+        "last-sequence-number": 1,
+        "last-updated-ms": 10,
+        "last-column-id": 1,
+        "current-schema-id": 0,
+        "schemas": [schema()],
+        "default-spec-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": []}],
+        "last-partition-id": 999,
+        "default-sort-order-id": 0,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "next-row-id": 0,
+        "current-snapshot-id": 7,
+        "snapshots": [snapshot(7)],
+    }
+    return _changed(base, changes)
+
+
+def schema(schema_id: int = 0, **changes: object) -> dict[str, object]:
+    """A schema of one column, with changes of the column."""
+    column = {"id": 1, "name": "x", "required": True, "type": "long", **changes}
+    return {"type": "struct", "schema-id": schema_id, "fields": [column]}
+
+
+def snapshot(snapshot_id: int, **changes: object) -> dict[str, object]:
+    base = {"snapshot-id": snapshot_id, "sequence-number": 1, "timestamp-ms": 5, "manifest-list": "file:///m.avro"}
+    return _changed(base, changes)
+
+
+def _changed(base: dict[str, object], changes: dict[str, object]) -> dict[str, object]:
+    changed = base | {key.replace("_", "-"): value for key, value in changes.items()}
+    return {key: value for key, value in changed.items() if value is not None}
+
+
+def value(snapshot_id: int, **changes: object) -> Snapshot:
+    """A snapshot as a value, ready to be committed."""
+    base = {"snapshot_id": snapshot_id, "timestamp_ms": 20, "root": f"{LOCATION}/metadata/root.parquet"}
+    return Snapshot(**{**base, **changes})
+
+
+def decode(given: object, **options: object) -> TableMetadata:
+    return decode_metadata(json.dumps(given).encode(), where=WHERE, **options)
+
+
+def encoded(metadata: TableMetadata) -> dict[str, object]:
+    return json.loads(encode_metadata(metadata))
+
+
+def plain(metadata: TableMetadata) -> TableMetadata:
+    """The metadata with its snapshots as values, for comparison."""
+    return replace(metadata, snapshots=Snapshots(tuple(metadata.snapshots)))
