@@ -17,12 +17,21 @@ from typing import Any
 from rich.console import Console
 
 import append
+import metadata_load
 import spark_scan
+import stats_eval
+import transforms
 from machine import facts
 from report import as_rich, page
 
 RESULTS = Path(__file__).resolve().parent / "results"
-BENCHES = {"append": append, "spark_scan": spark_scan}
+BENCHES = {
+    "append": append,
+    "spark_scan": spark_scan,
+    "transforms": transforms,
+    "stats_eval": stats_eval,
+    "metadata_load": metadata_load,
+}
 
 
 def main(arguments: list[str]) -> int:

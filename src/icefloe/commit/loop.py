@@ -20,6 +20,7 @@ from icefloe.env import SYSTEM, Env
 from icefloe.errors import CommitFailed, CommitStateUnknown, IcefloeError
 from icefloe.io.file_io import FileIO
 from icefloe.model.properties import COMMIT_MAX_WAIT_MS, COMMIT_MIN_WAIT_MS, COMMIT_RETRIES
+from icefloe.model.snapshots import SummaryKey
 from icefloe.model.version_rules import check_writable
 from icefloe.tree.staging import Staging
 
@@ -106,12 +107,14 @@ def _result(
         table=str(table),
         operation=str(intent.operation),
         snapshot_id=attempt.snapshot.snapshot_id,
-        files_added=figure("added-data-files"),
-        files_removed=figure("deleted-data-files"),
-        vectors_added=figure("added-dvs"),
-        rows_added=figure("added-records"),
-        rows_deleted=figure("deleted-records") + figure("added-position-deletes") - figure("removed-position-deletes"),
-        data_bytes_written=figure("added-files-size"),
+        files_added=figure(SummaryKey.ADDED_DATA_FILES),
+        files_removed=figure(SummaryKey.DELETED_DATA_FILES),
+        vectors_added=figure(SummaryKey.ADDED_DVS),
+        rows_added=figure(SummaryKey.ADDED_RECORDS),
+        rows_deleted=figure(SummaryKey.DELETED_RECORDS)
+        + figure(SummaryKey.ADDED_POSITION_DELETES)
+        - figure(SummaryKey.REMOVED_POSITION_DELETES),
+        data_bytes_written=figure(SummaryKey.ADDED_FILES_SIZE),
         metadata_files_written=len(staging.written) - 1,  # besides the metadata file itself
         metadata_bytes_written=sum(staging.written.values()),
         attempts=number,

@@ -1,4 +1,4 @@
-"""The summary of a snapshot, with Iceberg's keys (spec: Snapshots, Optional Snapshot Summary Fields)."""
+"""The summary of a snapshot, with Iceberg's keys (spec: Snapshots)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pyarrow.compute as pc
 
 from icefloe.commit.intent import Resolved
 from icefloe.model.entries import ContentType, choose, of_type, stat_keys
-from icefloe.model.snapshots import Operation, Snapshot
+from icefloe.model.snapshots import Operation, Snapshot, SummaryKey
 
 TOTALS = {
-    "total-data-files": ("added-data-files", "deleted-data-files"),
-    "total-records": ("added-records", "deleted-records"),
-    "total-files-size": ("added-files-size", "removed-files-size"),
-    "total-delete-files": ("added-delete-files", "removed-delete-files"),
-    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
-    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
+    SummaryKey.TOTAL_DATA_FILES: (SummaryKey.ADDED_DATA_FILES, SummaryKey.DELETED_DATA_FILES),
+    SummaryKey.TOTAL_RECORDS: (SummaryKey.ADDED_RECORDS, SummaryKey.DELETED_RECORDS),
+    SummaryKey.TOTAL_FILES_SIZE: (SummaryKey.ADDED_FILES_SIZE, SummaryKey.REMOVED_FILES_SIZE),
+    SummaryKey.TOTAL_DELETE_FILES: (SummaryKey.ADDED_DELETE_FILES, SummaryKey.REMOVED_DELETE_FILES),
+    SummaryKey.TOTAL_POSITION_DELETES: (SummaryKey.ADDED_POSITION_DELETES, SummaryKey.REMOVED_POSITION_DELETES),
+    SummaryKey.TOTAL_EQUALITY_DELETES: (SummaryKey.ADDED_EQUALITY_DELETES, SummaryKey.REMOVED_EQUALITY_DELETES),
 }
 # Always written, as other engines do; the rest of the counts only when they are not zero.
 ALWAYS = frozenset(TOTALS)
@@ -32,8 +32,8 @@ def summarize(
     for total, (plus, minus) in TOTALS.items():
         if parent is None or before.get(total, "").isdigit():
             counts[total] = int(before.get(total, "0")) + counts.get(plus, 0) - counts.get(minus, 0)
-    written = {key: str(value) for key, value in counts.items() if value != 0 or key in ALWAYS}
-    return {"operation": str(operation), **extra, **written}
+    written = {str(key): str(value) for key, value in counts.items() if value != 0 or key in ALWAYS}
+    return {str(SummaryKey.OPERATION): str(operation), **extra, **written}
 
 
 def _counts(resolved: Resolved) -> dict[str, int]:
@@ -43,19 +43,19 @@ def _counts(resolved: Resolved) -> dict[str, int]:
     gone = pa.concat_tables([resolved.removed.select(_SEEN), resolved.replaced.select(_SEEN)])
     old = gone.filter(pc.is_valid(gone["dv_location"]))
     return {
-        "added-data-files": data.num_rows,
-        "added-records": _sum(data["record_count"]),
-        "added-files-size": _sum(data["file_size_in_bytes"]) + _sum(vectors["dv_size_in_bytes"]),
-        "deleted-data-files": resolved.removed.num_rows,
-        "deleted-records": _sum(resolved.removed["record_count"]),
-        "removed-files-size": _sum(resolved.removed["file_size_in_bytes"]) + _sum(old["dv_size_in_bytes"]),
-        "added-delete-files": vectors.num_rows,
-        "added-dvs": vectors.num_rows,
-        "added-position-deletes": _sum(vectors["record_count"]),
-        "removed-delete-files": old.num_rows,
-        "removed-dvs": old.num_rows,
-        "removed-position-deletes": _sum(old["dv_cardinality"]),
-        "changed-partition-count": _partitions(resolved),
+        SummaryKey.ADDED_DATA_FILES: data.num_rows,
+        SummaryKey.ADDED_RECORDS: _sum(data["record_count"]),
+        SummaryKey.ADDED_FILES_SIZE: _sum(data["file_size_in_bytes"]) + _sum(vectors["dv_size_in_bytes"]),
+        SummaryKey.DELETED_DATA_FILES: resolved.removed.num_rows,
+        SummaryKey.DELETED_RECORDS: _sum(resolved.removed["record_count"]),
+        SummaryKey.REMOVED_FILES_SIZE: _sum(resolved.removed["file_size_in_bytes"]) + _sum(old["dv_size_in_bytes"]),
+        SummaryKey.ADDED_DELETE_FILES: vectors.num_rows,
+        SummaryKey.ADDED_DVS: vectors.num_rows,
+        SummaryKey.ADDED_POSITION_DELETES: _sum(vectors["record_count"]),
+        SummaryKey.REMOVED_DELETE_FILES: old.num_rows,
+        SummaryKey.REMOVED_DVS: old.num_rows,
+        SummaryKey.REMOVED_POSITION_DELETES: _sum(old["dv_cardinality"]),
+        SummaryKey.CHANGED_PARTITION_COUNT: _partitions(resolved),
     }
 
 

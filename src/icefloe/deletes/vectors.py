@@ -1,4 +1,4 @@
-"""Deletion vectors of data files: reading them for a scan, and writing merged ones (spec: Deletion Vectors, v3 and V4).
+"""Deletion vectors of data files: reading them, and writing merged ones (spec: Row-level Deletes; V4 proposal).
 
 A data file has at most one live deletion vector, so a new one always holds the positions of the old one too. All
 vectors of a commit share one Puffin file.

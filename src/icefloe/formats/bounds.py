@@ -1,4 +1,4 @@
-"""Lower and upper bounds from Parquet footers as Arrow values (spec: Manifests, lower_bounds and upper_bounds).
+"""Lower and upper bounds from Parquet footers as Arrow values (spec: Manifests).
 
 A footer holds bounds as numbers and bytes. They are compared in that form, which orders them as the format does
 (UTF-8 bytes order like code points), then cut to the length of the metrics mode, then made into one Arrow array for

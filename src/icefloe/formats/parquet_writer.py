@@ -21,13 +21,13 @@ import pyarrow.parquet as pq
 
 from icefloe.errors import InputError, StorageError
 from icefloe.formats.parquet_stats import LeftOut, WrittenFile
-from icefloe.formats.partition_values import column_at, column_path
 from icefloe.formats.relabel import relabel
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow import FIELD_ID, arrow_schema, arrow_type
 from icefloe.model.properties import PARQUET_COMPRESSION, PARQUET_ROW_GROUP_SIZE, TARGET_FILE_SIZE
 from icefloe.model.schema import Schema
 from icefloe.model.types import DOUBLE, FLOAT, UUID, Field, List, Map, Struct, Type, children
+from icefloe.transforms.columns import column_at, column_path
 
 ROW_GROUP_ROWS = 1024 * 1024
 _CODECS = frozenset({"zstd", "gzip", "snappy", "lz4", "brotli", "uncompressed"})

@@ -24,8 +24,9 @@ from icefloe.model.arrow import arrow_type
 from icefloe.model.entries import partition_key, stat
 from icefloe.model.partitioning import PartitionField, PartitionSpec
 from icefloe.model.schema import Schema
-from icefloe.model.types import BINARY, UUID, Field, Fixed, Struct, Type
-from icefloe.transforms import TimeTransform, Transform, UnknownTransform, parse_transform
+from icefloe.model.types import BINARY, UUID, Fixed, Type
+from icefloe.transforms import TimeTransform, Transform, UnknownTransform, transform_of
+from icefloe.transforms.columns import column_at, column_path
 
 Codes: TypeAlias = npt.NDArray[Any]
 
@@ -59,7 +60,7 @@ def partition_fields(schema: Schema, spec: PartitionSpec) -> tuple[PartitionColu
     for field in spec.fields:
         if field.transform == _VOID:
             continue
-        source, transform = schema.by_id.get(field.source_id), parse_transform(field.transform)
+        source, transform = schema.by_id.get(field.source_id), transform_of(field)
         if source is None or isinstance(transform, UnknownTransform) or not transform.accepts(source.type):
             what = "a dropped column" if source is None else f"column {schema.names[source.id]!r} ({source.type})"
             raise InputError(f"cannot write partition field {field.name!r}: {field.transform} of {what}")
@@ -67,24 +68,6 @@ def partition_fields(schema: Schema, spec: PartitionSpec) -> tuple[PartitionColu
         result = transform.result_type(source.type)
         found.append(PartitionColumn(field=field, transform=transform, path=path, source=source.type, result=result))
     return tuple(found)
-
-
-def column_path(schema: Schema, field_id: int) -> tuple[str, ...]:
-    """The names that lead to a field through structs; empty if there is no such field outside lists and maps."""
-    pending: list[tuple[tuple[str, ...], Field]] = [((field.name,), field) for field in schema.fields]
-    while len(pending) > 0:
-        path, field = pending.pop()
-        if field.id == field_id:
-            return path
-        if isinstance(field.type, Struct):
-            pending.extend(((*path, inner.name), inner) for inner in field.type.fields)
-    return ()
-
-
-def column_at(batch: pa.RecordBatch, path: tuple[str, ...]) -> pa.Array:
-    """A column, or a field inside its structs: null wherever a struct around it is."""
-    top = batch.column(path[0])
-    return top if len(path) == 1 else pc.struct_field(top, list(path[1:]))
 
 
 def split(batch: pa.RecordBatch, columns: Sequence[PartitionColumn]) -> list[Group]:

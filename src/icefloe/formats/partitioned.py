@@ -1,4 +1,4 @@
-"""Rows of a table split into data files by partition (spec: Partitioning; Writing data files).
+"""Rows of a table split into data files by partition (spec: Partitioning).
 
 Works on a stream of batches with bounded memory: each piece of the stream is split by partition with one sort, every
 partition has at most one open file, and the least recently used file is closed when there are too many. Plain values

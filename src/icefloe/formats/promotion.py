@@ -1,4 +1,4 @@
-"""Which Arrow types of a file may be read as which types of a table (spec: Schema Evolution, type promotion).
+"""Which Arrow types of a file may be read as which types of a table (spec: Schema Evolution).
 
 Arrow casts far more than the format allows (text to numbers, for one), so what may be cast is decided here.
 """

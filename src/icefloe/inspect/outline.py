@@ -25,7 +25,7 @@ from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, live,
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.partitioning import PartitionSpec
 from icefloe.model.snapshots import Snapshot
-from icefloe.transforms import TimeTransform, parse_transform
+from icefloe.transforms import TimeTransform, transform_of
 from icefloe.tree.root import Leaf, Root, leaves_of, position_mask, read_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 
@@ -96,10 +96,10 @@ class _Outline:
         groups = ((ContentType.DATA_MANIFEST,), (ContentType.DELETE_MANIFEST,), (ContentType.DATA,), DELETES)
         return Node(
             kind="root",
-            name=short_name(snapshot.root),
+            name=short_name(snapshot.root_location),
             facts=(
                 "root manifest" if in_v4 else "manifest list",
-                size_text(self.store.io.size(snapshot.root)),
+                size_text(self.store.io.size(snapshot.root_location)),
                 f"{plural(rows.num_rows, 'row')}: {counted}" if rows.num_rows > 0 else "no rows",
             ),
             children=tuple(child for kinds in groups for child in self._group(rows.filter(of_type(rows, *kinds)))),
@@ -184,7 +184,7 @@ class _Outline:
         found = []
         for field in spec.fields:
             key = partition_key(field.field_id)
-            transform = parse_transform(field.transform)
+            transform = transform_of(field)
             lower, upper = row.get(stat("lower_bound", key)), row.get(stat("upper_bound", key))
             if isinstance(transform, TimeTransform):  # years, months and hours are stored as numbers from 1970
                 lower, upper = (transform.text(v) if isinstance(v, int) else v for v in (lower, upper))

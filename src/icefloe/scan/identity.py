@@ -1,4 +1,4 @@
-"""Columns whose values stand in the partition tuples of files (spec: Column Projection, identity partitions).
+"""Columns whose values stand in the partition tuples of files (spec: Column Projection, Partitioning).
 
 A file that was taken over from elsewhere may lack a column by which it is partitioned; the column's value is then that
 of the partition, the same for all rows. Here are those values, for all files of a plan at once.

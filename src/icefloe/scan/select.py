@@ -1,4 +1,4 @@
-"""Choosing the snapshot to read (spec: Snapshot References; Point in Time Reads)."""
+"""Choosing the snapshot to read (spec: Snapshot Reference)."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Catalog:
         given = dict(properties or {})
         version = FORMAT_VERSION.of(given) if format_version is None else format_version
         given.pop(FORMAT_VERSION.name, None)
-        columns = as_schema(schema)
+        columns = as_schema(schema, format_version=version)
         place = self._free_location(identifier) if location is None else location.rstrip("/")
         metadata = new_metadata(
             location=place,

@@ -186,7 +186,7 @@ def _rewrite(
     moment: Moment,
     staging: Staging,
 ) -> pa.Table:
-    """Write the touched leaves again with their removed files as DELETED (spec: Manifests, versions 1 to 3)."""
+    """Write the touched leaves again with their removed files as DELETED (spec: Manifests)."""
     written = []
     replaced = pa.array(list(positions), pa.string())
     for leaf in _touched(root, replaced):

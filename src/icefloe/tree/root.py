@@ -83,7 +83,7 @@ def read_root(store: ManifestStore, snapshot: Snapshot | None) -> Root:
     """The root of a snapshot; an empty one before the first snapshot."""
     if snapshot is None:
         return Root()
-    where = snapshot.root
+    where = snapshot.root_location
     rows = inherit(
         store.root(where),
         where=where,

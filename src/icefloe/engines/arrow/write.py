@@ -1,4 +1,4 @@
-"""Rows of this process written to data files of a table (spec: Writing data files).
+"""Rows of this process written to data files of a table (spec: Writer requirements).
 
 Nothing is committed here: the entries of the new, durable files are handed back.
 """

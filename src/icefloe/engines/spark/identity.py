@@ -1,4 +1,4 @@
-"""Columns by which files are partitioned as they are, on Spark (spec: Column Projection, identity partitions).
+"""Columns by which files are partitioned as they are, on Spark (spec: Column Projection, Partitioning).
 
 A file may lack such a column, which then has the value of the file's partition. Spark reads the column as a constant
 of each file, from metadata alone, if every file has a value for it: if every spec in use partitions by it. Of the

@@ -2,7 +2,7 @@
 
 Deletion vectors travel as one BINARY constant per file; generated code tests the bit of each row's physical position,
 which the reader fills in itself. There is no join, no broadcast, no UDF, and no class of ours on executors. A scan of
-a snapshot without deletes carries none of this (spec: Deletion Vectors, Scan Planning).
+a snapshot without deletes carries none of this (spec: Row-level Deletes, Scan Planning).
 """
 
 from __future__ import annotations

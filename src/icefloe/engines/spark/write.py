@@ -3,7 +3,7 @@
 Spark's own Parquet writer and commit protocol do the work wherever the result is a valid data file: failed attempts
 and speculation are handled there. Schemas that Spark cannot number (elements of lists and maps) or type (UUIDs, fixed
 bytes), and storage without renames, are written by tasks with Arrow. Either way all files lie in a folder of this
-write, are durable before entries are returned, and are gone if anything fails (spec: Writing data files).
+write, are durable before entries are returned, and are gone if anything fails (spec: Writer requirements).
 """
 
 from __future__ import annotations
