@@ -56,14 +56,14 @@ $(READY): requirements.lock pyproject.toml
 		{ echo "icefloe needs Python 3.11 or later; $(PYTHON) is not that (choose with: make PYTHON=...)" >&2; exit 1; }
 	@echo "setting up .venv (once, about a minute)"
 	@$(PY) -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV)
-	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
 # Versions already in the lock are kept unless pyproject.toml or requirements.in rules them out.
 lock:
-	@$(UV) pip compile --quiet pyproject.toml requirements.in --extra spark --extra cli --extra dev \
-		--python-version 3.11 --generate-hashes --no-header --no-annotate --output-file requirements.lock $(FLAGS)
+	@$(UV) pip compile --quiet pyproject.toml requirements.in --extra spark --extra s3 --extra postgres --extra cli --extra dev \
+		--python-version 3.11 --no-header --no-annotate --output-file requirements.lock $(FLAGS)
 
 clean:
 	@rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build spark-warehouse metastore_db derby.log
