@@ -18,6 +18,7 @@ from rich.console import Console
 
 import append
 import metadata_load
+import planning
 import spark_scan
 import stats_eval
 import transforms
@@ -31,6 +32,7 @@ BENCHES = {
     "transforms": transforms,
     "stats_eval": stats_eval,
     "metadata_load": metadata_load,
+    "planning": planning,
 }
 
 
