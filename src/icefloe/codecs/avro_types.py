@@ -6,7 +6,7 @@ and ``value-id`` on maps. Names that Avro does not allow are spelled otherwise, 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from icefloe.codecs.avro_schemas import UUID_BYTES, Json, avro_name, avro_type
 from icefloe.codecs.json_shapes import join
@@ -21,6 +21,7 @@ from icefloe.model.types import (
     FLOAT,
     INT,
     LONG,
+    MAX_DECIMAL_PRECISION,
     STRING,
     TIME,
     TIMESTAMP,
@@ -208,7 +209,7 @@ def _id(value: Json, key: str, path: str) -> int:
 
 def _fixed(value: Json, path: str) -> Type:
     size, logical = value.get("size"), value.get("logicalType")
-    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+    if not _is_count(size):
         raise FormatError(f"{path}.size: expected a number of bytes, got {size!r:.80}", field=path)
     if logical == "uuid" and size == UUID_BYTES:
         return UUID
@@ -219,9 +220,15 @@ def _fixed(value: Json, path: str) -> Type:
 
 def _decimal(value: Json, path: str) -> Decimal:
     precision, scale = value.get("precision"), value.get("scale", 0)
-    if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision <= 38:
+    if not _is_count(precision) or not _is_count(scale) or not scale <= precision <= MAX_DECIMAL_PRECISION:
         raise FormatError(f"{path}: decimal of precision {precision!r:.40} and scale {scale!r:.40}", field=path)
+    if precision == 0:
+        raise FormatError(f"{path}: decimal of precision 0; it is 1 to {MAX_DECIMAL_PRECISION}", field=path)
     return Decimal(precision, scale)
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _primitive(value: Json, kind: object, path: str) -> Type:

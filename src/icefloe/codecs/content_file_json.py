@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.avro_schemas import MEASURE_MAPS, MeasureMap
+from icefloe.codecs.avro_shapes import split_pairs
 from icefloe.codecs.avro_values import maps_of, statistics_of
 from icefloe.codecs.bounds import check_fixed
 from icefloe.codecs.context import VOID, ManifestContext
@@ -262,11 +263,13 @@ def _bytes(text: str, path: str) -> bytes:
 
 def _statistics(files: Files, context: ManifestContext) -> dict[str, pa.Array]:
     maps = {shape: _pairs(files, shape) for shape in MEASURE_MAPS}
+    by_key = {shape: split_pairs(pairs) for shape, pairs in maps.items()}
     try:
-        return statistics_of(maps, context, where="content files")
+        return statistics_of(by_key, context, where="content files")
     except FormatError:
         for row, (path, _) in enumerate(files):  # which one was it?
-            statistics_of({m: pairs.slice(row, 1) for m, pairs in maps.items()}, context, where=path)
+            of_row = {shape: split_pairs(pairs.slice(row, 1)) for shape, pairs in maps.items()}
+            statistics_of(of_row, context, where=path)
         raise
 
 

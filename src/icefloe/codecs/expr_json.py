@@ -36,7 +36,7 @@ from icefloe.expr.nodes import (
 from icefloe.expr.temporal import Nanos
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.json_values import value_to_json
-from icefloe.model.types import PrimitiveType
+from icefloe.model.types import Type
 from icefloe.transforms import Identity
 
 _TYPES: dict[Op, str] = {
@@ -94,7 +94,7 @@ def _term_to_json(column: str, transform: str | None) -> object:
     return column if transform is None else {"type": "transform", "transform": transform, "term": column}
 
 
-def _bound_to_json(value: object, type_: PrimitiveType) -> object:
+def _bound_to_json(value: object, type_: Type) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return _not_finite(value)
     return value_to_json(value, type_)

@@ -26,7 +26,7 @@ from icefloe.codecs.json_input import (
     in_file,
     missing,
 )
-from icefloe.codecs.json_shapes import entry_path
+from icefloe.codecs.json_shapes import ANY, entry_path
 from icefloe.codecs.metadata_checks import check_metadata
 from icefloe.codecs.places import Places
 from icefloe.codecs.schema_json import SchemaRecord, schema_from_record, schema_to_json
@@ -121,7 +121,6 @@ class _Version(Record, frozen=True):
 
 _DOCUMENT = msgspec.json.Decoder(_Document)
 _VERSION = msgspec.json.Decoder(_Version)
-_ANY = msgspec.json.Decoder()
 # Version 1's single schema and spec are asked for only where their lists are absent.
 _SINGLE = ("schema", "partition-spec")
 _REQUIRED = {
@@ -235,8 +234,16 @@ def _metadata(
         encryption_keys=tuple(_each(d.encryption_keys, "encryption-keys", encryption_key_from_record, reading)),
         next_row_id=_or(d.next_row_id, 0),
         expressions=expressions,
-        extra={key: decode_json(_ANY, text.encode(), key) for key, text in reading.unknown("")},
+        extra={key: _kept(text) for key, text in reading.unknown("")},
     )
+
+
+def _kept(text: str) -> Any:
+    """What stands under an unknown key; the text itself where no program could hold it, such as an endless number."""
+    try:
+        return ANY.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return msgspec.Raw(text.encode())
 
 
 def _or(value: Any, default: Any) -> Any:

@@ -173,7 +173,10 @@ def _read_primitive(type_: OrcType, path: str) -> Type:
     marks = type_.attributes
     kind, _, _ = type_.kind.partition("(")
     if kind == "decimal":
-        return parse_type(type_.kind)
+        try:
+            return parse_type(type_.kind)
+        except FormatError as error:
+            raise FormatError(f"{path}: {error}", **{**error.context, "field": path}) from error
     found = _READ.get(kind)
     if found == LONG and marks.get(LONG_TYPE) == "TIME":
         return TIME

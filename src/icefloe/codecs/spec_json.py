@@ -13,12 +13,11 @@ import msgspec
 from icefloe.codecs.json_input import Extensible, Int, Reading, convert_extensible, missing, with_unknown
 from icefloe.codecs.json_shapes import join
 from icefloe.errors import FormatError
-from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, Expression, PartitionField, PartitionSpec
+from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, IDENTITY, Expression, PartitionField, PartitionSpec
 from icefloe.model.sorting import SortField, SortOrder
 from icefloe.model.types import Unknown
 from icefloe.transforms import parse_transform
 
-_IDENTITY = "identity"
 _INNER = "expr"
 
 
@@ -182,7 +181,7 @@ def _partition_field_to_json(field: PartitionField, expressions: Mapping[int | N
     written = {**_sources_to_json(field.source_ids), **own}
     if expressions is not None:
         # An identity field needs no expression: the id of its column says it all.
-        expr_id = field.source_id if field.transform == _IDENTITY else expressions.get(field.field_id)
+        expr_id = field.source_id if field.transform == IDENTITY else expressions.get(field.field_id)
         if expr_id is not None:
             written["expr-id"] = expr_id
     return with_unknown(written, field.extra)

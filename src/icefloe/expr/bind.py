@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias, cast
 
 from icefloe.errors import FormatError, InputError
 from icefloe.expr.convert import After, Exact, Gap, NotANumber, Place, place, place_transformed
@@ -31,7 +32,7 @@ from icefloe.expr.nodes import (
     conjuncts,
     disjunction,
     fold,
-    negation,
+    push_not,
 )
 from icefloe.model.schema import Schema
 from icefloe.model.types import (
@@ -45,6 +46,7 @@ from icefloe.model.types import (
     Geometry,
     PrimitiveType,
     Struct,
+    Type,
     is_primitive,
 )
 from icefloe.transforms import Identity, Transform, UnknownTransform, Void, parse_transform
@@ -75,6 +77,29 @@ class _Column:
         return self if self.source is None else replace(self, type=self.source, transform=IDENTITY, source=None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Nested:
+    """A struct, list, map or variant that is not inside a list or map: it can only be tested for null."""
+
+    field_id: int
+    path: tuple[str, ...]
+    type: Type
+    required: bool
+
+    def test(self, node: Predicate) -> Expr:
+        if node.op not in (Op.IS_NULL, Op.NOT_NULL) or isinstance(node.term, TransformTerm):
+            raise InputError(
+                f"column {node.column!r} of type {self.type} can only be tested for null: compare a primitive column",
+                field=node.column,
+            )
+        if self.required:
+            return Constant(node.op is Op.NOT_NULL)
+        return BoundPredicate(node.op, self.field_id, self.path, self.type)
+
+
+_Columns: TypeAlias = Mapping[str, _Column | _Nested]
+
+
 def bind(expr: Expr, schema: Schema) -> Bound:
     """The expression with its columns resolved and its literals in the columns' types.
 
@@ -96,20 +121,22 @@ def bind_pushed(expr: Expr, schema: Schema) -> Bound:
     return _as_bound(conjunction(_bind_or_skip(part, columns, schema) for part in conjuncts(expr)))
 
 
-def _bind_or_skip(expr: Expr, columns: Mapping[str, _Column], schema: Schema) -> Expr:
+def _bind_or_skip(expr: Expr, columns: _Columns, schema: Schema) -> Expr:
     try:
         return _bind(expr, columns, schema)
     except InputError:
         return ALWAYS_TRUE
 
 
-def _bind(expr: Expr, columns: Mapping[str, _Column], schema: Schema) -> Bound:
+def _bind(expr: Expr, columns: _Columns, schema: Schema) -> Bound:
     def leaf(node: Leaf) -> Expr:
         if not isinstance(node, Predicate):
             return node
         column = columns.get(node.column)
         if column is None:
             raise _no_column(node.column, schema)
+        if isinstance(column, _Nested):
+            return column.test(node)
         if isinstance(node.term, TransformTerm):
             return _bind_transformed(node, column, node.term.transform)
         return _bind_predicate(node, column)
@@ -126,44 +153,25 @@ def _as_bound(expr: Expr) -> Bound:
     return expr
 
 
-def push_not(expr: Expr) -> Expr:
-    """The same expression without NOT: it is pushed into the operators of the predicates (De Morgan)."""
-    # Each subtree gives both itself and its negation, so that one pass over any depth is enough.
-    kept, _ = fold(expr, _both, _both_of)
-    return kept
-
-
-def _both(leaf: Leaf) -> tuple[Expr, Expr]:
-    return leaf, negation(leaf)
-
-
-def _both_of(node: And | Or | Not, parts: list[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
-    if isinstance(node, Not):
-        kept, negated = parts[0]
-        return negated, kept
-    every, some = conjunction, disjunction
-    if isinstance(node, Or):
-        every, some = some, every
-    return every(kept for kept, _ in parts), some(negated for _, negated in parts)
-
-
-def _columns(schema: Schema) -> dict[str, _Column]:
+def _columns(schema: Schema) -> _Columns:
     return {".".join(column.path): column for column in _walk(schema.fields, (), True)}
 
 
-def _walk(fields: tuple[Field, ...], parents: tuple[str, ...], required: bool) -> Iterator[_Column]:
+def _walk(fields: tuple[Field, ...], parents: tuple[str, ...], required: bool) -> Iterator[_Column | _Nested]:
     for field in fields:
         path, always = (*parents, field.name), required and field.required
+        if is_primitive(field.type):
+            yield _Column(field.id, path, field.type, always)
+            continue
+        yield _Nested(field.id, path, field.type, always)
         if isinstance(field.type, Struct):
             yield from _walk(field.type.fields, path, always)
-        elif is_primitive(field.type):
-            yield _Column(field.id, path, field.type, always)
 
 
 def _no_column(name: str, schema: Schema) -> InputError:
     field = schema.field(name)  # raises, listing the columns, when there is none
     return InputError(
-        f"column {name!r} of type {field.type} cannot be used in a filter: use a primitive column", field=name
+        f"column {name!r} of type {field.type} is inside a list or map and cannot be used in a filter", field=name
     )
 
 
@@ -372,6 +380,7 @@ def _merge(expr: Expr) -> Expr:
         if len(group) == 1:
             merged.append(part)
         elif part is group[0]:
-            column = _Column(part.field_id, part.path, part.type, False, part.transform, part.source)
+            type_ = cast(PrimitiveType, part.type)  # only such values are compared
+            column = _Column(part.field_id, part.path, type_, False, part.transform, part.source)
             merged.append(_membership(many, [value for each in group for value in each.literals], column))
     return conjunction(merged) if isinstance(expr, And) else disjunction(merged)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.expr.nodes import IDENTITY, BoundPredicate
-from icefloe.expr.projection import is_evidence, source_bounds
+from icefloe.expr.projection import is_evidence, lowest_results, source_bounds
 from icefloe.model.arrow import arrow_type
 from icefloe.model.entries import MANIFESTS, column_key, partition_key, stat
 from icefloe.model.partitioning import PartitionField
@@ -33,6 +33,7 @@ from icefloe.model.types import (
     Primitive,
     PrimitiveType,
     Type,
+    is_primitive,
 )
 from icefloe.transforms import Bucket, Transform, Truncate, transform_of
 
@@ -188,11 +189,12 @@ class Statistics:
     def _known(self, key: str, node: BoundPredicate, transform: Transform) -> tuple[Any, Any, Transformed | None]:
         """Bounds of the tested values, and the values of a transform that say more than bounds."""
         source = node.column_type
-        if not node.op.takes_literals or (node.transform != IDENTITY and transform != node.transform):
+        other = node.transform != IDENTITY and transform != node.transform
+        if not node.op.takes_literals or other or not is_primitive(source):
             return None, None, None
         lowest, highest = self._bounds(key, transform.result_type(source))
         if node.transform != IDENTITY:
-            return lowest, highest, None
+            return lowest_results(transform, lowest, source), highest, None
         transformed = None
         if _says_more(transform, source) and lowest is not None and highest is not None:
             transformed = Transformed(transform, lowest, highest)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
-from icefloe.model.types import PrimitiveType
+from icefloe.model.types import PrimitiveType, Type
 from icefloe.transforms import Identity, Transform
 
 IDENTITY = Identity()
@@ -97,15 +97,15 @@ class BoundPredicate:
     """A test of a column of a schema, or of a ``transform`` of it; ``path`` are the names down to the column.
 
     ``type`` is that of the tested values, and so of the literals: the column's, or what the transform makes of
-    ``source``, the column's type then. Literals are never null or NaN, sorted and distinct for IN and NOT IN. UUIDs
-    are their 16 bytes, a timestamptz is a datetime in UTC, a timestamp a datetime without time zone; timestamps of
-    nanoseconds are counts of them from 1970.
+    ``source``, the column's type then; only tests for null have a type that is not primitive. Literals are never null
+    or NaN, sorted and distinct for IN and NOT IN. UUIDs are their 16 bytes, a timestamptz is a datetime in UTC, a
+    timestamp a datetime without time zone; timestamps of nanoseconds are counts of them from 1970.
     """
 
     op: Op
     field_id: int
     path: tuple[str, ...]
-    type: PrimitiveType
+    type: Type
     literals: tuple[object, ...] = ()
     transform: Transform = IDENTITY
     source: PrimitiveType | None = None
@@ -116,7 +116,7 @@ class BoundPredicate:
         return ".".join(self.path)
 
     @property
-    def column_type(self) -> PrimitiveType:
+    def column_type(self) -> Type:
         """The type of the column itself."""
         return self.type if self.source is None else self.source
 
@@ -267,6 +267,27 @@ def fold(expr: Expr, leaf: Callable[[Leaf], T], branch: Callable[[Branch, list[T
             pending.append((node, True))
             pending.extend((child, False) for child in reversed(children(node)))
     return done[0]
+
+
+def push_not(expr: Expr) -> Expr:
+    """The same expression without NOT: it is pushed into the operators of the predicates (De Morgan)."""
+    # Each subtree gives both itself and its negation, so that one pass over any depth is enough.
+    kept, _ = fold(expr, _both, _both_of)
+    return kept
+
+
+def _both(leaf: Leaf) -> tuple[Expr, Expr]:
+    return leaf, negation(leaf)
+
+
+def _both_of(node: And | Or | Not, parts: list[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
+    if isinstance(node, Not):
+        kept, negated = parts[0]
+        return negated, kept
+    every, some = conjunction, disjunction
+    if isinstance(node, Or):
+        every, some = some, every
+    return every(kept for kept, _ in parts), some(negated for _, negated in parts)
 
 
 def _flat(tree: _Tree) -> tuple[object, ...]:

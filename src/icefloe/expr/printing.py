@@ -31,7 +31,7 @@ from icefloe.expr.nodes import (
 from icefloe.expr.spark_sql import quoted
 from icefloe.expr.temporal import Nanos, from_micros, nanos
 from icefloe.expr.terms import SIZED_FUNCTIONS, TIME_FUNCTIONS
-from icefloe.model.types import TIMESTAMP_NS, TIMESTAMPTZ_NS, UUID, PrimitiveType
+from icefloe.model.types import TIMESTAMP_NS, TIMESTAMPTZ_NS, UUID, Type
 from icefloe.transforms import Identity
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -122,7 +122,7 @@ def _term(name: str, transform: str | None, column: str) -> str:
     raise InputError(f"transform {transform!r} of column {column!r} cannot be written in SQL", transform=transform)
 
 
-def _bound_literal(value: object, type_: PrimitiveType) -> str:
+def _bound_literal(value: object, type_: Type) -> str:
     if type_ in (TIMESTAMP_NS, TIMESTAMPTZ_NS) and isinstance(value, int):
         return _literal(Nanos(value, type_ == TIMESTAMPTZ_NS))
     if type_ == UUID and isinstance(value, bytes):

@@ -115,12 +115,23 @@ def _time_bounds(transform: TimeTransform, first: Any, last: Any, source: Primit
     if isinstance(transform, Day) and source == DATE:
         return first, last
     if first is not None:
-        units = _units(first)
-        # Old writers rounded towards 1970, so a unit until then may also hold the end of the one before.
-        first = _starts(transform, pc.if_else(pc.less_equal(units, 0), pc.subtract(units, 1), units), 0, source)
+        first = _starts(transform, _with_rounded(_units(first)), 0, source)
     if last is not None:
         last = _starts(transform, pc.add(_units(last), 1), 1, source)
     return first, last
+
+
+def lowest_results(transform: Transform, lowest: Any, source: PrimitiveType) -> Any:
+    """The lowest results that a column may have, from the lowest ones that are stored for it."""
+    exact = not isinstance(transform, TimeTransform) or (isinstance(transform, Day) and source == DATE)
+    if exact or lowest is None:
+        return lowest
+    return _with_rounded(_units(lowest)).cast(pa.int32()).cast(lowest.type)
+
+
+def _with_rounded(units: Any) -> Any:
+    """Old writers rounded towards 1970, so a unit until then may also hold the end of the one before."""
+    return pc.if_else(pc.less_equal(units, 0), pc.subtract(units, 1), units)
 
 
 def _units(column: Any) -> Any:

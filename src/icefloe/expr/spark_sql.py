@@ -28,6 +28,7 @@ from icefloe.model.types import (
     TIMESTAMPTZ_NS,
     Decimal,
     PrimitiveType,
+    Type,
 )
 from icefloe.transforms import Day, Hour, Month, Truncate, Year
 
@@ -100,7 +101,7 @@ def _truncated(column: str, source: PrimitiveType, width: int) -> str:
     return f"({column} - pmod({column}, {sql_literal(step, unit)}))"
 
 
-def sql_literal(value: Any, type_: PrimitiveType) -> str:
+def sql_literal(value: Any, type_: Type) -> str:
     """A literal that Spark reads as exactly this value of the type."""
     match type_:
         case _ if isinstance(value, bool):
@@ -130,5 +131,5 @@ def sql_literal(value: Any, type_: PrimitiveType) -> str:
             return f"X'{value.hex().upper()}'"
 
 
-def _no_nanos(type_: PrimitiveType) -> UnsupportedError:
+def _no_nanos(type_: Type) -> UnsupportedError:
     return UnsupportedError(f"Spark has no timestamps of nanoseconds, so it cannot filter a {type_}", type=str(type_))

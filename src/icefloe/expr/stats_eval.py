@@ -21,6 +21,7 @@ from icefloe.expr.nodes import And, Bound, BoundPredicate, Branch, Constant, Lea
 from icefloe.expr.preimage import over_columns, successor
 from icefloe.model.arrow import arrow_type
 from icefloe.model.partitioning import PartitionField
+from icefloe.model.types import is_primitive
 from icefloe.transforms import Truncate
 
 
@@ -65,6 +66,8 @@ def _evaluate(bound: Bound, statistics: Statistics) -> npt.NDArray[np.int8]:
             return np.full(size, not node.value), np.full(size, node.value)
         if not isinstance(node, BoundPredicate):
             raise InputError(f"bind the filter before evaluating it: {node}")
+        if not is_primitive(node.column_type):  # what a writer counts of a list or a struct, no specification says
+            return np.zeros(size, np.bool_), np.zeros(size, np.bool_)
         about = (node.field_id, node.transform, node.op.takes_literals)
         if about not in evidence:
             evidence[about] = list(statistics.about(node))

@@ -159,9 +159,9 @@ def _condition(node: Any, reading: _Reading) -> Expr:
             return subject_of(node, reading.functions).test(Op.EQ, True)
         case exp.Is():
             return _is(node, reading)
-        case exp.In() if node.args.get("query") is None and node.args.get("unnest") is None:
+        case exp.In() if not _has(node, "query", "unnest", "field"):
             return _subject(node, reading).test(Op.IN, *(_literal(part, reading) for part in node.expressions))
-        case exp.Between():
+        case exp.Between() if not _has(node, "symmetric"):
             subject = _subject(node, reading)
             low, high = _literal(node.args["low"], reading), _literal(node.args["high"], reading)
             return conjunction([subject.test(Op.GE, low), subject.test(Op.LE, high)])
@@ -179,6 +179,11 @@ def _condition(node: Any, reading: _Reading) -> Expr:
             return subject_of(node.expressions[0], reading.functions).test(_NULL_TESTS[node.name.lower()])
         case _:
             raise ValueError("only comparisons of a column with literals are supported")
+
+
+def _has(node: Any, *parts: str) -> bool:
+    """Whether a condition says more than its list or its limits: IN a subquery or a column, BETWEEN SYMMETRIC."""
+    return any(node.args.get(part) is not None for part in parts)
 
 
 def _subject(node: Any, reading: _Reading) -> Subject:

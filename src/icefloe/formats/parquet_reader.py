@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import fs
 from pyroaring import BitMap64
 
-from icefloe.errors import CorruptFile, InputError, NoSuchFile, StorageError
+from icefloe.errors import CorruptFile, IcefloeError, InputError, NoSuchFile, StorageError
 from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPredicate, Expr, Not, Predicate, leaves
 from icefloe.expr.row_filter import to_arrow
 from icefloe.expr.stats_eval import Match, evaluate
@@ -172,8 +173,12 @@ def _opened(io: FileIO, location: str) -> Iterator[Any]:
     """The open file; what goes wrong while it is read is told in the terms of this library."""
     files, path = io.arrow_path(location)
     try:
-        with pq.ParquetFile(files.open_input_file(path)) as file:
+        # Far away each read is a request, so the columns of a row group are fetched together.
+        far = not isinstance(files, fs.LocalFileSystem)
+        with pq.ParquetFile(files.open_input_file(path), pre_buffer=far) as file:
             yield file
+    except IcefloeError:  # storage of this library speaks for itself, also through Arrow
+        raise
     except FileNotFoundError as error:
         raise NoSuchFile(f"data file {location} is missing", location=location) from error
     except (OSError, pa.ArrowException) as error:

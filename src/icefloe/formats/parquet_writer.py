@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from icefloe.errors import InputError, StorageError
+from icefloe.errors import IcefloeError, InputError, StorageError
 from icefloe.formats.parquet_stats import LeftOut, WrittenFile
 from icefloe.formats.relabel import relabel
+from icefloe.formats.supported import check_types
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow import FIELD_ID, arrow_schema, arrow_type
 from icefloe.model.properties import PARQUET_COMPRESSION, PARQUET_ROW_GROUP_SIZE, TARGET_FILE_SIZE
@@ -47,6 +48,7 @@ class Layout:
 
 def layout(schema: Schema, properties: Mapping[str, str]) -> Layout:
     """The layout that a table's schema and properties ask for."""
+    check_types(schema)
     codec = PARQUET_COMPRESSION.of(properties).lower()
     if codec not in _CODECS:
         known = ", ".join(sorted(_CODECS))
@@ -229,5 +231,7 @@ def _measured_columns(layout: Layout, unmeasured: frozenset[int]) -> list[str]:
 def _storage_errors(location: str) -> Any:
     try:
         yield
+    except IcefloeError:  # storage of this library speaks for itself, also through Arrow
+        raise
     except OSError as error:
         raise StorageError(f"cannot write {location}: {error}", location=location) from error

@@ -16,6 +16,7 @@ from icefloe.errors import InputError
 from icefloe.model.arrow_marks import FIELD_ID
 from icefloe.model.arrow_types import VARIANT_PARTS, arrow_field, arrow_schema, arrow_type, nulls, struct_array
 from icefloe.model.from_arrow import is_list, schema_from_arrow
+from icefloe.model.json_values import value_from_json
 from icefloe.model.schema import Schema
 from icefloe.model.types import (
     BINARY,
@@ -86,7 +87,8 @@ def as_table(data: object) -> pa.Table:
 def conform(table: pa.Table, schema: Schema) -> pa.Table:
     """The same rows with exactly the columns and types of a table's schema; nothing is lost silently.
 
-    Columns are matched by name, casts are checked, absent optional columns become null.
+    Columns are matched by name and casts are checked. An absent column gets its write default, or null if it has none
+    and is optional (spec: Default values).
 
     >>> from icefloe.model.types import LONG
     >>> conform(pa.table({"id": pa.array([1], pa.int8())}), Schema(fields=(Field(1, "id", LONG),)))["id"].type
@@ -109,17 +111,25 @@ def _check_names(given: list[str], fields: tuple[Field, ...], prefix: str) -> No
             f"the table has no column {', '.join(extra)}; it has: {', '.join(prefix + f.name for f in fields)}",
             field=extra[0],
         )
-    missing = [prefix + f.name for f in fields if f.required and f.name not in given]
+    missing = [prefix + f.name for f in fields if f.required and f.write_default is None and f.name not in given]
     if len(missing) > 0:
-        raise InputError(f"required column {', '.join(missing)} is missing", field=missing[0])
+        raise InputError(f"required column {', '.join(missing)} is missing and has no default", field=missing[0])
 
 
 def _column(table: pa.Table, field: Field) -> pa.ChunkedArray:
-    type_ = arrow_type(field.type)
     if field.name not in table.column_names:
-        return pa.chunked_array([nulls(field.type, table.num_rows)])
+        return pa.chunked_array([_not_supplied(field, table.num_rows, field.name)])
     given = table.column(field.name)
-    return pa.chunked_array([_fit(chunk, field, field.name) for chunk in given.chunks], type_)
+    return pa.chunked_array([_fit(chunk, field, field.name) for chunk in given.chunks], arrow_type(field.type))
+
+
+def _not_supplied(field: Field, length: int, name: str) -> pa.Array:
+    """What is written of a column that the rows do not have."""
+    if field.write_default is None:
+        return nulls(field.type, length)
+    where = f"column {name!r}: write-default"
+    value = value_from_json(field.write_default, field.type, where, defaults="write")
+    return pa.array([value], arrow_type(field.type)).take(pa.array(np.zeros(length, np.int64)))
 
 
 def _fit(array: pa.Array, field: Field, name: str) -> pa.Array:
@@ -154,7 +164,7 @@ def _fit_struct(array: pa.StructArray, fields: tuple[Field, ...], name: str) -> 
     for field in fields:
         full = f"{name}.{field.name}"
         if (position := given.get(field.name)) is None:
-            fitted.append(nulls(field.type, len(array)))
+            fitted.append(_not_supplied(field, len(array), full))
             continue
         lost = values[position].null_count - array.null_count
         if field.required and lost > 0:

@@ -135,25 +135,33 @@ class TableMetadata:
             raise NoSuchSnapshot(f"table {self.location} has no branch or tag {name!r}; it has: {known}", ref=name)
         return found
 
-    def with_snapshot(self, snapshot: Snapshot, *, former_location: str, branch: str = MAIN) -> TableMetadata:
+    def with_snapshot(
+        self, snapshot: Snapshot, *, former_location: str | None = None, branch: str | None = MAIN
+    ) -> TableMetadata:
         """This table after ``snapshot`` became the head of a branch, a new one if there is none of this name.
 
-        ``former_location`` is the metadata file that the table leaves. Only commits to main change the current
-        snapshot and the snapshot log; row ids and sequence numbers are used up by commits to any branch.
+        Without a branch it is staged: part of the table, but of no history. Only commits to main change the current
+        snapshot and the snapshot log; row ids and sequence numbers are used up by every snapshot. If this is the last
+        change of a commit, ``former_location`` is the metadata file that the table leaves (see ``committed``).
         """
-        head = replace(self.refs.get(branch, Ref(snapshot_id=snapshot.snapshot_id)), snapshot_id=snapshot.snapshot_id)
-        if head.type != "branch":
-            raise InputError(f"{branch!r} is a tag, which never moves; commit to a branch", ref=branch)
         after = replace(
             self,
             last_sequence_number=max(self.last_sequence_number, snapshot.sequence_number),
             snapshots=self.snapshots.add(snapshot),
-            refs={**self.refs, branch: head},
             next_row_id=self.next_row_id + (0 if snapshot.added_rows is None else snapshot.added_rows),
         )
-        if branch == MAIN:
-            after = after._entered(snapshot.snapshot_id, snapshot.timestamp_ms)
+        if branch is not None:
+            after = after._moved(branch, snapshot)
+        if former_location is None:
+            return after
         return after.committed(timestamp_ms=snapshot.timestamp_ms, former_location=former_location)
+
+    def _moved(self, branch: str, snapshot: Snapshot) -> TableMetadata:
+        head = replace(self.refs.get(branch, Ref(snapshot_id=snapshot.snapshot_id)), snapshot_id=snapshot.snapshot_id)
+        if head.type != "branch":
+            raise InputError(f"{branch!r} is a tag, which never moves; commit to a branch", ref=branch)
+        after = replace(self, refs={**self.refs, branch: head})
+        return after._entered(snapshot.snapshot_id, snapshot.timestamp_ms) if branch == MAIN else after
 
     def _entered(self, snapshot_id: int, timestamp_ms: int) -> TableMetadata:
         entry = SnapshotLogEntry(timestamp_ms=timestamp_ms, snapshot_id=snapshot_id)

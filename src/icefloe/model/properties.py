@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from icefloe.errors import InputError
 
-V = TypeVar("V", int, str)
+V = TypeVar("V", int, str, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,18 @@ class Property(Generic[V]):
         text = properties.get(self.name)
         if text is None:
             return self.default
+        if isinstance(self.default, bool):
+            return self._flag(text)
         try:
             return type(self.default)(text)
         except ValueError as error:
             kind = type(self.default).__name__
             raise InputError(f"property {self.name}: expected {kind}, got {text!r}", property=self.name) from error
+
+    def _flag(self, text: str) -> V:
+        if text.lower() not in ("true", "false"):
+            raise InputError(f"property {self.name}: expected true or false, got {text!r}", property=self.name)
+        return type(self.default)(text.lower() == "true")
 
 
 FORMAT_VERSION = Property("format-version", 2)
@@ -37,7 +44,17 @@ PARQUET_COMPRESSION = Property("write.parquet.compression-codec", "zstd")
 COMMIT_RETRIES = Property("commit.retry.num-retries", 20)
 COMMIT_MIN_WAIT_MS = Property("commit.retry.min-wait-ms", 20)
 COMMIT_MAX_WAIT_MS = Property("commit.retry.max-wait-ms", 2_000)
+DELETE_AFTER_COMMIT = Property("write.metadata.delete-after-commit.enabled", False)
+DELETE_ISOLATION = Property("write.delete.isolation-level", "serializable")
+UPDATE_ISOLATION = Property("write.update.isolation-level", "serializable")
+MERGE_ISOLATION = Property("write.merge.isolation-level", "serializable")
+METADATA_COMPRESSION = Property("write.metadata.compression-codec", "none")
 PREVIOUS_VERSIONS_MAX = Property("write.metadata.previous-versions-max", 100)
+
+# Manifests of v1-v3 are merged in passing; in V4 the root takes small changes.
+MERGE_ENABLED = Property("commit.manifest-merge.enabled", True)
+MERGE_TARGET_SIZE = Property("commit.manifest.target-size-bytes", 8 * 1024 * 1024)
+MERGE_MIN_COUNT = Property("commit.manifest.min-count-to-merge", 100)
 
 # What expiry keeps, unless a branch or tag says otherwise.
 MIN_SNAPSHOTS_TO_KEEP = Property("history.expire.min-snapshots-to-keep", 1)
@@ -47,3 +64,8 @@ MAX_REF_AGE_MS = Property("history.expire.max-ref-age-ms", 2**63 - 1)
 # V4 only. Row cost differs tenfold between data files and deletion vectors, hence two limits.
 ROOT_MAX_DATA_FILES = Property("commit.root.max-data-files", 1000)
 ROOT_MAX_DVS = Property("commit.root.max-dvs", 10_000)
+
+# How readers that work side by side share the files of a scan.
+SPLIT_TARGET_SIZE = Property("read.split.target-size", 128 * 1024 * 1024)
+SPLIT_LOOKBACK = Property("read.split.planning-lookback", 10)
+SPLIT_OPEN_FILE_COST = Property("read.split.open-file-cost", 4 * 1024 * 1024)

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from icefloe.model.evolution_rules import keeps_partition_values, partition_source_problem
 from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import Expression, PartitionField, PartitionSpec
+from icefloe.model.partitioning import VOID, Expression, PartitionField, PartitionSpec
 from icefloe.model.sorting import SortOrder
 from icefloe.model.types import Type
-
-VOID = "void"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -179,3 +179,18 @@ def assign_ids(schema: Schema, start: int = 1) -> Schema:
     fresh = Schema(fields=fresh_ids(schema.fields, start), schema_id=schema.schema_id)
     identifiers = {schema.names[i] for i in schema.identifier_field_ids}
     return replace(fresh, identifier_field_ids=tuple(i for i, name in fresh.names.items() if name in identifiers))
+
+
+def as_first(schema: Schema) -> Schema:
+    """The schema of a new table: no rows were written before its columns came, so none has an initial default.
+
+    >>> from icefloe.model.types import LONG
+    >>> as_first(Schema(fields=(Field(1, "n", LONG, initial_default=5, write_default=5),))).field("n").initial_default
+    """
+
+    def first(type_: Type, inner: tuple[Type, ...]) -> Type:
+        pairs = zip(children(type_), inner, strict=True)
+        return with_children(type_, tuple(replace(field, type=made, initial_default=None) for field, made in pairs))
+
+    fields = children(fold_type(Struct(schema.fields), first))
+    return replace(schema, fields=fields)

@@ -17,7 +17,7 @@ from icefloe.errors import InputError, UnsupportedError
 
 VERSIONS = (1, 2, 3, 4)
 DEFAULT_FORMAT_VERSION = 2
-WRITABLE = (2, 4)
+WRITABLE = (1, 2, 3, 4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +64,11 @@ def rules(version: int) -> VersionRules:
 
 
 def check_writable(version: int) -> None:
-    """Refuse to create or change tables of versions whose writing is not complete yet."""
+    """Refuse to create or change tables of versions that are only read."""
     rules(version)
     if version not in WRITABLE:
-        raise InputError(f"writing format version {version} is not supported yet; use 2 or 4", version=version)
+        known = ", ".join(map(str, WRITABLE))
+        raise InputError(f"writing format version {version} is not supported; use one of {known}", version=version)
 
 
 class Presence(Enum):

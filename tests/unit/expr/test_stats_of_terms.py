@@ -131,3 +131,11 @@ def test_chunks_and_batches_make_no_difference() -> None:
     answers = evaluate(bound, table)
     assert answers == evaluate(bound, pieces)
     assert np.flatnonzero(answers.to_numpy() != NONE).tolist() == list(range(65_530, 131_080))
+
+
+@pytest.mark.parametrize(("month", "expected"), [(0, SOME), (2, ALL)])
+def test_a_month_until_1970_may_hold_the_one_before_also_in_lists_beyond_the_calendar(month: int, expected: Match):
+    # Old writers rounded towards 1970. Month 96,359 has no dates, so the list is not rewritten as one of dates.
+    part = PartitionField(source_id=6, field_id=1000, name="d_month", transform="month")
+    bound = term(Op.NOT_IN, "month", "d", -1, 1, 96_359)
+    assert judge(bound, "p1000", pa.int32(), month, month, part) == expected

@@ -85,3 +85,28 @@ def test_parquet_has_the_types_of_the_table(type_: Type, physical: str, length: 
 def test_lists_and_maps_have_three_levels(type_: Type, groups: list[str]) -> None:
     paths = {footer_of(type_).column(i).path for i in range(len(footer_of(type_)))}
     assert {".".join(path.split(".")[:n]) for path in paths for n in range(1, 4)} == set(groups)
+
+
+@pytest.mark.parametrize(
+    ("type_", "marks"),
+    [
+        (Struct((Field(9, "x", INT),)), ["group field_id=8 c {", "int32 field_id=9 x;"]),
+        (
+            List(9, INT),
+            ["group field_id=8 c (List) {", "repeated group field_id=-1 list {", "int32 field_id=9 element;"],
+        ),
+        (
+            Map(9, STRING, 10, INT),
+            [
+                "group field_id=8 c (Map) {",
+                "repeated group field_id=-1 key_value {",
+                "required binary field_id=9 key (String);",
+                "int32 field_id=10 value;",
+            ],
+        ),
+    ],
+    ids=["struct", "list", "map"],
+)
+def test_nested_types_are_annotated_groups_with_the_ids_of_their_columns(type_: Type, marks: list[str]) -> None:
+    text = str(footer_of(type_))
+    assert [mark for mark in marks if mark not in text] == []

@@ -171,12 +171,9 @@ def test_an_unknown_version_is_unsupported(version):
         check_writable(version)
 
 
-def test_only_versions_2_and_4_are_written():
-    check_writable(2)
-    check_writable(4)
-    for version in (1, 3):
-        with pytest.raises(InputError, match="use 2 or 4"):
-            check_writable(version)
+def test_every_version_is_written():
+    for version in (1, 2, 3, 4):
+        check_writable(version)
 
 
 # Properties
