@@ -14,7 +14,7 @@ from icefloe.model.entries import column_key, put
 from icefloe.table.catalog import Catalog, catalog
 from icefloe.table.table import Table
 
-VERSIONS = (2, 4)
+VERSIONS = (1, 2, 3, 4)
 
 
 def new_catalog(folder: Path, name: str = "lake") -> Catalog:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
+import uuid
 from pathlib import Path
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as OtherSqlCatalog
 
 from icefloe.catalogs.catalog import Catalog
+from icefloe.catalogs.files import FilesCatalog
 from icefloe.catalogs.memory import MemoryCatalog
+from icefloe.catalogs.names import NameLike, parse_identifier, table_location
 from icefloe.catalogs.sql import SqlCatalog
+from icefloe.io.select import file_io
 from icefloe.testing.suites.catalog_suite import CatalogSuite
 
 JDBC_TABLES = (
@@ -64,3 +68,26 @@ class TestSqlCatalogOnPyIceberg(CatalogSuite):
     def catalog(self, tmp_path: Path) -> Catalog:
         OtherSqlCatalog("demo", uri=f"sqlite:///{tmp_path}/c.db", warehouse="file:///wh").close()
         return SqlCatalog("demo", f"sqlite:///{tmp_path}/c.db", warehouse="file:///wh")
+
+
+class TestSqlCatalogOnPostgres(CatalogSuite):
+    @pytest.fixture
+    def catalog(self, postgres_uri: str) -> Catalog:
+        return SqlCatalog("demo", postgres_uri, warehouse="file:///wh")
+
+
+class TestFilesCatalog(CatalogSuite):
+    renames = keeps_properties = forgets_files = False
+
+    @pytest.fixture
+    def catalog(self, tmp_path: Path) -> Catalog:
+        return FilesCatalog("demo", warehouse=str(tmp_path / "wh"))
+
+    def place(self, catalog: Catalog, name: NameLike, label: str) -> str:
+        folder = table_location(str(catalog.warehouse), parse_identifier(name))
+        location = f"{folder}/metadata/{uuid.uuid4()}.metadata.json"
+        file_io(location).write_new(location, label.encode())
+        return location
+
+    def label(self, location: str) -> str:
+        return file_io(location).read(location).decode()

@@ -7,15 +7,24 @@ up: after the first the files of the attempt may be deleted, after the second no
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from icefloe.catalogs.names import Identifier, NameLike
+from icefloe.errors import InputError
+
+EXISTS = "exists"  # the JDBC catalog's mark of a namespace without properties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swapped:
-    """The pointer moved from the expected location to the new one, durably."""
+    """The pointer moved from the expected location to the new one, durably.
+
+    ``pointer`` is where it is now, if the catalog keeps metadata files under names of its own.
+    """
+
+    pointer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +45,24 @@ class Unknown:
 Swap = Swapped | Stale | Unknown
 
 
-class Catalog(Protocol):
+class Pointers(Protocol):
+    """All that a commit asks of a catalog: where a table's pointer is, and to move it."""
+
+    def load(self, identifier: NameLike) -> str:
+        """The table's metadata location; ``NoSuchTable`` names the tables with similar names."""
+        ...
+
+    def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
+        """Move the pointer to ``new`` if it is at ``expected``, as one atomic step.
+
+        A catalog that names metadata files itself takes the file ``new`` over under that name, which ``Swapped`` tells
+        and ``load`` returns. An ``IcefloeError`` (``NoSuchTable``, ``StorageError``) proves that nothing moved; an
+        interrupt proves nothing.
+        """
+        ...
+
+
+class Catalog(Pointers, Protocol):
     """Table names and pointers; implementations are safe to share between threads and usable after a fork.
 
     Names are dotted text (``"db.orders"``) or tuples (``("db", "orders")``).
@@ -52,23 +78,21 @@ class Catalog(Protocol):
         """The location under which new tables are placed, without a trailing slash."""
         ...
 
-    def load(self, identifier: NameLike) -> str:
-        """The table's metadata location; ``NoSuchTable`` names the tables with similar names."""
+    @property
+    def names_locations(self) -> bool:
+        """Whether a table's name decides its location, so that no other can be chosen."""
         ...
 
     def create(self, identifier: NameLike, metadata_location: str) -> None:
         """Enter a new table; ``AlreadyExists``, ``NoSuchNamespace``, or ``CommitStateUnknown``."""
         ...
 
-    def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
-        """Move the pointer to ``new`` if it is at ``expected``, as one atomic step.
-
-        An ``IcefloeError`` (``NoSuchTable``, ``StorageError``) proves that nothing moved; an interrupt proves nothing.
-        """
+    def register(self, identifier: NameLike, metadata_location: str) -> None:
+        """Enter a table that was written before; the file at ``metadata_location`` stays where it is."""
         ...
 
-    def drop(self, identifier: NameLike) -> None:
-        """Forget the table; its files stay."""
+    def drop(self, identifier: NameLike) -> str | None:
+        """Forget the table: where its last metadata is, which stays like all its files; None if it had none."""
         ...
 
     def rename(self, identifier: NameLike, new_identifier: NameLike) -> None:
@@ -79,7 +103,7 @@ class Catalog(Protocol):
         """The tables directly in a namespace, in order of name."""
         ...
 
-    def create_namespace(self, namespace: NameLike) -> None:
+    def create_namespace(self, namespace: NameLike, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace; ``AlreadyExists`` if there is one."""
         ...
 
@@ -95,6 +119,29 @@ class Catalog(Protocol):
         """The namespaces one level below ``parent``, or the top ones, in order of name."""
         ...
 
+    def namespace_properties(self, namespace: NameLike) -> Mapping[str, str]:
+        """What was said about a namespace when it was created or since."""
+        ...
+
+    def set_namespace_properties(
+        self, namespace: NameLike, updates: Mapping[str, str], removals: Collection[str] = ()
+    ) -> None:
+        """Set some properties of a namespace and remove others, in one step; removing what is not there is fine."""
+        ...
+
     def default_location(self, identifier: NameLike) -> str:
         """Where a new table of this name is placed when the caller does not say."""
         ...
+
+
+def check_properties(updates: Mapping[str, str], removals: Collection[str]) -> None:
+    """Refuse what no catalog can keep: a property that is not text, or that is both set and removed."""
+    if isinstance(removals, str):
+        raise InputError(f"properties to remove are a list of names; write [{removals!r}]", property=removals)
+    for key, value in updates.items():
+        if not isinstance(key, str) or not isinstance(value, str) or key == "":
+            raise InputError(f"property {key!r} = {value!r}: both must be text", property=key)
+        if key in removals:
+            raise InputError(f"property {key!r} is both set and removed", property=key)
+        if key == EXISTS:
+            raise InputError(f"property {EXISTS!r} is how databases mark namespaces; pick another name", property=key)

@@ -1,95 +1,147 @@
-"""Finding a catalog by its name: arguments first, then the environment, then ``icefloe.toml``, then a default.
+"""Opening a catalog by its name: arguments first, then what is configured (see ``settings``), then a default.
 
-Environment: ``ICEFLOE_CATALOG__<NAME>__URI`` and ``ICEFLOE_CATALOG__<NAME>__WAREHOUSE``, with the name in capitals and
-``_`` for what is not a letter or digit. File: ``icefloe.toml`` in the current folder or else in the home folder, with a
-table ``[catalog.<name>]``. A catalog that is configured nowhere is a SQLite file with a warehouse in ``~/.icefloe``.
+A catalog that is configured nowhere is a SQLite file with a warehouse in ``~/.icefloe``. Settings with a dot in their
+name, such as ``s3.endpoint``, are handed to the storage of the catalog's tables.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import threading
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from icefloe.catalogs.catalog import Catalog
+from icefloe.catalogs.files import FilesCatalog
 from icefloe.catalogs.memory import MemoryCatalog
+from icefloe.catalogs.settings import KEYS, configured, default_name
 from icefloe.catalogs.sql import SqlCatalog
 from icefloe.catalogs.sql_connections import sqlite_uri
-from icefloe.errors import InputError
+from icefloe.errors import InputError, UnsupportedError
 
-FILE_NAME = "icefloe.toml"
-_KEYS = ("uri", "warehouse")
 _MEMORY: dict[tuple[str, str], MemoryCatalog] = {}
 _MEMORY_LOCK = threading.Lock()
 
+_SQL, _IN_MEMORY, _FILES = "sql", "memory", "files"
+_ALIASES = {_SQL: _SQL, _IN_MEMORY: _IN_MEMORY, "in-memory": _IN_MEMORY, _FILES: _FILES, "hadoop": _FILES}
+_BY_SCHEME = {"memory": _IN_MEMORY, "file": _FILES, "http": "rest", "https": "rest", "thrift": "hive"}
 
-def open_catalog(name: str = "default", *, uri: str | None = None, warehouse: str | None = None) -> Catalog:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogSettings:
+    """Everything that decides which catalog is opened, and how its storage is reached."""
+
+    name: str
+    type: str
+    uri: str | None = field(default=None, repr=False)  # may hold a password
+    warehouse: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold keys
+
+
+def open_catalog(
+    name: str | None = None,
+    *,
+    uri: str | None = None,
+    warehouse: str | None = None,
+    type: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> Catalog:
     """Open a catalog; an argument that is given wins over the configuration.
-
-    A catalog that is given by ``uri`` alone has no warehouse: it opens tables, and creates those given a location.
 
     >>> open_catalog("demo", uri="memory://", warehouse="memory://wh")
     MemoryCatalog('demo', warehouse='memory://wh')
     """
-    settings = {"uri": uri, "warehouse": warehouse}
-    if uri is None:
-        configured = _configured(name) or _default()
-        settings = {key: configured.get(key) if value is None else value for key, value in settings.items()}
-    if settings["uri"] is None:
-        raise InputError(f"the configuration of catalog {name!r} has a warehouse but no uri", catalog=name)
-    if settings["uri"].startswith("memory:"):
-        return _memory_catalog(name, settings["warehouse"])
-    return SqlCatalog(name, settings["uri"], warehouse=settings["warehouse"])
+    return open_settings(catalog_settings(name, uri=uri, warehouse=warehouse, type=type, properties=properties))
 
 
-def _memory_catalog(name: str, warehouse: str | None) -> MemoryCatalog:
+def catalog_settings(
+    name: str | None = None,
+    *,
+    uri: str | None = None,
+    warehouse: str | None = None,
+    type: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> CatalogSettings:
+    """What a catalog of this name is, from the arguments and from what is configured.
+
+    A catalog that is given by ``uri`` or ``type`` takes nothing from the configuration, a catalog of another kind
+    perhaps; without a warehouse it opens tables, and creates those given a location.
+
+    >>> catalog_settings("demo", uri="postgresql://db/lake").type
+    'sql'
+    """
+    chosen = default_name() if name is None else name
+    given = {"uri": uri, "warehouse": warehouse, "type": type}
+    settings = {key: value for key, value in given.items() if value is not None}
+    if uri is None and type is None:
+        found = configured(chosen)
+        settings = {**(_default() if len(found) == 0 else found), **settings}
+    settings = {**settings, **({} if properties is None else properties)}
+    return CatalogSettings(
+        name=chosen,
+        type=_type(chosen, settings),
+        uri=settings.get("uri"),
+        warehouse=settings.get("warehouse"),
+        properties={key: value for key, value in settings.items() if key not in KEYS},
+    )
+
+
+def open_settings(settings: CatalogSettings) -> Catalog:
+    """Open the catalog that the settings describe."""
+    return _OPENERS[settings.type](settings)
+
+
+def _type(name: str, settings: Mapping[str, str]) -> str:
+    """Which kind of catalog is meant; a URI tells, if nothing else does."""
+    said, uri = settings.get("type"), settings.get("uri")
+    if said is None and uri is None:
+        raise InputError(f"the configuration of catalog {name!r} has a warehouse but no uri and no type", catalog=name)
+    if said is None:
+        scheme = re.match(r"([A-Za-z][A-Za-z0-9.-]*):", str(uri))
+        said = _SQL if scheme is None else _BY_SCHEME.get(scheme[1].lower(), _SQL)
+    known = _ALIASES.get(said.lower())
+    if known is None:
+        raise UnsupportedError(
+            f"catalog {name!r} is of type {said!r}, which this library does not open; it opens "
+            f"{', '.join(sorted(_ALIASES))}",
+            catalog=name,
+            type=said,
+        )
+    return known
+
+
+def _open_sql(settings: CatalogSettings) -> Catalog:
+    if settings.uri is None:
+        raise InputError(
+            f"catalog {settings.name!r} needs a uri, such as sqlite:///path/to/catalog.db", catalog=settings.name
+        )
+    return SqlCatalog(settings.name, settings.uri, warehouse=settings.warehouse)
+
+
+def _open_memory(settings: CatalogSettings) -> Catalog:
     """The same catalog for the same name and warehouse, as long as the process lives."""
-    place = "memory://warehouse" if warehouse is None else warehouse
+    place = "memory://warehouse" if settings.warehouse is None else settings.warehouse
     with _MEMORY_LOCK:
-        return _MEMORY.setdefault((name, place), MemoryCatalog(name, warehouse=place))
+        return _MEMORY.setdefault((settings.name, place), MemoryCatalog(settings.name, warehouse=place))
 
 
-def _configured(name: str) -> dict[str, str]:
-    """What the environment and the file say about the catalog, the environment first."""
-    return {**_from_file(name), **_from_environment(name)}
-
-
-def _from_environment(name: str) -> dict[str, str]:
-    prefix = f"ICEFLOE_CATALOG__{re.sub(r'[^A-Z0-9]', '_', name.upper())}__"
-    return {key: os.environ[prefix + key.upper()] for key in _KEYS if prefix + key.upper() in os.environ}
-
-
-def _from_file(name: str) -> dict[str, str]:
-    for path in (Path.cwd() / FILE_NAME, Path.home() / FILE_NAME):
-        if path.is_file():
-            return _checked(_section(path, name), path, name)
-    return {}
-
-
-def _section(path: Path, name: str) -> object:
-    try:
-        document = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not valid TOML: {error}", path=str(path)) from error
-    catalogs = document.get("catalog", {})
-    return catalogs.get(name, {}) if isinstance(catalogs, dict) else catalogs
-
-
-def _checked(section: object, path: Path, name: str) -> dict[str, str]:
-    if not isinstance(section, Mapping):
-        raise InputError(f"{path}: [catalog.{name}] is not a table", path=str(path))
-    for key, value in section.items():
-        if key not in _KEYS or not isinstance(value, str):
-            raise InputError(
-                f"{path}: {key} = {value!r} in [catalog.{name}]; it takes the texts {' and '.join(_KEYS)}",
-                path=str(path),
-            )
-    return dict(section)
+def _open_files(settings: CatalogSettings) -> Catalog:
+    place = settings.uri if settings.warehouse is None else settings.warehouse
+    if place is None:
+        raise InputError(
+            f"catalog {settings.name!r} needs a warehouse: the folder of its tables", catalog=settings.name
+        )
+    return FilesCatalog(settings.name, warehouse=place)
 
 
 def _default() -> dict[str, str]:
     home = Path.home() / ".icefloe"
     return {"uri": sqlite_uri(str(home / "catalog.db")), "warehouse": f"file://{home / 'warehouse'}"}
+
+
+_OPENERS: dict[str, Callable[[CatalogSettings], Catalog]] = {
+    _SQL: _open_sql,
+    _IN_MEMORY: _open_memory,
+    _FILES: _open_files,
+}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection, Mapping
 
-from icefloe.catalogs.catalog import Stale, Swap, Swapped
+from icefloe.catalogs.catalog import Stale, Swap, Swapped, check_properties
 from icefloe.catalogs.names import (
     Identifier,
     NameLike,
     dotted,
+    folder_of,
     parse_identifier,
     parse_namespace,
     similar,
+    some_namespace,
     table_location,
 )
 from icefloe.errors import AlreadyExists, InputError, NoSuchNamespace, NoSuchTable
@@ -33,7 +36,7 @@ class MemoryCatalog:
         self._warehouse = file_location(warehouse)
         self._lock = threading.RLock()
         self._tables: dict[Identifier, str] = {}
-        self._created: set[Identifier] = set()
+        self._created: dict[Identifier, dict[str, str]] = {}  # namespaces, with their properties
 
     def __repr__(self) -> str:
         return f"MemoryCatalog({self._name!r}, warehouse={self._warehouse!r})"
@@ -47,6 +50,11 @@ class MemoryCatalog:
     def warehouse(self) -> str:
         """The location under which new tables are placed."""
         return self._warehouse
+
+    @property
+    def names_locations(self) -> bool:
+        """Tables may be anywhere."""
+        return False
 
     def load(self, identifier: NameLike) -> str:
         """The table's metadata location."""
@@ -73,12 +81,16 @@ class MemoryCatalog:
             self._tables[table] = new
             return Swapped()
 
-    def drop(self, identifier: NameLike) -> None:
-        """Forget the table; its files stay."""
+    def register(self, identifier: NameLike, metadata_location: str) -> None:
+        """Enter a table that was written before."""
+        self.create(identifier, metadata_location)
+
+    def drop(self, identifier: NameLike) -> str:
+        """Forget the table: where its last metadata is."""
         table = parse_identifier(identifier)
         with self._lock:
             self._find(table)
-            del self._tables[table]
+            return self._tables.pop(table)
 
     def rename(self, identifier: NameLike, new_identifier: NameLike) -> None:
         """Give the table another name; its files stay where they are."""
@@ -97,30 +109,28 @@ class MemoryCatalog:
             self._require_namespace(parts)
             return tuple(sorted(table for table in self._tables if table[:-1] == parts))
 
-    def create_namespace(self, namespace: NameLike) -> None:
+    def create_namespace(self, namespace: NameLike, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace."""
-        parts = parse_namespace(namespace)
-        if len(parts) == 0:
-            raise InputError("a namespace needs a name")
+        parts = some_namespace(namespace)
+        given = {} if properties is None else dict(properties)
+        check_properties(given, ())
         with self._lock:
             if self.namespace_exists(parts):
                 raise AlreadyExists(
                     f"catalog {self._name} has a namespace {dotted(parts)} already", namespace=dotted(parts)
                 )
-            self._created.add(parts)
+            self._created[parts] = given
 
     def drop_namespace(self, namespace: NameLike) -> None:
         """Remove a namespace that holds no table or namespace."""
-        parts = parse_namespace(namespace)
-        if len(parts) == 0:
-            raise InputError("a namespace needs a name")
+        parts = some_namespace(namespace)
         with self._lock:
             self._require_namespace(parts)
             if any(_is_under(name, parts) for name in self._all_namespaces(without=parts)):
                 raise InputError(
                     f"namespace {dotted(parts)} is not empty; drop what it holds first", namespace=dotted(parts)
                 )
-            self._created.discard(parts)
+            self._created.pop(parts, None)
 
     def namespace_exists(self, namespace: NameLike) -> bool:
         """Whether the namespace was created, or holds a table or a namespace that was."""
@@ -137,9 +147,30 @@ class MemoryCatalog:
             below = (name for name in self._all_namespaces() if len(name) >= depth and _is_under(name, above))
             return tuple(sorted({name[:depth] for name in below}))
 
+    def namespace_properties(self, namespace: NameLike) -> Mapping[str, str]:
+        """What was said about a namespace."""
+        parts = some_namespace(namespace)
+        with self._lock:
+            self._require_namespace(parts)
+            return dict(self._created.get(parts, {}))
+
+    def set_namespace_properties(
+        self, namespace: NameLike, updates: Mapping[str, str], removals: Collection[str] = ()
+    ) -> None:
+        """Set some properties of a namespace and remove others."""
+        parts = some_namespace(namespace)
+        check_properties(updates, removals)
+        with self._lock:
+            self._require_namespace(parts)
+            kept = {key: value for key, value in self._created.get(parts, {}).items() if key not in removals}
+            self._created[parts] = {**kept, **updates}
+
     def default_location(self, identifier: NameLike) -> str:
-        """A folder under the warehouse for each part of the name."""
-        return table_location(self._warehouse, parse_identifier(identifier))
+        """A folder under the namespace's ``location`` property if it has one, else under the warehouse."""
+        table = parse_identifier(identifier)
+        with self._lock:
+            place = self._created.get(table[:-1], {}).get("location")
+        return table_location(self._warehouse, table) if place is None else folder_of(place, table)
 
     def _find(self, table: Identifier) -> str:
         location = self._tables.get(table)
@@ -150,7 +181,7 @@ class MemoryCatalog:
 
     def _all_namespaces(self, *, without: Identifier = ()) -> set[Identifier]:
         """The namespaces that were created, save one, and those that hold tables."""
-        return (self._created - {without}) | {table[:-1] for table in self._tables}
+        return (self._created.keys() - {without}) | {table[:-1] for table in self._tables}
 
     def _require_namespace(self, parts: Identifier) -> None:
         if not self.namespace_exists(parts):

@@ -40,6 +40,14 @@ def parse_namespace(name: NameLike) -> Identifier:
     return _namespace(name if isinstance(name, str) else tuple(name))
 
 
+def some_namespace(name: NameLike) -> Identifier:
+    """A namespace's name as a tuple that is not the top."""
+    parts = parse_namespace(name)
+    if len(parts) == 0:
+        raise InputError("a namespace needs a name")
+    return parts
+
+
 def dotted(parts: Identifier) -> str:
     """The form in catalog databases and in messages."""
     return ".".join(parts)
@@ -61,6 +69,11 @@ def table_location(warehouse: str, identifier: Identifier) -> str:
     'file:///wh/db/orders'
     """
     return "/".join((warehouse, *map(path_part, identifier)))
+
+
+def folder_of(namespace_location: str, identifier: Identifier) -> str:
+    """The default place of a table whose namespace has a location of its own."""
+    return f"{namespace_location.rstrip('/')}/{path_part(identifier[-1])}"
 
 
 def similar(name: str, known: Iterable[str]) -> str:

@@ -9,25 +9,27 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, inspect
-from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.schema import CreateTable
 
-from icefloe.catalogs.catalog import Stale, Swap, Swapped, Unknown
+from icefloe.catalogs.catalog import EXISTS, Stale, Swap, Swapped, Unknown, check_properties
 from icefloe.catalogs.names import (
     Identifier,
     NameLike,
     dotted,
+    folder_of,
     parse_identifier,
     parse_namespace,
-    path_part,
     similar,
+    some_namespace,
     table_location,
 )
-from icefloe.catalogs.sql_connections import Connections, catalog_url, proved_refused, proved_undone
+from icefloe.catalogs.sql_changes import Done, Effect, Failed, Step, is_busy, is_lost, run_change
+from icefloe.catalogs.sql_connections import Connections, catalog_url
 from icefloe.catalogs.sql_statements import SCHEMA, TABLES, TYPE_COLUMN, Statement, statements
 from icefloe.errors import (
     AlreadyExists,
@@ -78,6 +80,11 @@ class SqlCatalog:
         return self._warehouse
 
     @property
+    def names_locations(self) -> bool:
+        """Tables may be anywhere."""
+        return False
+
+    @property
     def connections(self) -> Connections:
         """The connections to the database, for programs that add their own queries or listeners."""
         return self._connections
@@ -104,37 +111,46 @@ class SqlCatalog:
         """Enter a new table into a namespace that exists."""
         table = parse_identifier(identifier)
         self._require_namespace(table[:-1])
-        self._change(self._say.insert, {**self._key(table), "new": metadata_location}, f"create {dotted(table)}")
+        values = {**self._key(table), "new": metadata_location}
+        self._change([(self._say.insert, values)], f"create {dotted(table)}")
 
     def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
         """Move the pointer to ``new`` if it is at ``expected``: one UPDATE, one transaction."""
         table = parse_identifier(identifier)
         if expected == new:
             raise InputError(f"the new metadata of {dotted(table)} has the location of the old: {new}", location=new)
-        parameters = self._say.swap.parameters({**self._key(table), "expected": expected, "new": new})
-        connection = self._ask(self._connections.get)
-        try:
-            moved = connection.exec_driver_sql(self._say.swap.sql, parameters).rowcount
-        except BaseException as error:
-            return self._failed_swap(error)
-        if moved == 1:
+        values = {**self._key(table), "expected": expected, "new": new}
+        outcome = run_change(self._connections, [(self._say.swap, values)])
+        if isinstance(outcome, Failed):
+            return self._failed_swap(outcome)
+        if outcome.rows == (1,):
             return Swapped()
         if len(self._rows(self._say.load, self._key(table))) == 0:
             raise self._no_such_table(table)
         return Stale()
 
-    def drop(self, identifier: NameLike) -> None:
-        """Forget the table; its files stay."""
+    def register(self, identifier: NameLike, metadata_location: str) -> None:
+        """Enter a table that was written before."""
+        self.create(identifier, metadata_location)
+
+    def drop(self, identifier: NameLike) -> str | None:
+        """Forget the table: where its last metadata is, whatever others committed in the meantime."""
         table = parse_identifier(identifier)
-        if self._change(self._say.drop, self._key(table), f"drop {dotted(table)}") == 0:
-            raise self._no_such_table(table)
+        while True:
+            rows = self._rows(self._say.load, self._key(table))
+            if len(rows) == 0:
+                raise self._no_such_table(table)
+            last = rows[0][0]
+            values = {**self._key(table), "expected": "" if last is None else last}
+            if self._change([(self._say.drop, values)], f"drop {dotted(table)}") == 1:
+                return None if last is None else str(last)
 
     def rename(self, identifier: NameLike, new_identifier: NameLike) -> None:
         """Give the table another name; its files stay where they are."""
         table, target = parse_identifier(identifier), parse_identifier(new_identifier)
         self._require_namespace(target[:-1])
         values = {**self._key(table), "new_namespace": dotted(target[:-1]), "new_table": target[-1]}
-        if self._change(self._say.rename, values, f"rename {dotted(table)} to {dotted(target)}") == 0:
+        if self._change([(self._say.rename, values)], f"rename {dotted(table)} to {dotted(target)}") == 0:
             raise self._no_such_table(table)
 
     def list_tables(self, namespace: NameLike) -> tuple[Identifier, ...]:
@@ -144,18 +160,22 @@ class SqlCatalog:
         rows = self._rows(self._say.list_tables, self._namespace_key(parts))
         return tuple(sorted((*parts, str(row[0])) for row in rows))
 
-    def create_namespace(self, namespace: NameLike) -> None:
+    def create_namespace(self, namespace: NameLike, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace."""
-        parts = _some(parse_namespace(namespace))
+        parts = some_namespace(namespace)
+        given = {} if properties is None else dict(properties)
+        check_properties(given, ())
         if self.namespace_exists(parts):
             raise AlreadyExists(
                 f"catalog {self._name} has a namespace {dotted(parts)} already", namespace=dotted(parts)
             )
-        self._change(self._say.insert_namespace, self._namespace_key(parts), f"create namespace {dotted(parts)}")
+        key = self._namespace_key(parts)
+        mark: Step = (self._say.insert_namespace, key)  # the key of the mark has one winner
+        self._change([mark, *self._puts(key, given)], f"create namespace {dotted(parts)}")
 
     def drop_namespace(self, namespace: NameLike) -> None:
         """Remove a namespace that holds no table, view or namespace."""
-        parts = _some(parse_namespace(namespace))
+        parts = some_namespace(namespace)
         self._require_namespace(parts)
         key = self._namespace_key(parts)
         below = [row[0] for row in self._rows(self._say.namespace_rows, key) if row[0] != dotted(parts)]
@@ -163,7 +183,7 @@ class SqlCatalog:
             raise InputError(
                 f"namespace {dotted(parts)} is not empty; drop what it holds first", namespace=dotted(parts)
             )
-        self._change(self._say.drop_namespace, key, f"drop namespace {dotted(parts)}")
+        self._change([(self._say.drop_namespace, key)], f"drop namespace {dotted(parts)}")
 
     def namespace_exists(self, namespace: NameLike) -> bool:
         """Whether the namespace was created, or holds a table or a namespace that was."""
@@ -183,12 +203,31 @@ class SqlCatalog:
         names = self._namespaces()
         return tuple(sorted({name[:depth] for name in names if len(name) >= depth and name[: depth - 1] == above}))
 
+    def namespace_properties(self, namespace: NameLike) -> Mapping[str, str]:
+        """What was said about a namespace."""
+        parts = some_namespace(namespace)
+        self._require_namespace(parts)
+        return self._properties(parts)
+
+    def set_namespace_properties(
+        self, namespace: NameLike, updates: Mapping[str, str], removals: Collection[str] = ()
+    ) -> None:
+        """Set some properties of a namespace and remove others, in one transaction."""
+        parts = some_namespace(namespace)
+        check_properties(updates, removals)
+        self._require_namespace(parts)
+        key = self._namespace_key(parts)
+        gone: list[Step] = [(self._say.drop_property, {**key, "key": name}) for name in sorted(removals)]
+        # A namespace that was nothing but its properties would vanish with the last of them; in order of keys, so
+        # that two who set the same ones wait for each other and do not lock each other out.
+        self._change([*gone, *self._puts(key, {**updates, EXISTS: "true"})], f"set properties of {dotted(parts)}")
+
     def default_location(self, identifier: NameLike) -> str:
         """A folder under the namespace's ``location`` property if it has one, else under the warehouse."""
         table = parse_identifier(identifier)
-        rows = self._rows(self._say.namespace_location, self._namespace_key(table[:-1]))
-        if len(rows) > 0 and rows[0][0] is not None:
-            return f"{str(rows[0][0]).rstrip('/')}/{path_part(table[-1])}"
+        place = self._properties(table[:-1]).get("location")
+        if place is not None:
+            return folder_of(place, table)
         if self._warehouse is None:
             raise InputError(
                 f"catalog {self._name} has no warehouse, so table {dotted(table)} needs a location; "
@@ -206,6 +245,14 @@ class SqlCatalog:
     def _namespace_key(self, parts: Identifier) -> dict[str, object]:
         name = dotted(parts)
         return {"catalog": self._name, "namespace": name, "prefix": name + ".", "length": len(name) + 1}
+
+    def _puts(self, key: dict[str, object], properties: Mapping[str, str]) -> list[Step]:
+        items = sorted(properties.items())
+        return [(self._say.put_property, {**key, "key": name, "value": value}) for name, value in items]
+
+    def _properties(self, parts: Identifier) -> dict[str, str]:
+        rows = self._rows(self._say.namespace_properties, self._namespace_key(parts))
+        return {str(key): str(value) for key, value in rows if key != EXISTS and value is not None}
 
     def _namespaces(self) -> list[Identifier]:
         rows = self._rows(self._say.namespaces, {"catalog": self._name})
@@ -230,36 +277,39 @@ class SqlCatalog:
 
         return self._ask(run)
 
-    def _change(self, statement: Statement, values: dict[str, object], what: str) -> int:
-        """Run a change of one statement: how many rows it touched."""
-        connection = self._ask(self._connections.get)
-        try:
-            return connection.exec_driver_sql(statement.sql, statement.parameters(values)).rowcount
-        except IntegrityError as error:
-            raise AlreadyExists(f"cannot {what} in catalog {self._name}: the name is taken") from error
-        except BaseException as error:
-            self._connections.discard()
-            if not isinstance(error, Exception):
-                raise
-            if proved_undone(error) or proved_refused(error):
-                raise self._storage_error(error) from error
-            raise CommitStateUnknown(
-                f"catalog {self._name} failed while asked to {what}; it may or may not have happened: {error}"
-            ) from error
+    def _change(self, steps: list[Step], what: str) -> int:
+        """Run a change: how many rows its first statement touched."""
+        outcome = run_change(self._connections, steps)
+        if isinstance(outcome, Done):
+            return outcome.rows[0]
+        effect, cause = outcome.effect, outcome.cause
+        if effect is Effect.TAKEN:
+            raise AlreadyExists(f"cannot {what} in catalog {self._name}: the name is taken") from cause
+        if not isinstance(cause, Exception):
+            raise cause
+        if effect is not Effect.UNKNOWN:
+            raise self._storage_error(cause) from cause
+        raise CommitStateUnknown(
+            f"catalog {self._name} failed while asked to {what}; it may or may not have happened: {cause}"
+        ) from cause
 
-    def _failed_swap(self, error: BaseException) -> Swap:
-        """What a swap whose UPDATE raised has come to."""
-        self._connections.discard()
-        if proved_undone(error):
+    def _failed_swap(self, failed: Failed) -> Swap:
+        if failed.effect is Effect.BUSY:
             return Stale()
-        if proved_refused(error):
-            raise self._storage_error(error) from error
-        return Unknown(cause=error)
+        if failed.effect is Effect.UNKNOWN:
+            return Unknown(cause=failed.cause)
+        raise self._storage_error(failed.cause) from failed.cause
 
     def _ask(self, question: Callable[[], _T]) -> _T:
-        """Run a step that changes nothing; a connection that failed is not used again."""
+        """Run a step that changes nothing; a connection that failed is not used again, one that is gone is replaced."""
         try:
-            return question()
+            try:
+                return question()
+            except SQLAlchemyError as error:
+                self._connections.discard()
+                if not is_lost(error):
+                    raise
+                return question()
         except SQLAlchemyError as error:
             self._connections.discard()
             raise self._storage_error(error) from error
@@ -269,18 +319,12 @@ class SqlCatalog:
 
     def _storage_error(self, error: BaseException) -> StorageError:
         cause = getattr(error, "orig", None) or error
-        advice = "another program holds it; try again" if proved_undone(error) else "check the file or the server"
+        advice = "another program holds it; try again" if is_busy(error) else "check the file or the server"
         return StorageError(f"catalog database {self._where} failed: {cause}; {advice}", uri=self._where)
 
 
 def _reopen(name: str, uri: str, warehouse: str | None, busy_seconds: float) -> SqlCatalog:
     return SqlCatalog(name, uri, warehouse=warehouse, busy_seconds=busy_seconds)
-
-
-def _some(namespace: Identifier) -> Identifier:
-    if len(namespace) == 0:
-        raise InputError("a namespace needs a name")
-    return namespace
 
 
 def _prepare(connections: Connections) -> bool:
@@ -301,6 +345,11 @@ def _make_tables(connection: Connection, *, empty: bool) -> None:
         with contextlib.suppress(OperationalError):
             connection.exec_driver_sql("PRAGMA journal_mode = WAL")
     for table in SCHEMA.sorted_tables:
-        connection.execute(CreateTable(table, if_not_exists=True))
+        try:
+            connection.execute(CreateTable(table, if_not_exists=True))
+        except (IntegrityError, ProgrammingError):
+            # PostgreSQL looks before it locks: one that comes second may be told that the name is taken after all.
+            if not inspect(connection).has_table(table.name):
+                raise
     if sqlite and path is not None and os.path.isabs(path):
         sync_folder(os.path.dirname(path))

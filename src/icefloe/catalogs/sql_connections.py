@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
 import threading
+from functools import partial
 from typing import Any
 
 from sqlalchemy import URL, Connection, Dialect, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.io.folders import DurableFolders
 
-# SQLite answers these before it changes the file, and a statement that commits by itself is rolled back with them.
-_UNDONE = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-_REFUSED = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN})
+# Names without a driver, or with the one that other programs use: all are served by the one among our extras.
+_POSTGRESQL = frozenset({"postgresql", "postgres", "postgresql+psycopg2"})
 _SET_ASIDE: list[_Process] = []
 
 
@@ -68,8 +67,8 @@ class Connections:
         return process
 
     def _new_engine(self) -> Engine:
-        sqlite = self._url.get_backend_name() == "sqlite"
-        arguments: dict[str, Any] = {"timeout": self._busy_seconds} if sqlite else {}
+        backend = self._url.get_backend_name()
+        arguments: dict[str, Any] = {"timeout": self._busy_seconds} if backend == "sqlite" else {}
         try:
             engine = create_engine(self._url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=arguments)
         except (ModuleNotFoundError, NoSuchModuleError) as error:
@@ -77,8 +76,10 @@ class Connections:
                 f"no driver for {self._url.drivername} databases is installed ({error}); "
                 "for PostgreSQL install icefloe[postgres]"
             ) from error
-        if sqlite:
+        if backend == "sqlite":
             event.listen(engine, "connect", _prepare_sqlite)
+        if backend == "postgresql":
+            event.listen(engine, "connect", partial(_prepare_postgresql, round(self._busy_seconds * 1000)))
         return engine
 
 
@@ -103,8 +104,7 @@ def catalog_url(uri: str) -> URL:
         raise InputError(f"{uri!r} is not a database URL; write sqlite:///path/to/catalog.db") from error
     if url.get_backend_name() == "sqlite":
         return _sqlite_url(url)
-    # Without a driver's name SQLAlchemy may choose one that is not among our extras.
-    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
+    return url.set(drivername="postgresql+psycopg") if url.drivername in _POSTGRESQL else url
 
 
 def sqlite_uri(path: str) -> str:
@@ -114,22 +114,6 @@ def sqlite_uri(path: str) -> str:
     'sqlite:////data/100%25.db'
     """
     return URL.create("sqlite", database=path).render_as_string()
-
-
-def proved_undone(error: BaseException) -> bool:
-    """Whether the error shows that the database was busy and the statement has no effect, now or later."""
-    return _sqlite_code(error) in _UNDONE
-
-
-def proved_refused(error: BaseException) -> bool:
-    """Whether the error shows that the database may not be written by this user at all."""
-    return _sqlite_code(error) in _REFUSED
-
-
-def _sqlite_code(error: BaseException) -> int | None:
-    original = error.orig if isinstance(error, DBAPIError) else error
-    code = getattr(original, "sqlite_errorcode", None)
-    return code & 0xFF if isinstance(code, int) else None  # the low byte is the kind, the rest its detail
 
 
 def _sqlite_url(url: URL) -> URL:
@@ -146,3 +130,16 @@ def _sqlite_url(url: URL) -> URL:
 def _prepare_sqlite(connection: Any, record: object) -> None:
     # FULL is SQLite's default, but a build may say otherwise, and an acknowledged commit must survive a power cut.
     connection.execute("PRAGMA synchronous = FULL")
+
+
+def _prepare_postgresql(busy_ms: int, connection: Any, record: object) -> None:
+    # A server may be set to acknowledge commits that a power cut can undo; settings that promise more are kept.
+    cursor = connection.cursor()
+    cursor.execute(
+        "SELECT set_config('lock_timeout', %s, false), CASE current_setting('synchronous_commit')"
+        " WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END",
+        (str(busy_ms),),
+    )
+    cursor.close()
+    # A pooler between here and the server may hand each transaction to another session, which knows no statements.
+    connection.prepare_threshold = None

@@ -1,8 +1,7 @@
 """The two tables of the JDBC catalog and the statements on them, compiled once for a database's dialect.
 
 The layout is the one that Java's JdbcCatalog, pyiceberg and iceberg-rust share. Its version 1 adds ``iceberg_type`` to
-tell tables from views; databases of version 0 lack the column, so each statement has a form for both. Every change is
-one statement, so it is one transaction without a word about transactions.
+tell tables from views; databases of version 0 lack the column, so each statement has a form for both.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Column, Dialect, MetaData, String, Table, text
+
+from icefloe.catalogs.catalog import EXISTS
 
 TABLES = "iceberg_tables"
 NAMESPACES = "iceberg_namespace_properties"
@@ -69,7 +70,9 @@ class Statements:
     namespace_rows: Statement
     insert_namespace: Statement
     drop_namespace: Statement
-    namespace_location: Statement
+    namespace_properties: Statement
+    put_property: Statement
+    drop_property: Statement
 
 
 def statements(dialect: Dialect, *, typed: bool) -> Statements:
@@ -82,7 +85,7 @@ def statements(dialect: Dialect, *, typed: bool) -> Statements:
         f"VALUES (:catalog, :namespace, :table, :new{values})",
         "swap": f"UPDATE {TABLES} SET metadata_location = :new, previous_metadata_location = :expected "
         f"WHERE {_KEY} AND metadata_location = :expected{is_table}",
-        "drop": f"DELETE FROM {TABLES} WHERE {_KEY}{is_table}",
+        "drop": f"DELETE FROM {TABLES} WHERE {_KEY} AND COALESCE(metadata_location, '') = :expected{is_table}",
         "rename": f"UPDATE {TABLES} SET table_namespace = :new_namespace, table_name = :new_table "
         f"WHERE {_KEY}{is_table}",
         "list_tables": f"SELECT table_name FROM {TABLES} WHERE catalog_name = :catalog "
@@ -95,10 +98,15 @@ def statements(dialect: Dialect, *, typed: bool) -> Statements:
         "namespace_rows": f"SELECT namespace FROM {NAMESPACES} WHERE catalog_name = :catalog "
         f"AND (namespace = :namespace OR {_UNDER.format(column='namespace')})",
         "insert_namespace": f"INSERT INTO {NAMESPACES} (catalog_name, namespace, property_key, property_value) "
-        "VALUES (:catalog, :namespace, 'exists', 'true')",
+        f"VALUES (:catalog, :namespace, '{EXISTS}', 'true')",
         "drop_namespace": f"DELETE FROM {NAMESPACES} WHERE catalog_name = :catalog AND namespace = :namespace",
-        "namespace_location": f"SELECT property_value FROM {NAMESPACES} WHERE catalog_name = :catalog "
-        "AND namespace = :namespace AND property_key = 'location'",
+        "namespace_properties": f"SELECT property_key, property_value FROM {NAMESPACES} "
+        "WHERE catalog_name = :catalog AND namespace = :namespace",
+        "put_property": f"INSERT INTO {NAMESPACES} (catalog_name, namespace, property_key, property_value) "
+        "VALUES (:catalog, :namespace, :key, :value) "
+        "ON CONFLICT (catalog_name, namespace, property_key) DO UPDATE SET property_value = excluded.property_value",
+        "drop_property": f"DELETE FROM {NAMESPACES} WHERE catalog_name = :catalog AND namespace = :namespace "
+        "AND property_key = :key",
     }
     return Statements(**{name: _compiled(source, dialect) for name, source in sources.items()})
 

@@ -28,6 +28,8 @@ from icefloe.errors import (
 )
 from icefloe.io.file_io import FileInfo
 from icefloe.io.folders import DurableFolders, sync_folder
+from icefloe.io.plain import plain_location
+from icefloe.model.locations import FILE
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
@@ -180,19 +182,12 @@ def local_path(location: str) -> str:
     >>> local_path("file:///wh/a b%20c"), local_path("file:/wh/t"), local_path("/wh/t")
     ('/wh/a b%20c', '/wh/t', '/wh/t')
     """
-    path = location
-    if location[:5].lower() == "file:":
-        path = location[5:]
-        if path.startswith("//"):
-            authority, slash, rest = path[2:].partition("/")
-            if authority.lower() not in ("", "localhost"):
-                raise InputError(f"{location!r} names the host {authority!r}; write file:///path", location=location)
-            path = slash + rest
-    if not path.startswith("/"):
-        raise InputError(f"{location!r} is not an absolute file location; write file:///path", location=location)
-    if "\0" in path or "/./" in path or "/../" in path or path.endswith(("/.", "/..")):
-        raise InputError(f"{location!r} holds a '.' or '..' segment or a NUL character", location=location)
-    return path
+    parsed = plain_location(location)
+    if parsed.scheme != FILE:
+        raise InputError(f"{location!r} is not a file location; write file:///path", location=location)
+    if parsed.authority != "":
+        raise InputError(f"{location!r} names the host {parsed.authority!r}; write file:///path", location=location)
+    return parsed.path
 
 
 def file_location(path: str) -> str:

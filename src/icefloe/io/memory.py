@@ -6,16 +6,20 @@ a store of its own; ``io.select`` keeps the one that ``memory://`` locations sha
 
 from __future__ import annotations
 
+import io
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from icefloe.errors import AlreadyExists, InputError, NoSuchFile
+from icefloe.io.arrow_view import arrow_view
 from icefloe.io.file_io import FileInfo
 from icefloe.io.local import check_range, short_file
-from icefloe.io.memory_arrow import arrow_file_system
+from icefloe.io.plain import plain_location
 
 SCHEME = "memory://"
 
@@ -32,7 +36,7 @@ class MemoryFileIO:
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
         self._lock = threading.Lock()
-        self._arrow = arrow_file_system(self)
+        self._arrow = arrow_view(self, SCHEME, open_input=self._open_input, open_output=self._open_output)
 
     def read(self, location: str) -> bytes:
         """The whole file."""
@@ -100,11 +104,30 @@ class MemoryFileIO:
         """An Arrow file system over this store, and the path in it."""
         return self._arrow, _key(location)[len(SCHEME) :]
 
+    def _open_input(self, location: str) -> Any:
+        return pa.BufferReader(self.read(location))
+
+    def _open_output(self, location: str) -> Any:
+        return pa.PythonFile(_Output(lambda data: self.replace(location, data)), mode="w")
+
     def _find(self, location: str) -> _File:
         file = self._files.get(_key(location))
         if file is None:
             raise NoSuchFile(f"no file at {location}", location=location)
         return file
+
+
+class _Output(io.BytesIO):
+    """A stream that hands over its bytes when it is closed."""
+
+    def __init__(self, done: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self._done = done
+
+    def close(self) -> None:
+        if not self.closed:
+            self._done(self.getvalue())
+        super().close()
 
 
 def _file(data: bytes) -> _File:
@@ -114,6 +137,5 @@ def _file(data: bytes) -> _File:
 def _key(location: str) -> str:
     if not location.startswith(SCHEME):
         raise InputError(f"{location!r} is not a memory location; write memory://name/path", location=location)
-    if "\0" in location or not {".", ".."}.isdisjoint(location.split("/")):
-        raise InputError(f"{location!r} holds a '.' or '..' segment or a NUL character", location=location)
+    plain_location(location)
     return location

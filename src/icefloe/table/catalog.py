@@ -1,20 +1,25 @@
-"""The catalog that users hold: making and opening tables."""
+"""The catalog that users hold: making, opening, naming and dropping tables, and their namespaces."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from icefloe.catalogs import catalog as protocol
-from icefloe.catalogs.config import open_catalog
-from icefloe.catalogs.names import NameLike, dotted, parse_identifier, parse_namespace
+from icefloe.catalogs.config import catalog_settings, open_settings
+from icefloe.catalogs.names import Identifier, NameLike, dotted, parse_identifier
+from icefloe.codecs.metadata_json import decode_metadata
 from icefloe.commit.base import TablePointer
 from icefloe.commit.create import create_table, new_metadata
 from icefloe.env import SYSTEM, Env
-from icefloe.errors import AlreadyExists
+from icefloe.errors import AlreadyExists, InputError, NoSuchTable
+from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
+from icefloe.maintenance.purge import DropResult, drop_and_purge
 from icefloe.model.ddl import as_schema, partition_spec
+from icefloe.model.locations import same_location
 from icefloe.model.properties import FORMAT_VERSION
+from icefloe.model.sort_text import sort_order
 from icefloe.table.table import Table
 
 
@@ -25,13 +30,20 @@ class Catalog:
     >>> folder = tempfile.mkdtemp()
     >>> cat = icefloe.catalog("demo", uri=f"sqlite:///{folder}/cat.db", warehouse=f"file://{folder}/wh")
     >>> t = cat.create_table("db.orders", schema="id bigint, note string")
-    >>> cat.list_tables("db")
-    ['db.orders']
+    >>> cat.rename_table("db.orders", "db.sales").name
+    'db.sales'
+    >>> cat.list_tables("db"), cat.table_exists("db.orders")
+    (['db.sales'], False)
+    >>> cat.drop_table("db.sales", purge=True).metadata_files
+    1
     """
 
-    def __init__(self, pointers: protocol.Catalog, env: Env = SYSTEM) -> None:
+    def __init__(
+        self, pointers: protocol.Catalog, env: Env = SYSTEM, properties: Mapping[str, str] | None = None
+    ) -> None:
         self._pointers = pointers
         self._env = env
+        self._properties = {} if properties is None else dict(properties)
 
     @property
     def name(self) -> str:
@@ -44,6 +56,7 @@ class Catalog:
         schema: Any,
         *,
         partition_by: Sequence[str] = (),
+        sort_by: Sequence[str] = (),
         format_version: int | None = None,
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
@@ -54,30 +67,59 @@ class Catalog:
         version = FORMAT_VERSION.of(given) if format_version is None else format_version
         given.pop(FORMAT_VERSION.name, None)
         columns = as_schema(schema, format_version=version)
-        place = self._free_location(identifier) if location is None else location.rstrip("/")
+        place = self._place(identifier, location)
         metadata = new_metadata(
             location=place,
             schema=columns,
             spec=partition_spec(partition_by, columns),
+            sort_order=sort_order(sort_by, columns),
             properties=given,
             format_version=version,
             env=self._env,
         )
         self._ensure_namespace(identifier[:-1])
-        create_table(self._pointers, identifier, file_io(place), metadata, self._env)
+        create_table(self._pointers, identifier, self._io(place), metadata, self._env)
         return self.load_table(identifier)
 
     def load_table(self, name: NameLike) -> Table:
         """Open a table; NoSuchTable if there is none."""
         identifier = parse_identifier(name)
         pointer = self._pointers.load(identifier)
-        table = Table(TablePointer(self._pointers, identifier, file_io(pointer)), self._env)
+        table = Table(TablePointer(self._pointers, identifier, self._io(pointer), settings=self._properties), self._env)
         table.metadata  # noqa: B018  # a broken table is told now, not at its first use
         return table
 
-    def drop_table(self, name: NameLike) -> None:
-        """Forget a table; its files stay."""
-        self._pointers.drop(name)
+    def table_exists(self, name: NameLike) -> bool:
+        """Whether there is a table of this name."""
+        try:
+            self._pointers.load(name)
+        except NoSuchTable:
+            return False
+        return True
+
+    def register_table(self, name: NameLike, metadata_location: str) -> Table:
+        """Enter a table that was written before, by the location of its metadata file; the file must be readable."""
+        identifier = parse_identifier(name)
+        decode_metadata(self._io(metadata_location).read(metadata_location), where=metadata_location)
+        self._ensure_namespace(identifier[:-1])
+        self._pointers.register(identifier, metadata_location)
+        return self.load_table(identifier)
+
+    def rename_table(self, name: NameLike, new_name: NameLike) -> Table:
+        """Give a table another name, in a namespace that exists; its files stay where they are."""
+        self._pointers.rename(name, new_name)
+        return self.load_table(new_name)
+
+    def drop_table(self, name: NameLike, *, purge: bool = False) -> DropResult:
+        """Forget a table. Its files stay, unless ``purge`` asks to delete those inside its location.
+
+        Purging deletes what the table's own metadata names, of all its snapshots, when the table is out of the
+        catalog; the result lists the files that lie elsewhere. A table with ``gc.enabled=false`` is not purged.
+        """
+        identifier = parse_identifier(name)
+        if purge:
+            return drop_and_purge(self._pointers, identifier, self._io(self._pointers.load(identifier)))
+        return DropResult(table=dotted(identifier), metadata_location=self._pointers.drop(identifier))
 
     def list_tables(self, namespace: NameLike) -> list[str]:
         """The names of the tables in a namespace."""
@@ -87,14 +129,46 @@ class Catalog:
         """The namespaces below another, or the top ones."""
         return [dotted(namespace) for namespace in self._pointers.list_namespaces(parent)]
 
-    def create_namespace(self, namespace: NameLike) -> None:
+    def create_namespace(self, namespace: NameLike, properties: Mapping[str, str] | None = None) -> None:
         """Make a namespace; AlreadyExists if there is one."""
-        self._pointers.create_namespace(parse_namespace(namespace))
+        self._pointers.create_namespace(namespace, properties)
 
-    def _free_location(self, identifier: tuple[str, ...]) -> str:
-        """The default place, or one beside it: a renamed or dropped table may still have its files there."""
+    def drop_namespace(self, namespace: NameLike) -> None:
+        """Remove a namespace that holds nothing."""
+        self._pointers.drop_namespace(namespace)
+
+    def namespace_exists(self, namespace: NameLike) -> bool:
+        """Whether there is a namespace of this name."""
+        return self._pointers.namespace_exists(namespace)
+
+    def namespace_properties(self, namespace: NameLike) -> dict[str, str]:
+        """What was said about a namespace when it was made or since."""
+        return dict(self._pointers.namespace_properties(namespace))
+
+    def set_namespace_properties(
+        self, namespace: NameLike, updates: Mapping[str, str], removals: Collection[str] = ()
+    ) -> None:
+        """Set some properties of a namespace and remove others, in one step."""
+        self._pointers.set_namespace_properties(namespace, updates, removals)
+
+    def _io(self, location: str) -> FileIO:
+        return file_io(location, self._properties)
+
+    def _place(self, identifier: Identifier, location: str | None) -> str:
+        """Where a new table goes: as asked, or the default place, or beside it if that has files already.
+
+        A renamed or dropped table may still have its files at the default place.
+        """
+        if not self._pointers.names_locations and location is not None:
+            return location.rstrip("/")
         place = self._pointers.default_location(identifier)
-        taken = next(iter(file_io(place).list(place)), None) is not None
+        if self._pointers.names_locations:
+            if location is not None and not same_location(location.rstrip("/"), place):
+                raise InputError(
+                    f"in catalog {self.name} table {dotted(identifier)} can only be at {place}", location=location
+                )
+            return place
+        taken = next(iter(self._io(place).list(place)), None) is not None
         return f"{place}-{self._env.new_uuid()}" if taken else place
 
     def _ensure_namespace(self, namespace: tuple[str, ...]) -> None:
@@ -105,9 +179,20 @@ class Catalog:
                 return  # another process was faster
 
 
-def catalog(name: str = "default", *, uri: str | None = None, warehouse: str | None = None) -> Catalog:
+def catalog(
+    name: str | None = None,
+    *,
+    uri: str | None = None,
+    warehouse: str | None = None,
+    type: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> Catalog:
     """Open a catalog by name, from arguments, environment or config file; without any, SQLite in the home folder.
+
+    ``uri`` is a database (``sqlite:///cat.db``, ``postgresql://host/db``), ``memory://``, or a folder (``file:///wh``);
+    ``properties`` such as ``s3.endpoint`` go to the storage of its tables.
 
     >>> cat = catalog("demo", uri="sqlite:///cat.db", warehouse="file:///wh")  # doctest: +SKIP
     """
-    return Catalog(open_catalog(name, uri=uri, warehouse=warehouse))
+    settings = catalog_settings(name, uri=uri, warehouse=warehouse, type=type, properties=properties)
+    return Catalog(open_settings(settings), properties=settings.properties)

@@ -1,4 +1,4 @@
-"""Choosing storage by scheme, and the counting and faulty wrappers that tests are built on."""
+"""Built-in storage, and the counting and faulty wrappers that tests are built on."""
 
 from __future__ import annotations
 
@@ -10,24 +10,11 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from icefloe.errors import CommitStateUnknown, InputError, StorageError, UnsupportedError
+from icefloe.errors import CommitStateUnknown, InputError, StorageError
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
-from icefloe.io.select import LOCAL, MEMORY, file_io
 from icefloe.testing.counting_io import Call, CountingFileIO
 from icefloe.testing.faulty_io import CHANGES, EXIT_CODE, READS, Fault, FaultyFileIO, Moment
-
-
-@pytest.mark.parametrize(
-    ("location", "expected"), [("/a", LOCAL), ("file:/a", LOCAL), ("FILE:///a", LOCAL), ("memory://a/b", MEMORY)]
-)
-def test_storage_is_chosen_by_scheme(location: str, expected: object) -> None:
-    assert file_io(location) is expected
-
-
-def test_an_unknown_scheme_is_named() -> None:
-    with pytest.raises(UnsupportedError, match=r"'abfs'.*known schemes: file, memory"):
-        file_io("abfs://container/x")
 
 
 def test_a_memory_store_takes_only_its_own_locations() -> None:

@@ -1,4 +1,7 @@
-"""What every FileIO must do. To run it, inherit from ``FileIOSuite`` and give the fixtures ``io`` and ``root``."""
+"""What every FileIO must do. To run it, inherit from ``FileIOSuite`` and give the fixtures ``io`` and ``root``.
+
+Storage that cannot make a put conditional inherits from ``FileIOWithoutPutSuite``: it must say so, and never pretend.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.errors import AlreadyExists, CorruptFile, InputError, NoSuchFile
+from icefloe.errors import AlreadyExists, CorruptFile, InputError, NoSuchFile, UnsupportedError
+from icefloe.io.exclusive import check_exclusive
 from icefloe.io.file_io import FileIO
 
 ODD_NAMES = (
@@ -30,8 +34,8 @@ ODD_NAMES = (
 _WORKERS = 8
 
 
-class FileIOSuite:
-    """Inherit, and override the two fixtures; ``root`` is a location under which nothing exists yet."""
+class _Suite:
+    """Everything but ``put_if_absent``."""
 
     @pytest.fixture
     def io(self) -> FileIO:
@@ -161,31 +165,6 @@ class FileIOSuite:
             io.write_many([(f"{root}/a", b"1"), (f"{root}/a", b"2")])
         assert not io.exists(f"{root}/a")
 
-    def test_a_put_wins_once(self, io: FileIO, root: str) -> None:
-        """The second finds the first."""
-        assert io.put_if_absent(f"{root}/p/v1", b"first") is True
-        assert io.put_if_absent(f"{root}/p/v1", b"second") is False
-        assert io.read(f"{root}/p/v1") == b"first"
-
-    def test_a_put_leaves_only_its_file(self, io: FileIO, root: str) -> None:
-        """Temporary files of winners and losers are gone."""
-        io.put_if_absent(f"{root}/p/v1", b"first")
-        io.put_if_absent(f"{root}/p/v1", b"second")
-        assert [file.location for file in io.list(f"{root}/p")] == [f"{root}/p/v1"]
-
-    def test_a_put_has_one_winner_among_threads(self, io: FileIO, root: str) -> None:
-        """And everyone reads the winner's bytes."""
-
-        def attempt(worker: int) -> list[bool]:
-            return [io.put_if_absent(f"{root}/race/{number}", b"%d" % worker * 500) for number in range(20)]
-
-        with ThreadPoolExecutor(_WORKERS) as pool:
-            answers = list(pool.map(attempt, range(_WORKERS)))
-        for number in range(20):
-            winners = [worker for worker in range(_WORKERS) if answers[worker][number]]
-            assert len(winners) == 1
-            assert io.read(f"{root}/race/{number}") == b"%d" % winners[0] * 500
-
     def test_a_listing_holds_every_file_below(self, io: FileIO, root: str) -> None:
         """At any depth, with sizes and times, and spelled like the prefix."""
         before = time.time_ns() // 1_000_000 - 2_000
@@ -212,6 +191,12 @@ class FileIOSuite:
         io.delete([])
         assert [file.location for file in io.list(root)] == [f"{root}/c"]
 
+    def test_deleting_takes_names_literally(self, io: FileIO, root: str) -> None:
+        """A star in a name stands for itself."""
+        io.write_many([(f"{root}/g/{name}", b"") for name in ("a*", "ab", "[ab]", "a", "?")])
+        io.delete([f"{root}/g/{name}" for name in ("a*", "[ab]", "?", "*")])
+        assert sorted(file.location for file in io.list(f"{root}/g")) == [f"{root}/g/a", f"{root}/g/ab"]
+
     def test_a_deleted_name_can_be_written_again(self, io: FileIO, root: str) -> None:
         """Nothing remembers it."""
         io.write_new(f"{root}/d/again", b"1")
@@ -230,3 +215,47 @@ class FileIOSuite:
         assert io.read(f"{root}/data/x=1/{name}")[:4] == b"PAR1"
         assert pq.read_table(path, filesystem=file_system, partitioning=None).equals(table)
         assert io.read_range(f"{root}/data/x=1/{name}", io.size(f"{root}/data/x=1/{name}") - 4, 4) == b"PAR1"
+
+
+class FileIOSuite(_Suite):
+    """Inherit, and override the two fixtures; ``root`` is a location under which nothing exists yet."""
+
+    def test_a_put_wins_once(self, io: FileIO, root: str) -> None:
+        """The second finds the first."""
+        assert io.put_if_absent(f"{root}/p/v1", b"first") is True
+        assert io.put_if_absent(f"{root}/p/v1", b"second") is False
+        assert io.read(f"{root}/p/v1") == b"first"
+
+    def test_a_put_leaves_only_its_file(self, io: FileIO, root: str) -> None:
+        """Temporary files of winners and losers are gone."""
+        io.put_if_absent(f"{root}/p/v1", b"first")
+        io.put_if_absent(f"{root}/p/v1", b"second")
+        assert [file.location for file in io.list(f"{root}/p")] == [f"{root}/p/v1"]
+
+    def test_a_put_has_one_winner_among_threads(self, io: FileIO, root: str) -> None:
+        """And everyone reads the winner's bytes."""
+
+        def attempt(worker: int) -> list[bool]:
+            return [io.put_if_absent(f"{root}/race/{number}", b"%d" % worker * 500) for number in range(20)]
+
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            answers = list(pool.map(attempt, range(_WORKERS)))
+        for number in range(20):
+            winners = [worker for worker in range(_WORKERS) if answers[worker][number]]
+            assert len(winners) == 1
+            assert io.read(f"{root}/race/{number}") == b"%d" % winners[0] * 500
+
+    def test_the_put_is_found_to_be_exclusive(self, io: FileIO, root: str) -> None:
+        """By the self-test, which leaves nothing behind."""
+        check_exclusive(io, f"{root}/probe")
+        assert list(io.list(f"{root}/probe")) == []
+
+
+class FileIOWithoutPutSuite(_Suite):
+    """For storage without a conditional put; the same two fixtures."""
+
+    def test_a_put_is_refused(self, io: FileIO, root: str) -> None:
+        """Rather than raced."""
+        with pytest.raises(UnsupportedError, match="cannot put"):
+            io.put_if_absent(f"{root}/p/v1", b"first")
+        assert not io.exists(f"{root}/p/v1")

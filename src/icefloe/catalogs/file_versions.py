@@ -1,0 +1,231 @@
+"""A table whose pointer is a file's name: the highest ``metadata/v<N>.metadata.json`` (spec: File System Tables).
+
+This is the layout of Apache Iceberg's Hadoop tables, committed more safely: the next version is made with
+``put_if_absent``, which has one winner and shows readers only whole files, where a check and a rename lose commits. It
+holds for every format version, 4 included, on storage with an exclusive put; elsewhere commits are refused.
+``version-hint.text`` saves readers from listing the folder; it may be wrong or missing, and nothing relies on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import uuid
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from icefloe.catalogs.catalog import Stale, Swap, Swapped, Unknown
+from icefloe.errors import (
+    AlreadyExists,
+    CommitStateUnknown,
+    FormatError,
+    IcefloeError,
+    NotFound,
+    StorageError,
+    UnsupportedError,
+)
+from icefloe.io.file_io import FileIO
+from icefloe.io.local import local_path
+from icefloe.model.locations import FILE, parse_location, same_location
+
+METADATA = "metadata"
+HINT = "version-hint.text"
+# The plain name, the one for gzip, and the one that releases before 0.9 gave to gzip.
+_NAME = re.compile(r"v([1-9]\d{0,17})(?:\.metadata\.json|\.gz\.metadata\.json|\.metadata\.json\.gz)")
+_SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
+_GZIP_MAGIC, _GZIP_WINDOW = b"\x1f\x8b", 31
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A version of a table's metadata."""
+
+    number: int
+    location: str
+
+
+class ExclusivePut:
+    """Finds out, before the first commit, whether a put into a folder really has one winner."""
+
+    def __init__(self, io: FileIO) -> None:
+        self._io = io
+        self._proved = False
+
+    def require(self, folder: str) -> None:
+        """``UnsupportedError`` where a second put replaces the first; tried once for each object."""
+        if self._proved:
+            return
+        probe = f"{folder}/.exclusive-{uuid.uuid4()}"
+        try:
+            outcome = self._io.put_if_absent(probe, b"1"), self._io.put_if_absent(probe, b"2"), self._io.read(probe)
+        finally:
+            _discard(self._io, [probe])
+        if outcome != (True, False, b"1"):
+            raise UnsupportedError(
+                f"the storage of {folder} lets a second writer replace a file that must be written once, so commits "
+                "there would be lost; use a SQL catalog",
+                location=folder,
+            )
+        self._proved = True
+
+
+class FileVersions:
+    """The metadata versions of the table in one folder."""
+
+    def __init__(self, io: FileIO, folder: str, exclusive: ExclusivePut) -> None:
+        self._io = io
+        self._metadata = f"{folder}/{METADATA}"
+        self._exclusive = exclusive
+
+    def head(self) -> Version | None:
+        """The current version: from the hint, or else from a listing, and then forward as far as there are files."""
+        hinted = self._hint()
+        found = None if hinted is None else self._find(hinted)
+        found = max(self._listed(), key=lambda version: version.number, default=None) if found is None else found
+        if found is None:
+            return None
+        while (following := self._find(found.number + 1)) is not None:
+            found = following
+        return found
+
+    def create(self, staged: str, *, keep: bool) -> None:
+        """Make the file ``staged`` version 1, and delete it unless told to keep it; ``AlreadyExists`` if one is."""
+        data = _plain(self._io.read(staged))
+        self._exclusive.require(self._metadata)
+        if self.head() is not None or not self._io.put_if_absent(self._name(1), data):
+            raise AlreadyExists(f"there is a table at {self._metadata} already", location=self._metadata)
+        self._tell(1)
+        _discard(self._io, [] if keep else [staged])
+
+    def advance(self, expected: str, staged: str) -> Swap:
+        """Make the file ``staged`` the version after ``expected``, if that is current."""
+        current = self._number(expected)
+        if current is None or not self._io.exists(expected) or self._find(current + 1) is not None:
+            return Stale()
+        data = _plain(self._io.read(staged))
+        self._exclusive.require(self._metadata)
+        target = self._name(current + 1)
+        try:
+            won = self._io.put_if_absent(target, data)
+        except BaseException as error:
+            if isinstance(error, IcefloeError) and not isinstance(error, CommitStateUnknown):
+                raise  # which proves that nothing is visible
+            return Unknown(cause=error)
+        if not won:
+            return Stale()
+        try:
+            self._check_not_overtaken(expected, target)
+            self._tell(current + 1)
+            _discard(self._io, [staged])
+        except BaseException as error:
+            return Unknown(cause=error)
+        return Swapped(pointer=target)
+
+    def forget(self) -> str | None:
+        """Take the table's versions away: where the last one is kept, under a name that is none; None if it had none.
+
+        The oldest go first, so a table that is half forgotten still opens. A commit at the same moment may come after
+        this, and then the table is there as that commit left it.
+        """
+        kept: str | None = None
+        while (last := self.head()) is not None:
+            copy = f"{self._metadata}/dropped-{uuid.uuid4()}.json"
+            self._io.write_new(copy, self._io.read(last.location))
+            self._io.delete([f"{self._metadata}/{HINT}"])
+            older = sorted((version.number, version.location) for version in self._listed())
+            self._io.delete([location for number, location in older if number <= last.number])
+            _discard(self._io, [] if kept is None else [kept])
+            kept = copy
+        return kept
+
+    def is_inside(self, location: str) -> bool:
+        """Whether a file lies directly in the table's metadata folder."""
+        folder, _, name = location.rpartition("/")
+        return name != "" and same_location(folder, self._metadata)
+
+    def _check_not_overtaken(self, expected: str, target: str) -> None:
+        # Old versions are deleted from the oldest on. While the one before is there, the name that was just taken had
+        # never been used; if it is gone, others may have used the name, gone on, and deleted it.
+        if not self._io.exists(expected):
+            raise CommitStateUnknown(
+                f"{target} was written, but {expected} before it was deleted meanwhile; look whether the table has it",
+                location=target,
+            )
+
+    def _name(self, number: int) -> str:
+        return f"{self._metadata}/v{number}{_SUFFIXES[0]}"
+
+    def _number(self, location: str) -> int | None:
+        match = _NAME.fullmatch(location.rsplit("/", 1)[-1])
+        return int(match[1]) if match is not None and self.is_inside(location) else None
+
+    def _find(self, number: int) -> Version | None:
+        names = (f"{self._metadata}/v{number}{suffix}" for suffix in _SUFFIXES)
+        return _only(number, [name for name in names if self._io.exists(name)])
+
+    def _listed(self) -> list[Version]:
+        by_number: dict[int, list[str]] = {}
+        for file in self._io.list(self._metadata):
+            number = self._number(file.location)
+            if number is not None:
+                by_number.setdefault(number, []).append(file.location)
+        found = (_only(number, locations) for number, locations in by_number.items())
+        return [version for version in found if version is not None]
+
+    def _hint(self) -> int | None:
+        try:
+            text = self._io.read(f"{self._metadata}/{HINT}").strip()
+        except (NotFound, StorageError):
+            return None
+        return int(text) if re.fullmatch(rb"[1-9]\d{0,17}", text) is not None else None
+
+    def _tell(self, number: int) -> None:
+        """Write the hint; a reader that misses it lists the folder."""
+        hint = f"{self._metadata}/{HINT}"
+        with contextlib.suppress(IcefloeError, OSError):
+            if parse_location(hint).scheme == FILE:
+                _replace(local_path(hint), str(number))
+            else:
+                self._io.delete([hint])
+                self._io.put_if_absent(hint, str(number).encode())
+
+
+def _only(number: int, locations: list[str]) -> Version | None:
+    if len(locations) > 1:
+        raise FormatError(
+            f"version {number} of the table is in two files, {' and '.join(sorted(locations))}: writers with different "
+            "settings for compressed metadata did not see each other; remove the one that is wrong",
+            location=locations[0],
+        )
+    return None if len(locations) == 0 else Version(number=number, location=locations[0])
+
+
+def _plain(data: bytes) -> bytes:
+    """Metadata without compression: one name for each version is what makes its writer the only one."""
+    return zlib.decompress(data, _GZIP_WINDOW) if data.startswith(_GZIP_MAGIC) else data
+
+
+def _replace(path: str, text: str) -> None:
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with open(temporary, "w", encoding="ascii") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _discard(io: FileIO, locations: Iterable[str]) -> None:
+    """Delete files that nobody refers to; one that stays is no reason to fail."""
+    try:
+        io.delete(list(locations))
+    except IcefloeError as error:
+        logger.warning("left files behind: %s", error)

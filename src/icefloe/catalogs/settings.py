@@ -1,0 +1,137 @@
+"""What is configured about catalogs: by the environment, by ``icefloe.toml``, and for pyiceberg as a fallback.
+
+Environment: ``ICEFLOE_CATALOG__<NAME>__<KEY>``, the name in capitals with ``_`` for what is not a letter or digit; in a
+key ``__`` stands for a dot and ``_`` for a dash, so ``..._S3__ACCESS_KEY_ID`` is ``s3.access-key-id``. File:
+``icefloe.toml`` in the current folder or else in the home folder, with a table ``[catalog.<name>]``. Where neither
+speaks of a catalog, ``PYICEBERG_CATALOG__...`` and ``.pyiceberg.yaml`` are read in the same way. In all of them
+``default-catalog`` names the catalog that is meant when none is named.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from icefloe.errors import InputError, UnsupportedError
+
+FILE_NAME = "icefloe.toml"
+OTHER_FILE_NAME = ".pyiceberg.yaml"
+KEYS = ("type", "uri", "warehouse")
+DEFAULT_CATALOG = "default-catalog"
+
+_OURS, _OTHERS = "ICEFLOE", "PYICEBERG"
+
+
+def configured(name: str) -> dict[str, str]:
+    """All settings of a catalog; empty if it is configured nowhere."""
+    found = {**_of_catalog(_own_file(), name), **_from_environment(_OURS, name)}
+    if len(found) > 0:
+        return found
+    return {**_of_catalog(_other_file(), name), **_from_environment(_OTHERS, name)}
+
+
+def default_name() -> str:
+    """The catalog that is meant when none is named."""
+    for prefix, file in ((_OURS, _own_file), (_OTHERS, _other_file)):
+        named = os.environ.get(f"{prefix}_DEFAULT_CATALOG")
+        if named is not None:
+            return named
+        path, document = file()
+        named = document.get(DEFAULT_CATALOG)
+        if named is not None:
+            if not isinstance(named, str):
+                raise InputError(f"{path}: {DEFAULT_CATALOG} = {named!r} is not a name", path=str(path))
+            return named
+    return "default"
+
+
+def _from_environment(prefix: str, name: str) -> dict[str, str]:
+    start = f"{prefix}_CATALOG__{re.sub(r'[^A-Z0-9]', '_', name.upper())}__"
+    return {_key(text[len(start) :]): os.environ[text] for text in sorted(os.environ) if text.startswith(start)}
+
+
+def _key(text: str) -> str:
+    return text.lower().replace("__", ".").replace("_", "-")
+
+
+_Document = tuple[Path, Mapping[str, Any]]
+
+
+def _own_file() -> _Document:
+    for path in (Path.cwd() / FILE_NAME, Path.home() / FILE_NAME):
+        if path.is_file():
+            try:
+                return path, tomllib.loads(path.read_text("utf-8"))
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                raise InputError(f"{path} is not valid TOML: {error}", path=str(path)) from error
+    return Path(FILE_NAME), {}
+
+
+def _other_file() -> _Document:
+    """The file of pyiceberg, from where it would take it."""
+    home = os.environ.get("PYICEBERG_HOME")
+    folders = (*(() if home is None else (Path(home),)), Path.home(), Path.cwd())
+    path = next((folder / OTHER_FILE_NAME for folder in folders if (folder / OTHER_FILE_NAME).is_file()), None)
+    if path is None:
+        return Path(OTHER_FILE_NAME), {}
+    document = _yaml(path)
+    if not isinstance(document, Mapping):
+        raise InputError(f"{path} has no settings by name", path=str(path))
+    return path, document
+
+
+def _yaml(path: Path) -> Any:
+    try:
+        yaml = importlib.import_module("yaml")
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(
+            f"{path} configures catalogs in YAML, which takes PyYAML to read: pip install pyyaml, or configure the "
+            f"catalog in {FILE_NAME}",
+            path=str(path),
+        ) from error
+    try:
+        document = yaml.safe_load(path.read_text("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid YAML: {error}", path=str(path)) from error
+    return {} if document is None else document
+
+
+def _of_catalog(file: _Document, name: str) -> dict[str, str]:
+    path, document = file
+    catalogs = document.get("catalog", {})
+    section = catalogs.get(name, {}) if isinstance(catalogs, Mapping) else catalogs
+    if not isinstance(section, Mapping):
+        raise InputError(f"{path}: [catalog.{name}] is not a table", path=str(path))
+    found = dict(_flat(section))
+    for key, value in found.items():
+        problem = _problem(key, value, strict=path.name == FILE_NAME)
+        if problem is not None:
+            raise InputError(f"{path}: {key} = {value!r} in [catalog.{name}]; {problem}", path=str(path))
+    return {key: _text(value) for key, value in found.items()}
+
+
+def _flat(section: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Settings by dotted keys; a table inside a catalog's is a part of the key."""
+    for key, value in section.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _problem(key: str, value: object, *, strict: bool) -> str | None:
+    # In our own file a key without a dot is one of ours, so that a misspelt one is not passed over.
+    if strict and key not in KEYS and "." not in key:
+        return f"it takes {', '.join(KEYS)} and properties such as s3.endpoint"
+    if isinstance(value, str) or (key not in KEYS and isinstance(value, (bool, int, float))):
+        return None
+    return "write it as text"
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,373 @@
+"""Files in object stores: S3 and what speaks its language, Google Cloud Storage, Azure.
+
+A put shows readers all of an object or nothing, and is durable when the store says so. ``put_if_absent`` is a put that
+the store itself makes conditional. It is sent once and never again: the answer "exists" to a repeated request may be
+about our own first one. So an answer that did not come is an unknown outcome. Every other verb may be repeated: reads
+change nothing, and names of new files are unique, so bytes that are found there after a failure are ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import obstore
+import pyarrow as pa
+from obstore import exceptions as refused
+
+from icefloe.env import SYSTEM, Env
+from icefloe.errors import (
+    AlreadyExists,
+    CommitStateUnknown,
+    IcefloeError,
+    InputError,
+    NoSuchFile,
+    StorageError,
+    UnsupportedError,
+)
+from icefloe.io.arrow_view import arrow_view
+from icefloe.io.file_io import FileInfo
+from icefloe.io.local import check_range, short_file
+from icefloe.io.object_files import RangeFile, Upload
+from icefloe.io.plain import plain_location
+from icefloe.io.retries import DEFAULT_PATIENCE, retried
+from icefloe.io.schemes import scheme_family, storage_properties
+from icefloe.io.store_settings import open_store
+from icefloe.limits import MIB
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+PARTS_FROM = 64 * MIB  # files from this size on are uploaded in parts
+PART_BYTES = 16 * MIB
+_THREADS = 8
+_DELETED_AT_ONCE = 1000  # the most that S3 takes in one request
+# Answers, given before the store looked at the object: nothing of the request is visible.
+_DEFINITE = (
+    FileNotFoundError,  # no such bucket
+    refused.PermissionDeniedError,
+    refused.UnauthenticatedError,
+    refused.NotSupportedError,
+    refused.InvalidPathError,
+    ValueError,  # the client's own checks
+)
+
+
+class _Threads:
+    """The client's threads: a fork does not copy them, and a request that waits for them never ends."""
+
+    def __init__(self) -> None:
+        self._process: int | None = None
+
+    def check(self) -> None:
+        """Refuse to use them from a process that was forked after they were started."""
+        process = os.getpid()
+        if self._process is None:
+            self._process = process
+        if self._process != process:
+            raise UnsupportedError(
+                "object stores cannot be used in a process that was forked after their first use; start processes"
+                " with multiprocessing's 'spawn' or 'forkserver'"
+            )
+
+
+_CLIENT_THREADS = _Threads()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bucket:
+    """Two clients for one bucket: one that repeats failed requests, one that sends each of them once."""
+
+    patient: Any
+    once: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Object:
+    location: str
+    authority: str
+    bucket: _Bucket
+    key: str
+
+
+class ObjectStoreFileIO:
+    """The FileIO of every bucket of one kind of store that the same properties open.
+
+    The properties are those of other Iceberg libraries, as ``s3.endpoint`` and ``s3.access-key-id``.
+    """
+
+    def __init__(self, scheme: str, properties: Mapping[str, str] | None = None, env: Env = SYSTEM) -> None:
+        self._schemes = scheme_family(scheme)
+        if len(self._schemes) == 0:
+            raise UnsupportedError(f"{scheme!r} is not the scheme of an object store", scheme=scheme)
+        self._scheme = scheme
+        self._properties = storage_properties(properties or {})
+        self._env = env
+        self._buckets: dict[str, _Bucket] = {}
+        self._views: dict[str, Any] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ObjectStoreFileIO, (self._scheme, self._properties)
+
+    def read(self, location: str) -> bytes:
+        """The whole file."""
+        found = self._object(location)
+        with _translated("read", location):
+            return bytes(obstore.get(found.bucket.patient, found.key).bytes())
+
+    def read_range(self, location: str, offset: int, length: int) -> bytes:
+        """Exactly ``length`` bytes from ``offset``."""
+        check_range(location, offset, length)
+        found = self._object(location)
+        if length == 0:
+            self.size(location)
+            return b""
+        try:
+            with _translated("read", location):
+                data = bytes(obstore.get_range(found.bucket.patient, found.key, start=offset, length=length))
+        except StorageError:
+            # A range that begins past the end is refused like anything else that is wrong with a request.
+            size = self.size(location)
+            if offset < size:
+                raise
+            raise short_file(location, offset, length, got=0) from None
+        if len(data) < length:
+            raise short_file(location, offset, length, got=len(data))
+        return data
+
+    def read_tail(self, location: str, length: int) -> tuple[int, bytes]:
+        """The file's length and its last bytes, at most ``length`` of them, in one request where the store can."""
+        found = self._object(location)
+        try:
+            with _translated("read", location):
+                answer = obstore.get(found.bucket.patient, found.key, options={"range": {"suffix": length}})
+                return answer.meta["size"], bytes(answer.bytes())
+        except (StorageError, UnsupportedError):  # some stores have no such range, others refuse it of empty files
+            size = self.size(location)
+            return size, self.read_range(location, max(0, size - length), min(size, length))
+
+    def size(self, location: str) -> int:
+        """The file's length in bytes."""
+        found = self._object(location)
+        with _translated("look at", location):
+            return int(obstore.head(found.bucket.patient, found.key)["size"])
+
+    def exists(self, location: str) -> bool:
+        """Whether there is a file at the location."""
+        try:
+            self.size(location)
+        except NoSuchFile:
+            return False
+        return True
+
+    def write_new(self, location: str, data: bytes) -> None:
+        """Write a file that must not exist yet; durable on return, gone again if it raises."""
+        found = self._object(location)
+        try:
+            if len(data) < PARTS_FROM:
+                retried(lambda attempt: self._create(found, data, attempt), passes=_passes, env=self._env)
+            else:
+                self._upload(found, data)
+        except AlreadyExists:
+            raise
+        except BaseException:
+            self._take_back(found, data)
+            raise
+
+    def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
+        """Write several new files at the same time; all or none."""
+        names: set[str] = set()
+        for location, _ in files:
+            if location in names:
+                raise AlreadyExists(f"{location} is to be written twice", location=location)
+            names.add(location)
+        errors = _each(lambda file: self._attempt(*file), files)
+        failure = next((error for error in errors if error is not None), None)
+        if failure is not None:
+            made = [location for (location, _), error in zip(files, errors, strict=True) if error is None]
+            with contextlib.suppress(IcefloeError):
+                self.delete(made)
+            raise failure
+
+    def put_if_absent(self, location: str, data: bytes) -> bool:
+        """Make the file appear unless the name is taken: True for the one winner."""
+        found = self._object(location)
+        try:
+            obstore.put(found.bucket.once, found.key, data, mode="create")
+        except (refused.AlreadyExistsError, refused.PreconditionError):
+            return False
+        except _DEFINITE as error:
+            with _translated("write", location):
+                raise error
+        except BaseException as error:
+            raise CommitStateUnknown(
+                f"{location} may or may not have been written: {_reason(error)}; nothing was deleted, read it before"
+                " you retry",
+                location=location,
+            ) from error
+        return True
+
+    def sync(self, locations: Sequence[str]) -> None:
+        """Check that the files are there: an object is durable as soon as it can be seen."""
+        _each(self.size, locations)
+
+    def delete(self, locations: Sequence[str]) -> None:
+        """Delete files, many with each request; one that is already gone is fine."""
+        failures: dict[str, IcefloeError] = {}
+        buckets: defaultdict[str, list[_Object]] = defaultdict(list)
+        for found in map(self._object, locations):
+            buckets[found.authority].append(found)
+        for objects in buckets.values():
+            for start in range(0, len(objects), _DELETED_AT_ONCE):
+                failures |= self._delete(objects[start : start + _DELETED_AT_ONCE])
+        for location, failure in failures.items():
+            raise StorageError(
+                f"could not delete {len(failures)} of {len(locations)} files, first {location}: {failure}",
+                location=location,
+                locations=tuple(failures),
+            ) from failure
+
+    def list(self, prefix: str) -> Iterator[FileInfo]:
+        """Every file under the folder ``prefix``, spelled like ``prefix``."""
+        base = prefix.rstrip("/")
+        found = self._object(base, is_folder=True)
+        with _translated("list", prefix):
+            for page in obstore.list(found.bucket.patient, found.key, chunk_size=1000):
+                for entry in page:
+                    inner = entry["path"].removeprefix(found.key).removeprefix("/")
+                    modified = int(entry["last_modified"].timestamp() * 1000)
+                    yield FileInfo(location=f"{base}/{inner}", size=entry["size"], modified_ms=modified)
+
+    def arrow_path(self, location: str) -> tuple[Any, str]:
+        """An Arrow file system over this store, and the path in it: the location without its scheme."""
+        self._object(location)
+        scheme, _, path = location.partition("://")
+        if scheme not in self._views:
+            self._views[scheme] = arrow_view(
+                self, f"{scheme}://", open_input=self._open_input, open_output=self._open_output
+            )
+        return self._views[scheme], path
+
+    def _open_input(self, location: str) -> Any:
+        return pa.PythonFile(RangeFile(self, location), mode="r")
+
+    def _open_output(self, location: str) -> Any:
+        found = self._object(location)
+        stream = obstore.open_writer(found.bucket.patient, found.key, buffer_size=PART_BYTES)
+        return pa.PythonFile(Upload(stream, lambda: _translated("write", location)), mode="w")
+
+    def _attempt(self, location: str, data: bytes) -> BaseException | None:
+        try:
+            self.write_new(location, data)
+        except BaseException as error:
+            return error
+        return None
+
+    def _create(self, found: _Object, data: bytes, attempt: int) -> None:
+        try:
+            with _translated("write", found.location):
+                obstore.put(found.bucket.once, found.key, data, mode="create")
+        except AlreadyExists:
+            if attempt == 1 or not self._holds(found, data):
+                raise
+
+    def _upload(self, found: _Object, data: bytes) -> None:
+        if self.exists(found.location):
+            raise AlreadyExists(f"there is a file at {found.location} already", location=found.location)
+        with _translated("write", found.location):
+            obstore.put(found.bucket.patient, found.key, data, use_multipart=True, chunk_size=PART_BYTES)
+
+    def _take_back(self, found: _Object, data: bytes) -> None:
+        """Delete what a failed write may have left, if it is ours; a file that stays is an orphan, not an error."""
+        with contextlib.suppress(IcefloeError):
+            if self._holds(found, data):
+                self.delete([found.location])
+
+    def _holds(self, found: _Object, data: bytes) -> bool:
+        return self.size(found.location) == len(data) and self.read(found.location) == data
+
+    def _delete(self, objects: Sequence[_Object]) -> dict[str, IcefloeError]:
+        """Delete files of one bucket; the errors by location."""
+        try:
+            with _translated("delete", objects[0].location):
+                obstore.delete(objects[0].bucket.patient, [found.key for found in objects])
+            return {}
+        except IcefloeError:  # it does not say which ones: ask for each
+            errors = _each(_delete_one, objects)
+        return {found.location: error for found, error in zip(objects, errors, strict=True) if error is not None}
+
+    def _object(self, location: str, *, is_folder: bool = False) -> _Object:
+        _CLIENT_THREADS.check()
+        parsed = plain_location(location)
+        key = parsed.path.removeprefix("/")
+        if parsed.scheme not in self._schemes or parsed.authority == "":
+            example = f"{self._scheme}://bucket/path"
+            raise InputError(f"{location!r} is not a location of this store; write {example}", location=location)
+        if "" in key.split("/") and not (is_folder and key == ""):
+            raise InputError(f"{location!r} names no file, or holds an empty segment", location=location)
+        bucket = self._buckets.get(parsed.authority)
+        if bucket is None:
+            # Two threads may both open it; one is kept, and the other is as good until then.
+            bucket = self._buckets.setdefault(parsed.authority, self._open(parsed.scheme, parsed.authority))
+        return _Object(location=location, authority=parsed.authority, bucket=bucket, key=key)
+
+    def _open(self, scheme: str, authority: str) -> _Bucket:
+        retries = DEFAULT_PATIENCE.attempts - 1
+        return _Bucket(
+            patient=open_store(scheme, authority, self._properties, retries=retries),
+            once=open_store(scheme, authority, self._properties, retries=0),
+        )
+
+
+def _delete_one(found: _Object) -> IcefloeError | None:
+    try:
+        with _translated("delete", found.location):
+            obstore.delete(found.bucket.once, found.key)
+    except NoSuchFile:
+        return None
+    except IcefloeError as error:
+        return error
+    return None
+
+
+def _each(action: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
+    """The results of independent requests, several of them under way at once."""
+    if len(items) <= 1:
+        return [action(item) for item in items]
+    with ThreadPoolExecutor(min(_THREADS, len(items)), thread_name_prefix="icefloe-store") as pool:
+        return list(pool.map(action, items))
+
+
+def _passes(error: Exception) -> bool:
+    """Whether a request may fare better the next time: not after a clear answer."""
+    return isinstance(error, StorageError) and isinstance(error.__cause__, refused.GenericError)
+
+
+@contextlib.contextmanager
+def _translated(verb: str, location: str) -> Iterator[None]:
+    """Errors of the client, in the terms of this library."""
+    try:
+        yield
+    except (refused.AlreadyExistsError, refused.PreconditionError) as error:
+        raise AlreadyExists(f"there is a file at {location} already", location=location) from error
+    except FileNotFoundError as error:
+        if verb == "write":
+            raise StorageError(f"could not write {location}: there is no such bucket", location=location) from error
+        raise NoSuchFile(f"no file at {location}", location=location) from error
+    except refused.NotSupportedError as error:
+        raise UnsupportedError(f"the store cannot {verb} {location}: {_reason(error)}", location=location) from error
+    except ValueError as error:
+        raise InputError(f"{location!r} is no name of an object: {_reason(error)}", location=location) from error
+    except (refused.BaseError, OSError) as error:
+        raise StorageError(f"could not {verb} {location}: {_reason(error)}", location=location) from error
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of what the client says, which goes on with the body of the answer and its own innards."""
+    text = str(error).partition("\n")[0]
+    return type(error).__name__ if text == "" else text

@@ -1,0 +1,132 @@
+"""Dropping a table together with its files.
+
+Only files that the table's own metadata names are deleted, only those inside its location, and only when no catalog
+points to it any more. Everything that has to be read is read before the table is dropped, so one that cannot be purged
+stays whole.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.catalogs.catalog import Catalog
+from icefloe.catalogs.names import Identifier, dotted
+from icefloe.codecs.metadata_json import decode_metadata
+from icefloe.commit.base import Base, TablePointer
+from icefloe.errors import FormatError, IcefloeError, InputError, StorageError
+from icefloe.io.file_io import FileIO
+from icefloe.maintenance.reachable import Kind, reachable_files
+from icefloe.model.locations import contains, parse_location
+
+GC_ENABLED = "gc.enabled"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropResult:
+    """What dropping a table did: figures of the files that were deleted, and the files that were not.
+
+    >>> DropResult(table="db.t", metadata_location="file:///wh/db/t/metadata/00003-x.metadata.json")
+    dropped db.t; its files stay, its last metadata is file:///wh/db/t/metadata/00003-x.metadata.json
+    """
+
+    table: str
+    metadata_location: str | None  # with it the table can be registered again, unless it was purged
+    purged: bool = False
+    data_files: int = 0
+    delete_files: int = 0
+    manifests: int = 0
+    metadata_files: int = 0
+    statistics_files: int = 0
+    left: tuple[str, ...] = ()  # outside the table's location, so not deleted
+    failed: tuple[str, ...] = ()  # storage did not delete them
+
+    def as_dict(self) -> dict[str, object]:
+        """All figures by name."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        if not self.purged:
+            return f"dropped {self.table}; its files stay, its last metadata is {self.metadata_location}"
+        return (
+            f"dropped {self.table} and deleted {self.data_files} data files, {self.delete_files} delete files, "
+            f"{self.manifests} manifests, {self.metadata_files} metadata files, {self.statistics_files} statistics "
+            f"files; {len(self.left)} left outside its location, {len(self.failed)} failed"
+        )
+
+
+def drop_and_purge(catalog: Catalog, identifier: Identifier, io: FileIO) -> DropResult:
+    """Drop a table, then delete the files that its metadata names and that lie inside its location."""
+    table = TablePointer(catalog, identifier, io)
+    base = table.load()
+    if base.metadata.properties.get(GC_ENABLED, "true").lower() == "false":
+        raise InputError(
+            f"table {table} has the property {GC_ENABLED}=false: its files may belong to others, so they are not "
+            "deleted. Drop it without purge, or change the property",
+            table=str(table),
+        )
+    files = reachable_files(base)
+    last = catalog.drop(identifier)
+    if last is not None and last != base.pointer:  # another commit came first, or the catalog keeps it elsewhere
+        files = _with_last(table, base, files, last)
+    return _delete(files, base, table=dotted(identifier), last=last)
+
+
+def _with_last(table: TablePointer, base: Base, files: pa.Table, last: str) -> pa.Table:
+    try:
+        metadata = decode_metadata(base.store.io.read(last), where=last)
+        more = reachable_files(table.remember(last, metadata))
+    except IcefloeError as error:
+        logger.warning("files of the last commit to %s may be left behind: %s", table, error)
+        return files
+    known = pc.is_in(more["location"], value_set=files["location"].combine_chunks())
+    return pa.concat_tables([files, more.filter(pc.invert(known))])
+
+
+def _delete(files: pa.Table, base: Base, *, table: str, last: str | None) -> DropResult:
+    inside = _inside(files["location"].combine_chunks(), base.metadata.location)
+    doomed = files.filter(inside)
+    failed: tuple[str, ...] = ()
+    try:
+        base.store.io.delete(doomed["location"].to_pylist())
+    except StorageError as error:
+        failed = tuple(error.context.get("locations", ()))  # type: ignore[arg-type]  # what the storage lists
+        logger.warning("left files behind: %s", error)
+    gone = doomed.filter(pc.invert(pc.is_in(doomed["location"], value_set=pa.array(failed, pa.string()))))
+    counts = {row["values"]: row["counts"] for row in pc.value_counts(gone["kind"]).to_pylist()}
+    return DropResult(
+        table=table,
+        metadata_location=last,
+        purged=True,
+        data_files=counts.get(Kind.DATA.value, 0),
+        delete_files=counts.get(Kind.DELETES.value, 0),
+        manifests=counts.get(Kind.MANIFEST.value, 0),
+        metadata_files=counts.get(Kind.METADATA.value, 0),
+        statistics_files=counts.get(Kind.STATISTICS.value, 0),
+        left=tuple(files.filter(pc.invert(inside))["location"].to_pylist()),
+        failed=failed,
+    )
+
+
+def _inside(locations: pa.Array, folder: str) -> pa.Array:
+    """Which locations lie in the folder; those that are spelled like it and hold no dots are told without parsing."""
+    if len(parse_location(folder).segments) == 0:
+        return pa.repeat(False, len(locations))  # a whole disk or bucket is nobody's table
+    plain = pc.and_(
+        pc.starts_with(locations, folder.rstrip("/") + "/"),
+        pc.invert(pc.match_substring_regex(locations, r"(?i)/(\.|%2e){1,2}(/|$)|//.*//|/$|\x00")),
+    )
+    others = [location for location in locations.filter(pc.invert(plain)).to_pylist() if _is_inside(folder, location)]
+    return pc.or_(plain, pc.is_in(locations, value_set=pa.array(others, pa.string())))
+
+
+def _is_inside(folder: str, location: str) -> bool:
+    try:
+        return contains(folder, location)
+    except FormatError:
+        return False

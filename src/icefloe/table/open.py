@@ -1,0 +1,43 @@
+"""Opening a table without a catalog: by its folder, or by one of its metadata files (spec: File System Tables)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from icefloe.catalogs.file_versions import METADATA
+from icefloe.catalogs.folders import FolderPointer, MetadataFile
+from icefloe.commit.base import TablePointer
+from icefloe.env import SYSTEM, Env
+from icefloe.io.local import file_location
+from icefloe.io.select import file_io
+from icefloe.table.table import Table
+
+_METADATA_FILES = (".metadata.json", ".metadata.json.gz")
+
+
+def open_table(location: str, *, properties: Mapping[str, str] | None = None, env: Env = SYSTEM) -> Table:
+    """Open the table in a folder, or a metadata file as a table that can only be read.
+
+    A folder needs versioned metadata (``metadata/v3.metadata.json``), as file-system catalogs keep it; its table can be
+    changed where storage has an exclusive put. ``properties`` such as ``s3.endpoint`` go to the storage.
+
+    >>> import icefloe, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> t = icefloe.catalog("demo", uri=f"file://{folder}").create_table("db.orders", schema="id bigint")
+    >>> open_table(f"{folder}/db/orders").name
+    'orders'
+    """
+    place = file_location(location)
+    io = file_io(place, properties)
+    by_file = place.endswith(_METADATA_FILES)
+    pointer = MetadataFile(place) if by_file else FolderPointer(io, place)
+    table = Table(TablePointer(pointer, (_name(place, by_file=by_file),), io), env)
+    table.metadata  # noqa: B018  # a broken table is told now, not at its first use
+    return table
+
+
+def _name(place: str, *, by_file: bool) -> str:
+    """What to call the table: its folder."""
+    segments = [part for part in place.split("/") if part != ""]
+    folders = segments[:-1] if by_file else segments
+    return folders[-2] if by_file and folders[-1] == METADATA and len(folders) > 1 else folders[-1]

@@ -1,0 +1,149 @@
+"""A small S3 server inside the test that fails as it is told: with a status, by hanging up, or by falling silent."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+HANG_UP = 0
+SILENCE = -1
+PATIENCE_S = 0.3  # how long the client waits for an answer that does not come
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What goes wrong with the next request of a method; ``after`` its effect or instead of it."""
+
+    method: str
+    status: int
+    after: bool = False
+
+
+class ScriptedS3(ThreadingHTTPServer):
+    """Objects by path, faults to come, and the methods of the requests so far."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.objects: dict[str, bytes] = {}
+        self.faults: list[Fault] = []
+        self.requests: list[str] = []
+        self.authorizations: list[str] = []
+        self.protected: set[str] = set()  # what may not be deleted
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return {
+            "s3.endpoint": f"http://127.0.0.1:{self.server_port}",
+            "s3.access-key-id": "key",
+            "s3.secret-access-key": "secret",
+            "s3.region": "us-east-1",
+            "s3.request-timeout": str(PATIENCE_S),
+        }
+
+    def next_fault(self, method: str) -> Fault | None:
+        for fault in self.faults:
+            if fault.method == method:
+                self.faults.remove(fault)
+                return fault
+        return None
+
+
+@contextmanager
+def scripted_s3() -> Iterator[ScriptedS3]:
+    server = ScriptedS3()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: ScriptedS3
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    do_HEAD = do_PUT = do_DELETE = do_POST = do_GET  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+    def _serve(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.requests.append(self.command)
+        self.server.authorizations.append(self.headers.get("Authorization", ""))
+        fault = self.server.next_fault(self.command)
+        if fault is None:
+            self._answer(*self._effect(body))
+            return
+        if fault.after:
+            self._effect(body)
+        if fault.status == SILENCE:
+            time.sleep(2 * PATIENCE_S)
+        if fault.status in (HANG_UP, SILENCE):
+            self.close_connection = True
+            return
+        self._answer(fault.status, b"<Error><Code>Scripted</Code></Error>")
+
+    def _effect(self, body: bytes) -> tuple[int, bytes]:
+        objects, path = self.server.objects, self.path.partition("?")[0]
+        if self.command == "PUT":
+            if self.headers.get("If-None-Match") == "*" and path in objects:
+                return 412, b""
+            objects[path] = body
+            return 200, b""
+        if self.command == "POST":
+            return 200, self._deleted(re.findall(rb"<Key>(.*?)</Key>", body), path)
+        if path not in objects:
+            return 404, b""
+        if self.command == "DELETE":
+            if path in self.server.protected:
+                return 403, b""
+            del objects[path]
+            return 204, b""
+        return self._ranged(objects[path])
+
+    def _deleted(self, keys: list[bytes], bucket: str) -> bytes:
+        parts = []
+        for key in keys:
+            path = f"{bucket}/{key.decode()}"
+            if path in self.server.protected:
+                parts.append(b"<Error><Key>%s</Key><Code>AccessDenied</Code><Message>no</Message></Error>" % key)
+            else:
+                self.server.objects.pop(path, None)
+                parts.append(b"<Deleted><Key>%s</Key></Deleted>" % key)
+        return b"<DeleteResult>%s</DeleteResult>" % b"".join(parts)
+
+    def _ranged(self, data: bytes) -> tuple[int, bytes]:
+        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        if asked is None:
+            return 200, data
+        first = int(asked[1]) if asked[1] != "" else max(0, len(data) - int(asked[2]))
+        last = len(data) if asked[1] == "" or asked[2] == "" else min(len(data), int(asked[2]) + 1)
+        if first >= len(data):
+            return 416, b""
+        self._range = f"bytes {first}-{last - 1}/{len(data)}"
+        return 206, data[first:last]
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("ETag", '"tag"')
+        self.send_header("Last-Modified", "Sun, 01 Nov 2026 00:00:00 GMT")
+        if status == 206:
+            self.send_header("Content-Range", self._range)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)

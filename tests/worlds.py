@@ -1,0 +1,284 @@
+"""A table in memory whose catalog answers by script, changed by entries of files that need not exist.
+
+``audit`` looks at everything the table's metadata says and at what lies in its metadata folder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.catalogs.catalog import Stale, Swap, Unknown
+from icefloe.catalogs.memory import MemoryCatalog
+from icefloe.commit.base import Base, TablePointer
+from icefloe.commit.create import create_table, new_metadata
+from icefloe.commit.loop import commit
+from icefloe.commit.result import CommitResult
+from icefloe.env import SYSTEM
+from icefloe.errors import NoSuchTable
+from icefloe.io.memory import MemoryFileIO
+from icefloe.model.ddl import parse_ddl, partition_spec
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat, entries, of_type
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.snapshots import Snapshot, SummaryKey
+from icefloe.scan.plan import plan_scan
+from icefloe.scan.tasks import Plan
+from icefloe.table.table import Table
+from icefloe.testing.counting_io import CountingFileIO
+from icefloe.tree.diff import located
+from icefloe.tree.root import leaves_of, live_rows, read_root
+
+NAME = ("db", "t")
+LOCATION = "memory://wh/t"
+ENV = replace(SYSTEM, sleep=lambda seconds: None)
+CITY = "p1000"
+TYPES = {"1": pa.int64(), CITY: pa.string()}
+
+
+@dataclass
+class Scripted:
+    """A catalog whose next swaps answer by script; ``between`` runs before a swap, as another writer would."""
+
+    inner: MemoryCatalog = field(default_factory=lambda: MemoryCatalog("test", warehouse="memory://wh"))
+    script: list[str] = field(default_factory=list)
+    between: list = field(default_factory=list)
+    swaps: int = 0
+
+    def load(self, identifier: tuple[str, ...]) -> str:
+        return self.inner.load(identifier)
+
+    def swap(self, identifier: tuple[str, ...], expected: str, new: str) -> Swap:
+        if len(self.between) > 0:
+            self.between.pop(0)()
+        self.swaps += 1
+        step = self.script.pop(0) if len(self.script) > 0 else "swap"
+        if step == "stale":
+            return Stale()
+        if step == "gone":
+            raise NoSuchTable("the table was dropped")
+        if step == "lost":
+            return Unknown(cause=TimeoutError("no answer"))
+        outcome = self.inner.swap(identifier, expected, new)
+        return Unknown(cause=TimeoutError("answer lost")) if step == "landed" else outcome
+
+
+@dataclass
+class World:
+    """A table partitioned by city, with short ways to change it and to look at it."""
+
+    catalog: Scripted
+    io: CountingFileIO
+
+    def pointer(self) -> TablePointer:
+        return TablePointer(self.catalog, NAME, self.io)
+
+    def table(self) -> Table:
+        return Table(self.pointer(), ENV)
+
+    def base(self) -> Base:
+        return self.pointer().load()
+
+    @property
+    def metadata(self) -> TableMetadata:
+        return self.base().metadata
+
+    @property
+    def head(self) -> Snapshot | None:
+        return self.metadata.current_snapshot
+
+    def commit(self, *updates) -> CommitResult:
+        return commit(self.pointer(), updates, ENV)
+
+    def plan(self, snapshot: Snapshot | None = None, **options) -> Plan:
+        base = self.base()
+        chosen = base.metadata.current_snapshot if snapshot is None else snapshot
+        return plan_scan(base.store, base.metadata, chosen, **options)
+
+    def tasks(self, *names: str) -> pa.Table:
+        """The planned files of these names."""
+        tasks = self.plan().tasks
+        return tasks.filter(pc.is_in(tasks["location"], value_set=pa.array([at(name) for name in names])))
+
+    def deletes(self) -> pa.Table:
+        """The live delete entries of the head, with the leaf of each."""
+        base = self.base()
+        root = read_root(base.store, base.metadata.current_snapshot)
+        found = [located(root.rows(*DELETES), None)]
+        found += [located(live_rows(base.store, root, leaf), leaf) for leaf in root.leaves(ContentType.DELETE_MANIFEST)]
+        return concat(found)
+
+    def names(self, snapshot: Snapshot | None = None) -> list[str]:
+        """The data files of a snapshot, or of the head."""
+        if snapshot is None and self.head is None:
+            return []
+        return sorted(short(location) for location in self.plan(snapshot).tasks["location"].to_pylist())
+
+    def entries(self, snapshot: Snapshot | None = None) -> pa.Table:
+        """All live entries of a snapshot, or of the head, wherever they stand."""
+        base = self.base()
+        root = read_root(base.store, base.metadata.current_snapshot if snapshot is None else snapshot)
+        inside = [live_rows(base.store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
+        return concat([root.rows(ContentType.DATA, *DELETES), *inside])
+
+    def leaves(self) -> list:
+        base = self.base()
+        return list(leaves_of(read_root(base.store, base.metadata.current_snapshot).rows(*MANIFESTS)))
+
+    def files(self) -> set[str]:
+        return {info.location for info in self.io.inner.list(LOCATION)}
+
+
+def new_world(version: int, partition_by: tuple[str, ...] = ("city",), **properties: str) -> World:
+    """A new table with these properties."""
+    catalog, io = Scripted(), CountingFileIO(MemoryFileIO())
+    schema = parse_ddl("id bigint, city string")
+    settings = {"commit.retry.num-retries": "3", **properties}
+    metadata = new_metadata(
+        location=LOCATION,
+        schema=schema,
+        spec=partition_spec(partition_by, schema),
+        properties=settings,
+        format_version=version,
+    )
+    catalog.inner.create_namespace("db")
+    create_table(catalog.inner, NAME, io, metadata)
+    return World(catalog, io)
+
+
+def at(name: str) -> str:
+    return f"{LOCATION}/data/{name}.parquet"
+
+
+def short(location: str) -> str:
+    return location.rsplit("/", 1)[-1].split(".")[0]
+
+
+def data(name: str, city: str | None = "Oslo", low: int = 0, high: int = 9, rows: int = 10) -> dict[str, object]:
+    """The entry of a data file."""
+    return {
+        "content_type": int(ContentType.DATA),
+        "location": at(name),
+        "file_format": "parquet",
+        "partition_spec_id": 0,
+        "record_count": rows,
+        "file_size_in_bytes": 100,
+        "lower_bound:1": low,
+        "upper_bound:1": high,
+        "value_count:1": rows,
+        "null_value_count:1": 0,
+        **_partition(city, rows),
+    }
+
+
+def _partition(city: str | None, rows: int) -> dict[str, object]:
+    return {
+        f"lower_bound:{CITY}": city,
+        f"upper_bound:{CITY}": city,
+        f"value_count:{CITY}": rows,
+        f"null_value_count:{CITY}": rows if city is None else 0,
+    }
+
+
+def vector(name: str, target: str, city: str | None = "Oslo", rows: int = 1) -> dict[str, object]:
+    """The entry of a deletion vector."""
+    kind = {"file_format": "puffin", "dv_offset": 4, "dv_size_in_bytes": 40}
+    return {**position_deletes(name, target, city, rows), **kind}
+
+
+def position_deletes(name: str, target: str | None, city: str | None = "Oslo", rows: int = 1) -> dict[str, object]:
+    """The entry of a position delete file, of one data file or of a partition."""
+    return {
+        "content_type": int(ContentType.POSITION_DELETES),
+        "location": f"{LOCATION}/data/{name}.deletes",
+        "file_format": "parquet",
+        "partition_spec_id": 0,
+        "record_count": rows,
+        "file_size_in_bytes": 60,
+        "referenced_file": None if target is None else at(target),
+        **_partition(city, rows),
+    }
+
+
+def equality_deletes(name: str, city: str | None = "Oslo", rows: int = 1) -> dict[str, object]:
+    """The entry of an equality delete file by id."""
+    kind = {"content_type": int(ContentType.EQUALITY_DELETES), "equality_ids": [1]}
+    return {**position_deletes(name, None, city, rows), **kind}
+
+
+def rows(*dicts: dict[str, object]) -> pa.Table:
+    return entries(list(dicts), TYPES)
+
+
+def audit(world: World, *, folder: bool = True) -> None:
+    """Everything that must hold whatever was done: totals, numbers, row ids, logs, and no file that nobody needs."""
+    fresh = world.base()
+    metadata, reachable = fresh.metadata, {fresh.pointer}
+    ids: dict[str, int] = {}
+    for snapshot in metadata.snapshots:
+        root = read_root(fresh.store, snapshot)
+        reachable |= {snapshot.root, *(leaf.location for leaf in leaves_of(root.rows(*MANIFESTS)))}
+        for leaf in leaves_of(root.rows(*MANIFESTS)):
+            stored = fresh.store.leaf(leaf.location, delete=leaf.delete)
+            news = stored.filter(pc.not_equal(stored["status"], int(Status.EXISTING)))
+            assert set(news["snapshot_id"].to_pylist()) <= {leaf.snapshot_id}, "news of another snapshot"
+        inside = world.entries(snapshot)
+        files = inside.filter(of_type(inside, ContentType.DATA))
+        deletes = inside.filter(of_type(inside, *DELETES))
+        assert pc.count_distinct(files["location"]).as_py() == files.num_rows
+        _check_totals(snapshot, files, deletes)
+        assert (pc.max(inside["sequence_number"]).as_py() or 0) <= snapshot.sequence_number
+        assert inside["sequence_number"].null_count == 0
+        if metadata.rules.row_lineage and snapshot.first_row_id is not None:
+            for location, first in zip(files["location"].to_pylist(), files["first_row_id"].to_pylist(), strict=True):
+                assert first is not None, location
+                assert ids.setdefault(location, first) == first, f"{location} has other row ids than before"
+            _check_ranges(files, metadata.next_row_id)
+    times = [entry.timestamp_ms for entry in metadata.snapshot_log]
+    assert times == sorted(times)
+    assert all(snapshot.timestamp_ms <= metadata.last_updated_ms for snapshot in metadata.snapshots)
+    assert all(world.io.exists(location) for location in reachable)
+    if folder:
+        reachable |= {entry.metadata_file for entry in metadata.metadata_log}
+        assert {file for file in world.files() if "/metadata/" in file} == reachable
+
+
+def _check_totals(snapshot: Snapshot, files: pa.Table, deletes: pa.Table) -> None:
+    by_position = deletes.filter(of_type(deletes, ContentType.POSITION_DELETES))
+    by_value = deletes.filter(of_type(deletes, ContentType.EQUALITY_DELETES))
+    vectors = pc.sum(pc.if_else(pc.is_valid(deletes["dv_offset"]), deletes["dv_size_in_bytes"], 0)).as_py() or 0
+    plain = deletes.filter(pc.is_null(deletes["dv_offset"]))
+    expected = {
+        SummaryKey.TOTAL_DATA_FILES: files.num_rows,
+        SummaryKey.TOTAL_RECORDS: _sum(files, "record_count"),
+        SummaryKey.TOTAL_DELETE_FILES: deletes.num_rows,
+        SummaryKey.TOTAL_POSITION_DELETES: _sum(by_position, "record_count"),
+        SummaryKey.TOTAL_EQUALITY_DELETES: _sum(by_value, "record_count"),
+        SummaryKey.TOTAL_FILES_SIZE: _sum(files, "file_size_in_bytes") + vectors + _sum(plain, "file_size_in_bytes"),
+    }
+    told = {key: int(snapshot.summary[key]) for key in expected}
+    assert told == expected
+
+
+def _check_ranges(files: pa.Table, next_row_id: int) -> None:
+    pairs = sorted(zip(files["first_row_id"].to_pylist(), files["record_count"].to_pylist(), strict=True))
+    end = 0
+    for first, count in pairs:
+        assert first >= end
+        end = first + count
+    assert end <= next_row_id
+
+
+def _sum(table: pa.Table, name: str) -> int:
+    return pc.sum(table[name]).as_py() or 0
+
+
+def changed(world: World, snapshot: Snapshot, status: Status) -> list[str]:
+    """Names of the entries of a snapshot's leaves and root that it gave a status itself."""
+    base = world.base()
+    root = read_root(base.store, snapshot)
+    inside = [base.store.leaf(leaf.location, delete=leaf.delete) for leaf in leaves_of(root.rows(*MANIFESTS))]
+    found = concat([root.entries.filter(of_type(root.entries, ContentType.DATA, *DELETES)), *inside])
+    mine = pc.and_(pc.equal(found["status"], int(status)), pc.equal(found["snapshot_id"], snapshot.snapshot_id))
+    return sorted(short(location) for location in found.filter(mine)["location"].to_pylist())
