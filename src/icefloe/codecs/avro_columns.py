@@ -12,7 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icefloe.codecs.avro_lanes import Longs, Mask
+from icefloe.codecs.avro_lanes import Longs, Mask, Source
+from icefloe.errors import UnsupportedError
+
+_WIDEST_GATHERED = 16  # of values of one width, as most bounds are; longer ones are cheaper to copy one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +25,14 @@ class Values:
     numbers: npt.NDArray[Any]
     valid: Mask | None = None
 
-    def spread(self, rows: Longs, size: int) -> Values:
-        """The same values at these rows of a larger column."""
-        full = np.zeros(size, self.numbers.dtype)
-        full[rows] = self.numbers
-        return Values(full, _spread_mask(self.valid, rows, size))
+    def take(self, rows: Longs) -> Values:
+        """The values of some rows."""
+        return Values(self.numbers[rows], None if self.valid is None else self.valid[rows])
 
-    def arrow(self, source: bytes, type_: pa.DataType) -> pa.Array:
+    def arrow(self, source: Source, type_: pa.DataType) -> pa.Array:
         """As an Arrow array."""
-        return pa.array(self.numbers, mask=None if self.valid is None else ~self.valid).cast(type_)
+        found = pa.array(self.numbers, mask=None if self.valid is None else ~self.valid)
+        return found if found.type == type_ else found.cast(type_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +43,36 @@ class Slices:
     lengths: Longs
     valid: Mask | None = None
 
-    def spread(self, rows: Longs, size: int) -> Slices:
-        """The same values at these rows of a larger column."""
-        starts, lengths = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        starts[rows], lengths[rows] = self.starts, self.lengths
-        return Slices(starts, lengths, _spread_mask(self.valid, rows, size))
+    def take(self, rows: Longs) -> Slices:
+        """The values of some rows."""
+        return Slices(self.starts[rows], self.lengths[rows], None if self.valid is None else self.valid[rows])
 
-    def arrow(self, source: bytes, type_: pa.DataType) -> pa.Array:
+    def arrow(self, source: Source, type_: pa.DataType) -> pa.Array:
         """As an Arrow array."""
-        chosen = slice(None) if self.valid is None else self.valid
-        starts, lengths = self.starts[chosen], self.lengths[chosen]
-        # Arrow's offsets leave no gaps, so the bytes between two values count as values, which are not taken.
-        offsets = np.empty(2 * len(starts), np.int32)
-        offsets[0::2], offsets[1::2] = starts, starts + lengths
-        places = max(len(offsets) - 1, 0)
-        buffers = [None, pa.py_buffer(offsets if places > 0 else np.zeros(1, np.int32)), pa.py_buffer(source)]
-        with_gaps = pa.Array.from_buffers(pa.binary(), places, buffers)
-        taken = np.arange(0, 2 * len(starts), 2)
         if self.valid is None:
-            return with_gaps.take(pa.array(taken)).cast(type_)
-        index = np.zeros(len(self.valid), np.int64)
-        index[self.valid] = taken
-        return with_gaps.take(pa.array(index, mask=~self.valid)).cast(type_)
+            return _typed(self._dense(source, self.starts, self.lengths), type_)
+        dense = self._dense(source, self.starts[self.valid], self.lengths[self.valid])
+        index = np.cumsum(self.valid) - 1
+        return _typed(dense, type_).take(pa.array(index, mask=~self.valid))
+
+    def _dense(self, source: Source, starts: Longs, lengths: Longs) -> pa.Array:
+        width = int(lengths[0]) if len(lengths) > 0 else 0
+        if 0 < width <= _WIDEST_GATHERED and (lengths == width).all():
+            ends = np.arange(0, width * (len(starts) + 1), width, dtype=np.int32)
+            return _binary(ends, pa.py_buffer(source.gathered(starts, width)))
+        # Arrow's offsets leave no gaps, so the bytes between two values count as values, which are not taken.
+        ends = np.empty(2 * len(starts), np.int32)
+        ends[0::2], ends[1::2] = starts, starts + lengths
+        with_gaps = _binary(ends if len(ends) > 0 else np.zeros(1, np.int32), pa.py_buffer(source.padded))
+        return with_gaps.take(pa.array(np.arange(0, 2 * len(starts), 2)))
+
+
+def _binary(ends: npt.NDArray[np.int32], data: pa.Buffer) -> pa.Array:
+    return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends), data])
+
+
+def _typed(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    return array if array.type == type_ else array.cast(type_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +83,16 @@ class Rows:
     columns: dict[str, Column] = field(default_factory=dict)
     valid: Mask | None = None
 
-    def spread(self, rows: Longs, size: int) -> Rows:
-        """The same values at these rows of a larger column."""
-        columns = {name: column.spread(rows, size) for name, column in self.columns.items()}
-        return Rows(size, columns, _spread_mask(self.valid, rows, size))
+    def take(self, rows: Longs) -> Rows:
+        """The values of some rows."""
+        columns = {name: column.take(rows) for name, column in self.columns.items()}
+        return Rows(len(rows), columns, None if self.valid is None else self.valid[rows])
 
-    def arrow(self, source: bytes, type_: pa.DataType) -> pa.Array:
+    def arrow(self, source: Source, type_: pa.DataType) -> pa.Array:
         """As an Arrow array."""
         mask = None if self.valid is None else pa.array(~self.valid)
+        if len(self.columns) == 0:
+            return pa.array([{}] * self.size, type_)
         arrays = [self.columns[each.name].arrow(source, each.type) for each in type_]
         return pa.StructArray.from_arrays(arrays, fields=list(type_), mask=mask)
 
@@ -93,56 +105,64 @@ class Lists:
     items: Column
     valid: Mask | None = None
 
-    def spread(self, rows: Longs, size: int) -> Lists:
-        """The same values at these rows of a larger column."""
-        counts = np.zeros(size, np.int64)
-        counts[rows] = self.counts
-        return Lists(counts, self.items, _spread_mask(self.valid, rows, size))
+    def take(self, rows: Longs) -> Lists:
+        """Refused: no array that is read here lies inside another."""
+        raise UnsupportedError("arrays inside arrays")
 
-    def arrow(self, source: bytes, type_: pa.DataType) -> pa.Array:
+    def arrow(self, source: Source, type_: pa.DataType) -> pa.Array:
         """As an Arrow array."""
         offsets = np.concatenate(([0], np.cumsum(self.counts))).astype(np.int32)
         mask = None if self.valid is None else pa.array(~self.valid)
-        return pa.ListArray.from_arrays(
-            pa.array(offsets), self.items.arrow(source, type_.value_type), type=type_, mask=mask
-        )
+        items = self.items.arrow(source, type_.value_type)
+        return pa.ListArray.from_arrays(pa.array(offsets), items, type=type_, mask=mask)
+
+
+@dataclass(frozen=True, slots=True)
+class ByKey:
+    """Arrays of pairs, turned: one column for each key."""
+
+    columns: dict[int, Column]
+
+    def take(self, rows: Longs) -> ByKey:
+        """The values of some rows."""
+        return ByKey({key: column.take(rows) for key, column in self.columns.items()})
 
 
 Column: TypeAlias = Values | Slices | Rows | Lists
+Part: TypeAlias = tuple[Longs, Column]
 
 
-def _spread_mask(valid: Mask | None, rows: Longs, size: int) -> Mask:
-    full = np.zeros(size, np.bool_)
-    full[rows] = True if valid is None else valid
-    return full
-
-
-def gathered(parts: list[tuple[Longs, Column]], size: int) -> Column:
-    """One column from parts, each with the rows that its values belong to; a TypeError for arrays in arrays."""
+def gathered(parts: list[Part], size: int) -> Column:
+    """One column from parts, each with the rows that its values belong to; rows in no part are null."""
     first = parts[0][1]
+    if len(parts) == 1 and len(parts[0][0]) == size:
+        return first
+    valid = _valid(parts, size)
     match first:
         case Values():
             numbers = np.zeros(size, first.numbers.dtype)
             for rows, part in parts:
                 numbers[rows] = part.numbers  # type: ignore[union-attr]  # all parts are of one kind
-            return Values(numbers, _gathered_mask(parts, size))
+            return Values(numbers, valid)
         case Slices():
             starts, lengths = np.zeros(size, np.int64), np.zeros(size, np.int64)
             for rows, part in parts:
                 starts[rows], lengths[rows] = part.starts, part.lengths  # type: ignore[union-attr]
-            return Slices(starts, lengths, _gathered_mask(parts, size))
+            return Slices(starts, lengths, valid)
         case Rows():
             names = list(first.columns)
             inner = {name: gathered([(rows, part.columns[name]) for rows, part in parts], size) for name in names}  # type: ignore[union-attr]
-            return Rows(size, inner, _gathered_mask(parts, size))
+            return Rows(size, inner, valid)
+        case Lists() if len(parts) == 1:
+            counts = np.zeros(size, np.int64)
+            counts[parts[0][0]] = first.counts
+            return Lists(counts, first.items, valid)
         case _:
-            raise TypeError("arrays of arrays are not gathered")
+            raise UnsupportedError("arrays inside arrays")
 
 
-def _gathered_mask(parts: list[tuple[Longs, Column]], size: int) -> Mask | None:
-    if all(part.valid is None for _, part in parts):
-        return None
-    full = np.zeros(size, np.bool_)
+def _valid(parts: list[Part], size: int) -> Mask | None:
+    valid = np.zeros(size, np.bool_)
     for rows, part in parts:
-        full[rows] = True if part.valid is None else part.valid
-    return full
+        valid[rows] = True if part.valid is None else part.valid
+    return None if valid.all() else valid

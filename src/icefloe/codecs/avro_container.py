@@ -1,7 +1,7 @@
 """Avro object container files: header, blocks and codecs (Avro specification, Object Container Files).
 
-The frame is read here, so that sizes are checked before anything is decompressed or decoded; only records are decoded
-by fastavro, a block in one call and without logical types: dates stay numbers, decimals and uuids stay bytes.
+The frame is read here, so that sizes are checked before anything is decompressed or decoded. Records are read without
+logical types: dates stay numbers, decimals and uuids stay bytes. Many are read together, few in order by fastavro.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ import pyarrow as pa
 
 from icefloe.codecs.avro_decode import FEWEST_RECORDS, decode_together
 from icefloe.codecs.avro_encode import encode_metadata, encode_records, number
+from icefloe.codecs.avro_lanes import PADDING
+from icefloe.codecs.avro_shapes import Found, Shape, arrow_struct, joined, taken_apart
 from icefloe.errors import CorruptFile, IcefloeError, LimitError, UnsupportedError
 from icefloe.limits import Limits
 
 MAGIC = b"Obj\x01"
 BLOCK_BYTES = 64 * 1024
 _SYNC_BYTES = 16
+_LEVEL = 2  # of deflate: the next ones take far more time and hardly less room
 _INFLATED_PER_LIMIT = 4  # blocks may inflate to this many times the limit on stored bytes
 _MAX_VARINT_BYTES = 10
 _ZERO = b"\x00"
@@ -48,11 +51,16 @@ class Container:
     metadata: Mapping[str, str]
     blocks: tuple[Block, ...]
 
-    def rows(self, type_: pa.DataType) -> pa.StructArray:
-        """All records, in file order, as a struct of the wanted fields under the names they have in the file."""
+    @property
+    def count(self) -> int:
+        """How many records the file has."""
+        return sum(block.count for block in self.blocks)
+
+    def rows(self, shape: Shape) -> Found:
+        """The wanted fields of all records, in file order, under the names they have in the file."""
         schema = _without_logical_types(self.schema)
-        found = [_decoded(group, schema, type_) for group in _groups(self.blocks)]
-        return pa.concat_arrays(found) if len(found) > 0 else pa.array([], type_)
+        parts = [_decoded(group, schema, shape) for group in _groups(self.blocks)]
+        return joined(parts, shape)
 
 
 def read_container(data: bytes, *, where: str, limits: Limits) -> Container:
@@ -96,26 +104,32 @@ def _read(cursor: _Cursor, where: str, limits: Limits) -> Container:
 def _groups(blocks: tuple[Block, ...]) -> Iterator[list[Block]]:
     """Blocks to be decoded together, which bounds memory and makes small blocks large."""
     group: list[Block] = []
+    size = 0
     for block in blocks:
-        if len(group) > 0 and sum(len(each.data) for each in group) + len(block.data) > _GROUP_BYTES:
+        if len(group) > 0 and size + len(block.data) > _GROUP_BYTES:
             yield group
-            group = []
+            group, size = [], 0
         group.append(block)
+        size += len(block.data)
     if len(group) > 0:
         yield group
 
 
-def _decoded(group: list[Block], schema: Any, type_: pa.DataType) -> pa.StructArray:
+def _decoded(group: list[Block], schema: Any, shape: Shape) -> tuple[int, Found]:
     counts = np.array([block.count for block in group], np.int64)
-    if counts.sum() >= FEWEST_RECORDS:
+    total = int(counts.sum())
+    if total >= FEWEST_RECORDS:
         ends = np.cumsum([len(block.data) for block in group])
         try:
-            return decode_together(b"".join(block.data for block in group), counts, ends, schema, type_)
+            padded = b"".join([*(block.data for block in group), PADDING])
+            return total, decode_together(padded, counts, ends, schema, shape)
         except UnsupportedError:
             pass  # read in order, which also says what is wrong if something is
     parsed = fastavro.parse_schema({"type": "array", "items": schema})
+    type_ = arrow_struct(shape)
     # Block by block, so that few Python objects are alive at any time.
-    return pa.concat_arrays([pa.array(_records(block, parsed), type_) for block in group])
+    rows = pa.concat_arrays([pa.array(_records(block, parsed), type_) for block in group])
+    return total, taken_apart(rows, shape)
 
 
 def _records(block: Block, schema: Any) -> list[dict[str, Any]]:
@@ -212,12 +226,13 @@ class _Cursor:
 
     def long(self) -> int:
         """The next zigzag number."""
-        number = 0
-        for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
-            byte = self.take(1)[0]
+        number = shift = 0
+        for byte in self._data[self._position : self._position + _MAX_VARINT_BYTES]:
+            self._position += 1
             number |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return (number >> 1) ^ -(number & 1)
+            shift += 7
         raise ValueError(f"no number at offset {self._position}")
 
     def metadata(self) -> dict[str, bytes]:
@@ -258,6 +273,6 @@ def _blocks(encoded: pa.Array) -> Iterator[tuple[int, bytes]]:
     start = 0
     while start < len(encoded):
         stop = min(int(np.searchsorted(ends, ends[start] + BLOCK_BYTES)), len(encoded))
-        engine = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+        engine = zlib.compressobj(_LEVEL, wbits=-zlib.MAX_WBITS)
         yield stop - start, engine.compress(payload[ends[start] : ends[stop]]) + engine.flush()
         start = stop

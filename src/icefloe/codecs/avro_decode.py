@@ -9,323 +9,172 @@ gives. If not, or if the records have a form that is not read so, ``UnsupportedE
 
 from __future__ import annotations
 
-import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from icefloe.codecs.avro_columns import Column, Lists, Rows, Slices, Values, gathered
+from icefloe.codecs.avro_columns import ByKey
 from icefloe.codecs.avro_lanes import Longs, Source
+from icefloe.codecs.avro_readers import Reader, Record, Text, reader_of
+from icefloe.codecs.avro_shapes import Found, Shape
 from icefloe.errors import UnsupportedError
 
 FEWEST_RECORDS = 48  # with fewer, reading in order is faster
-_MOST_ITEMS = 20_000  # in one array of one record
 _PREFIX_BYTES = 16
 _ROUNDS = 12
-
-
-class Reader(ABC):
-    """What reads values of one Avro type at many positions."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def skip(self, source: Source, at: Longs) -> Longs:
-        """Where each lane goes on behind its value."""
-
-    @abstractmethod
-    def read(self, source: Source, at: Longs, type_: Any) -> tuple[Column, Longs]:
-        """The values, of which those in the Arrow type are wanted, and where each lane goes on."""
+_MOST_ALIKE, _FEW = 4, 1000  # places like the first text of a record, for each record and in any case
+_LENGTH_BYTES = 3  # of the length of a path, at most
 
 
 @dataclass(frozen=True, slots=True)
-class _Number(Reader):
-    """int and long."""
+class _Field:
+    """A field of the records, or of a record inside them, and what is wanted of it."""
 
-    def skip(self, source: Source, at: Longs) -> Longs:
-        return source.numbers(at)[1]
-
-    def read(self, source: Source, at: Longs, type_: Any) -> tuple[Column, Longs]:
-        numbers, at = source.numbers(at)
-        return Values(numbers), at
+    path: tuple[str, ...]
+    reader: Reader
+    wanted: Any  # None: it is skipped
 
 
-@dataclass(frozen=True, slots=True)
-class _Packed(Reader):
-    """boolean, float and double."""
-
-    dtype: str
-
-    def skip(self, source: Source, at: Longs) -> Longs:
-        return source.fixed(at, np.dtype(self.dtype).itemsize)
-
-    def read(self, source: Source, at: Longs, type_: Any) -> tuple[Column, Longs]:
-        numbers, at = source.unpacked(at, self.dtype)
-        return Values(numbers), at
-
-
-@dataclass(frozen=True, slots=True)
-class _Text(Reader):
-    """string and bytes."""
-
-    is_text: bool
-
-    def skip(self, source: Source, at: Longs) -> Longs:
-        return source.slices(at)[2]
-
-    def read(self, source: Source, at: Longs, type_: Any) -> tuple[Column, Longs]:
-        starts, lengths, at = source.slices(at)
-        return Slices(starts, lengths), at
-
-
-@dataclass(frozen=True, slots=True)
-class _FixedBytes(Reader):
-    """fixed: so many bytes."""
-
-    size: int
-
-    def skip(self, source: Source, at: Longs) -> Longs:
-        return source.fixed(at, self.size)
-
-    def read(self, source: Source, at: Longs, type_: Any) -> tuple[Column, Longs]:
-        return Slices(at, np.full(len(at), self.size, np.int64)), source.fixed(at, self.size)
-
-
-@dataclass(frozen=True, slots=True)
-class _Optional(Reader):
-    """A union of null and another type."""
-
-    null: int
-    inner: Reader
-
-    def skip(self, source: Source, at: Longs) -> Longs:
-        rows, at = self._present(source, at)
-        if len(rows) == len(at):
-            return self.inner.skip(source, at)
-        at[rows] = self.inner.skip(source, at[rows])
-        return at
-
-    def read(self, source: Source, at: Longs, type_: Any) -> tuple[Column, Longs]:
-        rows, at = self._present(source, at)
-        column, moved = self.inner.read(source, at[rows], type_)
-        if len(rows) == len(at):
-            return column, moved
-        at[rows] = moved
-        return column.spread(rows, len(at)), at
-
-    def _present(self, source: Source, at: Longs) -> tuple[Longs, Longs]:
-        branch, at = source.numbers(at)
-        wrong = (branch < 0) | (branch > 1)
-        if wrong.any():
-            at = np.where(wrong, source.dead, at)
-        return np.flatnonzero(branch == 1 - self.null), at
-
-
-@dataclass(frozen=True, slots=True)
-class _Record(Reader):
-    """record: its fields one after another."""
-
-    fields: tuple[tuple[str, Reader], ...]
-
-    def skip(self, source: Source, at: Longs) -> Longs:
-        for _, reader in self.fields:
-            at = reader.skip(source, at)
-        return at
-
-    def read(self, source: Source, at: Longs, type_: Any) -> tuple[Column, Longs]:
-        wanted = {each.name: each.type for each in type_}
-        columns: dict[str, Column] = {}
-        for name, reader in self.fields:
-            if name in wanted:
-                columns[name], at = reader.read(source, at, wanted[name])
-            else:
-                at = reader.skip(source, at)
-        return Rows(len(at), columns), at
-
-
-@dataclass(frozen=True, slots=True)
-class _Array(Reader):
-    """array: blocks of items, each with its number of items."""
-
-    items: Reader
-
-    def skip(self, source: Source, at: Longs) -> Longs:
-        at = at.copy()
-        for rows, _ in self._steps(source, at):
-            at[rows] = self.items.skip(source, at[rows])
-        return at
-
-    def read(self, source: Source, at: Longs, type_: Any) -> tuple[Column, Longs]:
-        at, counts = at.copy(), np.zeros(len(at), np.int64)
-        parts: list[tuple[Longs, Longs, Column]] = []
-        for rows, item in self._steps(source, at):
-            column, at[rows] = self.items.read(source, at[rows], type_.value_type)
-            parts.append((rows, item, column))
-            counts[rows] = item + 1
-        if len(parts) == 0:
-            nobody = np.zeros(0, np.int64)
-            return Lists(counts, self.items.read(source, nobody, type_.value_type)[0]), at
-        starts = np.cumsum(counts) - counts
-        placed = [(starts[rows] + item, column) for rows, item, column in parts]
-        return Lists(counts, gathered(placed, int(counts.sum()))), at
-
-    def _steps(self, source: Source, at: Longs) -> Iterator[tuple[Longs, Longs]]:
-        """The lanes that have another item, with its index, as often as there are any; they move ``at`` themselves."""
-        rows, done = np.arange(len(at)), np.zeros(len(at), np.int64)
-        while len(rows) > 0:
-            left, at[rows] = source.numbers(at[rows])
-            sized = rows[left < 0]
-            if len(sized) > 0:
-                at[sized] = source.numbers(at[sized])[1]  # the size in bytes, for those who skip
-            left = np.where(source.alive(at[rows]), np.abs(left), 0)
-            if left.max() > _MOST_ITEMS:
-                at[rows[left > _MOST_ITEMS]] = source.dead
-                left = np.where(left > _MOST_ITEMS, 0, left)
-            rows, left = rows[left > 0], left[left > 0]
-            for step in range(int(left.max(initial=0))):
-                here = rows[left > step] if step > 0 or left.min() == 0 else rows
-                here = here[source.alive(at[here])]
-                yield here, done[here]
-                done[here] += 1
-            rows = rows[source.alive(at[rows])]
-
-
-_SIMPLE: Mapping[str, Reader] = {
-    "int": _Number(),
-    "long": _Number(),
-    "boolean": _Packed("?"),
-    "float": _Packed("<f4"),
-    "double": _Packed("<f8"),
-    "string": _Text(True),
-    "bytes": _Text(False),
-}
-
-
-def reader_of(schema: Any) -> Reader:
-    """What reads values of an Avro schema."""
-    match schema:
-        case str() if schema in _SIMPLE:
-            return _SIMPLE[schema]
-        case ["null", inner]:
-            return _Optional(0, reader_of(inner))
-        case [inner, "null"]:
-            return _Optional(1, reader_of(inner))
-        case {"type": "record", "fields": fields}:
-            return _Record(tuple((each["name"], reader_of(each["type"])) for each in fields))
-        case {"type": "array", "items": items}:
-            reader = reader_of(items)
-            if isinstance(reader, (_Array, _Optional)) or _holds_arrays(reader):
-                raise UnsupportedError("arrays inside arrays")
-            return _Array(reader)
-        case {"type": "fixed", "size": int(size)} if size > 0:
-            return _FixedBytes(size)
-        case {"type": str(name)} if name in _SIMPLE:
-            return _SIMPLE[name]
-        case {"type": dict() | list() as inner}:
-            return reader_of(inner)
-        case _:
-            raise UnsupportedError(f"Avro type {schema!r:.80}")
-
-
-def _holds_arrays(reader: Reader) -> bool:
-    match reader:
-        case _Record(fields):
-            return len(fields) == 0 or any(_holds_arrays(inner) for _, inner in fields)
-        case _Optional(_, inner):
-            return _holds_arrays(inner)
-        case _:
-            return isinstance(reader, _Array)
-
-
-def decode_together(data: bytes, counts: Longs, ends: Longs, schema: Any, type_: pa.DataType) -> pa.StructArray:
-    """All records of a buffer of blocks, as a struct of the wanted fields; ``counts`` and ``ends`` are the blocks'."""
+def decode_together(padded: bytes, counts: Longs, ends: Longs, schema: Any, shape: Shape) -> Found:
+    """All records of a buffer of blocks with padding behind them; ``counts`` and ``ends`` are the blocks'."""
     record = reader_of(schema)
-    if not isinstance(record, _Record):
+    if not isinstance(record, Record):
         raise UnsupportedError("not a record")
-    source = Source(data)
-    starts = _Chain(source, data, record).starts(int(counts.sum()))
-    column, stops = record.read(source, starts, type_)
-    if not np.array_equal(stops[:-1], starts[1:]) or stops[-1] != source.end:
-        raise UnsupportedError("records do not end where the next ones begin")
+    fields = _flat(record, shape, ())
+    first = next((i for i, field in enumerate(fields) if field.reader == Text(True)), None)
+    if first is None:
+        raise UnsupportedError("no text to recognise records by")
+    source = Source(padded)
+    head, tail = fields[:first], fields[first:]
+    chain = _Chain(source, [field.reader for field in head], [field.reader for field in tail], int(counts.sum()))
+    texts = chain.guess()
+    if len(texts) != chain.count:
+        texts = chain.search(texts)
+    columns, stops = _read(source, tail, texts)
+    if not chain.holds(texts, stops):
+        texts = chain.search(texts)
+        columns, stops = _read(source, tail, texts)
     if not np.array_equal(stops[np.cumsum(counts) - 1], ends):
         raise UnsupportedError("records do not end where their blocks do")
-    return column.arrow(data, type_)
+    columns |= _read(source, head, np.concatenate([[0], stops[:-1]]))[0]
+    return _arrow(source, columns, shape, ())
 
 
+def _flat(record: Record, shape: Shape | None, path: tuple[str, ...]) -> list[_Field]:
+    """The fields of a record in order, those of records inside it one by one."""
+    found: list[_Field] = []
+    for name, reader in record.fields:
+        wanted = None if shape is None else shape.get(name)
+        here = (*path, name)
+        if isinstance(reader, Record):
+            found += _flat(reader, wanted if isinstance(wanted, Mapping) else None, here)
+        elif isinstance(wanted, Mapping):
+            raise UnsupportedError("a record where there may be none")
+        else:
+            found.append(_Field(here, reader, wanted))
+    return found
+
+
+def _read(source: Source, fields: list[_Field], at: Longs) -> tuple[dict[tuple[str, ...], Any], Longs]:
+    columns: dict[tuple[str, ...], Any] = {}
+    for field in fields:
+        if field.wanted is None:
+            at = field.reader.skip(source, at)
+        else:
+            columns[field.path], at = field.reader.read(source, at, field.wanted)
+    return columns, at
+
+
+def _arrow(source: Source, columns: Mapping[tuple[str, ...], Any], shape: Shape, path: tuple[str, ...]) -> Found:
+    found: Found = {}
+    for name, wanted in shape.items():
+        here = (*path, name)
+        if isinstance(wanted, Mapping):
+            found[name] = _arrow(source, columns, wanted, here)
+            continue
+        column = columns[here]
+        if isinstance(column, ByKey):
+            found[name] = {key: each.arrow(source, wanted.value) for key, each in column.columns.items()}
+        else:
+            found[name] = column.arrow(source, wanted)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class _Chain:
-    """The search for the places where records begin."""
+    """The search for the first texts of records: ``head`` is what comes before it, ``tail`` begins with it."""
 
-    def __init__(self, source: Source, data: bytes, record: _Record) -> None:
-        self._source = source
-        self._data = data
-        fields = _flat(record)
-        first = next((i for i, reader in enumerate(fields) if reader == _Text(True)), None)
-        if first is None:
-            raise UnsupportedError("no text to recognise records by")
-        self._head, self._tail = fields[:first], fields[first:]
+    source: Source
+    head: list[Reader]
+    tail: list[Reader]
+    count: int
 
-    def starts(self, count: int) -> Longs:
-        """Where each record begins."""
-        texts = np.empty(0, np.int64)
-        ends = following = texts
-        missing = int(self._skip(self._head, np.zeros(1, np.int64))[0])
-        first = missing
+    def guess(self) -> Longs:
+        """Where the first texts of records probably are."""
+        return self._alike(self._first)
+
+    @property
+    def _first(self) -> int:
+        return int(self._skip(self.head, np.zeros(1, np.int64))[0])
+
+    def holds(self, texts: Longs, stops: Longs) -> bool:
+        """Whether records that begin with these texts and end at these stops are all there are, in this order."""
+        following = self._skip(self.head, stops[:-1])
+        return bool(texts[0] == self._first and np.array_equal(following, texts[1:]) and stops[-1] == self.source.end)
+
+    def search(self, guess: Longs) -> Longs:
+        """The first texts of all records, from a guess that has others too or lacks some."""
+        texts = ends = following = np.empty(0, np.int64)
+        new = guess
         for _ in range(_ROUNDS):
-            new = np.setdiff1d(self._alike(missing), texts)
-            texts = np.concatenate([texts, new])
-            new_ends = self._skip(self._tail, new)
-            ends = np.concatenate([ends, new_ends])
-            following = np.concatenate([following, self._skip(self._head, new_ends)])
+            new_ends = self._skip(self.tail, new)
+            texts, ends = np.concatenate([texts, new]), np.concatenate([ends, new_ends])
+            following = np.concatenate([following, self._skip(self.head, new_ends)])
             order = np.argsort(texts)
             texts, ends, following = texts[order], ends[order], following[order]
-            chain, missing = self._follow(first, texts, ends, following, count)
-            if missing < 0:
-                return np.concatenate([[0], ends[chain[:-1]]])
+            chain, missing = self._follow(texts, ends, following)
+            if missing is None:
+                return texts[chain]
+            new = np.setdiff1d(self._alike(missing), texts)
         raise UnsupportedError("the first texts of records are too different")
 
     def _skip(self, readers: list[Reader], at: Longs) -> Longs:
         for reader in readers:
-            at = reader.skip(self._source, at)
+            at = reader.skip(self.source, at)
         return at
 
     def _alike(self, text: int) -> Longs:
         """Where texts may be that begin like the one at a position, that one among them."""
-        start, length, _ = (int(each[0]) for each in self._source.slices(np.array([text], np.int64)))
-        if start >= self._source.end or length > self._source.end - start or length <= 0:
+        source = self.source
+        start, length, _ = (int(each[0]) for each in source.slices(np.array([text], np.int64)))
+        if length <= 0 or start + length > source.end:
             raise UnsupportedError("no text where one should be")
-        prefix = self._data[start : start + min(length, _PREFIX_BYTES)]
-        found = np.array([match.start() for match in re.finditer(re.escape(prefix), self._data)], np.int64) - 1
+        prefix = source.padded[start : start + min(length, _PREFIX_BYTES)]
+        if source.padded.count(prefix) > _MOST_ALIKE * self.count + _FEW:
+            raise UnsupportedError("too many places look like records")
+        between = np.fromiter(map(len, source.padded.split(prefix)), np.int64)[:-1]
+        found = np.cumsum(between + len(prefix)) - len(prefix) - 1
         found = found[found >= 0]
-        for _ in range(2):  # the length of a text before it may take several bytes
-            found = np.where((found > 0) & (self._source.data[found - 1] >= 0x80), found - 1, found)
+        for _ in range(_LENGTH_BYTES - 1):
+            found = np.where((found > 0) & (source.data[found - 1] >= 0x80), found - 1, found)
         return np.unique(np.append(found, text))
 
-    def _follow(self, first: int, texts: Longs, ends: Longs, following: Longs, count: int) -> tuple[Longs, int]:
+    def _follow(self, texts: Longs, ends: Longs, following: Longs) -> tuple[Longs, int | None]:
         """The texts of the records in order, or the place of one that is not known yet."""
         index = np.minimum(np.searchsorted(texts, following), len(texts) - 1)
         known = (texts[index] == following).tolist()
-        after, last = index.tolist(), (ends == self._source.end).tolist()
-        here = int(np.searchsorted(texts, first))
+        after, last = index.tolist(), (ends == self.source.end).tolist()
+        here = int(np.searchsorted(texts, self._first))
         chain = [here]
         while not last[here]:
             if not known[here]:
                 return np.array(chain), int(following[here])
             here = after[here]
             chain.append(here)
-            if len(chain) > count:
+            if len(chain) > self.count:
                 raise UnsupportedError("more records than the blocks say")
-        if len(chain) != count:
+        if len(chain) != self.count:
             raise UnsupportedError("fewer records than the blocks say")
-        return np.array(chain), -1
-
-
-def _flat(record: _Record) -> list[Reader]:
-    """The readers of a record in order, those of required records inside it one by one."""
-    found: list[Reader] = []
-    for _, reader in record.fields:
-        found += _flat(reader) if isinstance(reader, _Record) else [reader]
-    return found
+        return np.array(chain), None

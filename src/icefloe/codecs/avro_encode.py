@@ -28,6 +28,8 @@ def encode_records(rows: pa.Array, schema: Any) -> pa.Array:
         return _optional(rows, schema)
     name = schema if isinstance(schema, str) else schema["type"]
     match name:
+        case "null":
+            return pa.repeat(pa.scalar(b"", pa.binary()), len(rows))
         case "int" | "long":
             return _longs(np.asarray(_filled(rows, 0)).astype(np.int64, copy=False))
         case "string" | "bytes":

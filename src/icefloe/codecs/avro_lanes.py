@@ -1,7 +1,8 @@
 """Avro values at many positions of one buffer, read together with numpy: a lane is one position (Avro specification).
 
 A lane that runs past the end of the buffer is dead: its position stays behind the end, and whatever is read there has
-no meaning. Nothing is read outside of the buffer.
+no meaning. Nothing is read outside of the buffer, and work is bounded by its size: lanes that are no records may
+overlap, so without a bound a few megabytes could keep them busy for hours.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from icefloe.errors import UnsupportedError
+
 Longs: TypeAlias = npt.NDArray[np.int64]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
-_PADDING = 32  # so that a lane at the end, or just behind it, can read a few bytes
+PADDING = bytes(32)  # so that a lane at the end, or just behind it, can read a few bytes
+_MOST_STEPS = 40_000  # of numpy calls for items of arrays, whose fixed cost counts when lanes are few
+_WORK_PER_BYTE, _LEAST_WORK = 4, 100_000
 _CONTINUES = 0x80
 _ENDS = np.uint64(0x8080808080808080)
 _ONE = np.uint64(1)
-_ONE_BYTE: Longs = np.ones(1, np.int64)
 # Bits of eight bytes moved together: groups of 7 in bytes become groups of 14, of 28, then one number.
 _STEPS = tuple(
     (np.uint64(low), np.uint64(high), np.uint64(shift))
@@ -29,17 +33,32 @@ _STEPS = tuple(
         (0x000000000FFFFFFF, 0x0FFFFFFF00000000, 4),
     )
 )
+_SMALL: Longs = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(_CONTINUES)], np.int64)
 
 
 class Source:
-    """A buffer that lanes read from."""
+    """A buffer that lanes read from; it ends with ``PADDING``, which is no part of the data."""
 
-    def __init__(self, data: bytes) -> None:
-        self.end = len(data)
+    def __init__(self, padded: bytes) -> None:
+        self.padded = padded
+        self.end = len(padded) - len(PADDING)
         self.dead = self.end + 1
-        self.data: Bytes = np.frombuffer(data + bytes(_PADDING), np.uint8)
-        # Eight bytes from every position; numpy reads them although they are not aligned.
-        self._words: npt.NDArray[np.uint64] = np.ndarray((self.end + _PADDING - 8,), "<u8", self.data, strides=(1,))
+        self.data: Bytes = np.frombuffer(padded, np.uint8)
+        self._words: npt.NDArray[np.uint64] = self._from_anywhere("<u8")
+        self._steps_left = _MOST_STEPS
+        self._work_left = _WORK_PER_BYTE * self.end + _LEAST_WORK
+
+    def _from_anywhere(self, dtype: str) -> npt.NDArray[Any]:
+        """A value of fixed width from every position; numpy reads it although it is not aligned."""
+        shape = np.dtype(dtype)
+        return np.ndarray((len(self.padded) - shape.itemsize,), shape, self.data, strides=(1,))
+
+    def spend(self, lanes: int) -> None:
+        """Account for one step of this many lanes."""
+        self._steps_left -= 1
+        self._work_left -= lanes
+        if self._steps_left < 0 or self._work_left < 0:
+            raise UnsupportedError("arrays are too long to be read together")
 
     def alive(self, at: Longs) -> Mask:
         """Which lanes have not run past the end."""
@@ -47,34 +66,40 @@ class Source:
 
     def numbers(self, at: Longs) -> tuple[Longs, Longs]:
         """The zigzag number of each lane, and where it goes on."""
-        first = self.data[at]
+        first = self.data.take(at, mode="clip")
         if len(first) == 0 or first.max() < _CONTINUES:
-            raw, size = first.astype(np.uint64), _ONE_BYTE
-        else:
-            raw, size = self._varints(at)
-        value = (raw >> _ONE) ^ (np.uint64(0) - (raw & _ONE))
-        return value.view(np.int64), self._moved(at, size)
+            return _SMALL.take(first, mode="clip"), self._moved(at, 1)
+        raw, size = self._varints(at)
+        odd = raw & _ONE
+        raw >>= _ONE
+        raw ^= np.negative(odd, out=odd)
+        return raw.view(np.int64), self._moved(at, size)
 
     def _varints(self, at: Longs) -> tuple[npt.NDArray[np.uint64], Longs]:
         words = self._words[at]
-        ends = ~words & _ENDS
-        lowest = ends & (np.uint64(0) - ends)
-        size = ((np.bitwise_count(lowest - _ONE) + np.uint8(1)) >> np.uint8(3)).astype(np.int64)
-        raw = words & ((lowest << _ONE) - _ONE)
+        ends = ~words
+        ends &= _ENDS
+        lowest = np.negative(ends)
+        lowest &= ends
+        kept = lowest - _ONE  # every bit below the one that ends the number; all bits when none does
+        size = np.bitwise_count(kept).astype(np.int64)
+        size += 1
+        size >>= 3
+        words &= kept
         for low, high, shift in _STEPS:
-            raw = (raw & low) | ((raw & high) >> shift)
-        longer = np.flatnonzero(lowest == 0)
-        if len(longer) > 0:
-            raw[longer], size[longer] = self._long_varints(at[longer])
-        return raw, size
+            upper = words & high
+            upper >>= shift
+            words &= low
+            words |= upper
+        if lowest.min() == 0:
+            longer = np.flatnonzero(lowest == 0)
+            words[longer], size[longer] = self._long_varints(words[longer], at[longer])
+        return words, size
 
-    def _long_varints(self, at: Longs) -> tuple[npt.NDArray[np.uint64], Longs]:
-        """Numbers of nine or ten bytes; a lane whose number goes on beyond that dies."""
-        raw = self._words[at]
-        for low, high, shift in _STEPS:
-            raw = (raw & low) | ((raw & high) >> shift)
+    def _long_varints(self, raw: npt.NDArray[np.uint64], at: Longs) -> tuple[npt.NDArray[np.uint64], Longs]:
+        """Numbers of nine or ten bytes, of which eight are read; a lane whose number goes on beyond that dies."""
         ninth, tenth = (self.data[at + n].astype(np.uint64) for n in (8, 9))
-        raw |= (ninth & np.uint64(0x7F)) << np.uint64(56)
+        raw = raw | ((ninth & np.uint64(0x7F)) << np.uint64(56))
         size = np.where(ninth < _CONTINUES, 9, np.where(tenth <= 1, 10, self.dead))
         raw |= np.where(size == 10, tenth, np.uint64(0)) << np.uint64(63)
         return raw, size
@@ -82,9 +107,8 @@ class Source:
     def slices(self, at: Longs) -> tuple[Longs, Longs, Longs]:
         """Start and length of the bytes of each lane, and where it goes on."""
         length, start = self.numbers(at)
-        wrong = (length < 0) | (length > self.end)
-        if wrong.any():
-            length = np.where(wrong, self.dead, length)
+        if len(length) > 0 and (length.min() < 0 or length.max() > self.end):
+            length = np.where((length < 0) | (length > self.end), self.dead, length)
         return start, length, self._moved(start, length)
 
     def fixed(self, at: Longs, size: int) -> Longs:
@@ -93,11 +117,18 @@ class Source:
 
     def unpacked(self, at: Longs, dtype: str) -> tuple[npt.NDArray[Any], Longs]:
         """A number of fixed width of each lane, and where it goes on."""
-        shape = np.dtype(dtype)
-        inside = np.minimum(at, self.end)
-        view: npt.NDArray[Any] = np.ndarray((self.end + _PADDING - shape.itemsize,), shape, self.data, strides=(1,))
-        return view[inside], self._moved(at, shape.itemsize)
+        return self._from_anywhere(dtype)[at], self._moved(at, np.dtype(dtype).itemsize)
+
+    def gathered(self, starts: Longs, width: int) -> Bytes:
+        """The bytes of values of one width, one after another."""
+        if width in (4, 8):
+            wide: Bytes = self._from_anywhere(f"<u{width}")[starts].view(np.uint8)
+            return wide
+        places = (starts[:, None] + np.arange(width)).ravel()
+        found: Bytes = self.data[places]
+        return found
 
     def _moved(self, at: Longs, by: Longs | int) -> Longs:
-        moved: Longs = np.minimum(at + by, self.dead)
+        moved: Longs = at + by
+        np.minimum(moved, self.dead, out=moved)
         return moved

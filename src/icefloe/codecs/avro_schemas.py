@@ -1,4 +1,4 @@
-"""Avro schemas of v2 and v3 manifests and manifest lists (spec: Manifests, Manifest Lists, Appendix A, Avro).
+"""Avro schemas of v1 to v3 manifests and manifest lists (spec: Manifests, Manifest Lists, Appendix A, Avro).
 
 ``AvroFields`` reads the other way: it finds the fields of a foreign file by their ids, whatever they are called.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -36,6 +36,15 @@ from icefloe.model.types import (
     Fixed,
     Primitive,
     Type,
+)
+from icefloe.model.version_rules import (
+    DATA_FILE_FIELDS,
+    MANIFEST_ENTRY_FIELDS,
+    MANIFEST_LIST_FIELDS,
+    FieldTable,
+    Presence,
+    fields,
+    presence,
 )
 
 Json = dict[str, Any]
@@ -100,6 +109,8 @@ def avro_name(name: str) -> str:
 def _field(name: str, field_id: int, type_: str | Json, *, required: bool = False) -> Json:
     if required:
         return {"name": name, "type": type_, "field-id": field_id}
+    if type_ == "null":
+        return {"name": name, "type": type_, "default": None, "field-id": field_id}
     return {"name": name, "type": ["null", type_], "default": None, "field-id": field_id}
 
 
@@ -108,8 +119,8 @@ def _list(element_id: int, items: str | Json) -> Json:
 
 
 def _map(key_id: int, value_id: int, value: str) -> Json:
-    fields = [_field("key", key_id, "int", required=True), _field("value", value_id, value, required=True)]
-    entry = {"type": "record", "name": f"k{key_id}_v{value_id}", "fields": fields}
+    pair = [_field("key", key_id, "int", required=True), _field("value", value_id, value, required=True)]
+    entry = {"type": "record", "name": f"k{key_id}_v{value_id}", "fields": pair}
     return {"type": "array", "logicalType": "map", "items": entry}
 
 
@@ -125,10 +136,14 @@ class MeasureMap:
     value: str = "long"
 
     @property
+    def value_type(self) -> pa.DataType:
+        """The Arrow type of the values."""
+        return pa.binary() if self.value == "bytes" else pa.int64()
+
+    @property
     def arrow(self) -> pa.DataType:
         """The map as its file stores it: a list of pairs."""
-        value = pa.binary() if self.value == "bytes" else pa.int64()
-        return pa.list_(pa.struct([pa.field("key", pa.int32()), pa.field("value", value)]))
+        return pa.list_(pa.struct([pa.field("key", pa.int32()), pa.field("value", self.value_type)]))
 
 
 def _measure(measure: str, name: str, id_: int, key_id: int, value_id: int, value: str = "long") -> MeasureMap:
@@ -145,6 +160,71 @@ MEASURE_MAPS = (
 )
 
 
+Parts: TypeAlias = Mapping[str, tuple[int, str | Json]]  # field name -> field id and Avro type
+
+_FILE: Parts = {
+    "content": (ids.CONTENT_TYPE, "int"),
+    "file_path": (ids.LOCATION, "string"),
+    "file_format": (ids.FILE_FORMAT, "string"),
+    "record_count": (ids.RECORD_COUNT, "long"),
+    "file_size_in_bytes": (ids.FILE_SIZE_IN_BYTES, "long"),
+    "block_size_in_bytes": (ids.BLOCK_SIZE_IN_BYTES, "long"),
+    **{m.name: (m.id, _map(m.key_id, m.value_id, m.value)) for m in MEASURE_MAPS},
+    "key_metadata": (ids.KEY_METADATA, "bytes"),
+    "split_offsets": (ids.SPLIT_OFFSETS, _list(ids.SPLIT_OFFSETS_ELEMENT, "long")),
+    "equality_ids": (ids.EQUALITY_IDS, _list(ids.EQUALITY_IDS_ELEMENT, "int")),
+    "sort_order_id": (ids.SORT_ORDER_ID, "int"),
+    "first_row_id": (ids.FIRST_ROW_ID, "long"),
+    "referenced_data_file": (ids.REFERENCED_FILE, "string"),
+    "content_offset": (ids.CONTENT_OFFSET, "long"),
+    "content_size_in_bytes": (ids.CONTENT_SIZE_IN_BYTES, "long"),
+}
+_ENTRY: Parts = {
+    "status": (ids.STATUS, "int"),
+    "snapshot_id": (ids.SNAPSHOT_ID, "long"),
+    "sequence_number": (ids.SEQUENCE_NUMBER, "long"),
+    "file_sequence_number": (ids.FILE_SEQUENCE_NUMBER, "long"),
+}
+_SUMMARY = {
+    "type": "record",
+    "name": f"r{ids.PARTITIONS_ELEMENT}",
+    "fields": [
+        _field("contains_null", ids.CONTAINS_NULL, "boolean", required=True),
+        _field("contains_nan", ids.CONTAINS_NAN, "boolean"),
+        _field("lower_bound", ids.SUMMARY_LOWER_BOUND, "bytes"),
+        _field("upper_bound", ids.SUMMARY_UPPER_BOUND, "bytes"),
+    ],
+}
+_MANIFEST: Parts = {
+    "manifest_path": (ids.MANIFEST_PATH, "string"),
+    "manifest_length": (ids.MANIFEST_LENGTH, "long"),
+    "partition_spec_id": (ids.MANIFEST_SPEC_ID, "int"),
+    "content": (ids.MANIFEST_CONTENT, "int"),
+    "sequence_number": (ids.MANIFEST_SEQUENCE_NUMBER, "long"),
+    "min_sequence_number": (ids.MIN_SEQUENCE_NUMBER, "long"),
+    "added_snapshot_id": (ids.ADDED_SNAPSHOT_ID, "long"),
+    "added_files_count": (ids.ADDED_FILES_COUNT, "int"),
+    "existing_files_count": (ids.EXISTING_FILES_COUNT, "int"),
+    "deleted_files_count": (ids.DELETED_FILES_COUNT, "int"),
+    "added_rows_count": (ids.ADDED_ROWS_COUNT, "long"),
+    "existing_rows_count": (ids.EXISTING_ROWS_COUNT, "long"),
+    "deleted_rows_count": (ids.DELETED_ROWS_COUNT, "long"),
+    "partitions": (ids.PARTITIONS, _list(ids.PARTITIONS_ELEMENT, _SUMMARY)),
+    "key_metadata": (ids.MANIFEST_KEY_METADATA, "bytes"),
+    "first_row_id": (ids.MANIFEST_FIRST_ROW_ID, "long"),
+}
+
+
+def _record(name: str, table: FieldTable, version: int, parts: Parts) -> Json:
+    """The record of the fields that a version writes, in the order of its table."""
+    listed = [
+        _field(each, *parts[each], required=presence(table, each, version) is Presence.REQUIRED)
+        for each in fields(table, version)
+        if each in parts
+    ]
+    return {"type": "record", "name": name, "fields": listed}
+
+
 def manifest_schema(spec: PartitionSpec, types: Mapping[int, Type], version: int) -> Json:
     """The schema of a manifest of a spec; ``types`` are the partition values' types by partition field id."""
     partition = [
@@ -155,68 +235,13 @@ def manifest_schema(spec: PartitionSpec, types: Mapping[int, Type], version: int
         for part in spec.fields
     ]
     tuple_ = {"type": "record", "name": f"r{ids.PARTITION}", "fields": partition}
-    maps = [_field(m.name, m.id, _map(m.key_id, m.value_id, m.value)) for m in MEASURE_MAPS]
-    data_file = [
-        _field("content", ids.CONTENT_TYPE, "int", required=True),
-        _field("file_path", ids.LOCATION, "string", required=True),
-        _field("file_format", ids.FILE_FORMAT, "string", required=True),
-        _field("partition", ids.PARTITION, tuple_, required=True),
-        _field("record_count", ids.RECORD_COUNT, "long", required=True),
-        _field("file_size_in_bytes", ids.FILE_SIZE_IN_BYTES, "long", required=True),
-        *maps,
-        _field("key_metadata", ids.KEY_METADATA, "bytes"),
-        _field("split_offsets", ids.SPLIT_OFFSETS, _list(ids.SPLIT_OFFSETS_ELEMENT, "long")),
-        _field("equality_ids", ids.EQUALITY_IDS, _list(ids.EQUALITY_IDS_ELEMENT, "int")),
-        _field("sort_order_id", ids.SORT_ORDER_ID, "int"),
-        *(_VERSION_3_FILE if version >= 3 else ()),
-    ]
-    inner = {"type": "record", "name": f"r{ids.DATA_FILE}", "fields": data_file}
-    fields = [
-        _field("status", ids.STATUS, "int", required=True),
-        _field("snapshot_id", ids.SNAPSHOT_ID, "long"),
-        _field("sequence_number", ids.SEQUENCE_NUMBER, "long"),
-        _field("file_sequence_number", ids.FILE_SEQUENCE_NUMBER, "long"),
-        _field("data_file", ids.DATA_FILE, inner, required=True),
-    ]
-    return {"type": "record", "name": "manifest_entry", "fields": fields}
-
-
-_VERSION_3_FILE = (
-    _field("first_row_id", ids.FIRST_ROW_ID, "long"),
-    _field("referenced_data_file", ids.REFERENCED_FILE, "string"),
-    _field("content_offset", ids.CONTENT_OFFSET, "long"),
-    _field("content_size_in_bytes", ids.CONTENT_SIZE_IN_BYTES, "long"),
-)
+    file = _record(f"r{ids.DATA_FILE}", DATA_FILE_FIELDS, version, {**_FILE, "partition": (ids.PARTITION, tuple_)})
+    return _record("manifest_entry", MANIFEST_ENTRY_FIELDS, version, {**_ENTRY, "data_file": (ids.DATA_FILE, file)})
 
 
 def manifest_list_schema(version: int) -> Json:
     """The schema of a manifest list."""
-    summary = [
-        _field("contains_null", ids.CONTAINS_NULL, "boolean", required=True),
-        _field("contains_nan", ids.CONTAINS_NAN, "boolean"),
-        _field("lower_bound", ids.SUMMARY_LOWER_BOUND, "bytes"),
-        _field("upper_bound", ids.SUMMARY_UPPER_BOUND, "bytes"),
-    ]
-    element = {"type": "record", "name": f"r{ids.PARTITIONS_ELEMENT}", "fields": summary}
-    fields = [
-        _field("manifest_path", ids.MANIFEST_PATH, "string", required=True),
-        _field("manifest_length", ids.MANIFEST_LENGTH, "long", required=True),
-        _field("partition_spec_id", ids.MANIFEST_SPEC_ID, "int", required=True),
-        _field("content", ids.MANIFEST_CONTENT, "int", required=True),
-        _field("sequence_number", ids.MANIFEST_SEQUENCE_NUMBER, "long", required=True),
-        _field("min_sequence_number", ids.MIN_SEQUENCE_NUMBER, "long", required=True),
-        _field("added_snapshot_id", ids.ADDED_SNAPSHOT_ID, "long", required=True),
-        _field("added_files_count", ids.ADDED_FILES_COUNT, "int", required=True),
-        _field("existing_files_count", ids.EXISTING_FILES_COUNT, "int", required=True),
-        _field("deleted_files_count", ids.DELETED_FILES_COUNT, "int", required=True),
-        _field("added_rows_count", ids.ADDED_ROWS_COUNT, "long", required=True),
-        _field("existing_rows_count", ids.EXISTING_ROWS_COUNT, "long", required=True),
-        _field("deleted_rows_count", ids.DELETED_ROWS_COUNT, "long", required=True),
-        _field("partitions", ids.PARTITIONS, _list(ids.PARTITIONS_ELEMENT, element)),
-        _field("key_metadata", ids.MANIFEST_KEY_METADATA, "bytes"),
-        *((_field("first_row_id", ids.MANIFEST_FIRST_ROW_ID, "long"),) if version >= 3 else ()),
-    ]
-    return {"type": "record", "name": "manifest_file", "fields": fields}
+    return _record("manifest_file", MANIFEST_LIST_FIELDS, version, _MANIFEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,10 +275,10 @@ def _not_null(type_: Any) -> Any:
 
 def avro_fields(record: Mapping[str, Any]) -> AvroFields:
     """The fields of an Avro record schema."""
-    fields = record["fields"]
+    listed = record["fields"]
     return AvroFields(
-        names={field["field-id"]: field["name"] for field in fields if "field-id" in field},
-        by_name={field["name"]: field for field in fields},
+        names={field["field-id"]: field["name"] for field in listed if "field-id" in field},
+        by_name={field["name"]: field for field in listed},
     )
 
 
@@ -267,7 +292,10 @@ RAW: Mapping[Primitive, pa.DataType] = {
     TIME: pa.int64(),
     TIMESTAMP: pa.int64(),
     TIMESTAMPTZ: pa.int64(),
+    TIMESTAMP_NS: pa.int64(),
+    TIMESTAMPTZ_NS: pa.int64(),
     STRING: pa.string(),
+    UNKNOWN: pa.null(),
 }
 
 

@@ -50,26 +50,6 @@ def _fixed_decimals(values: pa.Array, size: int) -> pa.Array:
     return pc.if_else(values.is_valid(), fixed.cast(pa.binary()), None)
 
 
-def split_map(pairs: pa.Array) -> dict[int, pa.Array]:
-    """A column of lists of (key, value) as one column per key; of equal keys in a row the last counts."""
-    rows = np.asarray(pc.list_parent_indices(pairs))
-    flat = pairs.flatten()
-    keys, values = np.asarray(flat.field(0)), flat.field(1)
-    order = np.argsort(keys, kind="stable")
-    found, starts = np.unique(keys[order], return_index=True)
-    ends = np.append(starts[1:], len(keys))[: len(found)]
-    columns: dict[int, pa.Array] = {}
-    for key, start, end in zip(found.tolist(), starts, ends, strict=True):
-        chosen = order[start:end]
-        if len(chosen) == len(pairs) and np.array_equal(rows[chosen], np.arange(len(pairs))):
-            columns[key] = values.take(pa.array(chosen))
-            continue
-        place = np.full(len(pairs), -1, dtype=np.int64)
-        place[rows[chosen]] = chosen
-        columns[key] = values.take(pa.array(place, mask=place < 0))
-    return columns
-
-
 def join_map(columns: Mapping[int, pa.Array], shape: MeasureMap, length: int) -> pa.Array:
     """One column per key as a column of lists of (key, value), in order of keys; null where a row has no value."""
     kept = {key: columns[key] for key in sorted(columns) if columns[key].null_count < length}
@@ -87,11 +67,13 @@ def join_map(columns: Mapping[int, pa.Array], shape: MeasureMap, length: int) ->
     return pa.ListArray.from_arrays(pa.array(offsets), pairs, type=type_, mask=pa.array(per_row == 0))
 
 
-def statistics_of(maps: Mapping[MeasureMap, pa.Array], context: ManifestContext, *, where: str) -> dict[str, pa.Array]:
-    """The statistics columns of the columns that the table knows, from maps as columns of lists of (key, value)."""
+def statistics_of(
+    maps: Mapping[MeasureMap, Mapping[int, pa.Array]], context: ManifestContext, *, where: str
+) -> dict[str, pa.Array]:
+    """The statistics columns of the columns that the table knows, from the measures by column id."""
     columns: dict[str, pa.Array] = {}
-    for shape, pairs in maps.items():
-        for column_id, values in split_map(pairs).items():
+    for shape, measured in maps.items():
+        for column_id, values in measured.items():
             type_ = context.column_type(column_id)
             if type_ is None:
                 continue

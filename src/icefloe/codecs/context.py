@@ -5,6 +5,7 @@ Manifests name columns and partition fields by id only; this value turns ids int
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -61,6 +62,31 @@ class ManifestContext:
     def identity_sources(self) -> frozenset[int]:
         """Columns that some spec partitions by as they are."""
         return frozenset(f.source_id for f in self.partition_fields.values() if f.transform == IDENTITY)
+
+    @cached_property
+    def shape(self) -> int:
+        """A number that is the same for contexts in which a manifest decodes alike, within this process."""
+        return hash(self._shape)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The same as a text that is good for other processes too."""
+        return hashlib.sha256(repr(self._shape).encode()).hexdigest()
+
+    @cached_property
+    def _shape(self) -> tuple[object, ...]:
+        types = tuple((i, self.column_type(i)) for i in sorted(self._measurable))
+        specs = tuple((id_, spec.fields) for id_, spec in sorted(self.specs.items()))
+        values = tuple(sorted(self.partition_types.items(), key=lambda item: item[0]))
+        return (self.location, types, specs, values, tuple(sorted(self.expressions.items())))
+
+    def measured(self, wanted: frozenset[str] | None = None) -> frozenset[int]:
+        """The ids of the columns that may have statistics, or of those among the wanted statistics keys."""
+        return self._measurable if wanted is None else frozenset(i for i in self._measurable if str(i) in wanted)
+
+    @cached_property
+    def _measurable(self) -> frozenset[int]:
+        return frozenset(i for i in (*self.types, *RESERVED_TYPES) if self.column_type(i) is not None)
 
     def column_type(self, column_id: int) -> Type | None:
         """The primitive type of a column that may have bounds, reserved columns of delete files included."""

@@ -22,8 +22,7 @@ from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, U
 from icefloe.model.arrow import arrow_type
 from icefloe.model.entries import COUNTS, MANIFEST_COUNTS, ContentType, Status, partition_key, stat
 from icefloe.model.partitioning import PartitionField, PartitionSpec
-
-WRITTEN_VERSIONS = (2, 3)
+from icefloe.model.version_rules import MANIFEST_LIST_FIELDS, required, rules, written
 
 Columns = Mapping[str, pa.Array]
 
@@ -74,27 +73,26 @@ def decode_manifest_list(data: bytes, context: ManifestContext, *, where: str) -
 
 
 def _decode(container: Container, context: ManifestContext, where: str) -> pa.Table:
-    fields = avro_fields(container.schema)
-    names = {entry: fields.name(id_, name) for id_, name, entry, _ in _FIELDS}
-    shape = [pa.field(name, type_) for *_, entry, type_ in _FIELDS if (name := names[entry]) is not None]
-    summaries = fields.name(ids.PARTITIONS, "partitions")
+    file = avro_fields(container.schema)
+    names = {entry: file.name(id_, name) for id_, name, entry, _ in _FIELDS}
+    shape = {name: type_ for *_, entry, type_ in _FIELDS if (name := names[entry]) is not None}
+    summaries = file.name(ids.PARTITIONS, "partitions")
     if summaries is not None:
-        shape.append(pa.field(summaries, pa.list_(pa.struct(_summary_fields(fields.elements(summaries))))))
-    rows = container.rows(pa.struct(shape))
-    stored = {field.name: child for field, child in zip(rows.type, rows.flatten(), strict=True)}
-    length = len(rows)
+        shape[summaries] = pa.list_(pa.struct(_summary_fields(file.elements(summaries))))
+    stored = container.rows(shape)
+    length = container.count
     columns = {e: pa.nulls(length, t) if (n := names[e]) is None else stored[n] for *_, e, t in _FIELDS}
     for entry in _REQUIRED:
         if columns[entry].null_count > 0:
             raise FormatError(f"{where}: {entry} of a manifest is missing or null", location=where)
     columns = _adapted(columns, length, where)
     if summaries is not None:
-        columns |= _summaries(stored[summaries], fields.elements(summaries), columns, context, where)
+        columns |= _summaries(stored[summaries], file.elements(summaries), columns, context, where)
     return to_table(columns, length)
 
 
-def _summary_fields(fields: AvroFields) -> list[pa.Field]:
-    named = ((fields.name(id_, name), type_) for id_, name, type_ in _SUMMARY)
+def _summary_fields(file: AvroFields) -> list[pa.Field]:
+    named = ((file.name(id_, name), type_) for id_, name, type_ in _SUMMARY)
     return [pa.field(name, type_) for name, type_ in named if name is not None]
 
 
@@ -200,10 +198,11 @@ def encode_manifest_list(
     snapshot_id: int,
     parent_id: int | None,
     sequence_number: int,
+    first_row_id: int | None = None,
 ) -> bytes:
     """The manifest list of a snapshot; rows without a number or snapshot of their own get this snapshot's."""
     version = context.format_version
-    if version not in WRITTEN_VERSIONS:
+    if not written(MANIFEST_LIST_FIELDS, "manifest_path", version):
         raise UnsupportedError(f"format version {version} has no manifest lists to write", version=version)
     columns = columns_of(entries)
     first = int(ContentType.DATA_MANIFEST)
@@ -211,26 +210,27 @@ def encode_manifest_list(
     columns["snapshot_id"] = columns["snapshot_id"].fill_null(snapshot_id)
     for name in ("sequence_number", "min_sequence_number"):
         columns[name] = columns[name].fill_null(sequence_number)
-    _check_writable(columns)
-    kept = {name: columns[entry] for id_, name, entry, _ in _FIELDS if version >= 3 or id_ != ids.MANIFEST_FIRST_ROW_ID}
+    _check_writable(columns, version)
+    kept = {name: columns[entry] for _, name, entry, _ in _FIELDS}
     kept["partitions"] = pa.array(_partitions(columns, entries.num_rows, context), _PARTITIONS)
     rows = pa.StructArray.from_arrays(list(kept.values()), names=list(kept))
-    metadata = {
-        "snapshot-id": str(snapshot_id),
-        "parent-snapshot-id": "null" if parent_id is None else str(parent_id),
-        "sequence-number": str(sequence_number),
-        "format-version": str(version),
-    }
+    metadata = {"snapshot-id": str(snapshot_id), "parent-snapshot-id": "null" if parent_id is None else str(parent_id)}
+    if rules(version).sequence_numbers:
+        metadata["sequence-number"] = str(sequence_number)
+    if rules(version).row_lineage and first_row_id is not None:
+        metadata["first-row-id"] = str(first_row_id)
+    metadata["format-version"] = str(version)
     return write_container(rows, manifest_list_schema(version), metadata)
 
 
-def _check_writable(columns: Columns) -> None:
+def _check_writable(columns: Columns, version: int) -> None:
     content = columns["content_type"]
-    manifest = pc.and_(pc.greater_equal(content, _DATA_CONTENT), pc.less_equal(content, _DELETE_CONTENT))
-    rules = [(pc.fill_null(manifest, False), "it is not a manifest; only a V4 root holds files")]
-    needed = ("location", "file_size_in_bytes", "partition_spec_id", *_COUNT_IDS)
-    rules += [(columns[name].is_valid(), f"{name} is null") for name in needed]
-    for good, rule in rules:
+    last = _DELETE_CONTENT if written(MANIFEST_LIST_FIELDS, "content", version) else _DATA_CONTENT
+    manifest = pc.and_(pc.greater_equal(content, _DATA_CONTENT), pc.less_equal(content, last))
+    checks = [(pc.fill_null(manifest, False), f"it is not a manifest that format version {version} has")]
+    needed = [entry for _, name, entry, _ in _FIELDS if name in required(MANIFEST_LIST_FIELDS, version)]
+    checks += [(columns[name].is_valid(), f"{name} is null") for name in needed]
+    for good, rule in checks:
         if (row := pc.index(good, False).as_py()) >= 0:
             raise InputError(f"row {row} cannot be written to a manifest list: {rule}", row=row)
 

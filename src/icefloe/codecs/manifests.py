@@ -11,6 +11,7 @@ from icefloe.codecs.context import ManifestContext
 from icefloe.codecs.manifest_avro import decode_manifest, encode_manifest
 from icefloe.codecs.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from icefloe.codecs.manifest_parquet import decode_parquet_manifest, encode_parquet_manifest
+from icefloe.codecs.manifest_parquet_v3 import decode_parquet_entries, holds_version_3_entries
 from icefloe.errors import CorruptFile, LimitError
 from icefloe.model.version_rules import rules
 
@@ -25,22 +26,40 @@ def decode_root(data: bytes, context: ManifestContext, *, where: str) -> pa.Tabl
     return decode_manifest_list(data, context, where=where)
 
 
-def decode_leaf(data: bytes, context: ManifestContext, *, where: str, delete: bool) -> pa.Table:
-    """All rows of a data manifest, or of a delete manifest, as stored and in file order."""
-    if _is_parquet(data, context, where):
-        content = ("delete", "deletes") if delete else ("data",)
-        return decode_parquet_manifest(data, context, where=where, content=content)
-    return decode_manifest(data, context, where=where, delete=delete)
+def decode_leaf(
+    data: bytes, context: ManifestContext, *, where: str, delete: bool, wanted: frozenset[str] | None = None
+) -> pa.Table:
+    """All rows of a data manifest, or of a delete manifest, as stored and in file order.
+
+    ``wanted`` are the statistics keys of columns that the caller needs if not all; there may be more.
+    """
+    if not _is_parquet(data, context, where):
+        return decode_manifest(data, context, where=where, delete=delete, wanted=wanted)
+    if holds_version_3_entries(data, where=where):
+        return decode_parquet_entries(data, context, where=where, delete=delete, wanted=wanted)
+    content = ("delete", "deletes") if delete else ("data",)
+    return decode_parquet_manifest(data, context, where=where, content=content)
 
 
 def encode_root(
-    entries: pa.Table, context: ManifestContext, *, snapshot_id: int, parent_id: int | None, sequence_number: int
+    entries: pa.Table,
+    context: ManifestContext,
+    *,
+    snapshot_id: int,
+    parent_id: int | None,
+    sequence_number: int,
+    first_row_id: int | None = None,
 ) -> bytes:
     """The root of a snapshot: a manifest list before V4, where all rows must be manifests."""
     if rules(context.format_version).root_holds_files:
         return encode_parquet_manifest(entries, context, content="root")
     return encode_manifest_list(
-        entries, context, snapshot_id=snapshot_id, parent_id=parent_id, sequence_number=sequence_number
+        entries,
+        context,
+        snapshot_id=snapshot_id,
+        parent_id=parent_id,
+        sequence_number=sequence_number,
+        first_row_id=first_row_id,
     )
 
 

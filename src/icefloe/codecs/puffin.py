@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from icefloe.errors import CorruptFile, FormatError, LimitError, UnsupportedError
+from icefloe.codecs.frames import lz4_frame, zstd_frame
+from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import DEFAULT, Limits
 
 MAGIC = b"PFA1"
@@ -36,6 +37,7 @@ class Blob:
     snapshot_id: int = UNKNOWN
     sequence_number: int = UNKNOWN
     properties: Mapping[str, str] = field(default_factory=dict)
+    compression_codec: str | None = None  # lz4 or zstd; a deletion vector is never compressed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,22 +91,46 @@ def deletion_vector_blob(data: bytes, *, referenced_file: str, cardinality: int)
     return Blob(type=DELETION_VECTOR, data=data, fields=(POSITION_FIELD_ID,), properties=properties)
 
 
-def encode_puffin(blobs: Sequence[Blob], created_by: str) -> tuple[bytes, tuple[BlobLocation, ...]]:
-    """A file of uncompressed blobs, and where in it each blob lies.
+def encode_puffin(
+    blobs: Sequence[Blob], created_by: str | None, *, compress_footer: bool = False
+) -> tuple[bytes, tuple[BlobLocation, ...]]:
+    """A file of blobs, and where in it each blob lies.
 
     >>> data, places = encode_puffin([Blob(type="note", data=b"hello")], created_by="doc")
     >>> data[places[0].offset : places[0].offset + places[0].length]
     b'hello'
     """
+    stored = [_compress(blob.data, blob.compression_codec) for blob in blobs]
     places: list[BlobLocation] = []
     offset = len(MAGIC)
-    for blob in blobs:
-        places.append(BlobLocation(offset=offset, length=len(blob.data)))
-        offset += len(blob.data)
+    for data in stored:
+        places.append(BlobLocation(offset=offset, length=len(data)))
+        offset += len(data)
     listed = [_to_json(blob, place) for blob, place in zip(blobs, places, strict=True)]
-    payload = msgspec.json.encode(_FooterJson(blobs=listed, properties={"created-by": created_by}))
-    tail = _TAIL.pack(len(payload), 0, MAGIC)
-    return b"".join([MAGIC, *(blob.data for blob in blobs), MAGIC, payload, tail]), tuple(places)
+    properties = {} if created_by is None else {"created-by": created_by}
+    payload = msgspec.json.encode(_FooterJson(blobs=listed, properties=properties))
+    if compress_footer:
+        payload = lz4_frame(payload)
+    tail = _TAIL.pack(len(payload), _LZ4_PAYLOAD if compress_footer else 0, MAGIC)
+    return b"".join([MAGIC, *stored, MAGIC, payload, tail]), tuple(places)
+
+
+def footer_bytes(data: bytes) -> int:
+    """The size of a whole file's footer, from its first magic to its last, as statistics entries tell it."""
+    size, _, _ = _TAIL.unpack_from(data, len(data) - _TAIL.size)
+    return int(len(MAGIC) + size + _TAIL.size)
+
+
+def _compress(data: bytes, codec: str | None) -> bytes:
+    """One frame that tells the size of its content."""
+    match codec:
+        case None:
+            return data
+        case "lz4":
+            return lz4_frame(data)
+        case "zstd":
+            return zstd_frame(data)
+    raise InputError(f"Puffin blobs are compressed with lz4 or zstd, not {codec!r}", codec=codec)
 
 
 def _to_json(blob: Blob, place: BlobLocation) -> _BlobJson:
@@ -115,6 +141,7 @@ def _to_json(blob: Blob, place: BlobLocation) -> _BlobJson:
         sequence_number=blob.sequence_number,
         offset=place.offset,
         length=place.length,
+        compression_codec=blob.compression_codec,
         properties=dict(blob.properties),
     )
 

@@ -15,7 +15,7 @@ from icefloe.model.entries import ContentType, Status, of_type, put
 
 
 def inherit(
-    table: pa.Table, *, where: str, snapshot_id: int | None, sequence_number: int, first_row_id: int | None
+    table: pa.Table, *, where: str, snapshot_id: int | None, sequence_number: int, first_row_id: int | None = None
 ) -> pa.Table:
     """The rows with nulls filled from what refers to their manifest: a snapshot for a root, a root row for a leaf."""
     if snapshot_id is not None and table["snapshot_id"].null_count > 0:

@@ -5,7 +5,7 @@ One shape for every version: a v1-v3 manifest list is a root whose rows are all 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from icefloe.codecs.aggregate import manifest_row
 from icefloe.codecs.deletion_vector import decode_dv
 from icefloe.errors import FormatError
-from icefloe.model.entries import ContentType, Status, choose, empty, live, of_type, put
+from icefloe.model.entries import ContentType, Status, choose, concat, empty, live, of_type, put
 from icefloe.model.snapshots import Snapshot
+from icefloe.model.version_rules import rules
 from icefloe.tree.inherit import inherit
-from icefloe.tree.store import ManifestStore
+from icefloe.tree.store import LeafRequest, ManifestStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,7 @@ class Leaf:
     live_count: int | None  # rows that were live when the leaf was written
     first_row_id: int | None
     affinity: str | None  # the data leaf that a delete leaf belongs to
+    size: int | None = None  # of the file in bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,7 @@ class Root:
 def leaves_of(rows: pa.Table) -> Iterator[Leaf]:
     """Manifest rows as values."""
     names = ("location", "snapshot_id", "sequence_number", "partition_spec_id", "record_count", "first_row_id")
-    more = ("content_type", "added_files_count", "existing_files_count", "referenced_file")
+    more = ("content_type", "added_files_count", "existing_files_count", "referenced_file", "file_size_in_bytes")
     for row in rows.select([*names, *more]).to_pylist():
         yield Leaf(
             location=row["location"],
@@ -72,6 +75,7 @@ def leaves_of(rows: pa.Table) -> Iterator[Leaf]:
             live_count=_sum(row["added_files_count"], row["existing_files_count"]),
             first_row_id=row["first_row_id"],
             affinity=row["referenced_file"],
+            size=row["file_size_in_bytes"],
         )
 
 
@@ -83,41 +87,89 @@ def read_root(store: ManifestStore, snapshot: Snapshot | None) -> Root:
     """The root of a snapshot; an empty one before the first snapshot."""
     if snapshot is None:
         return Root()
-    where = snapshot.root_location
+    if snapshot.root is None:
+        return Root(entries=_named_manifests(store, snapshot))
+    where = snapshot.root
+    # A manifest list names the first row id of each manifest, or the manifest's files have none (v3).
+    lists_ids = not rules(store.context.format_version).root_holds_files
     rows = inherit(
         store.root(where),
         where=where,
         snapshot_id=snapshot.snapshot_id,
         sequence_number=snapshot.sequence_number,
-        first_row_id=snapshot.first_row_id,
+        first_row_id=None if lists_ids else snapshot.first_row_id,
     )
     return Root(entries=rows, dead=_manifest_vectors(store, rows, where))
 
 
-def read_leaf(store: ManifestStore, leaf: Leaf) -> pa.Table:
-    """All physical rows of a leaf, with inheritance."""
-    rows = store.leaf(leaf.location, delete=leaf.delete)
-    if leaf.record_count is not None and rows.num_rows != leaf.record_count:
-        raise FormatError(
-            f"{leaf.location}: has {rows.num_rows} rows, its root says {leaf.record_count}", location=leaf.location
+def _named_manifests(store: ManifestStore, snapshot: Snapshot) -> pa.Table:
+    """The rows that a manifest list would have, for a snapshot of v1 that has none (spec: Snapshots).
+
+    Nothing but the manifests themselves tells their partition spec and counts, so they are read; one without files
+    has no row.
+    """
+    requests = [LeafRequest(location=location, delete=False) for location in snapshot.manifests]
+    found: list[pa.Table] = []
+    for request, rows in zip(requests, store.leaves(requests), strict=True):
+        if rows.num_rows > 0:
+            row = manifest_row(
+                inherit(rows, where=request.location, snapshot_id=snapshot.snapshot_id, sequence_number=0),
+                store.context,
+                location=request.location,
+                size=store.io.size(request.location),
+                delete=False,
+                status=Status.EXISTING,
+                snapshot_id=snapshot.snapshot_id,
+                sequence_number=0,
+            )
+            found.append(put(put(row, "file_format", "avro"), "format_version", rows["format_version"][0].as_py()))
+    rows = concat(found)
+    return put(rows, "ordinal", pa.array(np.arange(rows.num_rows), pa.int64()))
+
+
+def read_leaf(store: ManifestStore, leaf: Leaf, wanted: frozenset[str] | None = None) -> pa.Table:
+    """All physical rows of a leaf, with inheritance and at least the wanted statistics."""
+    (rows,) = read_leaves(store, [leaf], wanted)
+    return rows
+
+
+def read_leaves(
+    store: ManifestStore, leaves: Sequence[Leaf], wanted: frozenset[str] | None = None
+) -> Iterator[pa.Table]:
+    """All physical rows of several leaves in order, as ``read_leaf`` gives them, the next ones being read ahead."""
+    requests = [
+        LeafRequest(location=leaf.location, delete=leaf.delete, size=leaf.size, wanted=wanted) for leaf in leaves
+    ]
+    for leaf, rows in zip(leaves, store.leaves(requests), strict=True):
+        if leaf.record_count is not None and rows.num_rows != leaf.record_count:
+            raise FormatError(
+                f"{leaf.location}: has {rows.num_rows} rows, its root says {leaf.record_count}", location=leaf.location
+            )
+        yield inherit(
+            rows,
+            where=leaf.location,
+            snapshot_id=leaf.snapshot_id,
+            sequence_number=leaf.sequence_number,
+            first_row_id=leaf.first_row_id,
         )
-    return inherit(
-        rows,
-        where=leaf.location,
-        snapshot_id=leaf.snapshot_id,
-        sequence_number=leaf.sequence_number,
-        first_row_id=leaf.first_row_id,
-    )
 
 
-def live_rows(store: ManifestStore, root: Root, leaf: Leaf) -> pa.Table:
+def live_rows(store: ManifestStore, root: Root, leaf: Leaf, wanted: frozenset[str] | None = None) -> pa.Table:
     """The rows of a leaf that are part of the snapshot."""
-    rows = read_leaf(store, leaf)
-    keep = live(rows)
-    dead = root.dead.get(leaf.location)
-    if dead is not None:
-        keep = pc.and_(keep, pc.invert(pa.array(position_mask(dead, rows.num_rows))))
-    return rows.filter(keep)
+    (rows,) = live_leaves(store, root, [leaf], wanted)
+    return rows
+
+
+def live_leaves(
+    store: ManifestStore, root: Root, leaves: Sequence[Leaf], wanted: frozenset[str] | None = None
+) -> Iterator[pa.Table]:
+    """The rows of several leaves in order that are part of the snapshot, the next leaves being read ahead."""
+    for leaf, rows in zip(leaves, read_leaves(store, leaves, wanted), strict=True):
+        keep = live(rows)
+        dead = root.dead.get(leaf.location)
+        if dead is not None:
+            keep = pc.and_(keep, pc.invert(pa.array(position_mask(dead, rows.num_rows))))
+        yield choose(rows, keep)
 
 
 def position_mask(positions: BitMap64, length: int) -> npt.NDArray[np.bool_]:

@@ -1,12 +1,18 @@
-"""Reading manifests through a bounded cache of decoded ones.
+"""Reading manifests through caches of decoded ones: in memory, and on request in a folder on local disk.
 
-Manifests are immutable, so a decoded manifest is good for ever; pointers are never cached. The key holds the shape
-of the schema as well, because a promoted column changes the type of its bounds.
+Manifests are immutable, so a decoded manifest is good for ever; pointers are never cached. The key holds the shape of
+the table as well, because a promoted column changes the type of its bounds. A leaf may be decoded with a part of its
+statistics; it then serves those who need no more.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass
+from itertools import islice
 from threading import Lock
 
 import pyarrow as pa
@@ -14,51 +20,88 @@ import pyarrow as pa
 from icefloe.codecs.context import ManifestContext
 from icefloe.codecs.manifests import decode_leaf, decode_root
 from icefloe.io.file_io import FileIO
+from icefloe.limits import MIB
+from icefloe.tree.disk_cache import DiskCache, DiskKey
 
-CACHE_BYTES = 256 * 1024 * 1024
+CACHE_BYTES = 256 * MIB
+_READ_AHEAD = 4  # files; decoding holds the interpreter's lock too much for several threads, waiting does not
 
-Key = tuple[str, int, int, int]
+Key = tuple[str, int]
+Wanted = frozenset[str] | None
 
 
 class ManifestCache:
     """Decoded manifests by location, least recently used out first."""
 
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
-        self._tables: OrderedDict[Key, pa.Table] = OrderedDict()
+        self._tables: OrderedDict[Key, tuple[pa.Table, Wanted]] = OrderedDict()
         self._bytes = 0
         self._max_bytes = max_bytes
         self._lock = Lock()
 
-    def get(self, key: Key) -> pa.Table | None:
-        """The table under a key, now the most recently used."""
+    def get(self, key: Key, wanted: Wanted = None) -> pa.Table | None:
+        """The table under a key, now the most recently used, if it has all wanted statistics."""
         with self._lock:
-            table = self._tables.get(key)
-            if table is not None:
-                self._tables.move_to_end(key)
+            table, has = self._tables.get(key, (None, None))
+            if table is None or not _covers(has, wanted):
+                return None
+            self._tables.move_to_end(key)
             return table
 
-    def put(self, key: Key, table: pa.Table) -> None:
+    def known(self, key: Key) -> Wanted:
+        """The statistics keys that a table was decoded with; none are known of one that is absent."""
+        with self._lock:
+            return self._tables.get(key, (None, frozenset()))[1]
+
+    def put(self, key: Key, table: pa.Table, has: Wanted = None) -> None:
         """Keep a table, and let the oldest go until all fit; a table larger than the cache is not kept."""
         size = table.nbytes
         if size > self._max_bytes:
             return
         with self._lock:
-            if (old := self._tables.pop(key, None)) is not None:
+            old, known = self._tables.get(key, (None, None))
+            if old is not None:
+                if _covers(known, has):
+                    return  # another thread came first with as much
                 self._bytes -= old.nbytes
-            self._tables[key] = table
+            self._tables[key] = (table, has)
+            self._tables.move_to_end(key)
             self._bytes += size
             while self._bytes > self._max_bytes:
-                _, gone = self._tables.popitem(last=False)
+                _, (gone, _) = self._tables.popitem(last=False)
                 self._bytes -= gone.nbytes
+
+
+def _covers(has: Wanted, wanted: Wanted) -> bool:
+    return has is None or (wanted is not None and wanted <= has)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafRequest:
+    """A leaf to be read: its kind, its length if that is known, and the statistics keys that are needed."""
+
+    location: str
+    delete: bool
+    size: int | None = None
+    wanted: Wanted = None
 
 
 class ManifestStore:
     """The manifests of one table: where they are, how they decode, and those already decoded."""
 
-    def __init__(self, io: FileIO, context: ManifestContext, cache: ManifestCache) -> None:
+    def __init__(
+        self, io: FileIO, context: ManifestContext, cache: ManifestCache, disk: DiskCache | None = None
+    ) -> None:
         self.io = io
         self.context = context
         self.cache = cache
+        self.disk = disk
+
+    def in_terms_of(self, context: ManifestContext) -> ManifestStore:
+        """The same manifests, read with other schemas and specs."""
+        other = copy(self)
+        other.context = context
+        return other
 
     def root(self, location: str) -> pa.Table:
         """All rows of a root, as stored."""
@@ -69,19 +112,67 @@ class ManifestStore:
             self.cache.put(key, table)
         return table
 
-    def leaf(self, location: str, *, delete: bool) -> pa.Table:
-        """All rows of a leaf, as stored."""
-        key = self._key(location)
-        table = self.cache.get(key)
-        if table is None:
-            table = decode_leaf(self.io.read(location), self.context, where=location, delete=delete)
-            self.cache.put(key, table)
+    def leaf(self, location: str, *, delete: bool, wanted: Wanted = None, size: int | None = None) -> pa.Table:
+        """All rows of a leaf, as stored, with at least the wanted statistics; ``None`` wants all."""
+        (table,) = self.leaves([LeafRequest(location=location, delete=delete, size=size, wanted=wanted)])
         return table
+
+    def leaves(self, requests: Sequence[LeafRequest]) -> Iterator[pa.Table]:
+        """All rows of several leaves in order; the files of the next ones are read while one is decoded."""
+        missing = [r for r in requests if self.cache.get(self._key(r.location), r.wanted) is None]
+        if len(missing) <= 1:
+            yield from (self._leaf(request, self._fetch) for request in requests)
+            return
+        ahead: dict[LeafRequest, Future[pa.Table | bytes]] = {}
+        waiting = iter(missing)
+        with ThreadPoolExecutor(_READ_AHEAD, thread_name_prefix="icefloe-read") as pool:
+            try:
+                for request in requests:
+                    for further in islice(waiting, _READ_AHEAD - len(ahead)):
+                        ahead[further] = pool.submit(self._fetch, further)
+                    yield self._leaf(request, lambda r: ahead.pop(r).result() if r in ahead else self._fetch(r))
+                    ahead.pop(request, None)
+            finally:
+                for future in ahead.values():
+                    future.cancel()
 
     def remember(self, location: str, table: pa.Table) -> None:
         """Keep the rows of a manifest that was just written."""
         self.cache.put(self._key(location), table)
 
+    def _leaf(self, request: LeafRequest, fetch: Callable[[LeafRequest], pa.Table | bytes]) -> pa.Table:
+        key = self._key(request.location)
+        table = self.cache.get(key, request.wanted)
+        if table is not None:
+            return table
+        fetched = fetch(request)
+        on_disk = self._disk_key(request)
+        # The folder keeps whole manifests only, so that one file serves every request.
+        has = None if on_disk is not None else _united(request.wanted, self.cache.known(key))
+        if isinstance(fetched, bytes):
+            context, where = self.context, request.location
+            table = decode_leaf(fetched, context, where=where, delete=request.delete, wanted=has)
+            if self.disk is not None and on_disk is not None:
+                self.disk.put(on_disk, table)
+        else:
+            table, has = fetched, request.wanted
+        self.cache.put(key, table, has)
+        return table
+
+    def _fetch(self, request: LeafRequest) -> pa.Table | bytes:
+        """A leaf from the folder on disk, or the bytes of its file."""
+        key = self._disk_key(request)
+        found = None if self.disk is None or key is None else self.disk.get(key, request.wanted)
+        return self.io.read(request.location) if found is None else found
+
+    def _disk_key(self, request: LeafRequest) -> DiskKey | None:
+        if self.disk is None or request.size is None:
+            return None
+        return DiskKey(location=request.location, length=request.size, shape=self.context.fingerprint)
+
     def _key(self, location: str) -> Key:
-        context = self.context
-        return (location, context.schema.schema_id, len(context.specs), len(context.expressions))
+        return (location, self.context.shape)
+
+
+def _united(one: Wanted, other: Wanted) -> Wanted:
+    return None if one is None or other is None else one | other

@@ -117,6 +117,16 @@ def test_the_avro_example_of_a_struct_field() -> None:
     assert avro_schema(only(LONG, required=False))["fields"] == [expected]
 
 
+def test_avro_has_a_record_for_a_struct() -> None:
+    inner = {"name": "x", "type": "int", "field-id": 9}
+    assert avro_of(Struct((Field(9, "x", INT, True),))) == {"type": "record", "name": "r8", "fields": [inner]}
+
+
+@pytest.mark.parametrize(("precision", "size"), [(1, 1), (2, 1), (3, 2), (9, 4), (10, 5), (18, 8), (19, 9), (38, 16)])
+def test_avro_stores_a_decimal_in_the_fewest_bytes_for_its_precision(precision: int, size: int) -> None:
+    assert avro_of(Decimal(precision, 0))["size"] == size
+
+
 def test_the_avro_example_of_a_list_element() -> None:
     assert avro_of(List(9, INT, True)) == {"type": "array", "items": "int", "element-id": 9}
 
@@ -172,6 +182,9 @@ def test_every_schema_is_an_avro_schema_that_another_library_accepts_and_that_re
         ({"type": "array", "logicalType": "map", "items": "int"}, "records of a key and a value"),
         ({"type": "fixed", "size": "x"}, "number of bytes"),
         ({"type": "fixed", "size": 4, "logicalType": "decimal", "precision": 99}, "precision 99"),
+        ({"type": "fixed", "size": 4, "logicalType": "decimal", "precision": 0}, "precision 0"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 5}, "scale 5"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": True}, "precision True"),
         ({"type": "record"}, "expected a list of fields"),
         ([3], "only unions of null"),
         (7, "expected an Avro type"),
@@ -205,6 +218,18 @@ def test_orc_has_the_type_and_attributes_of_the_table(type_: Type, kind: str, at
     assert schema_from_orc(orc_schema(only(type_))) == only(type_)
 
 
+def test_orc_has_the_nested_types_of_the_table_with_ids_inside() -> None:
+    nested = [
+        (Struct((Field(9, "x", INT, True),)), "struct<x:int>", [("9", "true")]),
+        (List(9, STRING), "array<string>", [("9", "false")]),
+        (Map(9, STRING, 10, DOUBLE), "map<string,double>", [("9", "true"), ("10", "false")]),
+    ]
+    for type_, text, inside in nested:
+        (made,) = orc_schema(only(type_)).inside
+        assert str(made) == text
+        assert [(each.attributes[ID], each.attributes[REQUIRED]) for each in made.inside] == inside
+
+
 @pytest.mark.parametrize(
     ("kind", "type_"),
     [("tinyint", INT), ("smallint", INT), ("varchar(3)", STRING), ("char(3)", STRING), ("bigint", LONG)],
@@ -224,7 +249,7 @@ def test_orc_refuses_what_it_cannot_hold_and_types_without_ids() -> None:
         orc_schema(only(VARIANT))
     with pytest.raises(FormatError, match=r"missing iceberg\.id"):
         schema_from_orc(OrcType(kind="struct", names=("a",), inside=(OrcType(kind="int"),)))
-    with pytest.raises(FormatError, match="decimal"):
+    with pytest.raises(FormatError, match=r"orc\.a: .*decimal"):
         schema_from_orc(
             OrcType(kind="struct", names=("a",), inside=(OrcType(kind="decimal(x,y)", attributes={ID: "1"}),))
         )

@@ -71,6 +71,10 @@ def test_a_value_has_the_bytes_of_the_table(type_, value, data):
     assert decode_value(data, type_) == value
 
 
+def test_any_byte_but_zero_is_true():
+    assert [decode_value(bytes([byte]), BOOLEAN) for byte in (0, 1, 2, 128, 255)] == [False, True, True, True, True]
+
+
 @pytest.mark.parametrize("type_", [PAIR, List(3, INT), Map(4, STRING, 5, INT)], ids=["struct", "list", "map"])
 def test_nested_types_have_no_bytes(type_):
     with pytest.raises(InputError):

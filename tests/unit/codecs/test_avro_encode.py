@@ -106,7 +106,7 @@ def test_blocks_are_cut_where_they_are_full() -> None:
     rows = pa.array([{"a": bytes([n]) * (BLOCK_BYTES // 3)} for n in range(10)], type_)
     container = read_container(write_container(rows, schema, {}), where="here", limits=Limits())
     assert len(container.blocks) == 4
-    assert container.rows(type_).equals(rows)
+    assert container.rows({"a": pa.binary()})["a"].equals(rows.field("a"))
 
 
 def test_no_rows_are_a_file_without_blocks() -> None:
@@ -127,7 +127,7 @@ def test_what_fastavro_wrote_is_read(codec: str) -> None:
     sink = io.BytesIO()
     fastavro.writer(sink, schema, [{"a": "x" * 500}, {"a": "y"}], codec=codec)
     container = read_container(sink.getvalue(), where="here", limits=Limits())
-    assert container.rows(pa.struct([pa.field("a", pa.string())])).to_pylist() == [{"a": "x" * 500}, {"a": "y"}]
+    assert container.rows({"a": pa.string()})["a"].to_pylist() == ["x" * 500, "y"]
 
 
 def test_snappy_and_zstandard_blocks_made_by_hand_are_read() -> None:
@@ -142,4 +142,4 @@ def test_snappy_and_zstandard_blocks_made_by_hand_are_read() -> None:
         head = plain[: plain.index(sync)].replace(number(7) + b"deflate", number(len(name)) + name)
         data = head + sync + number(2) + number(len(block)) + block + sync
         container = read_container(data, where="here", limits=Limits())
-        assert container.rows(type_).to_pylist() == [{"a": 5}, {"a": -9}]
+        assert container.rows({"a": pa.int64()})["a"].to_pylist() == [5, -9]

@@ -19,6 +19,8 @@ from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, Uns
 from icefloe.limits import Limits
 from icefloe.model.entries import ContentType
 from icefloe.model.partitioning import PartitionField, PartitionSpec
+from icefloe.model.types import TIMESTAMP_NS
+from icefloe.model.version_rules import DATA_FILE_FIELDS, MANIFEST_ENTRY_FIELDS, required
 from unit.codecs.rows import Row, data_dv, data_rows, differences, equality_delete, every_type
 from unit.codecs.sample import IDS, SCHEMA, column_stats, context, data_file, mixed_partition, table
 
@@ -100,6 +102,7 @@ EXPECTED_IDS = {
     "data_file.equality_ids": 135,
     "data_file.equality_ids.element": 136,
     "data_file.sort_order_id": 140,
+    "data_file.referenced_data_file": 143,
 }
 MIXED_ROW = data_file(**mixed_partition(), **column_stats("id", 1, 5))
 
@@ -111,8 +114,66 @@ def test_a_version_2_file_has_exactly_the_ids_of_the_spec() -> None:
 
 def test_a_version_3_file_adds_row_lineage_and_deletion_vectors() -> None:
     schema, _, _ = opened(encode([MIXED_ROW], spec_id=1, version=3))
-    added = {"first_row_id": 142, "referenced_data_file": 143, "content_offset": 144, "content_size_in_bytes": 145}
+    added = {"first_row_id": 142, "content_offset": 144, "content_size_in_bytes": 145}
     assert ids_in(schema) == EXPECTED_IDS | {f"data_file.{name}": number for name, number in added.items()}
+
+
+def requiredness(schema: Any) -> dict[str, bool]:
+    return {field["name"]: not isinstance(field["type"], list) for field in schema["fields"]}
+
+
+def test_a_version_1_file_has_a_block_size_and_neither_content_nor_sequence_numbers() -> None:
+    schema, metadata, (record,) = opened(encode([MIXED_ROW], spec_id=1, version=1))
+    absent = ("content", "equality_ids", "referenced_data_file")
+    outer = ("sequence_number", "file_sequence_number")
+    gone = {*outer, *(f"data_file.{name}" for name in absent), *(f"data_file.{name}.element" for name in absent)}
+    kept = {name: number for name, number in EXPECTED_IDS.items() if name not in gone}
+    assert ids_in(schema) == kept | {"data_file.block_size_in_bytes": 105}
+    assert requiredness(schema) == {"status": True, "snapshot_id": True, "data_file": True}
+    assert record["data_file"]["block_size_in_bytes"] == 64 * 1024 * 1024
+    assert "content" not in metadata
+    assert (metadata["format-version"], metadata["partition-spec-id"]) == ("1", "1")
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_the_fields_of_a_version_are_required_as_its_table_says(version: int) -> None:
+    schema, _, _ = opened(encode([MIXED_ROW], spec_id=1, version=version))
+    file = next(field["type"] for field in schema["fields"] if field["name"] == "data_file")
+    for found, rule in ((schema, MANIFEST_ENTRY_FIELDS), (file, DATA_FILE_FIELDS)):
+        names = {name for name, is_required in requiredness(found).items() if is_required}
+        assert names == set(required(rule, version))
+
+
+def test_version_1_rows_come_back_without_what_it_has_no_field_for() -> None:
+    gone = {"sequence_number": None, "file_sequence_number": None}
+    rows = [data_file(n, **mixed_partition(), **column_stats("id", n, n)) | {"format_version": 1} for n in range(3)]
+    after = decode(encode(rows, spec_id=1, version=1), version=1)
+    assert differences(table([row | gone for row in rows]), after) == {}
+
+
+def test_version_1_refuses_deletes_and_unnamed_snapshots() -> None:
+    with pytest.raises(InputError, match="format version 1 has no delete files"):
+        encode([equality_delete()], delete=True, version=1)
+    with pytest.raises(InputError, match="snapshot_id is null"):
+        encode([data_file(snapshot_id=None)], version=1)
+
+
+def test_version_3_keeps_first_row_ids() -> None:
+    rows = [data_file(n, first_row_id=n * 10, format_version=3) for n in range(2)]
+    assert differences(table(rows), decode(encode(rows, version=3), version=3)) == {}
+
+
+def test_a_partition_by_nanoseconds_comes_back() -> None:
+    part = PartitionField(source_id=90, field_id=1000, name="at", transform="identity")
+    spec = PartitionSpec(spec_id=5, fields=(part,))
+    nanos = replace(V3, specs={5: spec}, partition_types={1000: TIMESTAMP_NS}, types={90: TIMESTAMP_NS})
+    row = table([data_file(partition_spec_id=5)])
+    for measure in ("lower_bound", "upper_bound"):
+        row = row.append_column(f"{measure}:p1000", pa.array([1_700_000_000_123_456_789], pa.timestamp("ns")))
+    for measure, count in (("value_count", 10), ("null_value_count", 0)):
+        row = row.append_column(f"{measure}:p1000", pa.array([count], pa.int64()))
+    after = decode_manifest(encode_manifest(row, nanos, delete=False, spec_id=5), nanos, where="here")
+    assert differences(row, after).keys() == {"format_version"}
 
 
 def test_logical_types_of_partition_values_are_those_of_the_spec() -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from icefloe.codecs.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from icefloe.errors import FormatError, InputError, UnsupportedError
+from icefloe.model.version_rules import MANIFEST_LIST_FIELDS, required
+from icefloe.model.version_rules import fields as written_fields
 from unit.codecs.rows import Row, aggregated, data_dv, differences, manifest, mixed_manifest
 from unit.codecs.sample import DAY, context, data_file, table
 
@@ -66,6 +68,45 @@ def test_version_3_adds_first_row_id() -> None:
     assert schema["fields"][-1]["field-id"] == 520
     rows = [listed(first_row_id=100)]
     assert differences(table(rows), decode(encode(rows, version=3), version=3)) == {}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_the_fields_of_a_version_are_those_of_its_table(version: int) -> None:
+    schema, _, _ = opened(encode([listed()], version=version))
+    assert [field["name"] for field in schema["fields"]] == list(written_fields(MANIFEST_LIST_FIELDS, version))
+    needed = [field["name"] for field in schema["fields"] if not isinstance(field["type"], list)]
+    assert needed == list(required(MANIFEST_LIST_FIELDS, version))
+
+
+def test_a_version_1_list_has_no_deletes_and_may_lack_counts() -> None:
+    unknown = {"added_files_count": None, "existing_rows_count": None}
+    (row,) = decode(encode([listed(**unknown, sequence_number=0, min_sequence_number=0)], version=1)).to_pylist()
+    assert (row["added_files_count"], row["deleted_files_count"], row["sequence_number"]) == (None, 0, 0)
+    with pytest.raises(InputError, match="not a manifest that format version 1 has"):
+        encode([listed(delete=True)], version=1)
+
+
+@pytest.mark.parametrize(
+    ("version", "keys"),
+    [
+        (1, {"snapshot-id": "7", "parent-snapshot-id": "6", "format-version": "1"}),
+        (
+            3,
+            {
+                "snapshot-id": "7",
+                "parent-snapshot-id": "6",
+                "sequence-number": "5",
+                "format-version": "3",
+                "first-row-id": "40",
+            },
+        ),
+    ],
+)
+def test_key_value_metadata_is_that_of_the_version(version: int, keys: dict[str, str]) -> None:
+    data = encode_manifest_list(
+        table([listed()]), context(version), snapshot_id=7, parent_id=6, sequence_number=5, first_row_id=40
+    )
+    assert {k: v for k, v in opened(data)[1].items() if not k.startswith("avro.")} == keys
 
 
 @pytest.mark.parametrize(("parent_id", "text"), [(6, "6"), (None, "null")])

@@ -8,6 +8,7 @@ import pytest
 
 from icefloe.codecs import metadata_json
 from icefloe.errors import FormatError, UnsupportedError
+from icefloe.model.json_values import value_from_json
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.partitioning import PartitionField
 from icefloe.model.snapshots import MAIN, Ref, Snapshots
@@ -161,6 +162,54 @@ def test_version_3_has_row_ids_keys_and_defaults():
     assert (metadata.current_snapshot.first_row_id, metadata.current_snapshot.added_rows) == (0, 5)
     assert (metadata.schema.fields[0].initial_default, metadata.schema.fields[0].write_default) == (1, 2)
     for written in (encoded(metadata), encoded(plain(metadata))):
+        assert {key: written[key] for key in given} == given
+
+
+V3_COLUMNS = [
+    ("timestamp_ns", "2017-11-16T22:31:08.123456789"),
+    ("timestamptz_ns", "2017-11-16T22:31:08.123456789+00:00"),
+    ("unknown", None),
+    ("variant", None),
+    ("geometry", None),
+    ("geometry(EPSG:3857)", None),
+    ("geography", None),
+    ("geography(OGC:CRS84, karney)", None),
+    ("decimal(9, 2)", "14.20"),
+    ("uuid", "f79c3e09-677c-4bbd-a479-3f349cb785e7"),
+    ("binary", "000102ff"),
+    ("boolean", False),
+    ("double", 0.0),
+    ({"type": "struct", "fields": [{"id": 20, "name": "x", "required": True, "type": "int", "write-default": 7}]}, {}),
+    ({"type": "list", "element-id": 21, "element": "variant", "element-required": False}, None),
+    ({"type": "map", "key-id": 22, "key": "date", "value-id": 23, "value": "unknown", "value-required": False}, None),
+]
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_types_defaults_and_transforms_of_version_3_are_read_and_written_again(version):
+    columns = [
+        {"id": number, "name": f"c{number}", "required": False, "type": type_}
+        | ({} if default is None else {"initial-default": default, "write-default": default})
+        for number, (type_, default) in enumerate(V3_COLUMNS, start=1)
+    ]
+    several = {"source-ids": [1, 10], "field-id": 1000, "transform": "zorder[2]", "name": "z"}
+    given = document(
+        version,
+        next_row_id=0,
+        last_column_id=23,
+        schemas=[{"type": "struct", "schema-id": 0, "fields": columns}],
+        partition_specs=[{"spec-id": 0, "fields": [several]}],
+        last_partition_id=1000,
+    )
+
+    metadata = decode(given)
+
+    assert [str(field.type) for field in metadata.schema.fields[:13]] == [text for text, _ in V3_COLUMNS[:13]]
+    assert metadata.spec.fields[0].source_ids == (1, 10)
+    first, nested = metadata.schema.fields[0], metadata.schema.fields[13]
+    assert value_from_json(first.write_default, first.type) == 1_510_871_468_123_456_789
+    assert value_from_json(nested.write_default, nested.type, defaults="write") == {"x": 7}
+    for written in (encoded(metadata), encoded(plain(metadata)), encoded(decode(encoded(metadata)))):
         assert {key: written[key] for key in given} == given
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from icefloe.codecs.deletion_vector import decode_dv, encode_dv
+from icefloe.codecs.frames import lz4_frame, zstd_frame
 from icefloe.codecs.puffin import (
     MAGIC,
     Blob,
@@ -16,7 +17,7 @@ from icefloe.codecs.puffin import (
     encode_puffin,
     read_blob,
 )
-from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError, UnsupportedError
+from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, LimitError, UnsupportedError
 from icefloe.limits import Limits
 from shared import shared
 
@@ -67,6 +68,58 @@ def test_apaches_sample_blobs_are_read(name: str) -> None:
     assert read_blob(data, first, where="f") == b"abcdefghi"
     text = "some blob \x00 binary data 🤯 that is not very very very very very very long, is it?"
     assert read_blob(data, second, where="f") == text.encode()
+
+
+@pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
+@pytest.mark.parametrize("compress_footer", [False, True])
+def test_blobs_come_back_from_every_form_of_file(codec: str | None, compress_footer: bool) -> None:
+    contents = [b"", b"a", b"abc" * 5_000, bytes(range(256)), b"\x00" * 5_000_000]
+    blobs = [Blob(type="t", data=data, compression_codec=codec, properties={"n": "1"}) for data in contents]
+    file, _ = encode_puffin(blobs, created_by="a test", compress_footer=compress_footer)
+    footer = decode_puffin_footer(file, where="f")
+    assert [read_blob(file, blob, where="f") for blob in footer.blobs] == contents
+    assert {(blob.compression_codec, blob.properties["n"]) for blob in footer.blobs} == {(codec, "1")}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["empty-puffin-uncompressed", "sample-metric-data-uncompressed", "sample-metric-data-compressed-zstd"],
+)
+def test_apaches_files_are_written_back_byte_for_byte(name: str) -> None:
+    data = golden(name)
+    footer = decode_puffin_footer(data, where="f")
+    blobs = [
+        Blob(
+            type=blob.type,
+            data=read_blob(data, blob, where="f"),
+            fields=blob.fields,
+            snapshot_id=blob.snapshot_id,
+            sequence_number=blob.sequence_number,
+            properties=blob.properties,
+            compression_codec=blob.compression_codec,
+        )
+        for blob in footer.blobs
+    ]
+    assert encode_puffin(blobs, footer.properties.get("created-by"))[0] == data
+
+
+def test_frames_tell_the_size_of_their_content() -> None:
+    assert lz4_frame(b"x" * 300)[6:14] == (300).to_bytes(8, "little")
+    assert zstd_frame(b"x" * 100)[4:6] == bytes([0x24, 100])  # one segment, checksum; size in one byte
+
+
+def test_a_wrong_checksum_of_a_frame_is_noticed() -> None:
+    for frame, codec in ((zstd_frame(b"hello" * 20), "zstd"), (lz4_frame(b"hello" * 20), "lz4")):
+        place = -1 if codec == "zstd" else 14
+        damaged = bytearray(frame)
+        damaged[place] ^= 1
+        with pytest.raises(OSError), pa.CompressedInputStream(pa.BufferReader(bytes(damaged)), codec) as stream:
+            stream.read()
+
+
+def test_other_codecs_are_not_written() -> None:
+    with pytest.raises(InputError, match="'br'"):
+        encode_puffin([Blob(type="t", data=b"", compression_codec="br")], created_by=None)
 
 
 def test_a_compressed_footer_is_read_and_bounded() -> None:

@@ -134,6 +134,19 @@ def test_numbers_of_unknown_keys_keep_every_digit():
         assert part in written
 
 
+@pytest.mark.parametrize(
+    "number", ["1.10", "0.12345678901234567890123", "123456789012345678901234567890", "1e400", "9" * 5000]
+)
+def test_numbers_of_unknown_keys_at_the_top_keep_every_digit_too(number):
+    text = json.dumps(document() | {"x": "@", "y": ["@"]}).replace('"@"', number)
+
+    metadata = decode_metadata(text.encode(), where=WHERE)
+
+    again = decode_metadata(encode_metadata(metadata), where=WHERE)
+    for written in (encode_metadata(metadata).decode(), encode_metadata(plain(again)).decode()):
+        assert f'"x":{number},"y":[{number}]' in written
+
+
 def test_an_unknown_key_never_takes_the_place_of_a_known_one():
     field = Field(1, "a", STRING, extra=(("doc", '"theirs"'), ("name", '"b"'), ("id", "9")))
 

@@ -1,0 +1,99 @@
+"""What to read of the records of an Avro file: a shape is a record of the wanted fields by their names in the file.
+
+A wanted value is an Arrow type, a record inside is a shape, and a map that is stored as an array of pairs is
+``ByKeys``: it comes out as one column for each key that is asked for (spec: Appendix A, Avro).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+@dataclass(frozen=True, slots=True)
+class ByKeys:
+    """An array of (key, value) pairs of which some keys are wanted; of equal keys in a row the last counts."""
+
+    value: pa.DataType
+    keys: Collection[int]
+
+
+Shape: TypeAlias = Mapping[str, Any]  # of pa.DataType, ByKeys or Shape
+Found: TypeAlias = dict[str, Any]  # of pa.Array, {key: pa.Array} or Found, under the names of the shape
+
+
+def arrow_struct(shape: Shape) -> pa.DataType:
+    """The shape as one Arrow type, in which pairs are lists of structs."""
+    return pa.struct([pa.field(name, _arrow(wanted)) for name, wanted in shape.items()])
+
+
+def _arrow(wanted: Any) -> pa.DataType:
+    match wanted:
+        case ByKeys(value=value):
+            return pa.list_(pa.struct([pa.field("key", pa.int32()), pa.field("value", value)]))
+        case Mapping():
+            return arrow_struct(wanted)
+        case _:
+            return wanted
+
+
+def taken_apart(rows: pa.StructArray, shape: Shape) -> Found:
+    """What a shape asks for, from rows in its Arrow type."""
+    found: Found = {}
+    for (name, wanted), column in zip(shape.items(), rows.flatten(), strict=True):
+        match wanted:
+            case ByKeys(keys=keys):
+                found[name] = {key: values for key, values in split_pairs(column).items() if key in keys}
+            case Mapping():
+                found[name] = taken_apart(column, wanted)
+            case _:
+                found[name] = column
+    return found
+
+
+def joined(parts: Sequence[tuple[int, Found]], shape: Shape) -> Found:
+    """Parts, each with its number of rows, one behind the other."""
+    if len(parts) == 1:
+        return parts[0][1]
+    found: Found = {}
+    for name, wanted in shape.items():
+        mine = [(size, part[name]) for size, part in parts]
+        match wanted:
+            case ByKeys(value=value):
+                keys = sorted({key for _, columns in mine for key in columns})
+                found[name] = {key: _concat([(n, c.get(key)) for n, c in mine], value) for key in keys}
+            case Mapping():
+                found[name] = joined(mine, wanted)
+            case _:
+                found[name] = _concat(mine, wanted)
+    return found
+
+
+def _concat(parts: Sequence[tuple[int, pa.Array | None]], type_: pa.DataType) -> pa.Array:
+    arrays = [pa.nulls(size, type_) if array is None else array for size, array in parts]
+    return pa.concat_arrays(arrays) if len(arrays) > 0 else pa.array([], type_)
+
+
+def split_pairs(pairs: pa.Array) -> dict[int, pa.Array]:
+    """A column of lists of (key, value) as one column per key; of equal keys in a row the last counts."""
+    rows = np.asarray(pc.list_parent_indices(pairs))
+    flat = pairs.flatten()
+    keys, values = np.asarray(flat.field(0)), flat.field(1)
+    order = np.argsort(keys, kind="stable")
+    found, starts = np.unique(keys[order], return_index=True)
+    ends = np.append(starts[1:], len(keys))[: len(found)]
+    columns: dict[int, pa.Array] = {}
+    for key, start, end in zip(found.tolist(), starts, ends, strict=True):
+        chosen = order[start:end]
+        if len(chosen) == len(pairs) and np.array_equal(rows[chosen], np.arange(len(pairs))):
+            columns[key] = values.take(pa.array(chosen))
+            continue
+        place = np.full(len(pairs), -1, dtype=np.int64)
+        place[rows[chosen]] = chosen
+        columns[key] = values.take(pa.array(place, mask=place < 0))
+    return columns

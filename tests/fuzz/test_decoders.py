@@ -1,0 +1,194 @@
+"""Every decoder of bytes from storage, fed mutated files: typed errors or a result, nothing else."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyroaring import BitMap64
+
+from fuzz.harness import INPUTS, fuzz
+from icefloe.codecs import avro_container
+from icefloe.codecs.avro_container import read_container
+from icefloe.codecs.avro_encode import encode_metadata, number
+from icefloe.codecs.deletion_vector import MAGIC, decode_dv, encode_dv
+from icefloe.codecs.manifests import decode_leaf, decode_root, encode_leaf, encode_root
+from icefloe.codecs.metadata_json import decode_metadata
+from icefloe.codecs.metadata_json import encode_metadata as encode_table_metadata
+from icefloe.codecs.partition_statistics import (
+    collect_partition_statistics,
+    decode_partition_statistics,
+    encode_partition_statistics,
+)
+from icefloe.codecs.puffin import Blob, decode_puffin_footer, encode_puffin, read_blob
+from icefloe.limits import MIB, Limits
+from unit.codecs.rows import data_dv, equality_delete, manifest, mixed_manifest
+from unit.codecs.sample import column_stats, context, data_file, metadata, mixed_partition, table
+from unit.codecs.test_manifest_parquet_v3 import parquet, stored
+
+TIGHT = Limits(manifest_bytes=4 * MIB, manifest_entries=10_000, puffin_footer_bytes=MIB, deletion_vector_bytes=4 * MIB)
+V2, V3, V4 = (context(version, limits=TIGHT) for version in (2, 3, 4))
+FILES = [
+    data_file(n, **mixed_partition(), **column_stats("id", n, n), **column_stats("name", "a", "b")) for n in range(3)
+]
+LEAVES = [encode_leaf(table(FILES), context(version), delete=False, spec_id=1) for version in (1, 2, 3)]
+DELETES = encode_leaf(table([equality_delete(1), data_dv(2)]), V3, delete=True, spec_id=0)
+LISTS = [
+    encode_root(table([mixed_manifest(1), manifest(2)]), at, snapshot_id=7, parent_id=6, sequence_number=5)
+    for at in (V2, V3)
+]
+POSITIONS = BitMap64([1, 5, *range(100, 200), 70_000, 2**40])
+VECTOR = encode_dv(POSITIONS)
+BLOBS = [
+    Blob(type="note", data=b"hello" * 9, compression_codec=codec, properties={"a": "b"})
+    for codec in (None, "lz4", "zstd")
+]
+PUFFINS = [encode_puffin(BLOBS, "fuzz", compress_footer=compressed)[0] for compressed in (False, True)]
+SYNC = bytes(range(16))
+
+
+@contextmanager
+def reading_together() -> Iterator[None]:
+    """Few records are read together too."""
+    before = avro_container.FEWEST_RECORDS
+    avro_container.FEWEST_RECORDS = 1
+    try:
+        yield
+    finally:
+        avro_container.FEWEST_RECORDS = before
+
+
+def leaf(data: bytes, *, delete: bool = False) -> None:
+    decode_leaf(data, V3, where="m", delete=delete).validate(full=True)
+
+
+def root(data: bytes) -> None:
+    decode_root(data, V3, where="l").validate(full=True)
+
+
+def payload_of(file: bytes) -> bytes:
+    (block,) = read_container(file, where="m", limits=TIGHT).blocks
+    return block.data
+
+
+def around(file: bytes) -> Callable[[bytes], bytes]:
+    """The file with another payload, not compressed, so that changes reach the records."""
+    container = read_container(file, where="m", limits=TIGHT)
+    keys = {key: value.encode() for key, value in container.metadata.items()}
+    header = {"avro.schema": json.dumps(container.schema).encode(), "avro.codec": b"null", **keys}
+    begin = b"Obj\x01" + encode_metadata(header) + SYNC + number(container.count)
+    return lambda payload: b"".join((begin, number(len(payload)), payload, SYNC))
+
+
+def schema_of(file: bytes) -> bytes:
+    return json.dumps(read_container(file, where="m", limits=TIGHT).schema).encode()
+
+
+def with_schema(file: bytes) -> Callable[[bytes], bytes]:
+    container = read_container(file, where="m", limits=TIGHT)
+    keys = {key: value.encode() for key, value in container.metadata.items()}
+    payload = b"".join(block.data for block in container.blocks)
+    end = SYNC + number(container.count) + number(len(payload)) + payload + SYNC
+    return lambda text: b"Obj\x01" + encode_metadata({"avro.schema": text, "avro.codec": b"null", **keys}) + end
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_damaged_avro_manifests_are_read_or_refused(together: bool) -> None:
+    if not together:
+        fuzz(LEAVES, leaf)
+        return
+    with reading_together():
+        fuzz(LEAVES, leaf)
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("file", [LEAVES[2], DELETES], ids=["data", "deletes"])
+def test_damaged_records_of_avro_manifests_are_read_or_refused(file: bytes, together: bool) -> None:
+    def decode(data: bytes) -> None:
+        leaf(data, delete=file is DELETES)
+
+    if not together:
+        assert fuzz([payload_of(file)], decode, wrap=around(file))["read"] > 0
+        return
+    with reading_together():
+        assert fuzz([payload_of(file)], decode, wrap=around(file))["read"] > 0
+
+
+def test_damaged_schemas_of_avro_manifests_are_read_or_refused() -> None:
+    with reading_together():
+        fuzz([schema_of(LEAVES[2])], leaf, wrap=with_schema(LEAVES[2]))
+
+
+def test_damaged_manifest_lists_are_read_or_refused() -> None:
+    fuzz(LISTS, root)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_damaged_records_of_manifest_lists_are_read_or_refused(together: bool) -> None:
+    if not together:
+        fuzz([payload_of(LISTS[1])], root, wrap=around(LISTS[1]))
+        return
+    with reading_together():
+        fuzz([payload_of(LISTS[1])], root, wrap=around(LISTS[1]))
+
+
+def unchecked(data: bytes) -> bytes:
+    """A Parquet file again without checksums of its pages, so that changes reach the values."""
+    sink, file = pa.BufferOutputStream(), pq.read_table(pa.BufferReader(data))
+    keys = pq.read_metadata(pa.BufferReader(data)).metadata
+    with pq.ParquetWriter(sink, file.schema, compression="none", use_dictionary=False, store_schema=False) as writer:
+        writer.write_table(file)
+        writer.add_key_value_metadata({k.decode(): v.decode() for k, v in keys.items() if k != b"ARROW:schema"})
+    return bytes(sink.getvalue())
+
+
+def test_damaged_version_4_manifests_are_read_or_refused() -> None:
+    whole = encode_leaf(table(FILES), V4, delete=False, spec_id=1)
+    fuzz([whole, unchecked(whole)], lambda data: decode_leaf(data, V4, where="m", delete=False).validate(full=True))
+
+
+def test_damaged_parquet_manifests_with_version_3_entries_are_read_or_refused() -> None:
+    whole = parquet([stored(n) for n in range(2)])
+    fuzz([whole, unchecked(whole)], lambda data: decode_leaf(data, V4, where="m", delete=False).validate(full=True))
+
+
+def test_damaged_deletion_vectors_are_read_or_refused() -> None:
+    fuzz([VECTOR], lambda data: decode_dv(data, where="v", cardinality=None, limits=TIGHT))
+
+
+def test_damaged_bitmaps_in_a_right_frame_are_read_or_refused() -> None:
+    def framed(vector: bytes) -> bytes:
+        body = MAGIC + vector
+        return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+    fuzz([VECTOR[8:-4]], lambda data: decode_dv(data, where="v", cardinality=None, limits=TIGHT), wrap=framed)
+
+
+def test_damaged_puffin_files_are_read_or_refused() -> None:
+    def decode(data: bytes) -> None:
+        for blob in decode_puffin_footer(data, where="p", limits=TIGHT).blobs:
+            read_blob(data, blob, where="p", limits=TIGHT)
+
+    fuzz(PUFFINS, decode)
+
+
+def test_damaged_partition_statistics_are_read_or_refused() -> None:
+    rows = collect_partition_statistics(table(FILES), V3)
+    data, _ = encode_partition_statistics(rows, V3, snapshot_id=7, location="x")
+    fuzz([data], lambda found: decode_partition_statistics(found, V3, where="s").validate(full=True))
+
+
+def test_damaged_table_metadata_are_read_or_refused() -> None:
+    seeds = [encode_table_metadata(metadata(version)) for version in (1, 2, 3, 4)]
+    fuzz(seeds, lambda data: list(decode_metadata(data, where="t").snapshots))
+
+
+def test_the_number_of_inputs_can_be_chosen() -> None:
+    assert sum(fuzz([VECTOR], lambda data: decode_dv(data, where="v", cardinality=None), inputs=7).values()) == 7
+    assert INPUTS > 0

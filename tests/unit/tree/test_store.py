@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from icefloe.codecs.context import ManifestContext
+from icefloe.codecs.manifests import encode_leaf
+from icefloe.errors import NoSuchFile
+from icefloe.io.memory import MemoryFileIO
+from icefloe.model.types import LONG
+from icefloe.testing.counting_io import CountingFileIO
+from icefloe.tree.disk_cache import DiskCache
+from icefloe.tree.store import LeafRequest, ManifestCache, ManifestStore
+from unit.codecs.sample import IDS, column_stats, context, data_file, table
+
+V2 = context(2)
+LEAF = "memory://wh/m0.avro"
+ID, NAME = str(IDS["id"]), str(IDS["name"])
+
+
+def leaf_bytes(count: int = 60) -> bytes:
+    rows = [data_file(n, **column_stats("id", n, n), **column_stats("name", f"{n}", f"{n}")) for n in range(count)]
+    return encode_leaf(table(rows), V2, delete=False, spec_id=0)
+
+
+def storage(**files: bytes) -> CountingFileIO:
+    io = CountingFileIO(MemoryFileIO())
+    for name, data in files.items():
+        io.write_new(f"memory://wh/{name}.avro", data)
+    return io
+
+
+def store_of(
+    io: CountingFileIO, *, cache: ManifestCache | None = None, disk: DiskCache | None = None, at: ManifestContext = V2
+) -> ManifestStore:
+    return ManifestStore(io, at, ManifestCache() if cache is None else cache, disk)
+
+
+def reads(io: CountingFileIO) -> int:
+    return io.count("read")
+
+
+def keys(rows: pa.Table) -> set[str]:
+    return {name.split(":")[1] for name in rows.column_names if ":" in name}
+
+
+def test_a_leaf_is_read_once() -> None:
+    io = storage(m0=leaf_bytes())
+    store = store_of(io)
+    assert store.leaf(LEAF, delete=False) is store.leaf(LEAF, delete=False)
+    assert reads(io) == 1
+
+
+def test_a_leaf_with_more_statistics_serves_who_needs_fewer() -> None:
+    io = storage(m0=leaf_bytes())
+    store = store_of(io)
+    assert keys(store.leaf(LEAF, delete=False)) == {ID, NAME}
+    assert keys(store.leaf(LEAF, delete=False, wanted=frozenset({ID}))) == {ID, NAME}
+    assert reads(io) == 1
+
+
+def test_a_leaf_with_fewer_statistics_is_read_again_and_then_has_both() -> None:
+    io = storage(m0=leaf_bytes())
+    store = store_of(io)
+    assert keys(store.leaf(LEAF, delete=False, wanted=frozenset({ID}))) == {ID}
+    assert keys(store.leaf(LEAF, delete=False, wanted=frozenset())) == {ID}
+    assert reads(io) == 1
+    assert keys(store.leaf(LEAF, delete=False, wanted=frozenset({NAME}))) == {ID, NAME}
+    assert keys(store.leaf(LEAF, delete=False, wanted=frozenset({ID, NAME}))) == {ID, NAME}
+    assert reads(io) == 2
+
+
+def test_another_shape_of_the_table_is_another_entry() -> None:
+    io = storage(m0=leaf_bytes())
+    cache = ManifestCache()
+    one = store_of(io, cache=cache)
+    one.leaf(LEAF, delete=False)
+    promoted = replace(V2, types={**V2.types, IDS["small"]: LONG})
+    assert promoted.schema.schema_id == V2.schema.schema_id
+    one.in_terms_of(promoted).leaf(LEAF, delete=False)
+    assert reads(io) == 2
+    one.in_terms_of(replace(V2)).leaf(LEAF, delete=False)
+    assert reads(io) == 2
+
+
+def test_the_least_recently_used_leaf_goes_first() -> None:
+    io = storage(m0=leaf_bytes(), m1=leaf_bytes(), m2=leaf_bytes())
+    size = store_of(io).leaf(LEAF, delete=False).nbytes
+    store = store_of(io, cache=ManifestCache(2 * size + 100))
+    for number in (0, 1, 0, 2, 0, 1):
+        store.leaf(f"memory://wh/m{number}.avro", delete=False)
+    assert reads(io) == 1 + 4
+
+
+def test_several_leaves_come_in_order_and_errors_where_they_belong() -> None:
+    io = storage(**{f"m{n}": leaf_bytes(50 + n) for n in range(7)})
+    store = store_of(io)
+    requests = [LeafRequest(location=f"memory://wh/m{n}.avro", delete=False) for n in range(7)]
+    assert [rows.num_rows for rows in store.leaves(requests)] == list(range(50, 57))
+    assert [rows.num_rows for rows in store.leaves(requests)] == list(range(50, 57))
+    assert reads(io) == 7
+    absent = LeafRequest(location="memory://wh/x.avro", delete=False)
+    found = store_of(io).leaves([*requests[:2], absent, *requests[2:]])
+    assert [next(found).num_rows, next(found).num_rows] == [50, 51]
+    with pytest.raises(NoSuchFile):
+        next(found)
+
+
+def test_who_stops_early_waits_for_no_more_than_what_has_begun() -> None:
+    io = storage(**{f"m{n}": leaf_bytes() for n in range(30)})
+    requests = [LeafRequest(location=f"memory://wh/m{n}.avro", delete=False) for n in range(30)]
+    found = store_of(io).leaves(requests)
+    next(found)
+    found.close()  # type: ignore[attr-defined]  # a generator
+    assert reads(io) <= 6
