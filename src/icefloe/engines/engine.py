@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from icefloe.deletes.index import check_supported
 from icefloe.errors import UnsupportedError
 from icefloe.expr.nodes import Expr
+from icefloe.formats.supported import check_types
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata import TableMetadata
+from icefloe.model.schema import Schema
 from icefloe.scan.tasks import Plan
 
 Positions = Mapping[str, BitMap64]  # by data file location
@@ -55,6 +59,22 @@ class Engine(Protocol):
     def write_survivors(self, io: FileIO, plan: Plan, deleted: Positions, metadata: TableMetadata) -> pa.Table:
         """Write the rows of the files named in ``deleted`` again, without those positions; the new entries."""
         ...
+
+
+def check_readable(plan: Plan) -> None:
+    """Refuse a plan whose rows no engine can tell yet, by name: rows would come back that the table does not have."""
+    numbers = pc.unique(pc.list_flatten(plan.tasks["deletes"]))
+    if len(numbers) > 0:
+        check_supported(plan.deletes.take(numbers))
+    check_defaults(plan.table_schema)
+    check_types(plan.schema)
+
+
+def check_defaults(schema: Schema) -> None:
+    """Refuse initial defaults: rows written before such a column came would read as null."""
+    for name, field in schema.by_name.items():
+        if field.initial_default is not None:
+            raise UnsupportedError(f"column {name!r} has an initial default, which is not applied yet", field=name)
 
 
 def is_spark(value: object) -> bool:

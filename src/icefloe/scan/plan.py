@@ -1,7 +1,7 @@
 """Planning: from a snapshot and a filter to the files to read (spec: Scan Planning; V4 proposal).
 
 Everything is columnar: the root's rows are pruned by statistics at once, the leaves that remain are read and pruned
-the same way, and deletion vectors are attached with one lookup.
+the same way, and deletes are attached by lookups and joins. Planning never refuses a kind of delete: readers do.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.deletes.index import attach_vectors, check_supported
-from icefloe.errors import UnsupportedError
+from icefloe.deletes.index import attach_deletes
 from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_TRUE, Bound, Expr
-from icefloe.expr.stats_eval import Match, evaluate
-from icefloe.model.entries import DELETES, ContentType, concat
+from icefloe.expr.nodes import ALWAYS_TRUE, Expr
+from icefloe.expr.residual import residuals
+from icefloe.model.entries import ContentType
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.partitioning import PartitionField
 from icefloe.model.schema import Schema
 from icefloe.model.snapshots import Snapshot
+from icefloe.scan.prune import Pruner, delete_rows, statistics_keys
 from icefloe.scan.tasks import TASK, Plan
-from icefloe.tree.root import Leaf, Root, leaves_of, live_rows, read_root
+from icefloe.scan.trace import Tracer
+from icefloe.tree.root import Root, read_root
 from icefloe.tree.store import ManifestStore
 
 
@@ -33,36 +34,47 @@ def plan_scan(
     *,
     filter: Expr = ALWAYS_TRUE,
     columns: Sequence[str] | None = None,
+    statistics: bool = False,
+    trace: bool = False,
 ) -> Plan:
-    """The files of a snapshot that may hold rows matching ``filter``."""
+    """The files of a snapshot that may hold rows matching ``filter``, with the deletes that apply to them.
+
+    With ``statistics`` the tasks have all column statistics; with ``trace`` the plan says why it is as it is.
+    """
     table_schema = metadata.schema if snapshot is None else read_schema(metadata, snapshot)
-    schema = table_schema if columns is None else table_schema.select(tuple(columns))
     bound = bind(filter, table_schema)
+    fields = partition_fields(metadata)
+    tracer = Tracer(bound, fields) if trace else None
+    pruner = Pruner(bound, fields, tracer)
     root = read_root(store, snapshot)
-    pruner = _Pruner(bound, partition_fields(metadata))
-    data = _data_rows(store, root, pruner)
-    tasks = _tasks(attach_vectors(data, delete_rows(store, root) if data.num_rows > 0 else data.slice(0, 0)))
+    found = pruner.candidates(root)
+    deletes = pruner.delete_rows(store, root, found)
+    compared = pc.unique(pc.list_flatten(deletes["equality_ids"])).to_pylist()
+    wanted = None if statistics else statistics_keys(bound, fields, compared)
+    attached = attach_deletes(pruner.data_rows(store, root, found, wanted), deletes, store.context)
+    if tracer is not None:
+        tracer.deletes(deletes, attached.fates)
+    remaining, index = residuals(bound, fields, table_schema, attached.data)
     return Plan(
-        tasks=tasks,
-        schema=schema,
+        tasks=to_tasks(attached.data, index, statistics=statistics),
+        schema=table_schema if columns is None else table_schema.select(tuple(columns)),
         table_schema=table_schema,
         filter=bound,
+        residuals=tuple(remaining),
+        deletes=attached.files,
         specs=metadata.specs,
+        properties=metadata.properties,
         files_skipped=pruner.files_skipped,
         manifests_read=pruner.manifests_read,
         manifests_skipped=pruner.manifests_skipped,
+        trace=None if tracer is None else tracer.table(),
     )
 
 
 def read_schema(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
     """Reading the head uses the current schema, time travel the schema of its time."""
     at_head = snapshot.snapshot_id == metadata.current_snapshot_id
-    schema = metadata.schema if at_head else metadata.schema_of(snapshot)
-    for name, field in schema.by_name.items():
-        if field.initial_default is not None:
-            # Rows written before the column came would read as null, which is not what the table says.
-            raise UnsupportedError(f"column {name!r} has an initial default, which is not applied yet", field=name)
-    return schema
+    return metadata.schema if at_head else metadata.schema_of(snapshot)
 
 
 def partition_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
@@ -70,61 +82,13 @@ def partition_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
     return tuple({field.field_id: field for spec in metadata.specs for field in spec.fields}.values())
 
 
-def delete_rows(store: ManifestStore, root: Root) -> pa.Table:
-    """Live delete rows of a snapshot, with the leaf each stands in."""
-    found = [_from(root.rows(*DELETES), None)]
-    for leaf in root.leaves(ContentType.DELETE_MANIFEST):
-        found.append(_from(live_rows(store, root, leaf), leaf))
-    rows = _concat(found)
-    check_supported(rows)
-    return rows
+def all_deletes(store: ManifestStore, root: Root) -> pa.Table:
+    """Every live delete row of a snapshot, with the leaf it stands in."""
+    return delete_rows(store, root, root.leaves(ContentType.DELETE_MANIFEST))
 
 
-class _Pruner:
-    """Evaluates one filter on entry tables, and counts what it dropped."""
-
-    def __init__(self, bound: Bound, partitions: tuple[PartitionField, ...]) -> None:
-        self._bound = bound
-        self._partitions = partitions
-        self.files_skipped = 0
-        self.manifests_read = 0
-        self.manifests_skipped = 0
-
-    def match(self, rows: pa.Table) -> pa.Array:
-        return evaluate(self._bound, rows, self._partitions)
-
-    def keep_files(self, rows: pa.Table) -> pa.Table:
-        match = self.match(rows)
-        kept = rows.append_column("match", match).filter(pc.not_equal(match, int(Match.NONE)))
-        self.files_skipped += rows.num_rows - kept.num_rows
-        return kept
-
-    def keep_leaves(self, root: Root) -> tuple[Leaf, ...]:
-        rows = root.rows(ContentType.DATA_MANIFEST)
-        kept = rows.filter(pc.not_equal(self.match(rows), int(Match.NONE)))
-        leaves = tuple(leaf for leaf in leaves_of(kept) if not root.is_dead(leaf))
-        self.manifests_read += len(leaves)
-        self.manifests_skipped += rows.num_rows - len(leaves)
-        return leaves
-
-
-def _data_rows(store: ManifestStore, root: Root, pruner: _Pruner) -> pa.Table:
-    found = [_from(pruner.keep_files(root.rows(ContentType.DATA)), None)]
-    for leaf in pruner.keep_leaves(root):
-        found.append(_from(pruner.keep_files(live_rows(store, root, leaf)), leaf))
-    return _concat(found)
-
-
-def _from(rows: pa.Table, leaf: Leaf | None) -> pa.Table:
-    """The rows with the leaf they come from; a row of the root has none."""
-    manifest = pa.nulls(rows.num_rows, pa.string()) if leaf is None else pa.repeat(leaf.location, rows.num_rows)
-    return rows.append_column(pa.field("manifest", pa.string()), manifest)
-
-
-def _concat(parts: list[pa.Table]) -> pa.Table:
-    return concat(parts).combine_chunks()
-
-
-def _tasks(rows: pa.Table) -> pa.Table:
-    statistics = [name for name in rows.column_names if ":" in name]
-    return rows.select([*TASK.names, *statistics])
+def to_tasks(rows: pa.Table, residual: pa.Array, *, statistics: bool) -> pa.Table:
+    """The columns of ``TASK``, and behind them the partition values of the rows or all their statistics."""
+    names = [name for name in rows.column_names if ":" in name and (statistics or name.split(":", 1)[1][0] == "p")]
+    rows = rows.append_column(TASK.field("residual"), residual.cast(pa.int32()))
+    return rows.select([*TASK.names, *names])

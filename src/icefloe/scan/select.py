@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from icefloe.errors import InputError, NoSuchSnapshot
-from icefloe.model.metadata import TableMetadata
+from icefloe.model.metadata import TableMetadata, ancestors
 from icefloe.model.snapshots import Snapshot
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -17,10 +17,14 @@ def select_snapshot(
     snapshot: int | None = None,
     tag: str | None = None,
     branch: str | None = None,
+    ref: str | None = None,
     timestamp: datetime | str | None = None,
 ) -> Snapshot | None:
-    """The snapshot that is meant; without arguments the current one, which a new table does not have."""
-    asked = {"snapshot": snapshot, "tag": tag, "branch": branch, "timestamp": timestamp}
+    """The snapshot that is meant; without arguments the current one, which a new table does not have.
+
+    ``ref`` is a branch or a tag. A time means what readers of main saw then, also if main was rolled back since.
+    """
+    asked = {"snapshot": snapshot, "tag": tag, "branch": branch, "ref": ref, "timestamp": timestamp}
     given = [name for name, value in asked.items() if value is not None]
     if len(given) > 1:
         raise InputError(f"give one of {', '.join(given)}, not several")
@@ -30,6 +34,8 @@ def select_snapshot(
         return _by_ref(metadata, tag, "tag")
     if branch is not None:
         return _by_ref(metadata, branch, "branch")
+    if ref is not None:
+        return metadata.snapshot(metadata.ref(ref).snapshot_id)
     if timestamp is not None:
         return _by_time(metadata, to_epoch_ms(timestamp))
     return metadata.current_snapshot
@@ -61,7 +67,17 @@ def _by_ref(metadata: TableMetadata, name: str, kind: str) -> Snapshot:
 
 def _by_time(metadata: TableMetadata, at_ms: int) -> Snapshot:
     """The snapshot that was current at a time, by the log of what became current when."""
-    before = [entry for entry in metadata.snapshot_log if entry.timestamp_ms <= at_ms]
-    if len(before) == 0:
+    log = metadata.snapshot_log
+    current = metadata.current_snapshot_id
+    if len(log) == 0 and current is not None:  # the log is optional; then the line of parents is all there is
+        ids = [s.snapshot_id for s in ancestors(metadata, current) if s.timestamp_ms <= at_ms][:1]
+    else:
+        ids = [entry.snapshot_id for entry in log if entry.timestamp_ms <= at_ms][-1:]
+    if len(ids) == 0:
         raise NoSuchSnapshot(f"table {metadata.location} has no snapshot at or before {at_ms} ms", timestamp_ms=at_ms)
-    return metadata.snapshot(before[-1].snapshot_id)
+    found = metadata.snapshots.find(ids[0])
+    if found is None:
+        raise NoSuchSnapshot(
+            f"table {metadata.location}: snapshot {ids[0]}, current at {at_ms} ms, has expired", snapshot_id=ids[0]
+        )
+    return found

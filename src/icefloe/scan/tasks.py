@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from icefloe.expr.nodes import Expr
+from icefloe.deletes.index import LISTED
+from icefloe.expr.nodes import Bound, Expr
+from icefloe.model.entries import empty
 from icefloe.model.partitioning import PartitionSpec
+from icefloe.model.properties import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_TARGET_SIZE
 from icefloe.model.schema import Schema
+from icefloe.scan.splits import split_tasks
 
 TASK = pa.schema(
     [
@@ -28,25 +33,38 @@ TASK = pa.schema(
         pa.field("ordinal", pa.int64()),  # and the row in it
         pa.field("dv_manifest", pa.string()),  # the same of the deletion vector
         pa.field("dv_ordinal", pa.int64()),
+        pa.field("split_offsets", pa.list_(pa.int64())),
+        LISTED,  # delete files that apply, as rows of Plan.deletes in the order to apply them
+        pa.field("residual", pa.int32()),  # what rows must still be tested for, as an index of Plan.residuals
     ]
 )
+MANIFEST = pa.field("manifest", pa.string())
+
+
+def _no_deletes() -> pa.Table:
+    return empty().append_column(MANIFEST, pa.nulls(0, pa.string()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Files that may hold rows of a scan, one task per file: what ``table.scan(...).plan()`` answers.
 
-    ``tasks`` has the columns of ``TASK`` and, behind them, the statistics columns of the entries that were kept.
+    ``tasks`` has the columns of ``TASK`` and, behind them, the partition values of the entries that were kept; with
+    ``statistics=True`` all that the manifests say of them.
     """
 
     tasks: pa.Table
     schema: Schema  # the columns to return, with their current names
     table_schema: Schema  # all columns, for filters on columns that are not returned
     filter: Expr  # bound to table_schema
+    residuals: tuple[Bound, ...] = ()  # what is left of the filter in some partition; tasks name theirs
+    deletes: pa.Table = field(default_factory=_no_deletes)  # position and equality delete files that apply to any task
     specs: tuple[PartitionSpec, ...] = ()  # what the partition values of tasks mean
+    properties: Mapping[str, str] = field(default_factory=dict)  # of the table
     files_skipped: int = 0
     manifests_read: int = 0
     manifests_skipped: int = 0
+    trace: pa.Table | None = None  # why each manifest and file was kept or skipped, if that was asked for
 
     @property
     def files(self) -> int:
@@ -56,3 +74,19 @@ class Plan:
     def with_tasks(self, tasks: pa.Table) -> Plan:
         """The same plan for other files."""
         return replace(self, tasks=tasks)
+
+    def splits(
+        self, *, target_size: int | None = None, lookback: int | None = None, open_file_cost: int | None = None
+    ) -> pa.Table:
+        """Ranges of files in groups of about one size, for readers that work side by side.
+
+        The columns are ``task`` (the row of ``tasks``), ``start`` and ``length`` in bytes, and ``group``. Defaults are
+        the table's properties ``read.split.*``.
+        """
+        return split_tasks(
+            self.tasks,
+            self.deletes,
+            target_size=SPLIT_TARGET_SIZE.of(self.properties) if target_size is None else target_size,
+            lookback=SPLIT_LOOKBACK.of(self.properties) if lookback is None else lookback,
+            open_file_cost=SPLIT_OPEN_FILE_COST.of(self.properties) if open_file_cost is None else open_file_cost,
+        )

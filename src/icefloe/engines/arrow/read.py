@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from icefloe.engines.arrow.streams import in_order
+from icefloe.engines.engine import check_readable
 from icefloe.errors import UnsupportedError
 from icefloe.expr.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.stats_eval import Match
@@ -42,14 +43,20 @@ class FileTask:
 
 
 def file_tasks(plan: Plan) -> Iterator[FileTask]:
-    """The files of a plan, one by one."""
-    columns = plan.tasks.select(["location", "file_format", "record_count", "match"])
+    """The files of a plan, one by one; a plan that cannot be read is refused before the first."""
+    check_readable(plan)
+    return _file_tasks(plan)
+
+
+def _file_tasks(plan: Plan) -> Iterator[FileTask]:
+    columns = plan.tasks.select(["location", "file_format", "record_count", "match", "residual"])
     constants = _constants(plan)
     for batch in columns.to_batches(max_chunksize=1024):
-        for location, kind, rows, match in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        for location, kind, rows, match, left in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if kind is not None and kind.lower() != PARQUET:
                 raise UnsupportedError(f"{location}: data files of format {kind} are not handled yet", format=kind)
-            filter_ = ALWAYS_TRUE if match == Match.ALL else plan.filter
+            rest = plan.filter if left is None else plan.residuals[left]
+            filter_ = ALWAYS_TRUE if match == Match.ALL else rest
             yield FileTask(location=location, rows=rows, filter=filter_, constants=next(constants))
 
 
@@ -81,5 +88,6 @@ def read_plan(io: FileIO, plan: Plan, vectors: Mapping[str, BitMap64]) -> pa.Rec
             constants=task.constants,
         )
 
-    batches = in_order((source(task) for task in file_tasks(plan)), threads=threads_for(plan))
+    tasks = file_tasks(plan)
+    batches = in_order((source(task) for task in tasks), threads=threads_for(plan))
     return pa.RecordBatchReader.from_batches(arrow_schema(plan.schema), batches)

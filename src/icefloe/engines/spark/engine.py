@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.commit.base import Base
+from icefloe.deletes.index import check_supported
 from icefloe.deletes.vectors import load_vectors
-from icefloe.engines.engine import Keyed, Positions
+from icefloe.engines.engine import Keyed, Positions, check_defaults, check_readable
 from icefloe.engines.spark.conform import quoted
 from icefloe.engines.spark.delete import find_rows, rewrite_without
 from icefloe.engines.spark.identity import IdentityColumns
@@ -33,7 +34,7 @@ from icefloe.io.file_io import FileIO
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.schema import Schema
 from icefloe.model.snapshots import Snapshot
-from icefloe.scan.plan import delete_rows, plan_scan, read_schema
+from icefloe.scan.plan import all_deletes, plan_scan, read_schema
 from icefloe.scan.tasks import Plan
 from icefloe.tree.root import read_root
 
@@ -85,6 +86,7 @@ def _frame(rows: Any) -> DataFrame:
 
 def _planned(io: FileIO, plan: Plan, deleted: Positions, schema: Schema) -> Source:
     """The files of a plan that was made already, whatever Spark filters on top of it."""
+    check_readable(plan)
     return Source(
         plan=lambda _: plan,
         vectors=lambda _: deleted,
@@ -104,6 +106,9 @@ def read_scan(
     metadata, store = base.metadata, base.store
     schema = metadata.schema if snapshot is None else read_schema(metadata, snapshot)
     root = read_root(store, snapshot)
+    deletes = all_deletes(store, root)
+    check_defaults(schema)
+    check_supported(deletes)  # at once, and not when a query runs
 
     def plan(more: Expr) -> Plan:
         return plan_scan(store, metadata, snapshot, filter=conjunction([filter_, more]))
@@ -114,7 +119,7 @@ def read_scan(
         schema=schema,
         location=metadata.location,
         size_bytes=_size(snapshot),
-        has_deletes=delete_rows(store, root).num_rows > 0,
+        has_deletes=deletes.num_rows > 0,
         stable_names=names_are_stable(metadata.schemas),
         identity=IdentityColumns(
             schema, metadata.specs, root.entries["partition_spec_id"], partial(stored_columns, store.io)

@@ -21,6 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
+from icefloe.engines.engine import check_readable
 from icefloe.engines.spark.identity import NO_IDENTITY, IdentityColumns
 from icefloe.engines.spark.index import Lister, relation
 from icefloe.engines.spark.schema import struct_type
@@ -160,7 +161,9 @@ def _lister(source: Source, numbers: FileNumbers | None, *, bitmaps: bool) -> Li
     """What Spark asks for the files of a scan: location, size and the constants in order."""
 
     def files(filters: list[str], zone: str) -> pa.Table:
-        tasks = source.plan(_understood(parse_pushed(filters, zone), source.schema)).tasks
+        plan = source.plan(_understood(parse_pushed(filters, zone), source.schema))
+        check_readable(plan)
+        tasks = plan.tasks
         _check_formats(tasks)
         source.identity.check(tasks)
         columns = [_hadoop_paths(tasks["location"]), tasks["file_size_in_bytes"], *source.identity.values(tasks)]

@@ -1,0 +1,80 @@
+"""Incremental scans: the files that appends added between two snapshots (spec: Snapshots).
+
+Only rows that came with an append can be told to be new from files alone. A snapshot in between that removed or
+replaced files is an error, unless the caller wants to see the appends and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.deletes.index import attach_deletes
+from icefloe.errors import InputError
+from icefloe.expr.bind import bind
+from icefloe.expr.nodes import ALWAYS_TRUE, Expr
+from icefloe.expr.residual import residuals
+from icefloe.expr.stats_eval import Match, evaluate
+from icefloe.model.entries import ContentType, Status, choose, concat, empty, of_type
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.snapshots import Operation, Snapshot
+from icefloe.scan.plan import partition_fields, read_schema, to_tasks
+from icefloe.scan.prune import statistics_keys
+from icefloe.scan.tasks import Plan
+from icefloe.tree.diff import located, snapshot_changes, snapshots_between
+from icefloe.tree.store import ManifestStore
+
+
+def plan_appends(
+    store: ManifestStore,
+    metadata: TableMetadata,
+    *,
+    after: Snapshot | None,
+    until: Snapshot,
+    filter: Expr = ALWAYS_TRUE,
+    columns: Sequence[str] | None = None,
+    skip_others: bool = False,
+) -> Plan:
+    """The files that were appended behind ``after``, up to ``until``; without ``after`` from the beginning on.
+
+    Any other kind of snapshot in between is an error, or is left out with ``skip_others``. History that has expired
+    is an error in any case: NoSuchSnapshot names the snapshot that is missing.
+    """
+    schema = read_schema(metadata, until)
+    bound = bind(filter, schema)
+    fields = partition_fields(metadata)
+    appends = _appends(snapshots_between(metadata, after=after, until=until), metadata, skip_others=skip_others)
+    wanted = statistics_keys(bound, fields)
+    found = [_added(snapshot_changes(store, metadata, snapshot, wanted)) for snapshot in appends]
+    rows = concat([located(empty(), None), *found]).combine_chunks()
+    match = evaluate(bound, rows, fields)
+    kept = rows.append_column("match", match).filter(pc.not_equal(match, int(Match.NONE)))
+    attached = attach_deletes(kept, kept.slice(0, 0), store.context)
+    remaining, index = residuals(bound, fields, schema, attached.data)
+    return Plan(
+        tasks=to_tasks(attached.data, index, statistics=False),
+        schema=schema if columns is None else schema.select(tuple(columns)),
+        table_schema=schema,
+        filter=bound,
+        residuals=tuple(remaining),
+        specs=metadata.specs,
+        properties=metadata.properties,
+        files_skipped=rows.num_rows - kept.num_rows,
+    )
+
+
+def _appends(between: tuple[Snapshot, ...], metadata: TableMetadata, *, skip_others: bool) -> tuple[Snapshot, ...]:
+    other = next((snapshot for snapshot in between if snapshot.operation != Operation.APPEND), None)
+    if other is not None and not skip_others:
+        raise InputError(
+            f"table {metadata.location}: snapshot {other.snapshot_id} is of kind {other.operation.value!r}, so what was"
+            " added since cannot be read as appends alone; skip such snapshots, or read the table as a whole",
+            snapshot_id=other.snapshot_id,
+        )
+    return tuple(snapshot for snapshot in between if snapshot.operation == Operation.APPEND)
+
+
+def _added(changes: pa.Table) -> pa.Table:
+    return choose(changes, pc.and_(of_type(changes, ContentType.DATA), pc.equal(changes["status"], int(Status.ADDED))))

@@ -1,0 +1,131 @@
+"""Files cut into ranges, and ranges put together into groups of about one size (spec: Scan Planning).
+
+Files are cut where their ``split_offsets`` say that row groups or stripes begin, else at every multiple of the target
+size. Groups are filled by looking back at a few open ones, so that neighbours stay together.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InputError
+from icefloe.model.properties import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_TARGET_SIZE
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+SPLIT = pa.schema(
+    [
+        pa.field("task", pa.int64()),
+        pa.field("start", pa.int64()),
+        pa.field("length", pa.int64()),
+        pa.field("group", pa.int64()),
+    ]
+)
+_SPLITTABLE = pa.array(["avro", "orc", "parquet"])
+
+
+def split_tasks(
+    tasks: pa.Table, deletes: pa.Table, *, target_size: int, lookback: int, open_file_cost: int
+) -> pa.Table:
+    """Ranges that cover every file of the tasks once, with the group of each."""
+    for name, value in (
+        (SPLIT_TARGET_SIZE.name, target_size),
+        (SPLIT_LOOKBACK.name, lookback),
+        (SPLIT_OPEN_FILE_COST.name, open_file_cost),
+    ):
+        if value < (0 if name == SPLIT_OPEN_FILE_COST.name else 1):
+            raise InputError(f"{name} is {value}; it must be positive", property=name)
+    sizes = pc.fill_null(tasks["file_size_in_bytes"], 0).to_numpy()
+    task, start = _ranges(tasks, sizes, target_size)
+    length = _lengths(task, start, sizes)
+    weights = _weights(tasks, deletes, task, length, open_file_cost)
+    group = np.array(pack(weights.tolist(), target_size, lookback), np.int64)
+    return _merged(task, start, length, group)
+
+
+def pack(weights: list[int], target: int, lookback: int) -> list[int]:
+    """The group of each item: the first open one that has room, or a new one.
+
+    Only ``lookback`` groups stay open; the fullest is closed when there are more.
+
+    >>> pack([4, 4, 2, 9, 1], target=8, lookback=2)
+    [1, 1, 2, 0, 2]
+    """
+    of_item: list[int] = []
+    open_: list[list[int]] = []  # [number, weight], oldest first
+    closed: list[int] = []
+    for weight in weights:
+        found = next((group for group in open_ if group[1] + weight <= target), None)
+        if found is None:
+            found = [len(open_) + len(closed), 0]
+            open_.append(found)
+        found[1] += weight
+        of_item.append(found[0])
+        if len(open_) > lookback:
+            fullest = max(open_, key=lambda group: group[1])
+            open_.remove(fullest)
+            closed.append(fullest[0])
+    closed.extend(group[0] for group in open_)
+    place = {number: position for position, number in enumerate(closed)}
+    return [place[number] for number in of_item]
+
+
+def _ranges(tasks: pa.Table, sizes: Ints, target_size: int) -> tuple[Ints, Ints]:
+    """Where ranges begin, in the order of tasks: the task and the offset of each."""
+    by_offset, offsets = _usable_offsets(tasks, sizes)
+    pieces = np.maximum(1, -(-sizes // target_size))
+    pieces[by_offset] = 0
+    whole = pc.invert(pc.is_in(pc.utf8_lower(tasks["file_format"]), value_set=_SPLITTABLE))
+    pieces[np.asarray(pc.fill_null(whole, False)) & ~by_offset] = 1
+    task = np.repeat(np.arange(len(sizes)), pieces)
+    start = (np.arange(len(task)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) * target_size
+    task, start = np.concatenate([task, offsets[0]]), np.concatenate([start, offsets[1]])
+    order = np.lexsort((start, task))
+    return task[order], start[order]
+
+
+def _usable_offsets(tasks: pa.Table, sizes: Ints) -> tuple[npt.NDArray[np.bool_], tuple[Ints, Ints]]:
+    """Which files have offsets that can be trusted, and these: ascending, within the file, the first one made 0."""
+    lists = tasks["split_offsets"].combine_chunks()
+    owner, offset = pc.list_parent_indices(lists).to_numpy(), pc.list_flatten(lists).to_numpy()
+    first = np.diff(owner, prepend=-1) != 0
+    good = np.zeros(len(sizes), np.bool_)
+    good[owner] = True
+    wrong = (offset < 0) | (offset >= sizes[owner]) | (~first & (np.diff(offset, prepend=0) <= 0))
+    good[owner[wrong]] = False
+    kept = good[owner]
+    return good, (owner[kept], np.where(first, 0, offset)[kept])
+
+
+def _lengths(task: Ints, start: Ints, sizes: Ints) -> Ints:
+    last = np.diff(task, append=-1) != 0
+    end = np.where(last, sizes[task], np.append(start[1:], 0))
+    return end - start
+
+
+def _weights(tasks: pa.Table, deletes: pa.Table, task: Ints, length: Ints, open_file_cost: int) -> Ints:
+    """What reading a range costs: its bytes and those of its deletes, but no less than opening the files."""
+    lists = tasks["deletes"].combine_chunks()
+    owner, delete = pc.list_parent_indices(lists).to_numpy(), pc.list_flatten(lists).to_numpy()
+    size_of = pc.fill_null(deletes["file_size_in_bytes"], 0).to_numpy()
+    count = np.bincount(owner, minlength=tasks.num_rows)
+    size = np.bincount(owner, weights=size_of[delete], minlength=tasks.num_rows).astype(np.int64)
+    count += np.asarray(pc.is_valid(tasks["dv_location"])).astype(np.int64)
+    size += pc.fill_null(tasks["dv_size_in_bytes"], 0).to_numpy()
+    weight: Ints = np.maximum(length + size[task], (1 + count[task]) * open_file_cost)
+    return weight
+
+
+def _merged(task: Ints, start: Ints, length: Ints, group: Ints) -> pa.Table:
+    """The ranges by group, neighbours of one file as one range."""
+    order = np.argsort(group, kind="stable")
+    task, start, length, group = task[order], start[order], length[order], group[order]
+    joins: Any = (task[1:] == task[:-1]) & (group[1:] == group[:-1]) & (start[1:] == (start + length)[:-1])
+    first = np.flatnonzero(np.concatenate([[True], ~joins])) if len(task) > 0 else np.empty(0, np.int64)
+    total = np.add.reduceat(length, first) if len(first) > 0 else first
+    return pa.table([task[first], start[first], total, group[first]], schema=SPLIT)
