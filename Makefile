@@ -5,7 +5,9 @@
 #   make lint        ruff and mypy
 #   make interop     the tests that run other programs (Maven fetches Apache Iceberg's jar on first use)
 #   make property    the property tests, with many more examples
-#   make fuzz        the decoders, fed damaged bytes, with many more examples
+#   make fuzz        the decoders, each fed 200,000 damaged files (FUZZ=... for another number)
+#   make long        the tests of many processes on one table, with 250 commits of each (APPENDS=... for another number),
+#                    of crashes at every call of every operation, and of all orders of all pairs of operations
 #   make docs        the examples in docstrings, in README.md and in docs/
 #   make bench       the measurements of bench/
 #   make lock        requirements.lock again, from pyproject.toml and requirements.in (needs uv)
@@ -14,6 +16,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 UV ?= uv
 FLAGS ?=
+FUZZ ?= 200000
+APPENDS ?= 250
 VENV := .venv
 READY := $(VENV)/.ready
 PY := $(VENV)/bin/python
@@ -21,7 +25,7 @@ PIP := $(PY) -m pip --quiet --disable-pip-version-check
 PYTEST := $(PY) -m pytest
 
 .DEFAULT_GOAL := test
-.PHONY: demo test lint bench interop property fuzz docs lock clean
+.PHONY: demo test lint bench interop property fuzz long docs lock clean
 
 demo: $(READY)
 	@$(PY) demo/orders.py
@@ -45,7 +49,11 @@ property: $(READY)
 	@ICEFLOE_PROFILE=property $(PYTEST) -m 'hypothesis and not interop' --timeout 3600 tests/property tests/unit
 
 fuzz: $(READY)
-	@ICEFLOE_PROFILE=property $(PYTEST) --timeout 3600 tests/fuzz
+	@ICEFLOE_PROFILE=property ICEFLOE_FUZZ=$(FUZZ) $(PYTEST) --timeout 7200 tests/fuzz
+
+long: $(READY)
+	@ICEFLOE_LONG=1 ICEFLOE_APPENDS=$(APPENDS) $(PYTEST) --timeout 7200 --durations 20 tests/e2e/test_many_processes.py \
+		tests/e2e/test_crashes.py tests/e2e/test_interleavings.py
 
 docs: $(READY)
 	@$(PYTEST) tests/docs src

@@ -8,11 +8,24 @@
 
 from icefloe.commit.result import CommitResult
 from icefloe.env import VERSION
+from icefloe.maintenance.purge import DropResult
 from icefloe.model.schema import Schema
 from icefloe.scan.tasks import Plan
 from icefloe.table.catalog import Catalog, catalog
+from icefloe.table.open import open_table
 from icefloe.table.scan import Scan
 from icefloe.table.table import Table, TableAt
 
 __version__ = VERSION
-__all__ = ["Catalog", "CommitResult", "Plan", "Scan", "Schema", "Table", "TableAt", "catalog"]
+__all__ = [
+    "Catalog",
+    "CommitResult",
+    "DropResult",
+    "Plan",
+    "Scan",
+    "Schema",
+    "Table",
+    "TableAt",
+    "catalog",
+    "open_table",
+]

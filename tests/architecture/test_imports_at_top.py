@@ -12,7 +12,9 @@ from architecture.source_tree import SRC, expect_none, functions_of, parse_modul
 
 # Qualified function name -> why it has to import late.
 EXCEPTIONS: Mapping[str, str] = {
+    "icefloe.catalogs.settings._yaml": "PyYAML is optional: nothing but a configuration file of pyiceberg needs it",
     "icefloe.engines.engine.spark_engine": "pyspark is optional: nothing but the use of Spark may need it",
+    "icefloe.io.select._optional": "obstore and fsspec are optional: nothing but locations of their schemes needs them",
 }
 
 

@@ -15,6 +15,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
 from interop.jars import classpath
+from shared import shared
 from tables import new_catalog
 
 CATALOG = "lake"
@@ -90,3 +91,13 @@ def readers(spark, pyiceberg, duck):
         return spark.table(f"{CATALOG}.{table.name}").toArrow()
 
     return {"pyiceberg": by_pyiceberg, "duckdb": by_duckdb, "apache iceberg": by_iceberg}
+
+
+@pytest.fixture
+def golden_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working folder in which golden tables are where their metadata says."""
+    tables = shared("golden/tables")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "persistent").symlink_to(tables)
+    (tmp_path / "lineitem_iceberg").symlink_to(tables / "iceberg" / "lineitem_iceberg")
+    monkeypatch.chdir(tmp_path)

@@ -12,8 +12,6 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import QueryExecutionException
 
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.metadata_json import decode_metadata
 from icefloe.deletes.vectors import load_vectors
 from icefloe.engines.arrow.read import read_plan
 from icefloe.engines.spark.identity import IdentityColumns
@@ -23,13 +21,10 @@ from icefloe.expr.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.text import parse_filter
 from icefloe.formats.parquet_reader import stored_columns
 from icefloe.io.local import LocalFileIO
-from icefloe.model.metadata import TableMetadata
-from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
-from icefloe.tree.store import ManifestCache, ManifestStore
-from shared import shared
+from interop.golden import Relative, metadata_files, metadata_of, plan_of
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("golden_folder")]
 
 EQUAL = (  # each metadata folder's newest version
     "case_sensitive_names/default.db/case_sensitive_names",
@@ -63,42 +58,6 @@ PARTITION_ONLY = {  # tables whose files lack the columns that they are partitio
     "partition_double": "partition_col > 3",
     "partition_timestamp/default.db/partition_timestamp": "partition_col < TIMESTAMP_NTZ '2023-06-01 00:00:00'",
 }
-
-
-class Relative(LocalFileIO):
-    """Local files named relative to the working folder, which icefloe itself does not take."""
-
-    def read(self, location: str) -> bytes:
-        return super().read(absolute(location))
-
-    def arrow_path(self, location: str) -> tuple[Any, str]:
-        return super().arrow_path(absolute(location))
-
-
-def absolute(location: str) -> str:
-    return location if ":" in location or location.startswith("/") else str(Path.cwd() / location)
-
-
-@pytest.fixture(autouse=True)
-def _where_the_tables_say_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = shared("golden/tables")
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "persistent").symlink_to(tables)
-    (tmp_path / "lineitem_iceberg").symlink_to(tables / "iceberg" / "lineitem_iceberg")
-    monkeypatch.chdir(tmp_path)
-
-
-def metadata_files(table: str) -> list[str]:
-    return sorted(map(str, Path("data/persistent", table, "metadata").glob("*.metadata.json")))
-
-
-def metadata_of(file: str) -> TableMetadata:
-    return decode_metadata(Path(file).read_bytes(), where=file)
-
-
-def plan_of(metadata: TableMetadata, filter_: Expr = ALWAYS_TRUE) -> Plan:
-    store = ManifestStore(Relative(), manifest_context(metadata), ManifestCache())
-    return plan_scan(store, metadata, metadata.current_snapshot, filter=filter_)
 
 
 def by_icefloe(file: str, where: str | None = None) -> pa.Table:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from icefloe.catalogs.catalog import Catalog
+from icefloe.catalogs.catalog import Pointers
 from icefloe.catalogs.names import Identifier
 from icefloe.codecs.context import manifest_context
 from icefloe.codecs.metadata_json import decode_metadata
 from icefloe.errors import FormatError
+from icefloe.io.contained import contain
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.metadata import TableMetadata
+from icefloe.tree.disk_cache import DiskCache
 from icefloe.tree.store import ManifestCache, ManifestStore
+
+CACHE_FOLDER = "cache.folder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +30,28 @@ class Base:
 
 
 class TablePointer:
-    """A table in a catalog: loads its current state, decoding a metadata file only when the pointer has moved."""
+    """A table in a catalog: loads its current state, decoding a metadata file only when the pointer has moved.
 
-    def __init__(self, catalog: Catalog, identifier: Identifier, io: FileIO, limits: Limits = DEFAULT) -> None:
+    Of the catalog's ``settings``, ``cache.folder`` keeps decoded manifests on local disk for the next process, and
+    ``allowed-roots`` says where else than under the table files may be read.
+    """
+
+    def __init__(
+        self,
+        catalog: Pointers,
+        identifier: Identifier,
+        io: FileIO,
+        limits: Limits = DEFAULT,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.catalog = catalog
         self.identifier = identifier
         self.io = io
         self._limits = limits
+        self._settings: Mapping[str, str] = {} if settings is None else settings
         self._cache = ManifestCache()
+        folder = self._settings.get(CACHE_FOLDER)
+        self._disk = None if folder is None else DiskCache(folder)
         self._last: Base | None = None
 
     def __str__(self) -> str:
@@ -45,7 +64,7 @@ class TablePointer:
         if last is not None and last.pointer == pointer:
             return last
         metadata = decode_metadata(self.io.read(pointer), where=pointer, limits=self._limits)
-        if last is not None and last.metadata.table_uuid != metadata.table_uuid:
+        if last is not None and last.metadata.table_uuid not in ("", metadata.table_uuid):  # v1 may have none
             raise FormatError(
                 f"table {self}: the table at {pointer} is another one: uuid {metadata.table_uuid}, expected"
                 f" {last.metadata.table_uuid}; load the table again",
@@ -55,6 +74,7 @@ class TablePointer:
 
     def remember(self, pointer: str, metadata: TableMetadata) -> Base:
         """Take a state that is known without reading it back."""
-        store = ManifestStore(self.io, manifest_context(metadata, self._limits), self._cache)
+        io = contain(self.io, metadata.location, self._settings)
+        store = ManifestStore(io, manifest_context(metadata, self._limits), self._cache, self._disk)
         self._last = Base(pointer=pointer, metadata=metadata, store=store)
         return self._last

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from icefloe.catalogs.catalog import Catalog
 from icefloe.catalogs.names import Identifier
+from icefloe.codecs.context import manifest_context
 from icefloe.codecs.metadata_json import encode_metadata
-from icefloe.commit.stage import METADATA_FOLDER, metadata_name
+from icefloe.commit.base import Base
+from icefloe.commit.draft import Draft, Update, Work, draft_of
+from icefloe.commit.loop import applied, begin, discard
+from icefloe.commit.stage import METADATA_FOLDER, latest, metadata_name
 from icefloe.env import SYSTEM, Env
-from icefloe.errors import AlreadyExists, NotFound
+from icefloe.errors import CommitStateUnknown, IcefloeError
 from icefloe.io.file_io import FileIO
 from icefloe.model.layout_history import with_expressions
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, PartitionSpec
-from icefloe.model.schema import Schema
+from icefloe.model.properties import METADATA_COMPRESSION
+from icefloe.model.schema import Schema, as_first
 from icefloe.model.sorting import UNSORTED, SortOrder
 from icefloe.model.version_rules import check_writable
 from icefloe.transforms.fitting import check_order, check_spec
+from icefloe.tree.store import ManifestCache, ManifestStore
 
 
 def new_metadata(
@@ -32,6 +39,7 @@ def new_metadata(
 ) -> TableMetadata:
     """The metadata of a table without snapshots."""
     check_writable(format_version)
+    schema = as_first(schema)
     check_spec(spec, schema, format_version)
     check_order(sort_order, schema, format_version)
     metadata = TableMetadata(
@@ -53,14 +61,37 @@ def new_metadata(
 
 
 def create_table(
-    catalog: Catalog, identifier: Identifier, io: FileIO, metadata: TableMetadata, env: Env = SYSTEM
+    catalog: Catalog,
+    identifier: Identifier,
+    io: FileIO,
+    metadata: TableMetadata,
+    env: Env = SYSTEM,
+    steps: tuple[Update, ...] = (),
 ) -> str:
-    """Write the first metadata file and enter the table; its location."""
-    pointer = f"{metadata.location}/{METADATA_FOLDER}/{metadata_name(None, str(env.new_uuid()))}"
-    io.write_new(pointer, encode_metadata(metadata))
+    """Write the first metadata file and enter the table; its location.
+
+    With ``steps`` the table is born with what they do, such as its first rows; nobody sees it without them.
+    """
+    store = ManifestStore(io, manifest_context(metadata), ManifestCache())
+    base = Base(pointer="", metadata=metadata, store=store)
+    work = begin(base, env)
     try:
+        draft = applied(draft_of(base), steps, work)
+        pointer = _write(draft, work, env)
         catalog.create(identifier, pointer)
-    except (AlreadyExists, NotFound):  # definite answers: nobody refers to the file
-        io.delete([pointer])
+    except CommitStateUnknown:
         raise
+    except IcefloeError:  # definite answers: nobody refers to the files
+        discard(io, [*work.staging.written, *(file for step in steps for file in step.files)])
+        raise
+    return pointer
+
+
+def _write(draft: Draft, work: Work, env: Env) -> str:
+    """Write the first metadata file, with the roots that wait; where it is."""
+    metadata = replace(draft.metadata, last_updated_ms=latest(draft))
+    compression = METADATA_COMPRESSION.of(metadata.properties)
+    name = metadata_name(None, str(env.new_uuid()), compressed=compression != "none")
+    pointer = f"{metadata.location}/{METADATA_FOLDER}/{name}"
+    work.staging.write(draft.store, {**work.roots, pointer: encode_metadata(metadata, compression=compression)})
     return pointer

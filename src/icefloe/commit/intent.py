@@ -1,76 +1,76 @@
-"""Intents: what a commit wants, as frozen values (spec: Commit Conflict Resolution and Retry).
+"""Intents: the operations that make a snapshot, as frozen values (spec: Snapshots).
 
-An intent is never changed by an attempt. Each attempt asks it two things of a fresh base: is it still valid, and which
-change of the tree does it mean there.
+An intent is never changed by an attempt. Each attempt asks it what it means on a fresh state, which may end in a
+conflict, and makes a snapshot of the answer.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.base import Base
+from icefloe.commit.draft import Draft, State, Work
+from icefloe.commit.resolved import Resolved
+from icefloe.commit.stage import Purpose, make_snapshot, state_of
+from icefloe.commit.validate import Isolation, Since
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.nodes import ALWAYS_TRUE, Expr
-from icefloe.model.entries import empty
-from icefloe.model.snapshots import Operation, Snapshot
+from icefloe.model.entries import ContentType, empty, of_type
+from icefloe.model.snapshots import MAIN, Operation, Snapshot
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import TASK
-from icefloe.tree.change import Change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
-    """An intent on one base: the change of the tree, and the planned rows of what leaves, for the summary."""
+class Intent(ABC):
+    """An operation that makes a snapshot of a branch; ``properties`` are keys to add to its summary.
 
-    added: pa.Table = field(default_factory=empty)
-    removed: pa.Table = field(default_factory=TASK.empty_table)  # tasks of data files that leave
-    replaced: pa.Table = field(default_factory=TASK.empty_table)  # tasks of data files whose vector is replaced
+    A ``staged`` snapshot belongs to the table but to no branch, until it is published (write, audit, publish).
+    """
 
-    def change(self) -> Change:
-        """The change of the tree: a data file takes its deletion vector along."""
-        columns = ["location", "dv_manifest", "dv_ordinal"]
-        leaving = [t.filter(pc.is_valid(t["dv_location"])).select(columns) for t in (self.removed, self.replaced)]
-        return Change(
-            added=self.added,
-            removed=self.removed.select(["location", "manifest", "ordinal"]),
-            replaced=pa.concat_tables(leaving).rename_columns(["location", "manifest", "ordinal"]),
-        )
-
-
-class Intent(Protocol):
-    """What a commit wants."""
+    operation: Operation
+    properties: Mapping[str, str] = field(default_factory=dict)
+    branch: str = MAIN
+    staged: bool = False
 
     @property
-    def properties(self) -> Mapping[str, str]:
-        """Keys to add to the snapshot's summary."""
-        ...
-
-    @property
-    def operation(self) -> Operation:
-        """The kind of snapshot it makes."""
-        ...
+    def name(self) -> str:
+        """The operation of the snapshot."""
+        return str(self.operation)
 
     @property
     def files(self) -> tuple[str, ...]:
         """Files written for this intent, which belong to nobody if it fails."""
-        ...
+        return ()
 
-    def resolve(self, base: Base) -> Resolved:
-        """Check the intent against a base and say what it means there; ConflictError is final."""
-        ...
+    @abstractmethod
+    def resolve(self, state: State) -> Resolved | None:
+        """Check the intent against a state and say what it means there; none if there is nothing to do."""
+
+    def apply(self, draft: Draft, work: Work) -> Draft:
+        """The draft with the snapshot."""
+        resolved = self.resolve(state_of(draft, self.branch, work))
+        if resolved is None:
+            return draft
+        purpose = Purpose(
+            operation=self.operation,
+            properties=tuple(self.properties.items()),
+            branch=self.branch,
+            staged=self.staged,
+        )
+        return make_snapshot(draft, work, purpose, resolved)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Append:
-    """Add data files; valid on any base."""
+class Append(Intent):
+    """Add data files; valid on any base. A ``fast`` append leaves other manifests as they are."""
 
     added: pa.Table
-    properties: Mapping[str, str] = field(default_factory=dict)
+    fast: bool = False
     operation: Operation = Operation.APPEND
 
     @property
@@ -78,100 +78,103 @@ class Append:
         """The data files."""
         return locations(self.added)
 
-    def resolve(self, base: Base) -> Resolved:
+    def resolve(self, state: State) -> Resolved:
         """New files conflict with nothing."""
-        return Resolved(added=self.added)
+        return Resolved(added=self.added, merge=not self.fast)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveFiles:
+class RemoveFiles(Intent):
     """Remove data files by location; each must be live."""
 
     locations: tuple[str, ...]
-    properties: Mapping[str, str] = field(default_factory=dict)
     operation: Operation = Operation.DELETE
 
     def __post_init__(self) -> None:
         if len(self.locations) == 0:
             raise InputError("no files to remove")
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """It wrote none."""
-        return ()
-
-    def resolve(self, base: Base) -> Resolved:
+    def resolve(self, state: State) -> Resolved:
         """Find the files on this base."""
-        tasks = plan_scan(base.store, base.metadata, base.metadata.current_snapshot).tasks
-        wanted = pa.array(self.locations, pa.string())
-        gone = wanted.filter(pc.invert(pc.is_in(wanted, value_set=tasks["location"].combine_chunks())))
-        if len(gone) > 0:
-            raise ConflictError(
-                f"table {base.metadata.location}: {gone[0].as_py()} is not a live data file, so it cannot be removed",
-                file=gone[0].as_py(),
-            )
-        return Resolved(removed=tasks.filter(pc.is_in(tasks["location"], value_set=wanted)))
+        return Resolved(removed=live_tasks(state, pa.array(self.locations, pa.string())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowDelta:
-    """Delete rows, by deletion vectors or by removing files, and add rows, as one snapshot.
+class RowDelta(Intent):
+    """Delete rows, by deletion vectors, delete files or by removing files, and add rows, as one snapshot.
 
-    It was computed from the files that ``read`` held and that matched ``filter``. Serializable isolation means that
-    nothing it would have read has come or changed since, so that the outcome equals running in commit order.
+    It was computed from the files that ``read`` held and that matched ``filter``. A data file has one deletion vector,
+    so two commits that delete rows of one file conflict. Delete files of version 2 add up; there only an update, which
+    adds rows as well, must not meet other deletes.
     """
 
-    added: pa.Table  # data files and deletion vectors
+    added: pa.Table  # data files, deletion vectors and delete files
     removed: pa.Table = field(default_factory=TASK.empty_table)
     replaced: pa.Table = field(default_factory=TASK.empty_table)
+    dropped: pa.Table = field(default_factory=empty)
     read: Snapshot | None
     filter: Expr = ALWAYS_TRUE
-    properties: Mapping[str, str] = field(default_factory=dict)
+    isolation: Isolation = Isolation.SERIALIZABLE
     operation: Operation = Operation.OVERWRITE
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Data files and Puffin files."""
+        """Data files and delete files."""
         return locations(self.added)
 
-    def resolve(self, base: Base) -> Resolved:
-        """Nothing it read may have changed."""
-        if not _is_head(base, self.read):
-            self._check_unchanged(base)
-        return Resolved(added=self.added, removed=self.removed, replaced=self.replaced)
+    def resolve(self, state: State) -> Resolved:
+        """Nothing it read may have changed, as far as its isolation asks."""
+        self._check_kind(state)
+        since = Since(state, self.read)
+        targets = pa.concat_tables([self.removed, self.replaced], promote_options="permissive")
+        since.check_files_live(self._referenced(targets))
+        since.check_no_deletes_on(targets)
+        since.check_no_vectors_of(self.added.filter(pc.is_valid(self.added["dv_offset"]))["referenced_file"])
+        if self._updates:
+            since.check_no_new_deletes(self.filter)
+        else:
+            since.check_nothing_updated(self.filter)
+        if self.isolation is Isolation.SERIALIZABLE:
+            since.check_no_new_data(self.filter)
+        return Resolved(added=self.added, removed=self.removed, replaced=self.replaced, dropped=self.dropped)
 
-    def _check_unchanged(self, base: Base) -> None:
-        now = plan_scan(base.store, base.metadata, base.metadata.current_snapshot, filter=self.filter).tasks
-        read_at = 0 if self.read is None else self.read.sequence_number
-        new = now.filter(pc.greater(now["sequence_number"], read_at))
-        if new.num_rows > 0:
-            raise _conflict(base, new["location"][0].as_py(), "was added by another commit and may hold rows it meant")
-        then = pa.concat_tables([self.removed.select(_STATE), self.replaced.select(_STATE)])
-        place = pc.index_in(then["location"], value_set=now["location"].combine_chunks())
-        lost = pc.index(pc.is_null(place), True).as_py()
-        if lost >= 0:
-            raise _conflict(base, then["location"][lost].as_py(), "was removed by another commit")
-        for name in ("dv_location", "dv_offset"):
-            same = pc.equal(pc.fill_null(now[name].take(place), _NONE[name]), pc.fill_null(then[name], _NONE[name]))
-            changed = pc.index(same, False).as_py()
-            if changed >= 0:
-                raise _conflict(base, then["location"][changed].as_py(), "had rows deleted by another commit")
+    def _check_kind(self, state: State) -> None:
+        """Refuse position delete files where deletion vectors took their place, maybe since they were written."""
+        if not state.metadata.rules.deletion_vectors:
+            return
+        plain = pc.and_(of_type(self.added, ContentType.POSITION_DELETES), pc.is_null(self.added["dv_offset"]))
+        files = self.added.filter(plain)["location"].to_pylist()
+        if len(files) > 0:
+            raise ConflictError(
+                f"table {state.metadata.location}: format version {state.metadata.format_version} deletes rows by"
+                f" deletion vectors, not by position delete files such as {files[0]}; read the table again and repeat"
+                " the operation",
+                files=files[:20],
+            )
+
+    @property
+    def _updates(self) -> bool:
+        """Whether it puts rows back in another form."""
+        return pc.any(of_type(self.added, ContentType.DATA)).as_py() is True
+
+    def _referenced(self, targets: pa.Table) -> pa.Array:
+        """The data files that it removes, replaces or deletes from."""
+        named = self.added["referenced_file"].drop_null().combine_chunks()
+        return pa.concat_arrays([targets["location"].combine_chunks(), named])
 
 
-_STATE = ["location", "dv_location", "dv_offset"]
-_NONE = {"dv_location": "", "dv_offset": -1}
+def live_tasks(state: State, wanted: pa.Array) -> pa.Table:
+    """The planned files at these locations; ConflictError for the first that is not live."""
+    tasks = plan_scan(state.store, state.metadata, state.head).tasks
+    gone = wanted.filter(pc.invert(pc.is_in(wanted, value_set=tasks["location"].combine_chunks())))
+    if len(gone) > 0:
+        raise ConflictError(
+            f"table {state.metadata.location}: {gone[0].as_py()} is not a live data file, so it cannot be removed",
+            files=gone.slice(0, 20).to_pylist(),
+        )
+    return tasks.filter(pc.is_in(tasks["location"], value_set=wanted))
 
 
 def locations(added: pa.Table) -> tuple[str, ...]:
     """The files of entries, each once."""
     return tuple(pc.unique(added["location"]).to_pylist())
-
-
-def _is_head(base: Base, read: Snapshot | None) -> bool:
-    return base.metadata.current_snapshot_id == (None if read is None else read.snapshot_id)
-
-
-def _conflict(base: Base, file: str, what: str) -> ConflictError:
-    return ConflictError(
-        f"table {base.metadata.location}: {file} {what}; read the table again and repeat the operation", file=file
-    )

@@ -1,6 +1,6 @@
-"""The commit loop: land an intent exactly once (spec: Commit Conflict Resolution and Retry).
+"""The commit loop: land updates exactly once (spec: Commit Conflict Resolution and Retry).
 
-Each attempt is a pure function of a fresh base and the intent, and ends in one swap. Files are deleted only when it is
+Each attempt is a pure function of a fresh base and the updates, and ends in one swap. Files are deleted only when it is
 proved that no snapshot can name them: after ``Stale``, or after a conflict found before the swap was tried. After
 ``Unknown`` nothing is deleted, whatever happens.
 """
@@ -9,53 +9,103 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from icefloe.catalogs.catalog import Swapped, Unknown
 from icefloe.commit.base import Base, TablePointer
-from icefloe.commit.intent import Intent
-from icefloe.commit.result import CommitResult
-from icefloe.commit.stage import METADATA_FOLDER, Attempt, stage
+from icefloe.commit.draft import Draft, Update, Work, draft_of
+from icefloe.commit.result import CommitResult, nothing_done, result_of
+from icefloe.commit.stage import METADATA_FOLDER, finish
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import CommitFailed, CommitStateUnknown, IcefloeError
 from icefloe.io.file_io import FileIO
-from icefloe.model.properties import COMMIT_MAX_WAIT_MS, COMMIT_MIN_WAIT_MS, COMMIT_RETRIES
-from icefloe.model.snapshots import SummaryKey
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.properties import COMMIT_MAX_WAIT_MS, COMMIT_MIN_WAIT_MS, COMMIT_RETRIES, DELETE_AFTER_COMMIT
 from icefloe.model.version_rules import check_writable
 from icefloe.tree.staging import Staging
 
 logger = logging.getLogger(__name__)
 
 
-def commit(table: TablePointer, intent: Intent, env: Env = SYSTEM) -> CommitResult:
-    """Land ``intent`` on the table; ConflictError and CommitFailed say that it did not, CommitStateUnknown neither."""
-    started = time.perf_counter()
-    base = table.load()
+def commit(table: TablePointer, updates: Update | Sequence[Update], env: Env = SYSTEM) -> CommitResult:
+    """Land the updates on the table, all or none of them.
+
+    ConflictError and CommitFailed say that they did not land, CommitStateUnknown says neither.
+    """
+    steps = tuple(updates) if isinstance(updates, Sequence) else (updates,)
+    try:
+        base = table.load()
+        work = begin(base, env)
+    except IcefloeError:  # nothing was tried yet
+        discard(table.io, _files(steps))
+        raise
+    return land(table, steps, work, draft_of(base))
+
+
+def begin(base: Base, env: Env) -> Work:
+    """What a commit of a table carries along."""
     check_writable(base.metadata.format_version)
-    staging = Staging(f"{base.metadata.location}/{METADATA_FOLDER}", env.new_uuid)
-    snapshot_id = env.new_snapshot_id()
-    for number in _attempts(base, env):
-        base = base if number == 1 else table.load()
+    return Work(base, Staging(f"{base.metadata.location}/{METADATA_FOLDER}", env.new_uuid), env)
+
+
+def land(
+    table: TablePointer, steps: tuple[Update, ...], work: Work, draft: Draft, *, prepared: bool = False
+) -> CommitResult:
+    """Land updates; with ``prepared`` the draft has them already, as a transaction prepares it."""
+    started, io = time.perf_counter(), work.base.store.io  # which touches nothing outside of the table
+    for number in _attempts(draft.base, work.env):
+        work.attempt = number
         try:
-            attempt = stage(base, intent, staging, snapshot_id=snapshot_id, number=number, env=env)
-            outcome = table.catalog.swap(table.identifier, base.pointer, attempt.pointer)
+            if number > 1:
+                draft = draft_of(table.load())
+                work.staging.folder = f"{draft.metadata.location}/{METADATA_FOLDER}"
+            if number > 1 or not prepared:
+                draft = applied(draft, steps, work)
+            if changes_nothing(draft):
+                discard(io, [*work.staging.written, *_files(steps)])
+                return nothing_done(str(table), steps, time.perf_counter() - started)
+            attempt = finish(draft, work)
+            outcome = table.catalog.swap(table.identifier, draft.base.pointer, attempt.pointer)
+        except CommitStateUnknown:
+            raise
         except IcefloeError:  # a catalog that raises has moved nothing, and every earlier attempt was Stale
-            discard(table.io, [*staging.written, *intent.files])
+            discard(io, [*work.staging.written, *_files(steps)])
             raise
         if isinstance(outcome, Unknown):
-            outcome = _settle(table, snapshot_id, outcome)
+            outcome = _settle(table, attempt.pointer, draft, outcome)
         if isinstance(outcome, Swapped):
-            table.remember(attempt.pointer, attempt.metadata)
-            logger.info("committed %s: snapshot %d, attempt %d", table, snapshot_id, number)
-            return _result(table, intent, staging, attempt, number, time.perf_counter() - started)
-        staging.forget_attempt(table.io)
-    discard(table.io, [*staging.written, *intent.files])
+            pointer = attempt.pointer if outcome.pointer is None else outcome.pointer
+            table.remember(pointer, attempt.metadata)
+            logger.info("committed %s: %s, attempt %d", table, ", ".join(step.name for step in steps), number)
+            _drop_old_metadata(io, draft.base.metadata, attempt.metadata)
+            discard(io, work.staging.forget_unnamed())
+            return result_of(str(table), steps, draft, work, time.perf_counter() - started)
+        work.roots = {}
+        discard(io, work.staging.forget_attempt())
+    discard(io, [*work.staging.written, *_files(steps)])
     raise CommitFailed(
         f"table {table}: gave up after {number} attempts, each lost to another commit; nothing was changed. Try again,"
         f" or raise the table property {COMMIT_RETRIES.name}",
         table=str(table),
         attempts=number,
     )
+
+
+def applied(draft: Draft, steps: tuple[Update, ...], work: Work) -> Draft:
+    """The draft after all updates, one after the other."""
+    for number, step in enumerate(steps):
+        work.step = number
+        draft = step.apply(draft, work)
+    return draft
+
+
+def changes_nothing(draft: Draft) -> bool:
+    """Whether the table would be as it was, so that there is nothing to commit."""
+    return len(draft.made) == 0 and draft.metadata == draft.base.metadata
+
+
+def _files(steps: tuple[Update, ...]) -> list[str]:
+    return [file for step in steps for file in step.files]
 
 
 def _attempts(base: Base, env: Env) -> Iterator[int]:
@@ -68,55 +118,45 @@ def _attempts(base: Base, env: Env) -> Iterator[int]:
         yield number
 
 
-def _settle(table: TablePointer, snapshot_id: int, outcome: Unknown) -> Swapped:
+def _settle(table: TablePointer, pointer: str, draft: Draft, outcome: Unknown) -> Swapped:
     """Look whether a swap of unknown outcome landed; not seeing it proves nothing, so the answer is yes or an error."""
     try:
-        landed = table.load().metadata.snapshots.find(snapshot_id) is not None
+        landed = _is_there(table.load(), pointer, draft)
     except Exception as error:
-        logger.warning("could not look for snapshot %d of %s: %s", snapshot_id, table, error)
+        logger.warning("could not look whether %s is committed to %s: %s", pointer, table, error)
         landed = False
     if not isinstance(outcome.cause, Exception):
         raise outcome.cause  # an interrupt stays an interrupt; nothing was deleted
     if landed:
         return Swapped()
     raise CommitStateUnknown(
-        f"table {table}: the catalog failed while it moved the pointer, so snapshot {snapshot_id} may or may not be"
-        " committed. Nothing was deleted. Look for the snapshot before you repeat the operation",
+        f"table {table}: the catalog failed while it moved the pointer, so {pointer} may or may not be committed."
+        " Nothing was deleted. Look for it before you repeat the operation",
         table=str(table),
-        snapshot_id=snapshot_id,
+        location=pointer,
+        snapshot_ids=tuple(made.snapshot_id for made in draft.made),
     ) from outcome.cause
+
+
+def _is_there(base: Base, pointer: str, draft: Draft) -> bool:
+    """Whether an attempt is part of the table: its snapshots, or its metadata file if it made none."""
+    if len(draft.made) > 0:
+        return all(base.metadata.snapshots.find(made.snapshot_id) is not None for made in draft.made)
+    return pointer in (base.pointer, *(entry.metadata_file for entry in base.metadata.metadata_log))
+
+
+def _drop_old_metadata(io: FileIO, before: TableMetadata, after: TableMetadata) -> None:
+    """Delete the metadata files that fell out of the log, where the table asks for it."""
+    if DELETE_AFTER_COMMIT.of(after.properties):
+        kept = {entry.metadata_file for entry in after.metadata_log}
+        discard(io, [entry.metadata_file for entry in before.metadata_log if entry.metadata_file not in kept])
 
 
 def discard(io: FileIO, files: Iterable[str]) -> None:
     """Delete files that are proved unreferenced; failing to do so is no reason to hide what happened."""
+    unwanted = list(files)
     try:
-        io.delete(list(files))
-    except IcefloeError as error:
+        if len(unwanted) > 0:
+            io.delete(unwanted)
+    except Exception as error:
         logger.warning("left files behind: %s", error)
-
-
-def _result(
-    table: TablePointer, intent: Intent, staging: Staging, attempt: Attempt, number: int, seconds: float
-) -> CommitResult:
-    summary = attempt.snapshot.summary
-
-    def figure(key: str) -> int:
-        return int(summary.get(key, "0"))
-
-    return CommitResult(
-        table=str(table),
-        operation=str(intent.operation),
-        snapshot_id=attempt.snapshot.snapshot_id,
-        files_added=figure(SummaryKey.ADDED_DATA_FILES),
-        files_removed=figure(SummaryKey.DELETED_DATA_FILES),
-        vectors_added=figure(SummaryKey.ADDED_DVS),
-        rows_added=figure(SummaryKey.ADDED_RECORDS),
-        rows_deleted=figure(SummaryKey.DELETED_RECORDS)
-        + figure(SummaryKey.ADDED_POSITION_DELETES)
-        - figure(SummaryKey.REMOVED_POSITION_DELETES),
-        data_bytes_written=figure(SummaryKey.ADDED_FILES_SIZE),
-        metadata_files_written=len(staging.written) - 1,  # besides the metadata file itself
-        metadata_bytes_written=sum(staging.written.values()),
-        attempts=number,
-        seconds=seconds,
-    )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+
+from icefloe.commit.draft import Draft, Update, Work
+from icefloe.model.snapshots import SummaryKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +30,16 @@ class CommitResult:
     metadata_bytes_written: int = 0
     attempts: int = 1
     seconds: float = 0.0
+    snapshots: int = 1  # how many the commit made; ``snapshot_id`` is the last one
 
     def as_dict(self) -> dict[str, object]:
         """All figures by name."""
         return asdict(self)
 
     def __repr__(self) -> str:
-        if self.snapshot_id is None:
+        if self.attempts == 0:
             return f"{self.operation} {self.table}: nothing to do, no snapshot made, {self.seconds:.3f} s"
-        parts = [f"snapshot {self.snapshot_id}"]
+        parts = [] if self.snapshot_id is None else [f"snapshot {self.snapshot_id}"]
         if self.files_added > 0:
             parts.append(f"+{self.files_added} files ({self.rows_added} rows, {self.data_bytes_written} bytes)")
         if self.files_removed > 0:
@@ -44,3 +49,40 @@ class CommitResult:
         parts.append(f"{self.metadata_files_written} metadata files ({self.metadata_bytes_written} bytes)")
         parts.append(f"{self.attempts} attempt{'' if self.attempts == 1 else 's'}")
         return f"{self.operation} {self.table}: {', '.join(parts)}, {self.seconds:.3f} s"
+
+
+def nothing_done(table: str, steps: Sequence[Update], seconds: float) -> CommitResult:
+    """The result of a commit that would have changed nothing, and so was none."""
+    return CommitResult(
+        table=table, operation=_names(steps), snapshot_id=None, attempts=0, seconds=seconds, snapshots=0
+    )
+
+
+def _names(steps: Sequence[Update]) -> str:
+    return ", ".join(dict.fromkeys(step.name for step in steps))
+
+
+def result_of(table: str, steps: Sequence[Update], draft: Draft, work: Work, seconds: float) -> CommitResult:
+    """The figures of a commit that landed, over all the snapshots it made."""
+
+    def figure(key: str) -> int:
+        return sum(int(made.summary.get(key, "0")) for made in draft.made)
+
+    return CommitResult(
+        table=table,
+        operation=_names(steps),
+        snapshot_id=draft.made[-1].snapshot_id if len(draft.made) > 0 else None,
+        files_added=figure(SummaryKey.ADDED_DATA_FILES),
+        files_removed=figure(SummaryKey.DELETED_DATA_FILES),
+        vectors_added=figure(SummaryKey.ADDED_DVS),
+        rows_added=figure(SummaryKey.ADDED_RECORDS),
+        rows_deleted=figure(SummaryKey.DELETED_RECORDS)
+        + figure(SummaryKey.ADDED_POSITION_DELETES)
+        - figure(SummaryKey.REMOVED_POSITION_DELETES),
+        data_bytes_written=figure(SummaryKey.ADDED_FILES_SIZE),
+        metadata_files_written=len(work.staging.written) - 1,  # besides the metadata file itself
+        metadata_bytes_written=sum(work.staging.written.values()),
+        attempts=work.attempt,
+        seconds=seconds,
+        snapshots=len(draft.made),
+    )

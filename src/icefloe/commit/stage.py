@@ -1,24 +1,23 @@
-"""One attempt at a commit: everything written but the pointer (spec: Optimistic Concurrency)."""
+"""What an attempt writes: leaves and roots of snapshots, at the end a metadata file (spec: Optimistic Concurrency)."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from icefloe.codecs.manifests import encode_root, extension
 from icefloe.codecs.metadata_json import encode_metadata
-from icefloe.commit.base import Base
-from icefloe.commit.intent import Intent, Resolved
+from icefloe.commit.draft import Draft, State, Work, head_of
+from icefloe.commit.resolved import Resolved
 from icefloe.commit.summary import summarize
-from icefloe.env import Env
 from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Snapshot
-from icefloe.tree.change import Moment, NewRoot, apply_change
+from icefloe.model.properties import METADATA_COMPRESSION
+from icefloe.model.snapshots import MAIN, Operation, Snapshot
+from icefloe.tree.change import Moment, NewRoot, apply_change, rewrite_root
 from icefloe.tree.root import read_root
-from icefloe.tree.staging import Staging
 
 METADATA_FOLDER = "metadata"
-_VERSION = re.compile(r"(\d+)-[0-9a-f-]+\.(gz\.)?metadata\.json")
+_VERSION = re.compile(r"(?:v(\d+)|(\d+)-[0-9a-f-]+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,64 +26,121 @@ class Attempt:
 
     pointer: str
     metadata: TableMetadata
-    snapshot: Snapshot
 
 
-def stage(base: Base, intent: Intent, staging: Staging, *, snapshot_id: int, number: int, env: Env) -> Attempt:
-    """Write the leaves, root and metadata file of ``intent`` on ``base``; a pure function of both but for names."""
-    resolved = intent.resolve(base)
-    parent = base.metadata.current_snapshot
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purpose:
+    """What a snapshot is for: its operation, the keys to add to its summary, and where it goes."""
+
+    operation: Operation
+    properties: tuple[tuple[str, str], ...] = ()
+    branch: str = MAIN
+    staged: bool = False  # part of the table but of no branch, until it is published
+
+
+def state_of(draft: Draft, branch: str, work: Work) -> State:
+    """What an update that goes to a branch looks at."""
+    return State(
+        metadata=draft.metadata,
+        store=draft.store,
+        head=draft.head(branch),
+        origin=head_of(work.base.metadata, branch),
+        own=work.snapshot_ids,
+    )
+
+
+def make_snapshot(draft: Draft, work: Work, purpose: Purpose, resolved: Resolved | None) -> Draft:
+    """The draft with one more snapshot; its leaves are written, its root waits in ``work``.
+
+    Without a change the snapshot has the files of its parent, in leaves that are written again.
+    """
+    metadata, parent = draft.metadata, draft.head(purpose.branch)
     moment = Moment(
-        snapshot_id=snapshot_id,
-        sequence_number=base.metadata.last_sequence_number + 1,
-        first_row_id=base.metadata.next_row_id if base.metadata.rules.row_lineage else None,
+        snapshot_id=work.snapshot_id(),
+        sequence_number=metadata.last_sequence_number + 1 if metadata.rules.sequence_numbers else 0,
+        first_row_id=metadata.next_row_id if metadata.rules.row_lineage else None,
     )
-    root = apply_change(
-        base.store, read_root(base.store, parent), resolved.change(), moment, staging, base.metadata.properties
-    )
-    uuid = env.new_uuid()
-    root_location = f"{staging.folder}/{root_name(base, snapshot_id, number, str(uuid))}"
-    snapshot = _snapshot(base, intent, resolved, moment, root, root_location, env)
-    metadata = base.metadata.with_snapshot(snapshot, former_location=base.pointer)
-    pointer = f"{staging.folder}/{metadata_name(base.pointer, str(uuid))}"
-    data = encode_root(
+    before, properties = read_root(draft.store, parent), metadata.properties
+    if resolved is None:
+        root = rewrite_root(draft.store, before, moment, work.staging, properties)
+    else:
+        root = apply_change(draft.store, before, resolved.change(), moment, work.staging, properties)
+    location = f"{work.staging.folder}/{_root_name(draft, moment.snapshot_id, work)}"
+    snapshot = _snapshot(draft, purpose, resolved or Resolved(), moment, root, location, work)
+    work.roots[location] = encode_root(
         root.rows,
-        base.store.context,
-        snapshot_id=snapshot_id,
+        draft.store.context,
+        snapshot_id=snapshot.snapshot_id,
         parent_id=snapshot.parent_id,
         sequence_number=snapshot.sequence_number,
+        first_row_id=snapshot.first_row_id,
     )
-    staging.write(base.store, {root_location: data, pointer: encode_metadata(metadata)})
-    base.store.remember(root_location, root.rows)
-    return Attempt(pointer=pointer, metadata=metadata, snapshot=snapshot)
+    draft.store.remember(location, root.rows)
+    work.staging.named_by(root.rows)
+    after = metadata.with_snapshot(snapshot, branch=None if purpose.staged else purpose.branch)
+    return replace(draft.with_metadata(after), made=(*draft.made, snapshot))
 
 
-def root_name(base: Base, snapshot_id: int, number: int, uuid: str) -> str:
-    """The file name of a root; other programs expect manifest lists under the name they know."""
-    kind = "root" if base.metadata.rules.root_holds_files else "snap"
-    return f"{kind}-{snapshot_id}-{number}-{uuid}.{extension(base.store.context)}"
+def finish(draft: Draft, work: Work) -> Attempt:
+    """Write the metadata file of a draft, and the roots that wait, all durable on return."""
+    # The time of the last snapshot is that of the table, so that both tell the same.
+    moment = latest(draft) if len(draft.made) > 0 else now(draft, work)
+    metadata = _seen_at_once(draft).committed(timestamp_ms=moment, former_location=draft.base.pointer)
+    compression = METADATA_COMPRESSION.of(metadata.properties)
+    name = metadata_name(draft.base.pointer, str(work.env.new_uuid()), compressed=compression != "none")
+    pointer = f"{metadata.location}/{METADATA_FOLDER}/{name}"
+    data = encode_metadata(metadata, compression=compression)
+    work.staging.write(draft.store, {**work.roots, pointer: data})
+    work.roots = {}
+    return Attempt(pointer=pointer, metadata=metadata)
 
 
-def metadata_name(former: str | None, uuid: str) -> str:
+def now(draft: Draft, work: Work) -> int:
+    """The time of a change: a clock that goes back must not, since time travel reads the log in order."""
+    return max(work.env.now_ms(), latest(draft))
+
+
+def latest(draft: Draft) -> int:
+    """The latest time that the draft tells: of the table, of its log, or of a snapshot that was just made."""
+    logged = (entry.timestamp_ms for entry in draft.metadata.snapshot_log[-1:])
+    made = (snapshot.timestamp_ms for snapshot in draft.made[-1:])
+    return max((draft.metadata.last_updated_ms, *logged, *made))
+
+
+def _seen_at_once(draft: Draft) -> TableMetadata:
+    """The metadata without log entries of snapshots that the commit itself has left behind: no reader saw them."""
+    metadata = draft.metadata
+    if len(draft.made) < 2:
+        return metadata
+    passed = {made.snapshot_id for made in draft.made} - {metadata.current_snapshot_id}
+    return replace(metadata, snapshot_log=tuple(e for e in metadata.snapshot_log if e.snapshot_id not in passed))
+
+
+def metadata_name(former: str | None, uuid: str, *, compressed: bool = False) -> str:
     """The file name of the next metadata file: numbered, and unique even when two writers make the same number."""
     found = None if former is None else _VERSION.fullmatch(former.rsplit("/", 1)[-1])
-    version = 0 if found is None else int(found[1]) + 1
-    return f"{version:05d}-{uuid}.metadata.json"
+    version = 0 if found is None else int(found[1] or found[2]) + 1
+    return f"{version:05d}-{uuid}{'.gz' if compressed else ''}.metadata.json"
+
+
+def _root_name(draft: Draft, snapshot_id: int, work: Work) -> str:
+    """The file name of a root; other programs expect manifest lists under the name they know."""
+    kind = "root" if draft.metadata.rules.root_holds_files else "snap"
+    return f"{kind}-{snapshot_id}-{work.attempt}-{work.env.new_uuid()}.{extension(draft.store.context)}"
 
 
 def _snapshot(
-    base: Base, intent: Intent, resolved: Resolved, moment: Moment, root: NewRoot, location: str, env: Env
+    draft: Draft, purpose: Purpose, resolved: Resolved, moment: Moment, root: NewRoot, location: str, work: Work
 ) -> Snapshot:
-    parent = base.metadata.current_snapshot
+    parent = draft.head(purpose.branch)
     return Snapshot(
         snapshot_id=moment.snapshot_id,
         parent_id=None if parent is None else parent.snapshot_id,
         sequence_number=moment.sequence_number,
-        # A clock that goes back must not make a snapshot older than its parent: time travel reads the log in order.
-        timestamp_ms=max(env.now_ms(), base.metadata.last_updated_ms),
+        timestamp_ms=now(draft, work),
         root=location,
-        summary=summarize(intent.operation, resolved, parent, intent.properties),
-        schema_id=base.metadata.current_schema_id,
+        summary=summarize(purpose.operation, resolved, parent, dict(purpose.properties)),
+        schema_id=draft.metadata.current_schema_id,
         first_row_id=moment.first_row_id,
         added_rows=None if moment.first_row_id is None else root.added_rows,
     )

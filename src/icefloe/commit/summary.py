@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.intent import Resolved
+from icefloe.commit.resolved import Resolved
 from icefloe.model.entries import ContentType, choose, of_type, stat_keys
 from icefloe.model.snapshots import Operation, Snapshot, SummaryKey
 
@@ -31,7 +32,9 @@ def summarize(
     before: Mapping[str, str] = {} if parent is None else parent.summary
     for total, (plus, minus) in TOTALS.items():
         if parent is None or before.get(total, "").isdigit():
-            counts[total] = int(before.get(total, "0")) + counts.get(plus, 0) - counts.get(minus, 0)
+            after = int(before.get(total, "0")) + counts.get(plus, 0) - counts.get(minus, 0)
+            if after >= 0:  # else the total before was wrong, and none is better than a wrong one
+                counts[total] = after
     written = {str(key): str(value) for key, value in counts.items() if value != 0 or key in ALWAYS}
     return {str(SummaryKey.OPERATION): str(operation), **extra, **written}
 
@@ -39,27 +42,82 @@ def summarize(
 def _counts(resolved: Resolved) -> dict[str, int]:
     added = resolved.added
     data = choose(added, of_type(added, ContentType.DATA))
-    vectors = choose(added, of_type(added, ContentType.POSITION_DELETES))
-    gone = pa.concat_tables([resolved.removed.select(_SEEN), resolved.replaced.select(_SEEN)])
-    old = gone.filter(pc.is_valid(gone["dv_location"]))
+    old = _old_vectors(resolved)
+    came, left = _deletes(added), _deletes(resolved.dropped)
     return {
         SummaryKey.ADDED_DATA_FILES: data.num_rows,
         SummaryKey.ADDED_RECORDS: _sum(data["record_count"]),
-        SummaryKey.ADDED_FILES_SIZE: _sum(data["file_size_in_bytes"]) + _sum(vectors["dv_size_in_bytes"]),
+        SummaryKey.ADDED_FILES_SIZE: _sum(data["file_size_in_bytes"]) + came.size,
         SummaryKey.DELETED_DATA_FILES: resolved.removed.num_rows,
         SummaryKey.DELETED_RECORDS: _sum(resolved.removed["record_count"]),
-        SummaryKey.REMOVED_FILES_SIZE: _sum(resolved.removed["file_size_in_bytes"]) + _sum(old["dv_size_in_bytes"]),
-        SummaryKey.ADDED_DELETE_FILES: vectors.num_rows,
-        SummaryKey.ADDED_DVS: vectors.num_rows,
-        SummaryKey.ADDED_POSITION_DELETES: _sum(vectors["record_count"]),
-        SummaryKey.REMOVED_DELETE_FILES: old.num_rows,
-        SummaryKey.REMOVED_DVS: old.num_rows,
-        SummaryKey.REMOVED_POSITION_DELETES: _sum(old["dv_cardinality"]),
+        SummaryKey.REMOVED_FILES_SIZE: _sum(resolved.removed["file_size_in_bytes"])
+        + _sum(old["dv_size_in_bytes"])
+        + left.size,
+        SummaryKey.ADDED_DELETE_FILES: came.files,
+        SummaryKey.ADDED_DVS: came.vectors,
+        SummaryKey.ADDED_POSITION_DELETE_FILES: came.position_files,
+        SummaryKey.ADDED_EQUALITY_DELETE_FILES: came.equality_files,
+        SummaryKey.ADDED_POSITION_DELETES: came.positions,
+        SummaryKey.ADDED_EQUALITY_DELETES: came.equalities,
+        SummaryKey.REMOVED_DELETE_FILES: old.num_rows + left.files,
+        SummaryKey.REMOVED_DVS: old.num_rows + left.vectors,
+        SummaryKey.REMOVED_POSITION_DELETE_FILES: left.position_files,
+        SummaryKey.REMOVED_EQUALITY_DELETE_FILES: left.equality_files,
+        SummaryKey.REMOVED_POSITION_DELETES: _sum(old["dv_cardinality"]) + left.positions,
+        SummaryKey.REMOVED_EQUALITY_DELETES: left.equalities,
         SummaryKey.CHANGED_PARTITION_COUNT: _partitions(resolved),
     }
 
 
 _SEEN = ["dv_location", "dv_size_in_bytes", "dv_cardinality"]
+
+
+def _old_vectors(resolved: Resolved) -> pa.Table:
+    """The vectors that leave, with their data files or for newer ones."""
+    gone = [table.select(_SEEN) for table in (resolved.removed, resolved.replaced) if table.num_rows > 0]
+    if len(gone) == 0:
+        return resolved.removed.select(_SEEN)
+    both = pa.concat_tables(gone)
+    return both.filter(pc.is_valid(both["dv_location"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Deletes:
+    """Figures of delete entries."""
+
+    vectors: int
+    position_files: int
+    equality_files: int
+    positions: int
+    equalities: int
+    size: int
+
+    @property
+    def files(self) -> int:
+        return self.vectors + self.position_files + self.equality_files
+
+
+_NO_DELETES = _Deletes(vectors=0, position_files=0, equality_files=0, positions=0, equalities=0, size=0)
+
+
+def _deletes(rows: pa.Table) -> _Deletes:
+    if pc.max(rows["content_type"]).as_py() in (None, int(ContentType.DATA)):
+        return _NO_DELETES
+    by_position = choose(rows, of_type(rows, ContentType.POSITION_DELETES))
+    by_value = choose(rows, of_type(rows, ContentType.EQUALITY_DELETES))
+    vectors = by_position.filter(pc.is_valid(by_position["dv_offset"]))
+    files = by_position.filter(pc.is_null(by_position["dv_offset"]))
+    return _Deletes(
+        vectors=vectors.num_rows,
+        position_files=files.num_rows,
+        equality_files=by_value.num_rows,
+        positions=_sum(by_position["record_count"]),
+        equalities=_sum(by_value["record_count"]),
+        # Vectors share a file, so each counts with its own part of it.
+        size=_sum(vectors["dv_size_in_bytes"])
+        + _sum(files["file_size_in_bytes"])
+        + _sum(by_value["file_size_in_bytes"]),
+    )
 
 
 def _sum(column: pa.ChunkedArray) -> int:
@@ -69,7 +127,7 @@ def _sum(column: pa.ChunkedArray) -> int:
 
 def _partitions(resolved: Resolved) -> int:
     """How many distinct partitions the change touched."""
-    tables = [t for t in (resolved.added, resolved.removed, resolved.replaced) if t.num_rows > 0]
+    tables = [t for t in (resolved.added, resolved.removed, resolved.replaced, resolved.dropped) if t.num_rows > 0]
     if len(tables) == 0:
         return 0
     keys = dict.fromkeys(f"lower_bound:{k}" for t in tables for k in stat_keys(t) if k.startswith("p"))

@@ -90,20 +90,24 @@ class _Outline:
 
     def root(self, snapshot: Snapshot) -> Node:
         rows = self.tree.entries
-        in_v4 = self.metadata.rules.root_holds_files
         kinds = [(noun, pc.sum(of_type(rows, kind)).as_py() or 0) for kind, noun in NOUNS.items()]
         counted = ", ".join(plural(count, noun) for noun, count in kinds if count > 0)
         groups = ((ContentType.DATA_MANIFEST,), (ContentType.DELETE_MANIFEST,), (ContentType.DATA,), DELETES)
         return Node(
             kind="root",
-            name=short_name(snapshot.root_location),
+            name=f"snapshot {snapshot.snapshot_id}" if snapshot.root is None else short_name(snapshot.root),
             facts=(
-                "root manifest" if in_v4 else "manifest list",
-                size_text(self.store.io.size(snapshot.root_location)),
+                *self._root_facts(snapshot),
                 f"{plural(rows.num_rows, 'row')}: {counted}" if rows.num_rows > 0 else "no rows",
             ),
             children=tuple(child for kinds in groups for child in self._group(rows.filter(of_type(rows, *kinds)))),
         )
+
+    def _root_facts(self, snapshot: Snapshot) -> tuple[str, ...]:
+        if snapshot.root is None:
+            return ("names its manifests itself",)  # as v1 allows
+        kind = "root manifest" if self.metadata.rules.root_holds_files else "manifest list"
+        return (kind, size_text(self.store.io.size(snapshot.root)))
 
     def _group(self, rows: pa.Table) -> list[Node]:
         """Rows of one kind in the root; those that left or lost something are sure to be among the shown."""

@@ -13,72 +13,101 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.commit.base import Base, TablePointer
-from icefloe.commit.intent import Append, RowDelta
-from icefloe.commit.loop import commit
+from icefloe.commit.base import Base
+from icefloe.commit.draft import head_of
+from icefloe.commit.intent import Append, Intent, RowDelta, locations
+from icefloe.commit.loop import discard
+from icefloe.commit.overwrite import OverwriteFiles
+from icefloe.commit.publish import STAGED_WAP_ID
 from icefloe.commit.result import CommitResult
+from icefloe.commit.validate import Isolation, isolation_of
 from icefloe.deletes.vectors import load_vectors, write_vectors
 from icefloe.engines.engine import Engine, Positions
 from icefloe.env import Env
 from icefloe.expr.nodes import Expr
 from icefloe.expr.stats_eval import Match
 from icefloe.model.entries import concat, empty
-from icefloe.model.snapshots import Operation
+from icefloe.model.properties import DELETE_ISOLATION, MERGE_ISOLATION
+from icefloe.model.snapshots import MAIN, Operation, Snapshot
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import TASK, Plan
 
 
-def append(table: TablePointer, rows: object, engine: Engine, env: Env) -> CommitResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """An operation on rows, ready to be committed; without an intent there is nothing to do."""
+
+    operation: Operation
+    intent: Intent | None = None
+    rows_copied: int = 0  # rows that only moved to another file
+
+    def result(self, landed: CommitResult) -> CommitResult:
+        """The figures without the rows that were only copied."""
+        copied = self.rows_copied
+        return replace(landed, rows_added=landed.rows_added - copied, rows_deleted=landed.rows_deleted - copied)
+
+    def nothing(self, table: str) -> CommitResult:
+        """The result of an operation that had no work, and made no snapshot."""
+        return CommitResult(table=table, operation=str(self.operation), snapshot_id=None, attempts=0, snapshots=0)
+
+
+def append(
+    base: Base, rows: object, engine: Engine, env: Env, *, branch: str = MAIN, wap_id: str | None = None
+) -> Prepared:
     """Add rows; an empty input makes no snapshot."""
-    added = engine.write(table.io, rows, table.load().metadata)
+    added = engine.write(base.store.io, rows, base.metadata)
     if added.num_rows == 0:
-        return _nothing(table, Operation.APPEND)
-    return commit(table, Append(added=added), env)
+        return Prepared(operation=Operation.APPEND)
+    staged = {} if wap_id is None else {STAGED_WAP_ID: wap_id}
+    intent = Append(added=added, branch=branch, staged=wap_id is not None, properties=staged)
+    return Prepared(operation=Operation.APPEND, intent=intent)
 
 
-def delete(table: TablePointer, where: Expr, engine: Engine, env: Env) -> CommitResult:
+def delete(base: Base, where: Expr, engine: Engine, env: Env, *, branch: str = MAIN) -> Prepared:
     """Delete the rows that match ``where``; rows for which it is null stay."""
-    base = table.load()
-    plan = plan_scan(base.store, base.metadata, base.metadata.current_snapshot, filter=where)
+    io, head = base.store.io, head_of(base.metadata, branch)
+    plan = plan_scan(base.store, base.metadata, head, filter=where)
     whole = pc.equal(plan.tasks["match"], int(Match.ALL))
     partly = plan.with_tasks(plan.tasks.filter(pc.invert(whole)))
-    old = load_vectors(table.io, partly.tasks)
-    found = engine.find_rows(table.io, partly, old)
-    removal = _remove_rows(table, base, partly, old, found, engine, env)
+    old = load_vectors(io, partly.tasks)
+    found = engine.find_rows(io, partly, old)
+    removal = _remove_rows(base, partly, old, found, engine, env)
     removed = pa.concat_tables([plan.tasks.filter(whole), removal.removed])
     if removed.num_rows == 0 and removal.added.num_rows == 0:
-        return _nothing(table, Operation.DELETE)
-    intent = RowDelta(
-        added=removal.added,
-        removed=removed,
-        replaced=removal.replaced,
-        read=base.metadata.current_snapshot,
-        filter=where,
+        return Prepared(operation=Operation.DELETE)
+    change = _Change(
+        read=head,
+        branch=branch,
+        filter=plan.filter,
+        isolation=isolation_of(DELETE_ISOLATION, base.metadata.properties),
         operation=Operation.OVERWRITE if removal.rows_written > 0 else Operation.DELETE,
     )
-    return _less_copied(commit(table, intent, env), removal.rows_written)
+    return change.prepared(replace(removal, removed=removed))
 
 
-def upsert(table: TablePointer, rows: object, on: tuple[str, ...], engine: Engine, env: Env) -> CommitResult:
+def upsert(base: Base, rows: object, on: tuple[str, ...], engine: Engine, env: Env, *, branch: str = MAIN) -> Prepared:
     """Replace rows by key and add new ones, as one snapshot."""
-    base = table.load()
+    io, head = base.store.io, head_of(base.metadata, branch)
     with engine.keyed(rows, base.metadata, on) as source:
-        plan = plan_scan(base.store, base.metadata, base.metadata.current_snapshot, filter=source.range)
-        old = load_vectors(table.io, plan.tasks)
-        found = engine.find_keys(table.io, plan, old, source)
-        new = engine.write(table.io, source.rows, base.metadata)
+        plan = plan_scan(base.store, base.metadata, head, filter=source.range)
+        old = load_vectors(io, plan.tasks)
+        found = engine.find_keys(io, plan, old, source)
+        new = engine.write(io, source.rows, base.metadata)
         if new.num_rows == 0:
-            return _nothing(table, Operation.OVERWRITE)
-        removal = _remove_rows(table, base, plan, old, found, engine, env)
-    intent = RowDelta(
-        added=concat([new, removal.added]),
-        removed=removal.removed,
-        replaced=removal.replaced,
-        read=base.metadata.current_snapshot,
-        filter=source.range,
+            return Prepared(operation=Operation.OVERWRITE)
+        try:
+            removal = _remove_rows(base, plan, old, found, engine, env)
+        except BaseException:
+            discard(io, locations(new))
+            raise
+    change = _Change(
+        read=head,
+        branch=branch,
+        filter=plan.filter,
+        isolation=isolation_of(MERGE_ISOLATION, base.metadata.properties),
         operation=Operation.APPEND if len(found) == 0 else Operation.OVERWRITE,
     )
-    return _less_copied(commit(table, intent, env), removal.rows_written)
+    return change.prepared(replace(removal, added=concat([new, removal.added])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +120,44 @@ class _Removal:
     rows_written: int = 0  # rows that only moved to another file
 
 
-def _remove_rows(
-    table: TablePointer, base: Base, plan: Plan, old: Positions, found: Positions, engine: Engine, env: Env
-) -> _Removal:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """What an operation read and how strict it is about it."""
+
+    read: Snapshot | None
+    branch: str
+    filter: Expr  # bound to the columns that were read, whatever they are called later
+    isolation: Isolation
+    operation: Operation
+
+    def prepared(self, removal: _Removal) -> Prepared:
+        """Files that are written again replace the old ones; else rows are deleted where they are."""
+        intent: Intent
+        if removal.rows_written > 0:
+            intent = OverwriteFiles(
+                added=removal.added,
+                removed=removal.removed,
+                read=self.read,
+                branch=self.branch,
+                filter=self.filter,
+                isolation=self.isolation,
+                operation=self.operation,
+            )
+        else:
+            intent = RowDelta(
+                added=removal.added,
+                removed=removal.removed,
+                replaced=removal.replaced,
+                read=self.read,
+                branch=self.branch,
+                filter=self.filter,
+                isolation=self.isolation,
+                operation=self.operation,
+            )
+        return Prepared(operation=self.operation, intent=intent, rows_copied=removal.rows_written)
+
+
+def _remove_rows(base: Base, plan: Plan, old: Positions, found: Positions, engine: Engine, env: Env) -> _Removal:
     """Take the rows that were found out of the planned files; a file that loses its last row leaves."""
     matched = _choose(plan.tasks, found)
     counts = dict(zip(matched["location"].to_pylist(), matched["record_count"].to_pylist(), strict=True))
@@ -105,9 +169,9 @@ def _remove_rows(
     touched = _choose(matched, partly)
     if base.metadata.rules.deletion_vectors:
         location = f"{base.metadata.location}/data/{env.new_uuid()}-deletes.puffin"
-        vectors = write_vectors(table.io, touched, old, partly, location=location)
+        vectors = write_vectors(base.store.io, touched, old, partly, location=location)
         return _Removal(added=vectors, replaced=touched, removed=emptied)
-    files = engine.write_survivors(table.io, plan.with_tasks(touched), {f: gone[f] for f in partly}, base.metadata)
+    files = engine.write_survivors(base.store.io, plan.with_tasks(touched), {f: gone[f] for f in partly}, base.metadata)
     moved = pc.sum(files["record_count"]).as_py()
     return _Removal(added=files, removed=pa.concat_tables([emptied, touched]), rows_written=moved or 0)
 
@@ -115,13 +179,3 @@ def _remove_rows(
 def _choose(tasks: pa.Table, locations: Iterable[str]) -> pa.Table:
     """The tasks of these files."""
     return tasks.filter(pc.is_in(tasks["location"], value_set=pa.array(list(locations), pa.string())))
-
-
-def _nothing(table: TablePointer, operation: Operation) -> CommitResult:
-    """The result of an operation that had no work, and made no snapshot."""
-    return CommitResult(table=str(table), operation=str(operation), snapshot_id=None, attempts=0)
-
-
-def _less_copied(result: CommitResult, rows: int) -> CommitResult:
-    """The result without the rows that were only copied from an old file to a new one."""
-    return replace(result, rows_added=result.rows_added - rows, rows_deleted=result.rows_deleted - rows)

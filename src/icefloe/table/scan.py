@@ -74,9 +74,11 @@ class Scan:
         return spark_engine().read_scan(spark, self._base, self._snapshot, self._filter, self._columns)
 
     def count(self) -> int:
-        """How many rows there are; files that match as a whole are counted from metadata alone."""
+        """How many rows there are; files that match as a whole and have no delete files are not read."""
         plan = self.plan()
-        whole = pc.equal(plan.tasks["match"], int(Match.ALL))
+        whole = pc.and_(
+            pc.equal(plan.tasks["match"], int(Match.ALL)), pc.equal(pc.list_value_length(plan.tasks["deletes"]), 0)
+        )
         known = plan.tasks.filter(whole)
         dead = pc.fill_null(known["dv_cardinality"], 0)
         counted = pc.sum(pc.subtract(known["record_count"], dead)).as_py()

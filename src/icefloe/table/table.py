@@ -4,25 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from icefloe.commit.base import Base, TablePointer
+from icefloe.commit.draft import Update
 from icefloe.commit.intent import RemoveFiles
 from icefloe.commit.loop import commit
+from icefloe.commit.overwrite import RewriteManifests
+from icefloe.commit.publish import CherryPick
 from icefloe.commit.result import CommitResult
-from icefloe.engines.arrow.engine import ArrowEngine
-from icefloe.engines.engine import Engine, is_spark, spark_engine
+from icefloe.commit.updates import (
+    CURRENT,
+    ChangePartitioning,
+    ChangeSchema,
+    FastForward,
+    RemoveRef,
+    SetCurrentSnapshot,
+    SetProperties,
+    SetRef,
+    SetSortOrder,
+    Upgrade,
+)
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import InputError
 from icefloe.expr.nodes import Expr
 from icefloe.expr.text import parse_filter
 from icefloe.model.metadata import TableMetadata
+from icefloe.model.partition_update import PartitionUpdate
 from icefloe.model.partitioning import PartitionSpec
 from icefloe.model.schema import Schema
-from icefloe.model.snapshots import Snapshot
+from icefloe.model.schema_update import SchemaUpdate, update_of
+from icefloe.model.snapshots import MAIN, Ref, Snapshot
+from icefloe.model.sort_text import sort_order
 from icefloe.scan.select import select_snapshot
 from icefloe.table import rows
+from icefloe.table.edits import Edit
+from icefloe.table.engines import engine_for, engine_of
 from icefloe.table.scan import Scan
+from icefloe.table.transaction import Transaction
 
 
 class Table:
@@ -97,24 +116,225 @@ class Table:
         """All snapshots, oldest first."""
         return tuple(self.metadata.snapshots)
 
-    def append(self, data: Any) -> CommitResult:
-        """Add rows: a Spark DataFrame, or anything that speaks Arrow."""
-        return rows.append(self._pointer, data, _engine_of(data), self._env)
+    def append(self, data: Any, *, branch: str = MAIN, wap_id: str | None = None) -> CommitResult:
+        """Add rows: a Spark DataFrame, or anything that speaks Arrow.
 
-    def delete(self, where: str | Expr, *, spark: Any = None) -> CommitResult:
-        """Delete the rows that match; Spark does it when a session is given, this process otherwise."""
-        engine = ArrowEngine() if spark is None else _spark(spark)
-        return rows.delete(self._pointer, parse_filter(where), engine, self._env)
+        With ``wap_id`` the snapshot is staged under that name and seen by nobody until ``cherry_pick`` publishes it.
+        """
+        base = self._pointer.load()
+        return self._run(rows.append(base, data, engine_of(data), self._env, branch=branch, wap_id=wap_id))
 
-    def upsert(self, data: Any, on: Sequence[str]) -> CommitResult:
-        """Replace the rows whose key columns equal those of a row in ``data``, and add the others."""
+    def delete(self, where: str | Expr, *, branch: str = MAIN, spark: Any = None) -> CommitResult:
+        """Delete the rows that match; Spark does it when a session is given, this process otherwise.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.delete", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1, 2, 3]}))
+        >>> t.delete("id >= 2").rows_deleted, t.scan().count()
+        (2, 1)
+        """
+        base = self._pointer.load()
+        return self._run(rows.delete(base, parse_filter(where), engine_for(spark), self._env, branch=branch))
+
+    def upsert(self, data: Any, on: Sequence[str], *, branch: str = MAIN) -> CommitResult:
+        """Replace the rows whose key columns equal those of a row in ``data``, and add the others.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.upsert", schema="id bigint, note string")
+        >>> result = t.append(pa.table({"id": [1], "note": ["a"]}))
+        >>> result = t.upsert(pa.table({"id": [1, 2], "note": ["A", "b"]}), on=["id"])
+        >>> sorted(t.scan().to_arrow()["note"].to_pylist())
+        ['A', 'b']
+        """
         if isinstance(on, str) or len(on) == 0:
             raise InputError("upsert: give the key columns as a list, such as on=['id']")
-        return rows.upsert(self._pointer, data, tuple(on), _engine_of(data), self._env)
+        base = self._pointer.load()
+        return self._run(rows.upsert(base, data, tuple(on), engine_of(data), self._env, branch=branch))
 
     def remove_files(self, locations: Iterable[str]) -> CommitResult:
-        """Take data files out of the table by location; their bytes stay until the snapshots that hold them expire."""
-        return commit(self._pointer, RemoveFiles(locations=tuple(locations)), self._env)
+        """Take data files out of the table by location; their bytes stay until the snapshots that hold them expire.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.remove_files", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1, 2, 3]}))
+        >>> t.remove_files(t.scan().plan().tasks["location"].to_pylist()).files_removed
+        1
+        """
+        return self._commit(RemoveFiles(locations=tuple(locations)))
+
+    def transaction(self) -> Transaction:
+        """Several operations that land as one commit, or not at all.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.transaction", schema="id bigint")
+        >>> with t.transaction() as tx:
+        ...     tx.append(pa.table({"id": [1, 2, 3]}))
+        ...     tx.delete("id = 2")
+        >>> t.scan().count()
+        2
+        """
+        return Transaction(self._pointer, self._env)
+
+    def update_schema(self) -> Edit[SchemaUpdate]:
+        """Change the columns in a ``with`` block: ``s.add_column("x", "int")``, ``s.rename_column("note", "memo")``.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.columns", schema="id int, note string")
+        >>> with t.update_schema() as edit:
+        ...     edit.add_column("age", "int")
+        ...     edit.rename_column("note", "memo")
+        >>> [column.name for column in t.schema.fields]
+        ['id', 'memo', 'age']
+        """
+        metadata = self.metadata
+        return Edit(
+            update_of(metadata),
+            lambda update: self._commit(ChangeSchema(steps=update.steps, read=metadata.current_schema_id)),
+        )
+
+    def update_partitioning(self) -> Edit[PartitionUpdate]:
+        """Change the partitioning in a ``with`` block: ``p.add("month(ts)")``, ``p.remove("ts_day")``.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.update_partitioning", schema="id bigint")
+        >>> with t.update_partitioning() as edit:
+        ...     edit.add("bucket(16, id)")
+        >>> [field.name for field in t.spec.fields]
+        ['id_bucket']
+        """
+        metadata = self.metadata
+        return Edit(
+            PartitionUpdate(metadata=metadata),
+            lambda update: self._commit(ChangePartitioning(steps=update.steps, read=metadata.default_spec_id)),
+        )
+
+    def set_sort_order(self, *keys: str) -> CommitResult:
+        """Sort new files by these keys, such as ``"ts desc"`` and ``"bucket(16, id)"``; none means unsorted.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.set_sort_order", schema="id bigint")
+        >>> t.set_sort_order("id desc").operation
+        'set sort order'
+        """
+        return self._commit(SetSortOrder(order=sort_order(keys, self.schema)))
+
+    def set_properties(self, updates: Mapping[str, str], remove: Iterable[str] = ()) -> CommitResult:
+        """Set and remove table properties.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.set_properties", schema="id bigint")
+        >>> result = t.set_properties({"owner": "me", "commit.retry.num-retries": "5"}, remove=["absent"])
+        >>> t.properties["owner"]
+        'me'
+        """
+        return self._commit(SetProperties(updates=dict(updates), removals=tuple(remove)))
+
+    def upgrade(self, version: int) -> CommitResult:
+        """Go on in a later format version; no file is written again.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.upgrade", schema="id bigint")
+        >>> result = t.upgrade(3)
+        >>> t.format_version
+        3
+        """
+        return self._commit(Upgrade(version=version))
+
+    def rewrite_manifests(self) -> CommitResult:
+        """Write the manifests again, sorted by partition and of the size the table asks for.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.rewrite_manifests", schema="id bigint")
+        >>> for number in range(3):
+        ...     result = t.append(pa.table({"id": [number]}))
+        >>> t.rewrite_manifests().operation, t.scan().count()
+        ('replace', 3)
+        """
+        return self._commit(RewriteManifests())
+
+    def branch(self, name: str, *, snapshot: int | None = None) -> CommitResult:
+        """Make a branch at a snapshot, or where main is.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.branch", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1]}))
+        >>> result = t.branch("dev")
+        >>> result = t.append(pa.table({"id": [2]}), branch="dev")
+        >>> t.scan().count(), t.at(branch="dev").scan().count()
+        (1, 2)
+        """
+        return self._set_ref(name, "branch", snapshot)
+
+    def tag(self, name: str, *, snapshot: int | None = None) -> CommitResult:
+        """Give a snapshot, or the current one, a name that never moves.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.tag", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1]}))
+        >>> result = t.tag("v1")
+        >>> result = t.append(pa.table({"id": [2]}))
+        >>> t.at(tag="v1").scan().count()
+        1
+        """
+        return self._set_ref(name, "tag", snapshot)
+
+    def remove_ref(self, name: str) -> CommitResult:
+        """Remove a branch or tag."""
+        return self._commit(RemoveRef(ref_name=name))
+
+    def publish(self, branch: str) -> CommitResult:
+        """Move main to the head of a branch that was made from it.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.publish", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1]}), branch="dev")
+        >>> result = t.publish("dev")
+        >>> t.scan().count()
+        1
+        """
+        return self._commit(FastForward(branch=MAIN, to=branch))
+
+    def cherry_pick(self, snapshot: int) -> CommitResult:
+        """Do what a staged snapshot did on main.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.cherry_pick", schema="id bigint")
+        >>> staged = t.append(pa.table({"id": [1]}), wap_id="load-7")
+        >>> t.scan().count()
+        0
+        >>> result = t.cherry_pick(staged.snapshot_id)
+        >>> t.scan().count()
+        1
+        """
+        return self._commit(CherryPick(snapshot_id=snapshot))
+
+    def rollback(self, *, snapshot: int | None = None, timestamp: datetime | str | None = None) -> CommitResult:
+        """Put main back to an earlier snapshot of its own, given by id or as the one that was current at a time.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.rollback", schema="id bigint")
+        >>> first = t.append(pa.table({"id": [1]}))
+        >>> second = t.append(pa.table({"id": [2]}))
+        >>> result = t.rollback(snapshot=first.snapshot_id)
+        >>> t.scan().count()
+        1
+        """
+        chosen = select_snapshot(self.metadata, snapshot=snapshot, timestamp=timestamp)
+        if chosen is None or (snapshot is None and timestamp is None):
+            raise InputError("rollback: say where to, by snapshot= or timestamp=")
+        return self._commit(SetCurrentSnapshot(snapshot_id=chosen.snapshot_id, rollback=True))
+
+    def _set_ref(self, name: str, kind: Literal["branch", "tag"], snapshot: int | None) -> CommitResult:
+        ref = Ref(snapshot_id=CURRENT if snapshot is None else snapshot, type=kind)
+        return self._commit(SetRef(ref_name=name, ref=ref, fresh=True))
+
+    def _run(self, prepared: rows.Prepared) -> CommitResult:
+        if prepared.intent is None:
+            return prepared.nothing(self.name)
+        return prepared.result(self._commit(prepared.intent))
+
+    def _commit(self, update: Update) -> CommitResult:
+        return commit(self._pointer, update, self._env)
 
     def scan(self, where: str | Expr | None = None, columns: Iterable[str] | None = None) -> Scan:
         """Read the current snapshot."""
@@ -160,12 +380,3 @@ class TableAt:
     def scan(self, where: str | Expr | None = None, columns: Iterable[str] | None = None) -> Scan:
         """Read this point of the history."""
         return Scan(self._base, self._snapshot, where, columns)
-
-
-def _engine_of(data: object) -> Engine:
-    return _spark(data.sparkSession) if is_spark(data) else ArrowEngine()  # type: ignore[attr-defined]  # a DataFrame
-
-
-def _spark(session: Any) -> Engine:
-    engine: Engine = spark_engine().SparkEngine(session)
-    return engine

@@ -1,0 +1,160 @@
+"""Several operations as one commit: all of them land, or none (spec: Optimistic Concurrency).
+
+Each operation sees what the ones before it did. Files are written as they go; what readers see changes once, at the
+end. If another commit comes first, the operations are applied again on top of it, as far as they do not conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from icefloe.commit.base import Base, TablePointer
+from icefloe.commit.draft import Update, draft_of
+from icefloe.commit.loop import begin, discard, land
+from icefloe.commit.result import CommitResult
+from icefloe.commit.updates import ChangePartitioning, ChangeSchema, SetProperties
+from icefloe.env import Env
+from icefloe.errors import InputError
+from icefloe.expr.nodes import Expr
+from icefloe.expr.text import parse_filter
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.partition_update import PartitionUpdate
+from icefloe.model.schema_update import SchemaUpdate, update_of
+from icefloe.model.snapshots import Operation
+from icefloe.table import rows
+from icefloe.table.edits import Edit
+from icefloe.table.engines import engine_for, engine_of
+from icefloe.table.scan import Scan
+
+
+class Transaction:
+    """Operations under way; the ``with`` block commits them when it ends, and drops them if it ends with an error.
+
+    >>> import icefloe, tempfile, pyarrow as pa
+    >>> folder = tempfile.mkdtemp()
+    >>> cat = icefloe.catalog("demo", uri=f"sqlite:///{folder}/cat.db", warehouse=f"file://{folder}/wh")
+    >>> t = cat.create_table("db.orders", schema="id bigint")
+    >>> with t.transaction() as tx:
+    ...     tx.append(pa.table({"id": [1, 2, 3]}))
+    ...     tx.delete("id = 2")
+    >>> tx.result.snapshots, sorted(t.scan().to_arrow()["id"].to_pylist())
+    (2, [1, 3])
+    """
+
+    def __init__(self, table: TablePointer, env: Env) -> None:
+        base = table.load()
+        self._table = table
+        self._env = env
+        self._work = begin(base, env)
+        self._draft = draft_of(base)
+        self._steps: list[Update] = []
+        self._copied = 0
+        self._open = True
+        self.result: CommitResult | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._open:
+            return
+        if kind is None:
+            self.commit()
+        else:
+            self.drop()
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table as the operations so far have left it."""
+        return self._draft.metadata
+
+    def append(self, data: Any) -> None:
+        """Add rows."""
+        self._check_open()
+        self._run(rows.append(self._base, data, engine_of(data), self._env))
+
+    def delete(self, where: str | Expr, *, spark: Any = None) -> None:
+        """Delete the rows that match."""
+        self._check_open()
+        self._run(rows.delete(self._base, parse_filter(where), engine_for(spark), self._env))
+
+    def upsert(self, data: Any, on: Sequence[str]) -> None:
+        """Replace rows by key, and add the others."""
+        self._check_open()
+        self._run(rows.upsert(self._base, data, tuple(on), engine_of(data), self._env))
+
+    def update_schema(self) -> Edit[SchemaUpdate]:
+        """Change the schema, for the operations that follow too."""
+        read = self.metadata
+        return Edit(
+            update_of(read),
+            lambda update: self._add(ChangeSchema(steps=update.steps, read=read.current_schema_id)),
+        )
+
+    def update_partitioning(self) -> Edit[PartitionUpdate]:
+        """Change the partitioning, for the operations that follow too."""
+        read = self.metadata
+        return Edit(
+            PartitionUpdate(metadata=read),
+            lambda update: self._add(ChangePartitioning(steps=update.steps, read=read.default_spec_id)),
+        )
+
+    def set_properties(self, updates: Mapping[str, str], remove: Sequence[str] = ()) -> None:
+        """Set and remove table properties."""
+        self._add(SetProperties(updates=dict(updates), removals=tuple(remove)))
+
+    def scan(self, where: str | Expr | None = None, columns: Sequence[str] | None = None) -> Scan:
+        """Read the table as the operations so far have left it."""
+        return Scan(self._base, self.metadata.current_snapshot, where, columns)
+
+    def commit(self) -> CommitResult:
+        """Land everything; a second call is an error."""
+        self._check_open()
+        self._open = False
+        if len(self._steps) == 0:
+            nothing = CommitResult(
+                table=str(self._table), operation="transaction", snapshot_id=None, attempts=0, snapshots=0
+            )
+            self.result = nothing
+            return nothing
+        landed = land(self._table, tuple(self._steps), self._work, self._draft, prepared=True)
+        self.result = rows.Prepared(operation=Operation.OVERWRITE, rows_copied=self._copied).result(landed)
+        return self.result
+
+    def drop(self) -> None:
+        """Forget everything, and delete what was written for it: nobody has seen it."""
+        self._check_open()
+        self._open = False
+        files = [file for step in self._steps for file in step.files]
+        discard(self._table.io, [*self._work.staging.written, *files])
+
+    @property
+    def _base(self) -> Base:
+        return Base(pointer=self._draft.base.pointer, metadata=self._draft.metadata, store=self._draft.store)
+
+    def _run(self, prepared: rows.Prepared) -> None:
+        if prepared.intent is not None:
+            self._add(prepared.intent)
+            self._copied += prepared.rows_copied
+
+    def _add(self, update: Update) -> None:
+        self._check_open()
+        work, written = self._work, len(self._work.staging.written)
+        work.step = len(self._steps)
+        try:
+            draft = update.apply(self._draft, work)
+            work.write_roots(draft.store)
+        except BaseException:  # the transaction goes on without it, if its author wishes
+            work.roots = {}
+            discard(self._table.io, [*work.staging.forget_since(written), *update.files])
+            raise
+        self._draft = draft
+        self._steps.append(update)
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise InputError(f"table {self._table}: this transaction has ended; begin another one")

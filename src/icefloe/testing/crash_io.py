@@ -1,0 +1,299 @@
+"""Storage and catalog of a process that is struck at one call: by an error, an interrupt, or its death.
+
+Tests run an operation with a strike at call 1, 2, 3 ... until a run meets none (``Fuse.hit`` stays None), so that every
+call is tried. A process that has died does nothing any more: each later call dies too, so what its handlers would
+clean up stays as it was. ``power_cut`` then tears the files that nobody had synced.
+"""
+
+from __future__ import annotations
+
+import io as streams
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from icefloe.catalogs.catalog import Pointers, Swap, Unknown
+from icefloe.catalogs.names import NameLike, dotted, parse_identifier
+from icefloe.errors import CommitStateUnknown, NoSuchFile, StorageError
+from icefloe.io.arrow_view import arrow_view
+from icefloe.io.file_io import FileInfo, FileIO
+
+_T = TypeVar("_T")
+Locations = list[str]
+
+READS = frozenset({"read", "read_range", "size", "input"})
+TORN = frozenset({"write_new", "output", "sync", "delete"})  # verbs of which a part can happen
+ATOMIC = frozenset({"put_if_absent", "swap"})
+CHANGES = TORN | ATOMIC
+VERBS = READS | CHANGES | {"exists", "list", "load"}
+
+
+class Died(BaseException):
+    """The process ended here; no handler of the library catches it."""
+
+
+class Kind(StrEnum):
+    """What the caller gets instead of an answer."""
+
+    ERROR = "error"
+    MISSING = "missing"  # NoSuchFile, from a read
+    UNKNOWN = "unknown"  # from the verbs that have such an answer
+    INTERRUPTED_SWAP = "interrupted swap"  # an unknown outcome because of an interrupt
+    INTERRUPT = "interrupt"  # KeyboardInterrupt
+    DEATH = "death"
+
+
+class Effect(StrEnum):
+    """How much of the call happened all the same."""
+
+    NONE = "none"
+    HALF = "half"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strike:
+    """What happens at the ``at``-th call (from 1) of those verbs ``among`` which it can happen to."""
+
+    at: int
+    kind: Kind
+    effect: Effect = Effect.NONE
+    among: frozenset[str] = VERBS
+
+    @property
+    def verbs(self) -> frozenset[str]:
+        """The verbs that it can happen to; a swap or put that raises an error has proved that nothing moved."""
+        possible = {Effect.NONE: VERBS, Effect.HALF: TORN, Effect.ALL: CHANGES}[self.effect]
+        match self.kind:
+            case Kind.MISSING:
+                possible = READS if self.effect is Effect.NONE else frozenset()
+            case Kind.UNKNOWN:
+                possible &= ATOMIC
+            case Kind.INTERRUPTED_SWAP:
+                possible &= {"swap"}
+            case Kind.ERROR if self.effect is Effect.ALL:
+                possible -= ATOMIC
+        return possible & self.among
+
+
+class Fuse:
+    """Counts the calls of one process and strikes once; shared by its storage and its catalog.
+
+    >>> from icefloe.io.memory import MemoryFileIO
+    >>> fuse = Fuse(Strike(at=2, kind=Kind.ERROR))
+    >>> io = CrashFileIO(MemoryFileIO(), fuse)
+    >>> io.write_new("memory://t/a", b"1")
+    >>> io.read("memory://t/a")
+    Traceback (most recent call last):
+    icefloe.errors.StorageError: struck at call 2: error in read of memory://t/a
+    >>> fuse.hit, io.read("memory://t/a")
+    ('read', b'1')
+    """
+
+    def __init__(self, strike: Strike | None = None) -> None:
+        self.strike = strike
+        self.calls = 0
+        self.hit: str | None = None  # the verb that was struck
+        self.dead = False
+        self._lock = threading.Lock()
+
+    def call(self, verb: str, where: str, effect: Callable[[], _T], *, half: Callable[[], object] | None = None) -> _T:
+        """Do a call of the process, or strike."""
+        strike = self._turn(verb)
+        if strike is None:
+            return effect()
+        if strike.effect is Effect.ALL:
+            effect()
+        if strike.effect is Effect.HALF and half is not None:
+            half()
+        self.dead = strike.kind is Kind.DEATH
+        raise self._failure(strike, verb, where)
+
+    def _turn(self, verb: str) -> Strike | None:
+        with self._lock:
+            if self.dead:
+                raise Died(f"{verb} after the end")
+            strike = self.strike
+            if strike is None or verb not in strike.verbs:
+                return None
+            self.calls += 1
+            if self.calls != strike.at:
+                return None
+            self.hit = verb
+            return strike
+
+    def _failure(self, strike: Strike, verb: str, where: str) -> BaseException:
+        message = f"struck at call {self.calls}: {strike.kind} in {verb} of {where}"
+        match strike.kind:
+            case Kind.ERROR:
+                return StorageError(message, location=where)
+            case Kind.MISSING:
+                return NoSuchFile(message, location=where)
+            case Kind.UNKNOWN:
+                return CommitStateUnknown(message, location=where)
+            case Kind.INTERRUPT | Kind.INTERRUPTED_SWAP:
+                return KeyboardInterrupt(message)
+            case Kind.DEATH:
+                return Died(message)
+
+
+class CrashPointers:
+    """The pointers of a catalog, as a process that may be struck sees them."""
+
+    def __init__(self, inner: Pointers, fuse: Fuse) -> None:
+        self.inner = inner
+        self.fuse = fuse
+        self.swaps: list[tuple[str, str]] = []  # what was to be swapped for what
+
+    def load(self, identifier: NameLike) -> str:
+        """The table's metadata location."""
+        return self.fuse.call("load", _name(identifier), lambda: self.inner.load(identifier))
+
+    def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
+        """Move the pointer; an unknown outcome is an answer, not an error."""
+        self.swaps.append((expected, new))
+        try:
+            return self.fuse.call("swap", _name(identifier), lambda: self.inner.swap(identifier, expected, new))
+        except CommitStateUnknown as error:
+            return Unknown(cause=TimeoutError(str(error)))
+        except KeyboardInterrupt as error:
+            if self.fuse.strike is not None and self.fuse.strike.kind is Kind.INTERRUPTED_SWAP:
+                return Unknown(cause=error)
+            raise
+
+
+class CrashFileIO:
+    """Storage as a process that may be struck sees it; what Arrow reads and writes is counted too.
+
+    Arrow's inputs are counted when they are opened (``input``), its outputs when they are closed (``output``).
+    """
+
+    def __init__(self, inner: FileIO, fuse: Fuse, *, scheme: str = "memory://") -> None:
+        self.inner = inner
+        self.fuse = fuse
+        self.scheme = scheme
+        self.unsynced: dict[str, bytes] = {}  # what Arrow wrote and nobody has synced
+        self.deleted: Locations = []
+        self._arrow = arrow_view(self, scheme, open_input=self._open_input, open_output=self._open_output)
+
+    def power_cut(self) -> None:
+        """Tear the files that nobody has synced: half of their bytes are there."""
+        for location, data in self.unsynced.items():
+            self.inner.delete([location])
+            self.inner.write_new(location, data[: len(data) // 2])
+        self.unsynced.clear()
+
+    def read(self, location: str) -> bytes:
+        """The whole file."""
+        return self.fuse.call("read", location, lambda: self.inner.read(location))
+
+    def read_range(self, location: str, offset: int, length: int) -> bytes:
+        """A part of the file."""
+        return self.fuse.call("read_range", location, lambda: self.inner.read_range(location, offset, length))
+
+    def size(self, location: str) -> int:
+        """The file's length."""
+        return self.fuse.call("size", location, lambda: self.inner.size(location))
+
+    def exists(self, location: str) -> bool:
+        """Whether there is a file."""
+        return self.fuse.call("exists", location, lambda: self.inner.exists(location))
+
+    def write_new(self, location: str, data: bytes) -> None:
+        """Write a new file."""
+        half = data[: len(data) // 2]
+        self.fuse.call(
+            "write_new",
+            location,
+            lambda: self.inner.write_new(location, data),
+            half=lambda: self.inner.write_new(location, half),
+        )
+
+    def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
+        """Write new files one by one, each a call of its own; if one raises, those before it are gone again."""
+        written: Locations = []
+        try:
+            for location, data in files:
+                self.write_new(location, data)
+                written.append(location)
+        except Died:
+            raise
+        except BaseException:
+            self.inner.delete(written)
+            raise
+
+    def put_if_absent(self, location: str, data: bytes) -> bool:
+        """Write a file unless the name is taken."""
+        return self.fuse.call("put_if_absent", location, lambda: self.inner.put_if_absent(location, data))
+
+    def sync(self, locations: Sequence[str]) -> None:
+        """Make files durable; halfway only the first half of them are."""
+        half = locations[: len(locations) // 2]
+        self.fuse.call("sync", _few(locations), lambda: self._sync(locations), half=lambda: self._sync(half))
+
+    def delete(self, locations: Sequence[str]) -> None:
+        """Delete files; halfway only the first half of them are."""
+        half = locations[: len(locations) // 2]
+        self.fuse.call("delete", _few(locations), lambda: self._delete(locations), half=lambda: self._delete(half))
+
+    def list(self, prefix: str) -> Iterator[FileInfo]:
+        """The files under a folder."""
+        return self.fuse.call("list", prefix, lambda: self.inner.list(prefix))
+
+    def arrow_path(self, location: str) -> tuple[Any, str]:
+        """An Arrow file system whose files are counted here, and the path in it."""
+        return self._arrow, location.removeprefix(self.scheme)
+
+    def _sync(self, locations: Sequence[str]) -> None:
+        self.inner.sync(locations)
+        for location in locations:
+            self.unsynced.pop(location, None)
+
+    def _delete(self, locations: Sequence[str]) -> None:
+        self.inner.delete(locations)
+        self.deleted.extend(locations)
+        for location in locations:
+            self.unsynced.pop(location, None)
+
+    def _open_input(self, location: str) -> Any:
+        return pa.BufferReader(self.fuse.call("input", location, lambda: self.inner.read(location)))
+
+    def _open_output(self, location: str) -> Any:
+        return pa.PythonFile(_Output(lambda data: self._written(location, data)), mode="w")
+
+    def _written(self, location: str, data: bytes) -> None:
+        half = data[: len(data) // 2]
+        self.fuse.call(
+            "output", location, lambda: self._store(location, data), half=lambda: self._store(location, half)
+        )
+
+    def _store(self, location: str, data: bytes) -> None:
+        self.inner.write_new(location, data)
+        self.unsynced[location] = data
+
+
+class _Output(streams.BytesIO):
+    """A stream that hands over its bytes once, when it is closed."""
+
+    def __init__(self, done: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self._done = done
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        data = self.getvalue()
+        super().close()
+        self._done(data)
+
+
+def _name(identifier: NameLike) -> str:
+    return dotted(parse_identifier(identifier))
+
+
+def _few(locations: Sequence[str]) -> str:
+    return f"{len(locations)} files" if len(locations) != 1 else locations[0]

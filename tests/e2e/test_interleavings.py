@@ -1,0 +1,103 @@
+"""Two operations on one table, in every order of their meetings: each outcome is that of some serial order.
+
+Under serializable isolation it is the order of the commits. ``ICEFLOE_LONG=1`` (``make long``) runs all pairs; without
+it a few of them run, the same each time. That every check of the library is needed is tried by taking it out.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from itertools import combinations_with_replacement
+
+import pytest
+
+from crashes import LONG
+from icefloe.commit.intent import Intent, RowDelta
+from icefloe.commit.overwrite import OverwriteFiles, RewriteFiles
+from icefloe.commit.validate import Isolation
+from icefloe.errors import FormatError
+from icefloe.model.version_rules import WRITABLE
+from icefloe.testing.scheduler import Baton
+from interleavings import Setting, World, anomalies, checks_of, kinds, new_world, run_pair, without
+
+SETTINGS = [
+    Setting(version=version, isolation=isolation, partitioned=partitioned)
+    for version in WRITABLE
+    if version > 1  # which has no row-level deletes
+    for isolation in Isolation
+    for partitioned in (False, True)
+]
+CASES = [(setting, pair) for setting in SETTINGS for pair in combinations_with_replacement(kinds(setting), 2)]
+FEW = random.Random(7).sample(CASES, 12)
+
+
+@cache
+def start(setting: Setting) -> World:
+    return new_world(setting)
+
+
+@pytest.mark.parametrize(("setting", "pair"), CASES if LONG else FEW, ids=str)
+def test_two_operations_in_any_order_come_to_what_a_serial_order_does(setting, pair):
+    found = list(anomalies(start(setting), pair))
+    assert len(found) >= 4  # even a reader and a writer meet in more than one way
+    assert [str(anomaly) for anomaly in found if anomaly is not None] == []
+
+
+SNAPSHOT, SERIALIZABLE = Isolation.SNAPSHOT, Isolation.SERIALIZABLE
+WITNESSES: dict[tuple[type[Intent], str], tuple[int, Isolation, tuple[str, str]]] = {
+    (RowDelta, "check_files_live"): (2, SNAPSHOT, ("delete merge", "update copy")),
+    (RowDelta, "check_no_vectors_of"): (4, SNAPSHOT, ("delete bare", "delete bare")),
+    (RowDelta, "check_no_new_deletes"): (2, SNAPSHOT, ("update merge", "delete merge")),
+    (RowDelta, "check_nothing_updated"): (2, SNAPSHOT, ("delete merge", "update merge")),
+    (RowDelta, "check_no_new_data"): (2, SERIALIZABLE, ("delete-red merge", "append")),
+    (OverwriteFiles, "check_files_live"): (2, SNAPSHOT, ("delete copy", "compact")),
+    (OverwriteFiles, "check_no_deletes_on"): (2, SNAPSHOT, ("delete copy", "delete-red merge")),
+    (OverwriteFiles, "check_no_new_data"): (2, SERIALIZABLE, ("delete-red copy", "append")),
+    (RewriteFiles, "check_files_live"): (2, SNAPSHOT, ("compact", "delete copy")),
+    (RewriteFiles, "check_no_deletes_on"): (2, SNAPSHOT, ("compact", "delete merge")),
+}
+
+
+# The other checks of the operation refuse what this one does; only without both of them something is missed.
+BACKED = {(RowDelta, "check_no_deletes_on")}
+
+
+def test_every_check_of_every_operation_has_a_witness():
+    intents = (RowDelta, OverwriteFiles, RewriteFiles)
+    assert set(WITNESSES) | BACKED == {(intent, check) for intent in intents for check in checks_of(intent)}
+
+
+def test_two_vectors_of_one_file_are_refused_in_two_ways():
+    world, pair = start(Setting(version=4, isolation=SNAPSHOT)), ("delete merge", "delete merge")
+    with without(RowDelta, "check_no_deletes_on"):
+        assert not is_wrong(world, pair)
+        with without(RowDelta, "check_no_vectors_of"):
+            assert is_wrong(world, pair)
+
+
+@pytest.mark.parametrize(("intent", "check"), WITNESSES, ids=str)
+def test_an_operation_without_one_of_its_checks_shows_an_anomaly(intent, check):
+    version, isolation, pair = WITNESSES[(intent, check)]
+    setting = Setting(version=version, isolation=isolation)
+    with without(intent, check):
+        assert is_wrong(start(setting), pair)
+    assert not is_wrong(start(setting), pair)
+
+
+def is_wrong(world: World, pair: tuple[str, str]) -> bool:
+    """Whether some order of a pair shows an anomaly, a table that cannot be read, or a refusal that does not say why.
+
+    Where a check is out, the tree may still find that a file is gone, but not who took it.
+    """
+    try:
+        return any(anomaly is not None for anomaly in anomalies(world, pair))
+    except (FormatError, AssertionError):
+        return True
+
+
+def test_deletes_of_the_same_rows_do_not_conflict_where_delete_files_add_up():
+    world = start(Setting(version=2, isolation=SNAPSHOT))
+    run = run_pair(world, ("delete merge", "delete-red merge"), Baton((0, 1)))
+    assert run.ended == {0: "landed", 1: "landed"}
+    assert run.rows == ((5, "blue", "-"),)

@@ -1,0 +1,303 @@
+"""What users do to tables, in every version: rows, branches, tags, staged snapshots, history, replacement."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from icefloe.commit.base import TablePointer
+from icefloe.commit.create import create_table, new_metadata
+from icefloe.commit.intent import Append
+from icefloe.commit.loop import commit
+from icefloe.commit.overwrite import OverwriteWhere
+from icefloe.commit.replace import ReplaceTable, replace_table
+from icefloe.commit.updates import RemoveSnapshots, RemoveStatistics, SetCurrentSnapshot, SetRef, SetStatistics
+from icefloe.engines.arrow.engine import ArrowEngine
+from icefloe.errors import AlreadyExists, ConflictError, InputError, NoSuchSnapshot
+from icefloe.expr.text import parse_filter
+from icefloe.io.select import file_io
+from icefloe.model.ddl import parse_ddl, partition_spec
+from icefloe.model.partitioning import UNPARTITIONED
+from icefloe.model.snapshots import Ref
+from icefloe.model.statistics import StatisticsFile
+from icefloe.table.table import Table
+from tables import VERSIONS, new_catalog
+
+pytestmark = pytest.mark.parametrize("version", VERSIONS)
+
+
+@pytest.fixture
+def table(tmp_path, version) -> Table:
+    return new_catalog(tmp_path).create_table("db.t", schema="id bigint", format_version=version)
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+def ids(table: Table, **where) -> list[int]:
+    return sorted(table.at(**where).scan().to_arrow()["id"].to_pylist())
+
+
+def test_a_commit_to_a_branch_leaves_main_alone(table):
+    table.append(rows(1))
+    table.append(rows(2), branch="dev")
+    table.delete("id = 1", branch="dev")
+    table.upsert(rows(2, 3), on=["id"], branch="dev")
+    assert ids(table) == [1]
+    assert ids(table, branch="dev") == [2, 3]
+    assert len(table.metadata.snapshot_log) == 1
+    table.publish("dev")
+    assert ids(table) == [2, 3]
+
+
+def test_a_branch_that_main_has_left_behind_cannot_be_published(table):
+    table.append(rows(1))
+    table.append(rows(2), branch="dev")
+    table.append(rows(3))
+    with pytest.raises(InputError, match="cannot be moved forward"):
+        table.publish("dev")
+    assert ids(table) == [1, 3]
+
+
+def test_a_branch_of_an_empty_table_begins_empty(table):
+    table.append(rows(1), branch="dev")
+    assert ids(table) == []
+    assert ids(table, branch="dev") == [1]
+    assert table.metadata.current_snapshot_id is None
+
+
+def test_nothing_is_committed_to_a_tag(table, tmp_path):
+    table.append(rows(1))
+    table.tag("v1")
+    before = sorted(tmp_path.rglob("*.parquet"))
+    with pytest.raises(InputError, match="'v1' is a tag, which never moves"):
+        table.append(rows(2), branch="v1")
+    assert sorted(tmp_path.rglob("*.parquet")) == before
+    assert ids(table, tag="v1") == [1]
+
+
+def test_refs_are_made_once_and_removed(table):
+    table.append(rows(1))
+    table.branch("dev")
+    with pytest.raises(InputError, match="there is a branch 'dev' already"):
+        table.tag("dev")
+    table.remove_ref("dev")
+    with pytest.raises(NoSuchSnapshot, match="dev"):
+        table.remove_ref("dev")
+    commit(table._pointer, SetRef(ref_name="keep", ref=Ref(snapshot_id=table.snapshots[0].snapshot_id, type="tag")))
+    assert ids(table, tag="keep") == [1]
+
+
+def test_a_ref_of_an_empty_table_is_refused(table):
+    with pytest.raises(InputError, match="nothing to name"):
+        table.tag("v1")
+
+
+def test_a_staged_snapshot_is_seen_when_it_is_published_and_only_once(table):
+    table.append(rows(1))
+    staged = table.append(rows(2), wap_id="w1")
+    assert ids(table) == [1]
+    assert ids(table, snapshot=staged.snapshot_id) == [1, 2]
+    table.append(rows(3))
+    table.cherry_pick(staged.snapshot_id)
+    assert ids(table) == [1, 2, 3]
+    published = table.metadata.current_snapshot
+    assert published.summary["source-snapshot-id"] == str(staged.snapshot_id)
+    assert published.summary["published-wap-id"] == "w1"
+    with pytest.raises(InputError, match="published already"):
+        table.cherry_pick(staged.snapshot_id)
+
+
+def test_a_staged_snapshot_whose_parent_is_current_becomes_current_itself(table):
+    table.append(rows(1))
+    staged = table.append(rows(2), wap_id="w1")
+    again = table.append(rows(9), wap_id="w1")
+    table.cherry_pick(staged.snapshot_id)
+    assert table.metadata.current_snapshot_id == staged.snapshot_id
+    assert ids(table) == [1, 2]
+    with pytest.raises(InputError, match="published already"):
+        table.cherry_pick(again.snapshot_id)
+
+
+def test_a_change_of_rows_is_not_picked_onto_rows_that_it_has_not_seen(table):
+    """It was computed from rows as they were: one deleted meanwhile would come back."""
+    table.append(rows(1, 2, 3))
+    table.branch("dev")
+    change = table.upsert(rows(3, 4), on=["id"], branch="dev")
+    table.delete("id = 1")
+    with pytest.raises(InputError, match="can only be published on the snapshot it was made on"):
+        table.cherry_pick(change.snapshot_id)
+    assert ids(table) == [2, 3]
+
+
+def test_rolling_back_and_setting_the_current_snapshot(table):
+    first = table.append(rows(1)).snapshot_id
+    second = table.append(rows(2)).snapshot_id
+    table.rollback(snapshot=first)
+    assert ids(table) == [1]
+    with pytest.raises(InputError, match="not in the history of main"):
+        table.rollback(snapshot=second)
+    commit(table._pointer, SetCurrentSnapshot(snapshot_id=second))
+    assert ids(table) == [1, 2]
+    assert [entry.snapshot_id for entry in table.metadata.snapshot_log] == [first, second, first, second]
+    with pytest.raises(InputError, match="say where to"):
+        table.rollback()
+
+
+def test_snapshots_are_removed_unless_they_have_a_name(table):
+    first = table.append(rows(1)).snapshot_id
+    table.append(rows(2))
+    table.tag("first", snapshot=first)
+    with pytest.raises(InputError, match="'first' names it"):
+        commit(table._pointer, RemoveSnapshots(snapshot_ids=frozenset({first})))
+    table.remove_ref("first")
+    commit(table._pointer, RemoveSnapshots(snapshot_ids=frozenset({first})))
+    assert len(table.snapshots) == 1
+    assert ids(table) == [1, 2]
+
+
+def test_statistics_belong_to_snapshots(table):
+    made = table.append(rows(1)).snapshot_id
+    file = StatisticsFile(
+        snapshot_id=made, statistics_path="file:///s.puffin", file_size_in_bytes=10, file_footer_size_in_bytes=5
+    )
+    commit(table._pointer, SetStatistics(files_of_snapshots=(file,)))
+    assert table.metadata.statistics == (file,)
+    commit(table._pointer, RemoveStatistics(snapshot_id=made))
+    assert table.metadata.statistics == ()
+
+
+def test_old_metadata_files_go_when_the_table_asks_for_it(table):
+    table.set_properties(
+        {"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": "true"}
+    )
+    for number in range(4):
+        table.append(rows(number))
+    log = [entry.metadata_file for entry in table.metadata.metadata_log]
+    folder = Path(table.metadata_location.removeprefix("file://")).parent
+    assert len(log) == 2
+    kept = {f"file://{path}" for path in folder.glob("*.metadata.json")}
+    assert {table.metadata_location, *log} <= kept
+    assert len(kept) <= 4  # the log had not been limited before the first two
+    assert ids(table) == [0, 1, 2, 3]
+
+
+def test_metadata_is_compressed_when_the_table_asks_for_it(tmp_path, version):
+    cat = new_catalog(tmp_path)
+    table = cat.create_table(
+        "db.z", schema="id bigint", format_version=version, properties={"write.metadata.compression-codec": "gzip"}
+    )
+    table.append(rows(1))
+    table.append(rows(2))
+    path = Path(table.metadata_location.removeprefix("file://"))
+    assert path.name.startswith("00002-")
+    assert path.name.endswith(".gz.metadata.json")
+    assert b'"format-version"' in gzip.decompress(path.read_bytes())
+    assert all(entry.metadata_file.endswith(".gz.metadata.json") for entry in table.metadata.metadata_log)
+    assert ids(cat.load_table("db.z")) == [1, 2]
+    table.set_properties({"write.metadata.compression-codec": "none"})
+    assert "gz" not in table.metadata_location
+    assert ids(cat.load_table("db.z")) == [1, 2]
+
+
+@pytest.mark.parametrize("level", ["serializable", "snapshot"])
+@pytest.mark.parametrize("verb", ["delete", "merge"])
+def test_isolation_is_what_the_table_says(table, verb, level):
+    """With snapshot isolation an operation does not look at rows that came meanwhile."""
+    table.append(rows(1, 2, 3))
+    table.set_properties({f"write.{verb}.isolation-level": level, "commit.retry.min-wait-ms": "1"})
+    late = table.transaction()
+    if verb == "delete":
+        late.delete("id = 3")
+    else:
+        late.upsert(rows(3), on=["id"])
+    table.append(rows(3))
+    if level == "serializable":
+        with pytest.raises(ConflictError, match="may hold rows it meant"):
+            late.commit()
+        assert ids(table) == [1, 2, 3, 3]
+    else:
+        late.commit()
+        assert ids(table) == ([1, 2, 3] if verb == "delete" else [1, 2, 3, 3])
+
+
+def test_an_overwrite_by_filter_from_rows(tmp_path, version):
+    table = new_catalog(tmp_path).create_table(
+        "db.p", schema="id bigint, city string", partition_by=["city"], format_version=version
+    )
+    table.append(pa.table({"id": [1, 2], "city": ["Oslo", "Rome"]}))
+    added = ArrowEngine().write(table._pointer.io, pa.table({"id": [9], "city": ["Oslo"]}), table.metadata)
+    commit(table._pointer, OverwriteWhere(filter=parse_filter("city = 'Oslo'"), added=added))
+    assert ids(table) == [2, 9]
+
+
+def test_a_replaced_table_begins_anew_and_keeps_its_past(table):
+    before = table.metadata
+    first = table.append(rows(1, 2)).snapshot_id
+    table.tag("old")
+    schema = parse_ddl("name string, id bigint")
+    spec = partition_spec(["name"], schema)
+    replace_table(table._pointer, schema=schema, spec=spec, properties={"x": "1"})
+    after = table.metadata
+    assert (after.table_uuid, after.location) == (before.table_uuid, before.location)
+    assert after.current_snapshot_id is None
+    assert after.schema.by_name["id"].id == before.schema.by_name["id"].id
+    assert after.schema.by_name["name"].id > before.last_column_id
+    assert [field.name for field in after.spec.fields] == ["name"]
+    assert after.properties["x"] == "1"
+    assert ids(table) == []
+    assert ids(table, snapshot=first) == ids(table, tag="old") == [1, 2]
+    table.append(pa.table({"name": ["a"], "id": [5]}))
+    assert ids(table) == [5]
+    assert table.metadata.current_snapshot.parent_id is None
+    replace_table(table._pointer, schema=schema, spec=spec)
+    assert len(table.metadata.schemas) == len(after.schemas)
+
+
+def test_a_table_is_replaced_with_its_rows_in_one_commit(table):
+    table.append(rows(1))
+    added = ArrowEngine().write(table._pointer.io, rows(7), table.metadata)
+    result = replace_table(
+        table._pointer, schema=parse_ddl("id bigint"), spec=UNPARTITIONED, steps=(Append(added=added),)
+    )
+    assert result.snapshots == 1
+    assert ids(table) == [7]
+
+
+def test_replacing_a_table_never_hides_rows_that_came_meanwhile(table):
+    """Apache Iceberg #16232: a replacement that lands on a newer table would drop its rows without a word."""
+    table.append(rows(1))
+    late = ReplaceTable(
+        schema=parse_ddl("x int"),
+        spec=UNPARTITIONED,
+        format_version=table.format_version,
+        read=table.metadata.current_snapshot_id,
+    )
+    table.append(rows(2))
+    with pytest.raises(ConflictError, match="look at it before you replace"):
+        commit(table._pointer, late)
+    assert ids(table) == [1, 2]
+
+
+def test_a_table_is_born_with_its_rows(tmp_path, version):
+    cat = new_catalog(tmp_path)
+    cat.create_namespace("db")
+    place = f"file://{tmp_path}/born"
+    io, schema = file_io(place), parse_ddl("id bigint")
+    metadata = new_metadata(location=place, schema=schema, spec=UNPARTITIONED, properties={}, format_version=version)
+    steps = (Append(added=ArrowEngine().write(io, rows(1, 2), metadata)),)
+    create_table(cat._pointers, ("db", "born"), io, metadata, steps=steps)
+    table = Table(TablePointer(cat._pointers, ("db", "born"), io))
+    assert ids(table) == [1, 2]
+    assert table.metadata.metadata_log == ()
+    table.append(rows(3))
+    assert ids(table) == [1, 2, 3]
+    before = sorted((tmp_path / "born").rglob("*.*"))
+    steps = (Append(added=ArrowEngine().write(io, rows(1, 2), metadata)),)
+    with pytest.raises(AlreadyExists):
+        create_table(cat._pointers, ("db", "born"), io, metadata, steps=steps)
+    assert sorted((tmp_path / "born").rglob("*.*")) == before
