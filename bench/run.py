@@ -17,6 +17,7 @@ from typing import Any
 from rich.console import Console
 
 import append
+import manifests
 import metadata_load
 import planning
 import spark_scan
@@ -33,6 +34,7 @@ BENCHES = {
     "stats_eval": stats_eval,
     "metadata_load": metadata_load,
     "planning": planning,
+    "manifests": manifests,
 }
 
 

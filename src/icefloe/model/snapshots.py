@@ -79,8 +79,8 @@ class Snapshot:
     def root_location(self) -> str:
         """Where the root is; an error for a snapshot of v1 that has none."""
         if self.root is None:
-            reason = f"snapshot {self.snapshot_id} names its manifests itself, as v1 allows, which is not handled"
-            raise UnsupportedError(f"{reason}; read a later snapshot", snapshot_id=self.snapshot_id)
+            reason = "has no root file: it names its manifests itself, as version 1 allows"
+            raise UnsupportedError(f"snapshot {self.snapshot_id} {reason}", snapshot_id=self.snapshot_id)
         return self.root
 
     @property
