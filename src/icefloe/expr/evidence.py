@@ -226,7 +226,7 @@ class Statistics:
         try:
             return column.cast(type_)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return None  # bounds that do not fit the column, which a file may claim, are no evidence: SOME, never an error
+            return None  # a file may claim bounds that its column cannot have; they are no evidence, and no error
 
 
 def is_ordered(type_: Type) -> bool:
