@@ -79,7 +79,7 @@ class Snapshot:
     def root_location(self) -> str:
         """Where the root is; an error for a snapshot of v1 that has none."""
         if self.root is None:
-            reason = "has no root file: it names its manifests itself, as version 1 allows"
+            reason = "names its manifests itself, as version 1 allows, and has no root file"
             raise UnsupportedError(f"snapshot {self.snapshot_id} {reason}", snapshot_id=self.snapshot_id)
         return self.root
 
