@@ -16,8 +16,9 @@ from icefloe.model.schema import Schema
 from icefloe.model.snapshots import Snapshot
 from icefloe.model.types import LONG, Field
 from icefloe.testing.counting_io import CountingFileIO
-from icefloe.tree.change import Change, Moment, NewRoot, apply_change
+from icefloe.tree.change import Change, NewRoot, apply_change
 from icefloe.tree.locate import PLACE
+from icefloe.tree.moment import Moment
 from icefloe.tree.root import Root, read_root
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestCache, ManifestStore

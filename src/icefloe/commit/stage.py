@@ -13,7 +13,8 @@ from icefloe.commit.summary import summarize
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.properties import METADATA_COMPRESSION
 from icefloe.model.snapshots import MAIN, Operation, Snapshot
-from icefloe.tree.change import Moment, NewRoot, apply_change, rewrite_root
+from icefloe.tree.change import NewRoot, apply_change, rewrite_root
+from icefloe.tree.moment import Moment
 from icefloe.tree.root import read_root
 
 METADATA_FOLDER = "metadata"

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.codecs.aggregate import manifest_row
-from icefloe.codecs.deletion_vector import encode_dv
 from icefloe.model.entries import (
     DELETES,
     MANIFESTS,
@@ -24,7 +23,6 @@ from icefloe.model.entries import (
     choose,
     concat,
     empty,
-    entries,
     live,
     of_type,
     put,
@@ -32,19 +30,12 @@ from icefloe.model.entries import (
 from icefloe.model.properties import ROOT_MAX_DATA_FILES, ROOT_MAX_DVS
 from icefloe.model.version_rules import rules
 from icefloe.tree.locate import PLACE, Located, locate
+from icefloe.tree.manifest_vectors import hide
 from icefloe.tree.merge import merge_small, rewrite_leaves
+from icefloe.tree.moment import Moment, RowIds, mark_deleted
 from icefloe.tree.root import Leaf, Root, leaves_of, mark, position_mask, read_leaf
 from icefloe.tree.staging import NewLeaf, Staging
 from icefloe.tree.store import ManifestStore
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """The identity of the snapshot that an attempt makes."""
-
-    snapshot_id: int
-    sequence_number: int
-    first_row_id: int | None  # where this snapshot's row ids begin; none without row lineage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,25 +60,6 @@ class NewRoot:
 
     rows: pa.Table
     added_rows: int
-
-
-class RowIds:
-    """Hands out row ids in the order rows are added; stays silent in tables without row lineage."""
-
-    def __init__(self, first: int | None) -> None:
-        self._first = first
-        self.next = first
-
-    @property
-    def used(self) -> int:
-        """How many ids were handed out."""
-        return 0 if self.next is None or self._first is None else self.next - self._first
-
-    def take(self, count: int) -> int | None:
-        """The first of ``count`` ids."""
-        start = self.next
-        self.next = None if start is None else start + count
-        return start
 
 
 def apply_change(
@@ -185,7 +157,7 @@ def _remove(
         _locate(store, root, change.replaced, "referenced_file", ContentType.POSITION_DELETES),
         _locate(store, root, change.dropped, "location", *DELETES),
     ]
-    rows = _mark_deleted(rows, BitMap64.union(*(each.in_root for each in found)), moment)
+    rows = mark_deleted(rows, BitMap64.union(*(each.in_root for each in found)), moment)
     positions: dict[str, BitMap64] = {}
     for each in found:
         for leaf, dead in each.in_leaves.items():
@@ -193,7 +165,7 @@ def _remove(
     if len(positions) == 0:
         return rows
     if rules(store.context.format_version).manifest_deletion_vectors:
-        return _hide(root, rows, positions, moment)
+        return hide(rows, root.dead, positions, moment)
     return _rewrite(store, rows, positions, moment, staging)
 
 
@@ -202,42 +174,6 @@ def _locate(store: ManifestStore, root: Root, places: pa.Table, column: str, *ty
         return Located()
     wanted = places["location"].combine_chunks()
     return locate(store, root, wanted, places, column=column, types=types)
-
-
-def _mark_deleted(rows: pa.Table, ordinals: BitMap64, moment: Moment) -> pa.Table:
-    if len(ordinals) == 0:
-        return rows
-    chosen = pc.is_in(rows["ordinal"], value_set=pa.array(ordinals.to_array(), pa.int64()))
-    rows = put(rows, "status", pc.if_else(chosen, pa.scalar(int(Status.DELETED), pa.int32()), rows["status"]))
-    return put(rows, "snapshot_id", pc.if_else(chosen, moment.snapshot_id, rows["snapshot_id"]))
-
-
-def _hide(root: Root, rows: pa.Table, positions: Mapping[str, BitMap64], moment: Moment) -> pa.Table:
-    """Manifest deletion vectors: the old one of a leaf stays as DELETED, so that the root alone shows what changed."""
-    targets = pa.array(list(positions), pa.string())
-    old = pc.and_(of_type(rows, ContentType.MANIFEST_DV), pc.is_in(rows["referenced_file"], value_set=targets))
-    rows = _mark_deleted(rows, BitMap64(np.asarray(rows.filter(old)["ordinal"])), moment)
-    specs = {leaf.location: leaf.spec_id for leaf in _touched(rows, targets)}
-    new = [
-        _vector_row(target, root.dead.get(target, BitMap64()) | dead, specs[target], moment)
-        for target, dead in positions.items()
-    ]
-    return concat([rows, entries(new)])
-
-
-def _vector_row(target: str, dead: BitMap64, spec_id: int, moment: Moment) -> dict[str, object]:
-    return {
-        "content_type": int(ContentType.MANIFEST_DV),
-        "file_format": "puffin",
-        "status": int(Status.ADDED),
-        "snapshot_id": moment.snapshot_id,
-        "sequence_number": moment.sequence_number,
-        "file_sequence_number": moment.sequence_number,
-        "dv_inline_content": encode_dv(dead),
-        "partition_spec_id": spec_id,
-        "record_count": len(dead),
-        "referenced_file": target,
-    }
 
 
 def _rewrite(

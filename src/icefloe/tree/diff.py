@@ -28,11 +28,11 @@ from icefloe.model.entries import (
 )
 from icefloe.model.metadata import TableMetadata, ancestors
 from icefloe.model.snapshots import Snapshot
+from icefloe.tree.manifest_vectors import load_manifest_vector
 from icefloe.tree.root import (
     Leaf,
     Root,
     leaves_of,
-    load_manifest_vector,
     position_mask,
     read_leaf,
     read_leaves,

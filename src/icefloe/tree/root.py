@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.codecs.aggregate import manifest_row
-from icefloe.codecs.deletion_vector import decode_dv
 from icefloe.errors import FormatError
 from icefloe.model.entries import ContentType, Status, choose, concat, empty, live, of_type, put
 from icefloe.model.snapshots import Snapshot
 from icefloe.model.version_rules import rules
 from icefloe.tree.inherit import inherit
+from icefloe.tree.manifest_vectors import manifest_vectors
 from icefloe.tree.store import LeafRequest, ManifestStore
 
 
@@ -99,7 +99,7 @@ def read_root(store: ManifestStore, snapshot: Snapshot | None) -> Root:
         sequence_number=snapshot.sequence_number,
         first_row_id=None if lists_ids else snapshot.first_row_id,
     )
-    return Root(entries=rows, dead=_manifest_vectors(store, rows, where))
+    return Root(entries=rows, dead=manifest_vectors(store, rows, where))
 
 
 def _named_manifests(store: ManifestStore, snapshot: Snapshot) -> pa.Table:
@@ -182,38 +182,3 @@ def position_mask(positions: BitMap64, length: int) -> npt.NDArray[np.bool_]:
 def mark(rows: pa.Table, status: Status) -> pa.Table:
     """The rows with another status."""
     return put(rows, "status", int(status))
-
-
-def _manifest_vectors(store: ManifestStore, rows: pa.Table, where: str) -> Mapping[str, BitMap64]:
-    """Manifest deletion vectors by leaf, checked against the rows they point at (V4 proposal)."""
-    vectors = choose(rows, pc.and_(live(rows), of_type(rows, ContentType.MANIFEST_DV)))
-    if vectors.num_rows == 0:
-        return {}
-    manifests = rows.filter(of_type(rows, ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST))
-    sizes = dict(zip(manifests["location"].to_pylist(), manifests["record_count"].to_pylist(), strict=True))
-    dead: dict[str, BitMap64] = {}
-    for row in vectors.to_pylist():
-        target = row["referenced_file"]
-        if target in dead:
-            raise FormatError(f"{where}: two live deletion vectors for manifest {target}", location=where)
-        if target not in sizes:
-            raise FormatError(f"{where}: a deletion vector names {target}, which is not in this root", location=where)
-        positions = load_manifest_vector(store, row, where)
-        if len(positions) > 0 and positions.max() >= sizes[target]:
-            raise FormatError(
-                f"{where}: the deletion vector of {target} has position {positions.max()}, the manifest has only"
-                f" {sizes[target]} rows",
-                location=where,
-            )
-        dead[target] = positions
-    return dead
-
-
-def load_manifest_vector(store: ManifestStore, row: Mapping[str, object], where: str) -> BitMap64:
-    """The positions of a MANIFEST_DV row, inline or from its Puffin file."""
-    blob = row["dv_inline_content"]
-    if blob is None:
-        offset, size = row["dv_offset"], row["dv_size_in_bytes"]
-        blob = store.io.read_range(str(row["location"]), int(str(offset)), int(str(size)))
-    count = int(str(row["record_count"]))
-    return decode_dv(bytes(memoryview(blob)), where=where, cardinality=count, limits=store.context.limits)  # type: ignore[arg-type]  # a binary value of an untyped row
