@@ -47,7 +47,7 @@ def test_two_operations_in_any_order_come_to_what_a_serial_order_does(setting, p
 SNAPSHOT, SERIALIZABLE = Isolation.SNAPSHOT, Isolation.SERIALIZABLE
 WITNESSES: dict[tuple[type[Intent], str], tuple[int, Isolation, tuple[str, str]]] = {
     (RowDelta, "check_files_live"): (2, SNAPSHOT, ("delete merge", "update copy")),
-    (RowDelta, "check_no_vectors_of"): (4, SNAPSHOT, ("delete bare", "delete bare")),
+    (RowDelta, "check_no_vectors_of"): (4, SNAPSHOT, ("delete merge", "delete merge")),
     (RowDelta, "check_no_new_deletes"): (2, SNAPSHOT, ("update merge", "delete merge")),
     (RowDelta, "check_nothing_updated"): (2, SNAPSHOT, ("delete merge", "update merge")),
     (RowDelta, "check_no_new_data"): (2, SERIALIZABLE, ("delete-red merge", "append")),
@@ -59,21 +59,9 @@ WITNESSES: dict[tuple[type[Intent], str], tuple[int, Isolation, tuple[str, str]]
 }
 
 
-# The other checks of the operation refuse what this one does; only without both of them something is missed.
-BACKED = {(RowDelta, "check_no_deletes_on")}
-
-
 def test_every_check_of_every_operation_has_a_witness():
     intents = (RowDelta, OverwriteFiles, RewriteFiles)
-    assert set(WITNESSES) | BACKED == {(intent, check) for intent in intents for check in checks_of(intent)}
-
-
-def test_two_vectors_of_one_file_are_refused_in_two_ways():
-    world, pair = start(Setting(version=4, isolation=SNAPSHOT)), ("delete merge", "delete merge")
-    with without(RowDelta, "check_no_deletes_on"):
-        assert not is_wrong(world, pair)
-        with without(RowDelta, "check_no_vectors_of"):
-            assert is_wrong(world, pair)
+    assert set(WITNESSES) == {(intent, check) for intent in intents for check in checks_of(intent)}
 
 
 @pytest.mark.parametrize(("intent", "check"), WITNESSES, ids=str)

@@ -128,7 +128,6 @@ class RowDelta(Intent):
         since = Since(state, self.read)
         targets = pa.concat_tables([self.removed, self.replaced], promote_options="permissive")
         since.check_files_live(self._referenced(targets))
-        since.check_no_deletes_on(targets)
         since.check_no_vectors_of(self.added.filter(pc.is_valid(self.added["dv_offset"]))["referenced_file"])
         if self._updates:
             since.check_no_new_deletes(self.filter)
