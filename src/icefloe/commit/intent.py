@@ -105,13 +105,15 @@ class RowDelta(Intent):
 
     It was computed from the files that ``read`` held and that matched ``filter``. A data file has one deletion vector,
     so two commits that delete rows of one file conflict. Delete files of version 2 add up; there only an update, which
-    adds rows as well, must not meet other deletes.
+    adds rows as well, must not meet other deletes. ``referenced`` are the data files that its position delete files
+    point at, where the entries themselves do not name them.
     """
 
     added: pa.Table  # data files, deletion vectors and delete files
     removed: pa.Table = field(default_factory=TASK.empty_table)
     replaced: pa.Table = field(default_factory=TASK.empty_table)
     dropped: pa.Table = field(default_factory=empty)
+    referenced: tuple[str, ...] = ()
     read: Snapshot | None
     filter: Expr = ALWAYS_TRUE
     isolation: Isolation = Isolation.SERIALIZABLE
@@ -159,7 +161,8 @@ class RowDelta(Intent):
     def _referenced(self, targets: pa.Table) -> pa.Array:
         """The data files that it removes, replaces or deletes from."""
         named = self.added["referenced_file"].drop_null().combine_chunks()
-        return pa.concat_arrays([targets["location"].combine_chunks(), named])
+        told = pa.array(self.referenced, pa.string())
+        return pa.concat_arrays([targets["location"].combine_chunks(), named, told])
 
 
 def live_tasks(state: State, wanted: pa.Array) -> pa.Table:

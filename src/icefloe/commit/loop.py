@@ -16,6 +16,7 @@ from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.draft import Draft, Update, Work, draft_of
 from icefloe.commit.result import CommitResult, nothing_done, result_of
 from icefloe.commit.stage import METADATA_FOLDER, finish
+from icefloe.commit.undecided import check_not_landed, remember_undecided, unreferenced
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import CommitFailed, CommitStateUnknown, IcefloeError
 from icefloe.io.file_io import FileIO
@@ -59,6 +60,7 @@ def land(
             if number > 1:
                 draft = draft_of(table.load())
                 work.staging.folder = f"{draft.metadata.location}/{METADATA_FOLDER}"
+            check_not_landed(draft.metadata, _files(steps))
             if number > 1 or not prepared:
                 draft = applied(draft, steps, work)
             if changes_nothing(draft):
@@ -67,12 +69,17 @@ def land(
             attempt = finish(draft, work)
             outcome = table.catalog.swap(table.identifier, draft.base.pointer, attempt.pointer)
         except CommitStateUnknown:
+            _leave_undecided(steps, work, draft)
             raise
         except IcefloeError:  # a catalog that raises has moved nothing, and every earlier attempt was Stale
             discard(io, [*work.staging.written, *_files(steps)])
             raise
         if isinstance(outcome, Unknown):
-            outcome = _settle(table, attempt.pointer, draft, outcome)
+            try:
+                outcome = _settle(table, attempt.pointer, draft, outcome)
+            except BaseException:
+                _leave_undecided(steps, work, draft)
+                raise
         if isinstance(outcome, Swapped):
             pointer = attempt.pointer if outcome.pointer is None else outcome.pointer
             table.remember(pointer, attempt.metadata)
@@ -106,6 +113,11 @@ def changes_nothing(draft: Draft) -> bool:
 
 def _files(steps: tuple[Update, ...]) -> list[str]:
     return [file for step in steps for file in step.files]
+
+
+def _leave_undecided(steps: tuple[Update, ...], work: Work, draft: Draft) -> None:
+    made = tuple(snapshot.snapshot_id for snapshot in draft.made)
+    remember_undecided([*work.staging.written, *_files(steps)], made)
 
 
 def _attempts(base: Base, env: Env) -> Iterator[int]:
@@ -154,7 +166,7 @@ def _drop_old_metadata(io: FileIO, before: TableMetadata, after: TableMetadata) 
 
 def discard(io: FileIO, files: Iterable[str]) -> None:
     """Delete files that are proved unreferenced; failing to do so is no reason to hide what happened."""
-    unwanted = list(files)
+    unwanted = unreferenced(files)
     try:
         if len(unwanted) > 0:
             io.delete(unwanted)

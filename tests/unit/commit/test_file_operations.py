@@ -231,6 +231,18 @@ def test_a_row_delta_deletes_rows_and_adds_files(world, version):
     audit(world)
 
 
+def test_a_row_delta_is_refused_when_a_file_that_its_deletes_point_at_without_naming_it_was_compacted(world, version):
+    if version != 2:
+        return
+    entry = {**position_deletes("d1", "a1"), "referenced_file": None}
+    delta = RowDelta(added=rows(entry), referenced=(at("a1"),), read=world.head)
+    blind = RowDelta(added=rows({**entry, "location": at("d2")}), read=world.head)
+    world.commit(RewriteFiles(added=rows(data("c")), removed=world.tasks("a1"), read=world.head, sequence_number=1))
+    with pytest.raises(ConflictError, match="was removed by another commit"):
+        world.commit(delta)
+    world.commit(blind)  # nothing tells what it points at
+
+
 def test_a_vector_is_replaced_by_one_that_holds_more(world, version):
     if version < 3:
         return

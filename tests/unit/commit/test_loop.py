@@ -37,8 +37,11 @@ class Scripted:
     inner: MemoryCatalog = field(default_factory=lambda: MemoryCatalog("test", warehouse="memory://wh"))
     script: list[str] = field(default_factory=list)
     swaps: int = 0
+    blind: bool = False  # after a swap, nobody sees what became of it
 
     def load(self, identifier: tuple[str, ...]) -> str:
+        if self.blind and self.swaps > 0:
+            raise TimeoutError("no answer")
         return self.inner.load(identifier)
 
     def swap(self, identifier: tuple[str, ...], expected: str, new: str) -> Swap:
@@ -144,6 +147,39 @@ def test_an_unknown_outcome_that_cannot_be_settled_is_an_error_and_nothing_is_de
         world.table().append(rows(1))
     assert world.catalog.swaps == 1
     assert world.io.count("delete") == 0
+
+
+def test_an_operation_that_landed_after_all_is_not_done_a_second_time(world):
+    """Not known to have landed, the same files are committed again: they must come once, and must not be deleted."""
+    intent = append_of(world, 1)
+    world.catalog.script = ["landed"]
+    world.catalog.blind = True  # so that the commit cannot look whether it landed
+    with pytest.raises(CommitStateUnknown):
+        commit(world.pointer(), intent, ENV)
+    world.catalog.blind = False
+    with pytest.raises(ConflictError, match="has landed as snapshot"):
+        commit(world.pointer(), intent, ENV)
+    assert world.ids() == [1]
+
+
+def test_the_files_of_an_unknown_outcome_outlive_a_repetition_that_fails(world):
+    intent = append_of(world, 1)
+    world.catalog.script = ["lost"]
+    with pytest.raises(CommitStateUnknown):
+        commit(world.pointer(), intent, ENV)
+    world.catalog.script = ["stale"] * 4
+    with pytest.raises(CommitFailed):
+        commit(world.pointer(), intent, ENV)
+    assert set(intent.files) <= world.files()
+
+
+def test_an_operation_that_did_not_land_can_be_repeated(world):
+    intent = append_of(world, 1)
+    world.catalog.script = ["lost"]
+    with pytest.raises(CommitStateUnknown):
+        commit(world.pointer(), intent, ENV)
+    commit(world.pointer(), intent, ENV)
+    assert world.ids() == [1]
 
 
 def test_an_interrupt_during_the_swap_stays_an_interrupt(world):
