@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from icefloe.catalogs.catalog import Pointers
 from icefloe.catalogs.names import Identifier
 from icefloe.codecs.context import manifest_context
-from icefloe.codecs.metadata_json import decode_metadata
+from icefloe.commit.places import read_metadata
 from icefloe.errors import FormatError
 from icefloe.io.contained import contain
 from icefloe.io.file_io import FileIO
@@ -33,7 +33,8 @@ class TablePointer:
     """A table in a catalog: loads its current state, decoding a metadata file only when the pointer has moved.
 
     Of the catalog's ``settings``, ``cache.folder`` keeps decoded manifests on local disk for the next process, and
-    ``allowed-roots`` says where else than under the table files may be read.
+    ``allowed-roots`` says where else than under the table files may be read. ``place`` is where the table is, if the
+    catalog or the user knows that; ``left`` is then the place that its metadata states, if that is another one.
     """
 
     def __init__(
@@ -43,10 +44,13 @@ class TablePointer:
         io: FileIO,
         limits: Limits = DEFAULT,
         settings: Mapping[str, str] | None = None,
+        place: str | None = None,
     ) -> None:
         self.catalog = catalog
         self.identifier = identifier
         self.io = io
+        self.left: str | None = None
+        self._place = place
         self._limits = limits
         self._settings: Mapping[str, str] = {} if settings is None else settings
         self._cache = ManifestCache()
@@ -63,7 +67,7 @@ class TablePointer:
         last = self._last
         if last is not None and last.pointer == pointer:
             return last
-        metadata = decode_metadata(self.io.read(pointer), where=pointer, limits=self._limits)
+        metadata, self.left = read_metadata(self.io, pointer, self._place, self._limits)
         if last is not None and last.metadata.table_uuid not in ("", metadata.table_uuid):  # v1 may have none
             raise FormatError(
                 f"table {self}: the table at {pointer} is another one: uuid {metadata.table_uuid}, expected"

@@ -9,11 +9,11 @@ from icefloe.codecs.manifests import encode_root, extension
 from icefloe.codecs.metadata_json import encode_metadata
 from icefloe.commit.draft import Draft, State, Work, head_of
 from icefloe.commit.resolved import Resolved
-from icefloe.commit.summary import summarize
+from icefloe.commit.summary import manifest_counts, summarize
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.properties import METADATA_COMPRESSION
 from icefloe.model.snapshots import MAIN, Operation, Snapshot
-from icefloe.tree.change import NewRoot, apply_change, rewrite_root
+from icefloe.tree.change import apply_change, rewrite_root
 from icefloe.tree.moment import Moment
 from icefloe.tree.root import read_root
 
@@ -67,7 +67,19 @@ def make_snapshot(draft: Draft, work: Work, purpose: Purpose, resolved: Resolved
     else:
         root = apply_change(draft.store, before, resolved.change(), moment, work.staging, properties)
     location = f"{work.staging.folder}/{_root_name(draft, moment.snapshot_id, work)}"
-    snapshot = _snapshot(draft, purpose, resolved or Resolved(), moment, root, location, work)
+    roots = 1 if metadata.rules.root_holds_files else 0  # elsewhere it is a list of manifests, not one itself
+    counts = manifest_counts(before, root.rows, moment.snapshot_id, roots=roots)
+    snapshot = Snapshot(
+        snapshot_id=moment.snapshot_id,
+        parent_id=None if parent is None else parent.snapshot_id,
+        sequence_number=moment.sequence_number,
+        timestamp_ms=now(draft, work),
+        root=location,
+        summary=summarize(purpose.operation, resolved or Resolved(), parent, dict(purpose.properties), counts),
+        schema_id=metadata.current_schema_id,
+        first_row_id=moment.first_row_id,
+        added_rows=None if moment.first_row_id is None else root.added_rows,
+    )
     work.roots[location] = encode_root(
         root.rows,
         draft.store.context,
@@ -128,20 +140,3 @@ def _root_name(draft: Draft, snapshot_id: int, work: Work) -> str:
     """The file name of a root; other programs expect manifest lists under the name they know."""
     kind = "root" if draft.metadata.rules.root_holds_files else "snap"
     return f"{kind}-{snapshot_id}-{work.attempt}-{work.env.new_uuid()}.{extension(draft.store.context)}"
-
-
-def _snapshot(
-    draft: Draft, purpose: Purpose, resolved: Resolved, moment: Moment, root: NewRoot, location: str, work: Work
-) -> Snapshot:
-    parent = draft.head(purpose.branch)
-    return Snapshot(
-        snapshot_id=moment.snapshot_id,
-        parent_id=None if parent is None else parent.snapshot_id,
-        sequence_number=moment.sequence_number,
-        timestamp_ms=now(draft, work),
-        root=location,
-        summary=summarize(purpose.operation, resolved, parent, dict(purpose.properties)),
-        schema_id=draft.metadata.current_schema_id,
-        first_row_id=moment.first_row_id,
-        added_rows=None if moment.first_row_id is None else root.added_rows,
-    )

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.resolved import Resolved
-from icefloe.model.entries import ContentType, choose, of_type, stat_keys
+from icefloe.model.entries import MANIFESTS, ContentType, choose, of_type, stat_keys
 from icefloe.model.snapshots import Operation, Snapshot, SummaryKey
+from icefloe.tree.root import Root
 
 TOTALS = {
     SummaryKey.TOTAL_DATA_FILES: (SummaryKey.ADDED_DATA_FILES, SummaryKey.DELETED_DATA_FILES),
@@ -21,14 +22,18 @@ TOTALS = {
     SummaryKey.TOTAL_EQUALITY_DELETES: (SummaryKey.ADDED_EQUALITY_DELETES, SummaryKey.REMOVED_EQUALITY_DELETES),
 }
 # Always written, as other engines do; the rest of the counts only when they are not zero.
-ALWAYS = frozenset(TOTALS)
+ALWAYS = frozenset((*TOTALS, SummaryKey.MANIFESTS_CREATED, SummaryKey.MANIFESTS_KEPT, SummaryKey.MANIFESTS_REPLACED))
 
 
 def summarize(
-    operation: Operation, resolved: Resolved, parent: Snapshot | None, extra: Mapping[str, str]
+    operation: Operation,
+    resolved: Resolved,
+    parent: Snapshot | None,
+    extra: Mapping[str, str],
+    manifests: Mapping[SummaryKey, int],
 ) -> dict[str, str]:
     """What a snapshot did, and the totals after it."""
-    counts = _counts(resolved)
+    counts = {**_counts(resolved), **manifests}
     before: Mapping[str, str] = {} if parent is None else parent.summary
     for total, (plus, minus) in TOTALS.items():
         if parent is None or before.get(total, "").isdigit():
@@ -39,7 +44,19 @@ def summarize(
     return {str(SummaryKey.OPERATION): str(operation), **extra, **written}
 
 
-def _counts(resolved: Resolved) -> dict[str, int]:
+def manifest_counts(before: Root, after: pa.Table, snapshot_id: int, *, roots: int) -> dict[SummaryKey, int]:
+    """How many manifests a snapshot wrote, kept and left behind; ``roots`` is 1 where the root is one of them."""
+    old, new = before.rows(*MANIFESTS).num_rows, choose(after, of_type(after, *MANIFESTS))
+    created = int(pc.sum(pc.equal(new["snapshot_id"], snapshot_id), min_count=0).as_py())
+    kept = new.num_rows - created
+    return {
+        SummaryKey.MANIFESTS_CREATED: created + roots,
+        SummaryKey.MANIFESTS_KEPT: kept,
+        SummaryKey.MANIFESTS_REPLACED: old - kept + (roots if before.entries.num_rows > 0 else 0),
+    }
+
+
+def _counts(resolved: Resolved) -> dict[SummaryKey, int]:
     added = resolved.added
     data = choose(added, of_type(added, ContentType.DATA))
     old = _old_vectors(resolved)

@@ -52,6 +52,9 @@ class SummaryKey(StrEnum):
     REMOVED_EQUALITY_DELETES = "removed-equality-deletes"
     TOTAL_EQUALITY_DELETES = "total-equality-deletes"
     CHANGED_PARTITION_COUNT = "changed-partition-count"
+    MANIFESTS_CREATED = "manifests-created"
+    MANIFESTS_KEPT = "manifests-kept"
+    MANIFESTS_REPLACED = "manifests-replaced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -199,6 +199,19 @@ def test_rewriting_manifests_changes_no_file_and_no_number(world, version):
     audit(world)
 
 
+def test_a_summary_counts_the_manifests_that_a_snapshot_wrote_kept_and_left_behind(version):
+    world = new_world(version, **{"commit.root.max-data-files": "0"})
+    keys = ("manifests-created", "manifests-kept", "manifests-replaced")
+    seen = []
+    for name in ("a", "b"):
+        world.commit(Append(added=rows(data(name))))
+        seen.append([int(world.head.summary[key]) for key in keys])
+    world.commit(RewriteManifests())
+    seen.append([int(world.head.summary[key]) for key in keys])
+    root = 1 if version == 4 else 0  # which is a manifest there, and written by every commit
+    assert seen == [[1 + root, 0, 0], [1 + root, 1, root], [1 + root, 0, 2 + root]]
+
+
 def test_rewriting_manifests_of_an_empty_table_does_nothing(version):
     world = new_world(version)
     assert world.commit(RewriteManifests()).attempts == 0
