@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from measure import Sample, median, ratio, spread
+from plot import Chart, Line
 from report import Table
 
 TITLE = "append: one file of 1,000 rows per commit"
@@ -31,9 +32,15 @@ class Sizes:
     """How much to do: the commits to look at, how many around each, and the rows of a commit."""
 
     first: int = 10
-    last: int = 500
+    middle: int = 500
+    last: int = 1000
     window: int = 10
     rows: int = 1000
+
+    @property
+    def points(self) -> tuple[int, ...]:
+        """The commits that are looked at."""
+        return self.first, self.middle, self.last
 
 
 def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -52,7 +59,11 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
         finally:
             for worker in workers.values():
                 worker.stop()
-    return {"sizes": asdict(sizes), "samples": {name: _windows(found, sizes) for name, found in samples.items()}}
+    return {
+        "sizes": asdict(sizes),
+        "samples": {name: _windows(found, sizes) for name, found in samples.items()},
+        "series": {name: _series(found) for name, found in samples.items()},
+    }
 
 
 class _Worker:
@@ -90,23 +101,53 @@ class _Worker:
 
 
 def _windows(samples: Sequence[Sample], sizes: Sizes) -> dict[str, list[Sample]]:
-    """The samples of the commits around the two that are looked at."""
+    """The samples of the commits around those that are looked at."""
     half = sizes.window // 2
-    around = {str(at): samples[max(0, at - half) : at + half] for at in (sizes.first, sizes.last)}
+    around = {str(at): samples[max(0, at - half) : at + half] for at in sizes.points}
     return {at: [{key: round(value, 3) for key, value in s.items()} for s in found] for at, found in around.items()}
 
 
+def _series(samples: Sequence[Sample]) -> list[Sample]:
+    """Medians of ten commits each, for the plots."""
+    parts = [samples[start : start + TURN] for start in range(0, len(samples), TURN)]
+    keys = ("cpu_ms", "wall_ms", "metadata_files", "metadata_bytes")
+    return [{key: round(median(part, key), 3) for key in keys} for part in parts]
+
+
+def plots(result: Mapping[str, Any]) -> list[Chart]:
+    """What a commit costs over the life of a table."""
+    drawn = {
+        "cpu_ms": ("append-cpu", "CPU ms per commit"),
+        "metadata_bytes": ("append-bytes", "metadata bytes per commit"),
+    }
+    return [
+        Chart(
+            name=name,
+            title=f"One file per commit: {label}",
+            x="commit",
+            y=label,
+            log_y=True,
+            lines=[
+                Line(name=contender, points=[(TURN * (at + 1), sample[key]) for at, sample in enumerate(series)])
+                for contender, series in result.get("series", {}).items()
+                if max(sample[key] for sample in series) > 0
+            ],
+        )
+        for key, (name, label) in drawn.items()
+    ]
+
+
 def tables(result: Mapping[str, Any]) -> list[Table]:
-    """Costs at both commits, and how they compare."""
+    """Costs at each of the commits, and how they compare."""
     sizes, samples = result["sizes"], result["samples"]
-    points = [str(sizes["first"]), str(sizes["last"])]
+    points = list(next(iter(samples.values())))
     return [*(_costs(samples, at) for at in points), _ratios(samples, points, sizes["rows"])]
 
 
 def _costs(samples: Mapping[str, Any], at: str) -> Table:
     data = median(samples["data file only"][at], "cpu_ms")
     rows = []
-    for name in CONTENDERS:
+    for name in filter(samples.__contains__, CONTENDERS):
         found = samples[name][at]
         own = "-" if name == "data file only" else f"{max(0.0, median(found, 'cpu_ms') - data):.1f}"
         files, size = median(found, "metadata_files"), median(found, "metadata_bytes")
@@ -121,7 +162,7 @@ def _costs(samples: Mapping[str, Any], at: str) -> Table:
 def _ratios(samples: Mapping[str, Any], points: Sequence[str], count: int) -> Table:
     rows = []
     for own in ("icefloe v4", "icefloe v2"):
-        for peer in PEERS:
+        for peer in filter(samples.__contains__, PEERS):
             cells = [
                 ratio(median(samples[own][at], key), median(samples[peer][at], key))
                 for key in ("cpu_ms", "wall_ms", "metadata_bytes")
