@@ -1,4 +1,4 @@
-"""Results as tables: the same table on the screen and in ``results/README.md``."""
+"""Results as tables: the same table on the screen and in ``results/README.md``, which shows plots as well."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 from rich import box
 from rich.table import Table as RichTable
+
+from plot import Chart
 
 FACTS = {
     "date": "date",
@@ -66,7 +68,14 @@ def page(results: Mapping[str, Mapping[str, Any]], benches: Mapping[str, Any]) -
         parts.append(f"## {benches[name].TITLE}")
         parts.append(_machine(result["machine"]))
         parts.extend(as_markdown(table) for table in benches[name].tables(result))
+        parts.extend(f"![{chart.title}]({chart.name}.svg)" for chart in charts(benches[name], result))
     return "\n\n".join(parts) + "\n"
+
+
+def charts(bench: Any, result: Mapping[str, Any]) -> Sequence[Chart]:
+    """The plots of a bench; not every bench has some."""
+    found: Sequence[Chart] = bench.plots(result) if hasattr(bench, "plots") else ()
+    return found
 
 
 def _machine(machine: Mapping[str, Any]) -> str:

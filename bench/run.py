@@ -1,7 +1,8 @@
 """Run the benches, print what they found and keep it: ``run.py [append] [spark_scan] [--option value]``.
 
-Each bench writes ``results/<name>.json`` with every sample; ``results/README.md`` is made from those files, so it also
-shows benches that did not run this time. Nothing here passes or fails: timings are reported, never asserted.
+Each bench writes ``results/<name>.json`` with every sample; ``results/README.md`` and the plots that it shows are made
+from those files, so it also shows benches that did not run this time. Nothing here passes or fails: timings are
+reported, never asserted.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ from typing import Any
 from rich.console import Console
 
 import append
+import bitmaps
+import commits
+import huge
 import manifests
 import metadata_load
 import planning
 import spark_scan
 import stats_eval
+import thresholds
 import transforms
 from machine import facts
-from report import as_rich, page
+from plot import svg
+from report import as_rich, charts, page
 
 RESULTS = Path(__file__).resolve().parent / "results"
 BENCHES = {
@@ -35,6 +41,10 @@ BENCHES = {
     "metadata_load": metadata_load,
     "planning": planning,
     "manifests": manifests,
+    "commits": commits,
+    "thresholds": thresholds,
+    "bitmaps": bitmaps,
+    "huge": huge,
 }
 
 
@@ -49,7 +59,7 @@ def main(arguments: list[str]) -> int:
         screen.rule(f"[bold]{name}[/bold]")
         _run(name, given, screen)
     if not given.dry_run:
-        (RESULTS / "README.md").write_text(page(_results(), BENCHES), encoding="utf-8")
+        _write_page()
         screen.print(f"written: {RESULTS.relative_to(RESULTS.parents[1])}/README.md", style="dim")
     return 0
 
@@ -63,6 +73,15 @@ def _run(name: str, given: argparse.Namespace, screen: Console) -> None:
         (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     for table in bench.tables(result):
         screen.print(as_rich(table))
+
+
+def _write_page() -> None:
+    """The page of all results and its plots, from the JSON files alone."""
+    results = _results()
+    for name, result in results.items():
+        for chart in charts(BENCHES[name], result):
+            (RESULTS / f"{chart.name}.svg").write_text(svg(chart), encoding="utf-8")
+    (RESULTS / "README.md").write_text(page(results, BENCHES), encoding="utf-8")
 
 
 def _results() -> dict[str, dict[str, Any]]:
