@@ -138,6 +138,15 @@ write_default=None, extra=())
     return Schema(fields=whole.fields)
 
 
+def type_from_avro(value: object, path: str = "avro.schema", *, limits: Limits = DEFAULT) -> Type:
+    """The type of an Avro schema, optional or not.
+
+    >>> str(type_from_avro(["null", {"type": "int", "logicalType": "date"}]))
+    'date'
+    """
+    return _optional(value, path, limits.type_depth)[0]
+
+
 def _read(value: object, path: str, depth: int) -> Type:
     if depth <= 0:
         raise LimitError(f"{path}: types are nested too deeply", field=path)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.single_value import DECIMAL_BYTES, FORMATS, FORMER, MAX_LONG, UNITS_PER_DAY
-from icefloe.errors import FormatError, InputError, LimitError
+from icefloe.errors import CorruptFile, FormatError, InputError, LimitError
 from icefloe.limits import MIB
 from icefloe.model.arrow import arrow_type
 from icefloe.model.types import (
@@ -64,7 +64,7 @@ def decode_bounds(array: pa.Array, type_: Type, *, where: str = "bounds") -> pa.
             try:
                 return array.cast(target)
             except pa.ArrowInvalid as error:
-                raise FormatError(f"{where}: a bound of a string column is not UTF-8", where=where) from error
+                raise CorruptFile(f"{where}: a bound of a string column is not UTF-8", where=where) from error
         case Primitive(name="uuid"):
             _check_widths(array, (16,), type_, where)
             return array.cast(target)

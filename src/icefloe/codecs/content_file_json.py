@@ -305,8 +305,8 @@ def _partition_columns(files: Files, columns: Columns, context: ManifestContext)
     """Statistics columns of the partition fields; null where a file's spec lacks the field."""
     tuples = [_tuple(record, context, path) for path, record in files]
     found: dict[str, pa.Array] = {}
-    for field_id, owners in context.specs_with.items():
-        belongs = pc.is_in(columns["partition_spec_id"], value_set=pa.array(owners, pa.int32()))
+    for field_id in context.partition_fields:
+        belongs = pc.is_in(columns["partition_spec_id"], value_set=pa.array(context.specs_with[field_id], pa.int32()))
         if pc.any(belongs).as_py() is not True:
             continue
         type_ = context.partition_types[field_id]
@@ -328,7 +328,7 @@ def _tuple(record: ContentFileRecord, context: ManifestContext, path: str) -> di
         if len(given) != len(spec.fields):
             raise FormatError(f"{at}: expected {len(spec.fields)} values, got {len(given)}", field=at)
         given = {str(part.field_id): value for part, value in zip(spec.fields, given, strict=True)}
-    valued = [part.field_id for part in spec.fields if part.field_id in context.partition_types]
+    valued = [part.field_id for part in spec.fields if part.field_id in context.partition_types and not part.is_void]
     if given is None and len(valued) > 0:
         raise missing(path, "partition")
     held = {} if given is None else given

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from icefloe.codecs.context import IDENTITY, ManifestContext
 from icefloe.codecs.entry_columns import has_nan, is_file, partition_stats, without_nan
 from icefloe.codecs.field_ids import CONTENT_STATS, MEASURE_OFFSETS, STATS_FIELD_LIMIT, stats_id, stats_owner
+from icefloe.codecs.lost_types import told_types, type_of_arrow
 from icefloe.errors import FormatError, InputError
 from icefloe.model.arrow import FIELD_ID, arrow_type
 from icefloe.model.entries import ContentType, column_key, partition_key, stat
@@ -31,7 +32,16 @@ _OVERRIDDEN = (*_BOUNDS, "value_count", "null_value_count", "nan_value_count")
 _MEASURE_TYPES = {"tight_bounds": pa.bool_(), "avg_value_size_in_bytes": pa.int32()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Member:
+    """A measure of an owner: its column in entry tables, and its field in a file."""
+
+    measure: str
+    column: str
+    field: pa.Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Owner:
     """Whose statistics a struct holds."""
 
@@ -39,11 +49,27 @@ class _Owner:
     key: str
     name: str
     type: Type
+    members: tuple[_Member, ...]
+    others: tuple[str, ...] = ()  # keys of partition fields that compute the same value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StatsShape:
+    """The content_stats column of a file; the same statistics have the same shape, which caches can be kept by."""
+
+    field: pa.Field
 
 
 def with_id(name: str, type_: pa.DataType, field_id: int, *, required: bool = False) -> pa.Field:
     """An Arrow field that Parquet writes with this id."""
     return pa.field(name, type_, nullable=not required, metadata={FIELD_ID: str(field_id).encode()})
+
+
+def struct_of(type_: pa.StructType, members: list[pa.Array], absent: pa.Array | None) -> pa.Array:
+    """A struct array of a type that is known; ``absent`` are the rows that have none."""
+    if absent is not None:
+        return pa.StructArray.from_arrays(members, fields=list(type_), mask=absent)
+    return pa.Array.from_buffers(type_, len(members[0]), [None], 0, 0, members)
 
 
 def measures_of(type_: Type) -> tuple[str, ...]:
@@ -56,40 +82,76 @@ def measures_of(type_: Type) -> tuple[str, ...]:
 # -- writing
 
 
-def encode_stats(columns: Columns, length: int, context: ManifestContext) -> tuple[pa.Field, pa.Array] | None:
+def encode_stats(columns: Columns, length: int, context: ManifestContext) -> tuple[StatsShape, pa.Array] | None:
     """The content_stats column of entries; none when no row has statistics."""
+    context = context.learned(told_types(columns, context))
     _check_partition_values(columns, context)
-    fields: list[pa.Field] = []
+    owners: list[tuple[_Owner, tuple[_Member, ...]]] = []
     structs: list[pa.Array] = []
     for owner in _owners(context):
-        members = _members(columns, owner, context)
-        if any(member.null_count < length for member in members.values()):
-            field, struct = _struct(members, owner, length)
-            fields.append(field)
-            structs.append(struct)
+        members, arrays = _present(_members(columns, owner, context), owner, length)
+        if len(members) > 0:
+            owners.append((owner, members))
+            structs.append(struct_of(_struct_field(owner, members).type, arrays, _all_null(arrays)))
     if len(structs) == 0:
         return None
-    found = pa.StructArray.from_arrays(structs, fields=fields, mask=_all_null(structs))
-    return with_id("content_stats", found.type, CONTENT_STATS), found
+    shape = _shape(tuple(owners))
+    return shape, struct_of(shape.field.type, structs, _all_null(structs))
 
 
-def _owners(context: ManifestContext) -> Iterator[_Owner]:
+@lru_cache(maxsize=256)
+def _shape(owners: tuple[tuple[_Owner, tuple[_Member, ...]], ...]) -> StatsShape:
+    structs = pa.struct([_struct_field(owner, members) for owner, members in owners])
+    return StatsShape(field=with_id("content_stats", structs, CONTENT_STATS))
+
+
+@lru_cache(maxsize=64)
+def _owners(context: ManifestContext) -> tuple[_Owner, ...]:
     """Measured columns, the columns of identity partitions even if dropped, and derived partition values."""
+    return tuple(_owner(*each) for each in _owned(context))
+
+
+def _owner(id_: int, key: str, name: str, type_: Type, others: tuple[str, ...]) -> _Owner:
+    bound = pa.uuid() if type_ == UUID else arrow_type(type_)
+    members = []
+    for measure in measures_of(type_):
+        stored = bound if measure in _BOUNDS else _MEASURE_TYPES.get(measure, pa.int64())
+        field = with_id(measure, stored, stats_id(id_) + MEASURE_OFFSETS[measure])
+        members.append(_Member(measure=measure, column=stat(measure, key), field=field))
+    return _Owner(id=id_, key=key, name=name, type=type_, members=tuple(members), others=others)
+
+
+def _owned(context: ManifestContext) -> Iterator[tuple[int, str, str, Type, tuple[str, ...]]]:
     kept = dict.fromkeys((*context.schema.measured, *sorted(context.identity_sources)))
     for column_id in kept:
         if column_id < STATS_FIELD_LIMIT:
             name = context.schema.names.get(column_id, f"column_{column_id}").replace(".", "_")
-            yield _Owner(id=column_id, key=column_key(column_id), name=name, type=context.types[column_id])
+            yield column_id, column_key(column_id), name, context.types[column_id], ()
+    for owner_id, fields in _derived(context).items():
+        key, *others = (partition_key(field.field_id) for field in fields)
+        type_ = context.partition_types[fields[0].field_id]
+        yield owner_id, key, fields[0].name, type_, tuple(others)
+
+
+def _derived(context: ManifestContext) -> dict[int, list[PartitionField]]:
+    """The partition fields whose values are stored under each expression id."""
+    found: dict[int, list[PartitionField]] = {}
     for field in context.partition_fields.values():
         if field.transform != IDENTITY and field.field_id in context.expressions:
-            owner_id, type_ = context.expressions[field.field_id], context.partition_types[field.field_id]
-            yield _Owner(id=owner_id, key=partition_key(field.field_id), name=field.name, type=type_)
+            found.setdefault(context.expressions[field.field_id], []).append(field)
+    return found
 
 
 def _members(columns: Columns, owner: _Owner, context: ManifestContext) -> dict[str, pa.Array]:
     """The arrays that are there of an owner's measures."""
-    found = {m: columns[stat(m, owner.key)] for m in measures_of(owner.type) if stat(m, owner.key) in columns}
+    found = {m.measure: columns[m.column] for m in owner.members if m.column in columns}
     if owner.key.startswith("p"):
+        for key in owner.others:
+            found |= {
+                m: pc.coalesce(found[m], columns[stat(m, key)]) if m in found else columns[stat(m, key)]
+                for m in measures_of(owner.type)
+                if stat(m, key) in columns
+            }
         return _without_upper_of_files(found, columns["content_type"])
     if owner.id in context.identity_sources:
         for field in context.partition_fields.values():
@@ -119,24 +181,21 @@ def _overridden(found: dict[str, pa.Array], columns: Columns, key: str, type_: T
     return result
 
 
-def _struct(members: dict[str, pa.Array], owner: _Owner, length: int) -> tuple[pa.Field, pa.Array]:
-    """The struct of an owner, of the measures that some row has: each one costs a column in every later root."""
-    fields: list[pa.Field] = []
+def _present(found: dict[str, pa.Array], owner: _Owner, length: int) -> tuple[tuple[_Member, ...], list[pa.Array]]:
+    """The measures of an owner that some row has: each one costs a column in every later root."""
+    present: list[_Member] = []
     arrays: list[pa.Array] = []
-    for measure, field in zip(measures_of(owner.type), _member_fields(owner), strict=True):
-        member = members.get(measure)
-        if member is not None and member.null_count < length:
-            fields.append(field)
-            arrays.append(_stored_as(member, field.type))
-    struct = pa.StructArray.from_arrays(arrays, fields=fields, mask=_all_null(arrays))
-    return with_id(owner.name, struct.type, stats_id(owner.id)), struct
+    for member in owner.members:
+        array = found.get(member.measure)
+        if array is not None and array.null_count < length:
+            present.append(member)
+            arrays.append(_stored_as(array, member.field.type))
+    return tuple(present), arrays
 
 
 @lru_cache(maxsize=4096)
-def _member_fields(owner: _Owner) -> list[pa.Field]:
-    bound = pa.uuid() if owner.type == UUID else arrow_type(owner.type)
-    types = {m: bound if m in _BOUNDS else _MEASURE_TYPES.get(m, pa.int64()) for m in measures_of(owner.type)}
-    return [with_id(m, type_, stats_id(owner.id) + MEASURE_OFFSETS[m]) for m, type_ in types.items()]
+def _struct_field(owner: _Owner, members: tuple[_Member, ...]) -> pa.Field:
+    return with_id(owner.name, pa.struct([member.field for member in members]), stats_id(owner.id))
 
 
 def _stored_as(array: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -160,10 +219,17 @@ def _check_partition_values(columns: Columns, context: ManifestContext) -> None:
     spec_ids, files = columns["partition_spec_id"], is_file(columns["content_type"])
     for spec_id in pc.unique(spec_ids).to_pylist():
         for field in context.spec(spec_id).fields:
+            if field.is_void:
+                continue
+            mine = pc.and_(files, pc.equal(spec_ids, spec_id))
             if field.field_id in context.partition_types:
-                _check_partition_value(columns, pc.and_(files, pc.equal(spec_ids, spec_id)), field, context)
-            elif field.transform != "void":
-                raise InputError(f"partition field {field.name!r}: cannot write {field.transform!r}", field=field.name)
+                _check_partition_value(columns, mine, field, context)
+            elif pc.any(mine).as_py() is True:  # the row of a manifest need not tell
+                raise InputError(
+                    f"partition field {field.name!r}: cannot write {field.transform!r} of column {field.source_id}:"
+                    " neither the table's schemas nor the files tell its type",
+                    field=field.name,
+                )
 
 
 def _check_partition_value(columns: Columns, rows: pa.Array, field: PartitionField, context: ManifestContext) -> None:
@@ -182,16 +248,18 @@ def _check_partition_value(columns: Columns, rows: pa.Array, field: PartitionFie
 
 def decode_stats(struct: pa.Array | None, fixed: Columns, context: ManifestContext, *, where: str) -> Columns:
     """Statistics columns from a content_stats column; ``fixed`` are the decoded columns of the same rows."""
-    names = {context.expressions[i]: partition_key(i) for i in context.partition_fields if i in context.expressions}
-    types = {key: context.partition_types[int(key[1:])] for key in names.values()}
+    context = context.learned(_told_types(struct, context, where))
+    derived = _derived(context)
     found: dict[str, pa.Array] = {}
     children = [] if struct is None else zip(struct.type, struct.flatten(), strict=True)
     for field, child in children:
         owner = stats_owner(field_id(field, where))
         if owner is None or not pa.types.is_struct(child.type):
             continue
-        if owner in names:
-            found |= _measures(child, names[owner], types[names[owner]], owner, where)
+        if owner in derived:
+            for part in derived[owner]:
+                of_part = context.partition_types[part.field_id]
+                found |= _measures(child, partition_key(part.field_id), of_part, owner, where)
         elif (type_ := context.column_type(owner)) is not None:
             found |= _measures(child, column_key(owner), type_, owner, where)
     present = set(pc.unique(fixed["partition_spec_id"]).to_pylist())
@@ -199,6 +267,39 @@ def decode_stats(struct: pa.Array | None, fixed: Columns, context: ManifestConte
         if not present.isdisjoint(context.specs_with[part.field_id]):
             found |= _partition(found, fixed, part, context, where)
     return {name: column for name, column in found.items() if column.null_count < len(column)}
+
+
+def _told_types(struct: pa.Array | None, context: ManifestContext, where: str) -> dict[int, Type]:
+    """The types that the file itself gives to partition values of which the table knows none, by field id."""
+    found: dict[int, Type] = {}
+    if struct is None or len(context.lost) == 0:
+        return found
+    owners = {
+        i: part.source_id if part.transform == IDENTITY else context.expressions.get(i)
+        for i, part in context.lost.items()
+    }
+    structs = {stats_owner(field_id(field, where)): field for field in struct.type if pa.types.is_struct(field.type)}
+    for i, owner in owners.items():
+        if owner is not None and (field := structs.get(owner)) is not None:
+            bounds = (
+                m.type for m in field.type if field_id(m, where) == stats_id(owner) + MEASURE_OFFSETS["lower_bound"]
+            )
+            type_ = type_of_arrow(next(bounds, pa.null()))
+            found |= {} if type_ is None else {i: type_}
+    return found
+
+
+def is_needed(field: pa.Field, context: ManifestContext, wanted: frozenset[str], where: str) -> bool:
+    """Whether a struct of a file holds statistics of a wanted column, or values of a partition field."""
+    owner = stats_owner(field_id(field, where))
+    return owner is None or column_key(owner) in wanted or owner in _partition_owners(context)
+
+
+@lru_cache(maxsize=64)
+def _partition_owners(context: ManifestContext) -> frozenset[int]:
+    """Whose structs hold partition values: expressions, and columns that some spec has partitioned by as they are."""
+    lost = (part.source_id for part in context.lost.values() if part.transform == IDENTITY)
+    return context.identity_sources.union(context.expressions.values(), lost)
 
 
 def field_id(field: pa.Field, where: str) -> int:

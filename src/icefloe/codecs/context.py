@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from icefloe.errors import FormatError
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.metadata_columns import DELETE_FILE_PATH, DELETE_POS
-from icefloe.model.partitioning import PartitionField, PartitionSpec
+from icefloe.model.partitioning import PartitionField, PartitionSpec, expression_ids
 from icefloe.model.schema import Schema
-from icefloe.model.types import Type, is_primitive
+from icefloe.model.types import LONG, STRING, Type, is_primitive
 from icefloe.transforms import UnknownTransform, transform_of
 
 IDENTITY = "identity"
@@ -25,7 +25,7 @@ VOID = "void"
 RESERVED_TYPES: Mapping[int, Type] = {field.id: field.type for field in (DELETE_FILE_PATH, DELETE_POS)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)  # equal to itself only, so that caches can be kept by it
 class ManifestContext:
     """The part of a table's metadata that gives a manifest its meaning."""
 
@@ -47,16 +47,36 @@ class ManifestContext:
 
     @cached_property
     def partition_fields(self) -> Mapping[int, PartitionField]:
-        """Every partition field of every spec that has a value, by field id."""
-        return {f.field_id: f for s in self.specs.values() for f in s.fields if f.field_id in self.partition_types}
+        """Every partition field of every spec that has a value of known type, by field id."""
+        return {i: f for i, f in self._valued.items() if i in self.partition_types}
+
+    @cached_property
+    def lost(self) -> Mapping[int, PartitionField]:
+        """The partition fields whose values have no known type: their column or their transform is unknown."""
+        return {i: f for i, f in self._valued.items() if i not in self.partition_types}
+
+    @cached_property
+    def _valued(self) -> Mapping[int, PartitionField]:
+        """Every partition field that has a value; version 1 keeps a removed one, void, under its id."""
+        return {f.field_id: f for s in self.specs.values() for f in s.fields if not f.is_void}
 
     @cached_property
     def specs_with(self) -> Mapping[int, tuple[int, ...]]:
-        """The ids of the specs that a partition field belongs to, by field id."""
-        return {
-            field_id: tuple(s.spec_id for s in self.specs.values() if any(f.field_id == field_id for f in s.fields))
-            for field_id in self.partition_fields
-        }
+        """The ids of the specs that a partition field has a value in, by field id; fields of lost types included."""
+        found: dict[int, list[int]] = {field_id: [] for field_id in self._valued}
+        for spec in self.specs.values():
+            for part in spec.fields:
+                if not part.is_void:
+                    found[part.field_id].append(spec.spec_id)
+        return {field_id: tuple(spec_ids) for field_id, spec_ids in found.items()}
+
+    def learned(self, found: Mapping[int, Type]) -> ManifestContext:
+        """The context with types of partition values that a manifest tells and the table does not, by field id."""
+        types = {i: type_ for i, type_ in found.items() if i in self.lost}
+        if len(types) == 0:
+            return self
+        columns = {self.lost[i].source_id: type_ for i, type_ in types.items() if self.lost[i].transform == IDENTITY}
+        return replace(self, types={**columns, **self.types}, partition_types={**self.partition_types, **types})
 
     @cached_property
     def identity_sources(self) -> frozenset[int]:
@@ -97,7 +117,7 @@ class ManifestContext:
 def manifest_context(metadata: TableMetadata, limits: Limits = DEFAULT) -> ManifestContext:
     """The context of a table's manifests."""
     types = metadata.types
-    linked = {e.partition_field_id: e.expr_id for e in metadata.expressions if e.partition_field_id is not None}
+    fields = [part for spec in metadata.specs for part in spec.fields]
     return ManifestContext(
         location=metadata.location,
         format_version=metadata.format_version,
@@ -105,17 +125,23 @@ def manifest_context(metadata: TableMetadata, limits: Limits = DEFAULT) -> Manif
         types=types,
         specs={spec.spec_id: spec for spec in metadata.specs},
         partition_types=partition_types(metadata.specs, types),
-        expressions=linked,
+        expressions=expression_ids(fields, metadata.expressions),
         limits=limits,
     )
 
 
 def partition_types(specs: Iterable[PartitionSpec], types: Mapping[int, Type]) -> dict[int, Type]:
     """The types of partition values by partition field id, from the types of columns by their ids."""
-    found: dict[int, Type] = {}
-    for spec in specs:
-        for part in spec.fields:
-            transform = transform_of(part)
-            if part.transform != VOID and part.source_id in types and not isinstance(transform, UnknownTransform):
-                found[part.field_id] = transform.result_type(types[part.source_id])
-    return found
+    known = ((part.field_id, _result_type(part, types)) for spec in specs for part in spec.fields)
+    return {field_id: type_ for field_id, type_ in known if type_ is not None}
+
+
+def _result_type(part: PartitionField, types: Mapping[int, Type]) -> Type | None:
+    """The type of a field's values; none if that takes a column that no schema has any more."""
+    transform = transform_of(part)
+    if part.is_void or isinstance(transform, UnknownTransform):
+        return None
+    if part.source_id in types:
+        return transform.result_type(types[part.source_id])
+    of_text, of_numbers = transform.result_type(STRING), transform.result_type(LONG)
+    return of_text if of_text == of_numbers else None  # buckets and times are of one type whatever the column's

@@ -17,9 +17,11 @@ from icefloe.codecs import field_ids as ids
 from icefloe.codecs.avro_container import Container, read_container, write_container
 from icefloe.codecs.avro_schemas import MEASURE_MAPS, AvroFields, avro_fields, avro_name, manifest_schema, raw_type
 from icefloe.codecs.avro_shapes import ByKeys, Shape
+from icefloe.codecs.avro_types import type_from_avro
 from icefloe.codecs.avro_values import maps_of, to_raw
 from icefloe.codecs.context import VOID, ManifestContext
 from icefloe.codecs.entry_columns import columns_of, partition_value
+from icefloe.codecs.lost_types import told_types
 from icefloe.codecs.manifest_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
 from icefloe.codecs.manifest_rows import DELETES, Facts, StoredRows, entry_table, facts_of
 from icefloe.codecs.schema_json import schema_to_json
@@ -62,6 +64,7 @@ def decode_manifest(
     container = read_container(data, where=where, limits=context.limits)
     try:
         facts = facts_of(container.metadata, context, where=where, delete=delete)
+        context = context.learned(_told_types(container, facts.spec, context))
         return entry_table(_stored(container, facts, context, wanted, where), facts, context, where=where)
     except IcefloeError:
         raise
@@ -93,6 +96,26 @@ def _stored(
     )
 
 
+def _told_types(container: Container, spec: PartitionSpec, context: ManifestContext) -> dict[int, Type]:
+    """The types that the file itself gives to partition values of which the table knows none, by field id."""
+    lost = [part for part in spec.fields if part.field_id in context.lost and not part.is_void]
+    top = avro_fields(container.schema)
+    file_name = top.name(ids.DATA_FILE, "data_file")
+    if len(lost) == 0 or file_name is None:
+        return {}
+    file = top.record(file_name)
+    tuple_name = file.name(ids.PARTITION, "partition")
+    if tuple_name is None:
+        return {}
+    tuple_ = file.record(tuple_name)
+    named = ((part, tuple_.name(part.field_id, avro_name(part.name))) for part in lost)
+    return {
+        part.field_id: type_from_avro(tuple_.by_name[name]["type"], f"partition.{part.name}")
+        for part, name in named
+        if name is not None
+    }
+
+
 def _types(file: AvroFields, slots: tuple[Stored, ...]) -> Shape:
     named = ((file.name(slot.id, slot.name), slot.type) for slot in slots)
     return {name: type_ for name, type_ in named if name is not None}
@@ -113,7 +136,7 @@ def _parts(tuple_: AvroFields | None, spec: PartitionSpec, context: ManifestCont
     """What the file calls the partition fields whose values can be read, by their ids."""
     if tuple_ is None:
         return {}
-    valued = [part for part in spec.fields if part.field_id in context.partition_types]
+    valued = [part for part in spec.fields if part.field_id in context.partition_types and not part.is_void]
     named = ((part.field_id, tuple_.name(part.field_id, avro_name(part.name))) for part in valued)
     return {field_id: name for field_id, name in named if name is not None}
 
@@ -127,6 +150,7 @@ def encode_manifest(entries: pa.Table, context: ManifestContext, *, delete: bool
     if not written(MANIFEST_ENTRY_FIELDS, "data_file", version):
         raise UnsupportedError(f"manifests of format version {version} are not written as Avro", version=version)
     columns = columns_of(entries)
+    context = context.learned(told_types(columns, context))
     spec = context.spec(spec_id)
     _check_writable(columns, version, delete, spec_id)
     types = _tuple_types(spec, context)
@@ -177,7 +201,11 @@ def _tuple_types(spec: PartitionSpec, context: ManifestContext) -> dict[int, Typ
         elif part.field_id in context.partition_types:
             found[part.field_id] = context.partition_types[part.field_id]
         else:
-            raise UnsupportedError(f"partition field {part.name!r}: cannot write {part.transform!r}", field=part.name)
+            raise UnsupportedError(
+                f"partition field {part.name!r}: cannot write {part.transform!r} of column {part.source_id}: neither"
+                " the table's schemas nor the files tell its type",
+                field=part.name,
+            )
     return found
 
 

@@ -136,7 +136,7 @@ def _summaries(
             raise FormatError(f"{where}: partition summaries do not fit partition spec {spec_id}", location=where)
         flat = mine.flatten()
         for index, part in enumerate(spec.fields):
-            if part.field_id in context.partition_types:
+            if part.field_id in context.partition_types and not part.is_void:
                 chosen = flat.take(pa.array(np.arange(index, len(flat), len(spec.fields))))
                 of_part = _summary_stats(chosen, fields, columns, rows, part, context, where)
                 found |= {name: _merged(found.get(name), column) for name, column in of_part.items()}

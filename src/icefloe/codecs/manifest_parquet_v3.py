@@ -19,16 +19,17 @@ from icefloe.codecs.context import ManifestContext
 from icefloe.codecs.entry_columns import single
 from icefloe.codecs.manifest_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
 from icefloe.codecs.manifest_rows import Facts, StoredRows, entry_table, facts_of
+from icefloe.codecs.text_checks import check_text
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError
 
 ById = Mapping[int, pa.Array]
 
 
-def holds_version_3_entries(data: bytes, *, where: str) -> bool:
+def holds_version_3_entries(file: pq.ParquetFile, *, where: str) -> bool:
     """Whether a Parquet manifest has a data_file column, which no V4 content entry has."""
     try:
-        schema = pq.read_schema(pa.BufferReader(data))
-        return any(pa.types.is_struct(each.type) and field_id(each, where) == ids.DATA_FILE for each in schema)
+        columns = file.schema_arrow
+        return any(pa.types.is_struct(each.type) and field_id(each, where) == ids.DATA_FILE for each in columns)
     except IcefloeError:
         return False  # a column without an id; the decoder of V4 manifests says what it misses
     except Exception as error:  # whatever a damaged file makes the Parquet reader do
@@ -36,17 +37,23 @@ def holds_version_3_entries(data: bytes, *, where: str) -> bool:
 
 
 def decode_parquet_entries(
-    data: bytes, context: ManifestContext, *, where: str, delete: bool | None, wanted: frozenset[str] | None = None
+    file: pq.ParquetFile,
+    context: ManifestContext,
+    *,
+    where: str,
+    delete: bool | None,
+    wanted: frozenset[str] | None = None,
 ) -> pa.Table:
     """All rows of a manifest, in file order; ``delete`` and ``wanted`` as for an Avro manifest."""
     try:
-        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
         rows = file.metadata.num_rows
         if rows > context.limits.manifest_entries:
             raise LimitError(f"{where}: {rows} rows, limit {context.limits.manifest_entries}", location=where)
         known = {key.decode(): value.decode() for key, value in (file.metadata.metadata or {}).items()}
         facts = facts_of(known, context, where=where, delete=delete)
-        top = _by_id(file.read(use_threads=False), where)
+        table = file.read(use_threads=False)
+        check_text(table, where=where)
+        top = _by_id(table, where)
         stored = _stored(top, facts, context, rows, wanted, where)
         return entry_table(stored, facts, context, where=where)
     except IcefloeError:

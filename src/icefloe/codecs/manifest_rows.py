@@ -86,7 +86,7 @@ def entry_table(stored: StoredRows, facts: Facts, context: ManifestContext, *, w
     columns |= statistics_of(stored.measures, context, where=where)
     for part in facts.spec.fields:
         type_ = context.partition_types.get(part.field_id)
-        if type_ is not None:
+        if type_ is not None and not part.is_void:
             raw = stored.partition.get(part.field_id)
             if raw is None:
                 raise FormatError(f"{where}: partition has no field {part.name!r} ({part.field_id})", location=where)

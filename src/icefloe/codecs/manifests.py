@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from icefloe.codecs.avro_container import read_container
 from icefloe.codecs.context import ManifestContext
 from icefloe.codecs.manifest_avro import decode_manifest, encode_manifest
 from icefloe.codecs.manifest_list_avro import decode_manifest_list, encode_manifest_list
-from icefloe.codecs.manifest_parquet import decode_parquet_manifest, encode_parquet_manifest
+from icefloe.codecs.manifest_parquet import (
+    decode_parquet_manifest,
+    encode_parquet_manifest,
+    open_manifest,
+    parquet_manifest_names,
+)
 from icefloe.codecs.manifest_parquet_v3 import decode_parquet_entries, holds_version_3_entries
 from icefloe.errors import CorruptFile, LimitError
 from icefloe.model.version_rules import rules
 
 AVRO_MAGIC = b"Obj\x01"
 PARQUET_MAGIC = b"PAR1"
+_FEW_NAMES = 16  # each is looked for from one end of an Avro file to the other
 
 
 def decode_root(data: bytes, context: ManifestContext, *, where: str) -> pa.Table:
@@ -35,10 +42,27 @@ def decode_leaf(
     """
     if not _is_parquet(data, context, where):
         return decode_manifest(data, context, where=where, delete=delete, wanted=wanted)
-    if holds_version_3_entries(data, where=where):
-        return decode_parquet_entries(data, context, where=where, delete=delete, wanted=wanted)
+    file = open_manifest(data, where=where)
+    if holds_version_3_entries(file, where=where):
+        return decode_parquet_entries(file, context, where=where, delete=delete, wanted=wanted)
     content = ("delete", "deletes") if delete else ("data",)
-    return decode_parquet_manifest(data, context, where=where, content=content)
+    return decode_parquet_manifest(file, context, where=where, content=content, wanted=wanted)
+
+
+def leaf_names(data: bytes, context: ManifestContext, *, where: str, column: str, names: pa.Array) -> bool:
+    """Whether a leaf may have one of these names in a column of locations; a leaf that cannot tell soon may.
+
+    Only that column is decoded. Of an Avro file nothing is: a location stands in it letter by letter.
+    """
+    if _is_parquet(data, context, where):
+        file = open_manifest(data, where=where)
+        if holds_version_3_entries(file, where=where):
+            return True
+        return parquet_manifest_names(file, context, where=where, column=column, names=names)
+    if len(names) > _FEW_NAMES:
+        return True
+    container = read_container(data, where=where, limits=context.limits)
+    return any(name.encode() in block.data for name in names.to_pylist() for block in container.blocks)
 
 
 def encode_root(

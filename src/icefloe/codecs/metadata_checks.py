@@ -45,11 +45,15 @@ def _check_current(metadata: TableMetadata) -> None:
 
 
 def _check_column_ids(metadata: TableMetadata) -> None:
-    """A lower last-column-id would give a new column the id of another one."""
+    """A lower last-column-id would give a new column the id of another one; expressions share the ids of columns."""
     for index, schema in enumerate(metadata.schemas):
         if schema.highest_id > metadata.last_column_id:
             reason = f"{metadata.last_column_id} is below column id {schema.highest_id} of schemas[{index}]"
             raise FormatError(f"last-column-id: {reason}", field="last-column-id")
+    for index, expression in enumerate(metadata.expressions):
+        if any(expression.expr_id in schema.by_id for schema in metadata.schemas):
+            path = f"expressions[{index}].expr-id"
+            raise FormatError(f"{path}: {expression.expr_id} is also the id of a column", field=path)
 
 
 def _check_snapshots(metadata: TableMetadata, snapshot_ids: Collection[int]) -> None:

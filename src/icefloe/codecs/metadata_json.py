@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -28,7 +29,7 @@ from icefloe.codecs.json_input import (
 )
 from icefloe.codecs.json_shapes import ANY, entry_path
 from icefloe.codecs.metadata_checks import check_metadata
-from icefloe.codecs.places import Places
+from icefloe.codecs.places import Places, table_place
 from icefloe.codecs.schema_json import SchemaRecord, schema_from_record, schema_to_json
 from icefloe.codecs.snapshot_json import (
     LazySnapshots,
@@ -65,7 +66,8 @@ from icefloe.codecs.statistics_json import (
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.metadata import MetadataLogEntry, SnapshotLogEntry, TableMetadata
-from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, Expression, PartitionSpec
+from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, IDENTITY, Expression, PartitionSpec
+from icefloe.model.properties import MIRROR_MANIFEST_LIST
 from icefloe.model.schema import Schema
 from icefloe.model.snapshots import MAIN, Ref
 from icefloe.model.sorting import UNSORTED, SortOrder
@@ -128,13 +130,16 @@ _REQUIRED = {
 }
 
 
-def decode_metadata(data: bytes, *, where: str, limits: Limits = DEFAULT) -> TableMetadata:
+def decode_metadata(
+    data: bytes, *, where: str, limits: Limits = DEFAULT, table_location: str | None = None
+) -> TableMetadata:
     """The metadata in the bytes of a metadata file; ``where`` is its location.
 
-    Raises FormatError naming the field, CorruptFile, LimitError, or UnsupportedError for a version to come.
+    ``table_location`` is where the table is, if it is known not to be where the file says (only in V4). Raises
+    FormatError naming the field, CorruptFile, LimitError, or UnsupportedError for a version to come.
     """
     try:
-        return _decode(_inflated(data, limits), where, limits)
+        return _decode(_inflated(data, limits), where, limits, table_location)
     except (FormatError, UnsupportedError) as error:
         raise in_file(error, where) from error
 
@@ -164,7 +169,7 @@ def _gunzip(data: bytes, limit: int) -> bytes:
     return inflated
 
 
-def _decode(data: bytes, where: str, limits: Limits) -> TableMetadata:
+def _decode(data: bytes, where: str, limits: Limits, at: str | None) -> TableMetadata:
     try:
         document, extras = decode_extensible(_DOCUMENT, data)
     except FormatError:
@@ -176,34 +181,19 @@ def _decode(data: bytes, where: str, limits: Limits) -> TableMetadata:
         raise missing("", *absent)
     reading = Reading(extras=extras, limits=limits, version=version.version)
     positions = snapshot_positions(data)
-    metadata = _metadata(document, version, reading, positions, where)
+    location = table_place(document.location, version, where=where, at=at)
+    metadata = _metadata(document, version, reading, positions, where, location)
     check_metadata(metadata, positions)
-    return metadata
-
-
-def _location(document: _Document, where: str) -> str:
-    if document.location is not None:
-        return _without_slash(document.location)
-    folder, _, _ = where.rpartition("/metadata/")
-    if folder == "":
-        raise missing("", "location")
-    return folder
-
-
-def _without_slash(location: str) -> str:
-    while len(location) > 1 and location.endswith("/") and not location.endswith("://"):
-        location = location[:-1]
-    return location
+    return metadata if at is None else replace(metadata, states_location=False)
 
 
 def _metadata(
-    d: _Document, version: VersionRules, reading: Reading, positions: Mapping[int, int], where: str
+    d: _Document, version: VersionRules, reading: Reading, positions: Mapping[int, int], where: str, location: str
 ) -> TableMetadata:
-    location = _location(d, where)
     places = Places.of(location, version)
     expressions = tuple(_each(d.expressions, "expressions", expression_from_record, reading))
     schemas = tuple(_schemas(d, reading))
-    specs = tuple(_specs(d, expressions, reading))
+    specs = tuple(_specs(d, expressions, schemas, reading))
     current = None if d.current_snapshot_id == _NO_SNAPSHOT else d.current_snapshot_id
     first_unused = max((f.field_id for s in specs for f in s.fields), default=FIRST_PARTITION_FIELD_ID - 1)
     stored = _or(d.snapshots, [])
@@ -212,7 +202,7 @@ def _metadata(
         table_uuid=_or(d.table_uuid, ""),
         location=location,
         last_updated_ms=_or(d.last_updated_ms, 0),
-        last_column_id=_or(d.last_column_id, 0),
+        last_column_id=max((_or(d.last_column_id, 0), *(e.expr_id for e in expressions))),
         schemas=schemas,
         current_schema_id=_or(d.current_schema_id, schemas[0].schema_id),
         last_sequence_number=_or(d.last_sequence_number, 0),
@@ -223,7 +213,14 @@ def _metadata(
         default_sort_order_id=_or(d.default_sort_order_id, UNSORTED.order_id),
         properties=_or(d.properties, {}),
         current_snapshot_id=current,
-        snapshots=LazySnapshots(stored=stored, positions=positions, location=location, rules=version, where=where),
+        snapshots=LazySnapshots(
+            stored=stored,
+            positions=positions,
+            location=location,
+            rules=version,
+            where=where,
+            mirrored=_or(d.properties, {}).get(MIRROR_MANIFEST_LIST.name, "").lower() == "true",
+        ),
         snapshot_log=_or(d.snapshot_log, ()),
         metadata_log=_absolute(_or(d.metadata_log, ()), places),
         refs=_refs(d, current, reading),
@@ -234,6 +231,7 @@ def _metadata(
         encryption_keys=tuple(_each(d.encryption_keys, "encryption-keys", encryption_key_from_record, reading)),
         next_row_id=_or(d.next_row_id, 0),
         expressions=expressions,
+        states_location=d.location is not None,
         extra={key: _kept(text) for key, text in reading.unknown("")},
     )
 
@@ -265,8 +263,18 @@ def _schemas(d: _Document, reading: Reading) -> Iterator[Schema]:
         raise missing("", "schemas")
 
 
-def _specs(d: _Document, expressions: tuple[Expression, ...], reading: Reading) -> Iterator[PartitionSpec]:
+def _columns(schemas: tuple[Schema, ...]) -> dict[int, Expression]:
+    """Columns as the expressions that identity fields of V4 may name."""
+    names = {id_: name for schema in schemas for id_, name in schema.names.items()}
+    return {i: Expression(expr_id=i, source_ids=(i,), transform=IDENTITY, name=name) for i, name in names.items()}
+
+
+def _specs(
+    d: _Document, expressions: tuple[Expression, ...], schemas: tuple[Schema, ...], reading: Reading
+) -> Iterator[PartitionSpec]:
     by_id = {e.expr_id: e for e in expressions}
+    if any(f.transform is None and f.expr_id is not None for s in _or(d.partition_specs, []) for f in s.fields):
+        by_id = _columns(schemas) | by_id
     if d.partition_specs is not None and len(d.partition_specs) > 0:
         yield from _each(d.partition_specs, "partition-specs", spec_from_record, reading, by_id)
     elif d.partition_spec is not None:
@@ -353,7 +361,7 @@ def _places(m: TableMetadata) -> Places:
 _WRITERS: Mapping[str, Callable[[TableMetadata], Any]] = {
     "format-version": lambda m: m.format_version,
     "table-uuid": lambda m: None if m.table_uuid == "" else m.table_uuid,
-    "location": lambda m: m.location,
+    "location": lambda m: m.location if m.states_location or not m.rules.relative_locations else None,
     "last-sequence-number": lambda m: m.last_sequence_number,
     "last-updated-ms": lambda m: m.last_updated_ms,
     "last-column-id": lambda m: m.last_column_id,
@@ -366,7 +374,9 @@ _WRITERS: Mapping[str, Callable[[TableMetadata], Any]] = {
     "last-partition-id": lambda m: m.last_partition_id,
     "properties": lambda m: dict(m.properties),
     "current-snapshot-id": _stored_current,
-    "snapshots": lambda m: encode_snapshots(m.snapshots, m.location, m.rules),
+    "snapshots": lambda m: encode_snapshots(
+        m.snapshots, m.location, m.rules, mirrored=MIRROR_MANIFEST_LIST.of(m.properties)
+    ),
     "snapshot-log": lambda m: m.snapshot_log,
     "metadata-log": _stored_log,
     "sort-orders": lambda m: [sort_order_to_json(order) for order in m.sort_orders],

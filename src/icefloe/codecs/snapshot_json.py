@@ -95,6 +95,7 @@ class LazySnapshots:
     location: str  # of the table: relative locations in the text are resolved against it
     rules: VersionRules
     where: str  # the metadata file, for errors
+    mirrored: bool = False  # V4: whether the text names each root under manifest-list too
 
     def __len__(self) -> int:
         return len(self.stored)
@@ -110,7 +111,7 @@ class LazySnapshots:
 
     def add(self, snapshot: Snapshot) -> SnapshotLog:
         """The log with one more snapshot at its end, turned to text once and for all later commits."""
-        text = msgspec.json.encode(snapshot_to_json(snapshot, self.location, self.rules))
+        text = msgspec.json.encode(snapshot_to_json(snapshot, self.location, self.rules, mirrored=self.mirrored))
         grown = replace(
             self,
             stored=[*self.stored, msgspec.Raw(text)],
@@ -160,17 +161,20 @@ def _root(record: _SnapshotRecord, path: str, places: Places) -> str | None:
     """Where the root is; version 1 allows a list of manifests in its place."""
     found = [places.absolute(root) for root in (record.root_manifest, record.manifest_list) if root is not None]
     if len(found) == 2 and found[0] != found[1]:
-        raise FormatError(f"{path}: root-manifest and manifest-list differ", field=path)
+        raise FormatError(f"{path}: root-manifest and manifest-list differ: {found[0]} and {found[1]}", field=path)
     if len(found) == 0 and record.manifests is None:
         raise missing(path, "root-manifest or manifest-list")
     return found[0] if len(found) > 0 else None
 
 
-def encode_snapshots(snapshots: SnapshotLog, location: str, rules: VersionRules) -> list[Any]:
+def encode_snapshots(
+    snapshots: SnapshotLog, location: str, rules: VersionRules, *, mirrored: bool = False
+) -> list[Any]:
     """The JSON of all snapshots; text that is still right is handed on unread."""
-    if not isinstance(snapshots, LazySnapshots) or _moved(snapshots, location, rules):
-        return [snapshot_to_json(snapshot, location, rules) for snapshot in snapshots]
-    return list(snapshots.stored)
+    text = snapshots if isinstance(snapshots, LazySnapshots) else None
+    if text is None or text.mirrored != mirrored or _moved(text, location, rules):
+        return [snapshot_to_json(snapshot, location, rules, mirrored=mirrored) for snapshot in snapshots]
+    return list(text.stored)
 
 
 def _moved(snapshots: LazySnapshots, location: str, rules: VersionRules) -> bool:
@@ -180,8 +184,13 @@ def _moved(snapshots: LazySnapshots, location: str, rules: VersionRules) -> bool
     return rules.relative_locations and snapshots.location != location
 
 
-def snapshot_to_json(snapshot: Snapshot, location: str, rules: VersionRules) -> dict[str, Any]:
-    """A snapshot as a JSON object; in V4 the location of its root is relative where it can be."""
+def snapshot_to_json(
+    snapshot: Snapshot, location: str, rules: VersionRules, *, mirrored: bool = False
+) -> dict[str, Any]:
+    """A snapshot as a JSON object; in V4 the location of its root is relative where it can be.
+
+    ``mirrored`` names a root manifest under ``manifest-list`` too, for programs that look for nothing else.
+    """
     written = {
         "snapshot-id": snapshot.snapshot_id,
         "parent-snapshot-id": snapshot.parent_id,
@@ -195,15 +204,18 @@ def snapshot_to_json(snapshot: Snapshot, location: str, rules: VersionRules) -> 
     }
     allowed = _WRITTEN[rules.version]
     own = {key: value for key, value in written.items() if value is not None and key in allowed}
-    return with_unknown({**own, **_root_to_json(snapshot, Places.of(location, rules), rules)}, snapshot.extra)
+    root = _root_to_json(snapshot, Places.of(location, rules), rules, mirrored=mirrored)
+    return with_unknown({**own, **root}, snapshot.extra)
 
 
-def _root_to_json(snapshot: Snapshot, places: Places, rules: VersionRules) -> dict[str, Any]:
+def _root_to_json(snapshot: Snapshot, places: Places, rules: VersionRules, *, mirrored: bool) -> dict[str, Any]:
     """What a snapshot's root is called; snapshots from before an upgrade keep what they had."""
     if snapshot.root is None:
         return {"manifests": list(snapshot.manifests)}
-    key = "root-manifest" if rules.root_holds_files and not snapshot.root.endswith(".avro") else "manifest-list"
-    return {key: places.stored(snapshot.root)}
+    root = places.stored(snapshot.root)
+    if not rules.root_holds_files or snapshot.root.endswith(".avro"):
+        return {"manifest-list": root}
+    return {"root-manifest": root, "manifest-list": root} if mirrored else {"root-manifest": root}
 
 
 def ref_from_record(record: RefRecord, path: str, reading: Reading) -> Ref:

@@ -13,7 +13,14 @@ import msgspec
 from icefloe.codecs.json_input import Extensible, Int, Reading, convert_extensible, missing, with_unknown
 from icefloe.codecs.json_shapes import join
 from icefloe.errors import FormatError
-from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, IDENTITY, Expression, PartitionField, PartitionSpec
+from icefloe.model.partitioning import (
+    FIRST_PARTITION_FIELD_ID,
+    IDENTITY,
+    Expression,
+    PartitionField,
+    PartitionSpec,
+    expression_ids,
+)
 from icefloe.model.sorting import SortField, SortOrder
 from icefloe.model.types import Unknown
 from icefloe.transforms import parse_transform
@@ -57,12 +64,13 @@ class SortOrderRecord(Extensible, frozen=True):
 
 
 class ExprRecord(Extensible, frozen=True):
-    """What an expression computes."""
+    """What an expression computes; some examples of the proposal have its partition field here."""
 
     transform: str
     name: str
     source_id: Int | None = None
     source_ids: list[Int] | None = None
+    partition_field_id: Int | None = None
 
 
 class ExpressionRecord(Extensible, frozen=True):
@@ -171,12 +179,12 @@ def spec_to_json(spec: PartitionSpec, *, expressions: Iterable[Expression] | Non
     >>> spec_to_json(PartitionSpec(fields=(field,)))["fields"]
     [{'source-id': 1, 'field-id': 1000, 'transform': 'bucket[4]', 'name': 'id_bucket'}]
     """
-    by_field = None if expressions is None else {e.partition_field_id: e.expr_id for e in expressions}
+    by_field = None if expressions is None else expression_ids(spec.fields, expressions)
     fields = [_partition_field_to_json(field, by_field) for field in spec.fields]
     return with_unknown({"spec-id": spec.spec_id, "fields": fields}, spec.extra)
 
 
-def _partition_field_to_json(field: PartitionField, expressions: Mapping[int | None, int] | None) -> dict[str, Any]:
+def _partition_field_to_json(field: PartitionField, expressions: Mapping[int, int] | None) -> dict[str, Any]:
     own = {"field-id": field.field_id, "transform": field.transform, "name": field.name}
     written = {**_sources_to_json(field.source_ids), **own}
     if expressions is not None:
@@ -229,7 +237,7 @@ def expression_from_record(record: ExpressionRecord, path: str, reading: Reading
         source_ids=tuple(_sources(inner.source_id, inner.source_ids, f"{path}.expr")),
         transform=_canonical(inner.transform, f"{path}.expr"),
         name=inner.name,
-        partition_field_id=record.partition_field_id,
+        partition_field_id=inner.partition_field_id if record.partition_field_id is None else record.partition_field_id,
         extra=(*reading.unknown(path), *_boxed(reading.unknown(f"{path}.expr"))),
     )
 

@@ -78,7 +78,16 @@ class TablePointer:
 
     def remember(self, pointer: str, metadata: TableMetadata) -> Base:
         """Take a state that is known without reading it back."""
-        io = contain(self.io, metadata.location, self._settings)
-        store = ManifestStore(io, manifest_context(metadata, self._limits), self._cache, self._disk)
+        if self._last is not None and same_terms(self._last.metadata, metadata):
+            store = self._last.store
+        else:
+            io = contain(self.io, metadata.location, self._settings)
+            store = ManifestStore(io, manifest_context(metadata, self._limits), self._cache, self._disk)
         self._last = Base(pointer=pointer, metadata=metadata, store=store)
         return self._last
+
+
+def same_terms(before: TableMetadata, after: TableMetadata) -> bool:
+    """Whether manifests mean the same under both."""
+    names = ("schemas", "specs", "expressions", "format_version", "location", "current_schema_id")
+    return all(getattr(before, name) == getattr(after, name) for name in names)

@@ -22,7 +22,7 @@ from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, PartitionSpec
 from icefloe.model.properties import METADATA_COMPRESSION
 from icefloe.model.schema import Schema, as_first
 from icefloe.model.sorting import UNSORTED, SortOrder
-from icefloe.model.version_rules import check_writable
+from icefloe.model.version_rules import check_writable, rules
 from icefloe.transforms.fitting import check_order, check_spec
 from icefloe.tree.store import ManifestCache, ManifestStore
 
@@ -56,6 +56,7 @@ def new_metadata(
         sort_orders=(UNSORTED, sort_order) if sort_order.order_id != UNSORTED.order_id else (UNSORTED,),
         default_sort_order_id=sort_order.order_id,
         properties=dict(properties),
+        states_location=not rules(format_version).relative_locations,
     )
     return with_expressions(metadata) if metadata.rules.expressions else metadata
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from icefloe.codecs.context import manifest_context
-from icefloe.commit.base import Base
+from icefloe.commit.base import Base, same_terms
 from icefloe.env import Env
 from icefloe.io.contained import Contained
 from icefloe.model.metadata import TableMetadata
@@ -30,7 +30,7 @@ class Draft:
 
     def with_metadata(self, metadata: TableMetadata) -> Draft:
         """The draft with other metadata, and with manifests read in its terms."""
-        if _same_terms(self.metadata, metadata):
+        if same_terms(self.metadata, metadata):
             return replace(self, metadata=metadata)
         store = self.store.in_terms_of(manifest_context(metadata, self.store.context.limits))
         if metadata.location != self.metadata.location and isinstance(store.io, Contained):
@@ -40,12 +40,6 @@ class Draft:
     def head(self, branch: str) -> Snapshot | None:
         """The newest snapshot of a branch."""
         return head_of(self.metadata, branch)
-
-
-def _same_terms(before: TableMetadata, after: TableMetadata) -> bool:
-    """Whether manifests mean the same under both."""
-    names = ("schemas", "specs", "expressions", "format_version", "location", "current_schema_id")
-    return all(getattr(before, name) == getattr(after, name) for name in names)
 
 
 def head_of(metadata: TableMetadata, branch: str) -> Snapshot | None:

@@ -21,7 +21,7 @@ from icefloe.errors import ConflictError, InputError
 from icefloe.expr.nodes import ALWAYS_TRUE, Expr
 from icefloe.model.entries import ContentType, empty, of_type
 from icefloe.model.snapshots import MAIN, Operation, Snapshot
-from icefloe.scan.plan import plan_scan
+from icefloe.scan.lookup import files_at
 from icefloe.scan.tasks import TASK
 
 
@@ -166,15 +166,15 @@ class RowDelta(Intent):
 
 
 def live_tasks(state: State, wanted: pa.Array) -> pa.Table:
-    """The planned files at these locations; ConflictError for the first that is not live."""
-    tasks = plan_scan(state.store, state.metadata, state.head).tasks
+    """The files at these locations as planned; ConflictError for the first that is not live."""
+    tasks = files_at(state.store, state.metadata, state.head, wanted)
     gone = wanted.filter(pc.invert(pc.is_in(wanted, value_set=tasks["location"].combine_chunks())))
     if len(gone) > 0:
         raise ConflictError(
             f"table {state.metadata.location}: {gone[0].as_py()} is not a live data file, so it cannot be removed",
             files=gone.slice(0, 20).to_pylist(),
         )
-    return tasks.filter(pc.is_in(tasks["location"], value_set=wanted))
+    return tasks
 
 
 def locations(added: pa.Table) -> tuple[str, ...]:

@@ -27,7 +27,12 @@ def read_metadata(
     UnsupportedError if it states another place and names its files by absolute locations, as all versions before V4.
     """
     data = io.read(location)
-    metadata = decode_metadata(data, where=location, limits=limits)
+    try:
+        metadata = decode_metadata(data, where=location, limits=limits)
+    except FormatError:  # a file that lies anywhere and states no place, or one that is broken either way
+        if place is None:
+            raise
+        return decode_metadata(data, where=location, limits=limits, table_location=place), None
     if place is None or not metadata.states_location or is_same_place(metadata.location, place):
         return metadata, None
     moved = decode_metadata(data, where=location, limits=limits, table_location=place)

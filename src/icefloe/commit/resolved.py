@@ -12,14 +12,16 @@ from icefloe.scan.tasks import TASK
 from icefloe.tree.change import Change
 from icefloe.tree.locate import PLACE
 
+_NO_TASKS, _NO_PLACES = TASK.empty_table(), PLACE.empty_table()  # made once, as an empty table takes a while too
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
     """The change of the tree, and the planned rows of what leaves, for the summary."""
 
     added: pa.Table = field(default_factory=empty)
-    removed: pa.Table = field(default_factory=TASK.empty_table)  # tasks of data files that leave
-    replaced: pa.Table = field(default_factory=TASK.empty_table)  # tasks of data files whose vector is replaced
+    removed: pa.Table = field(default_factory=lambda: _NO_TASKS)  # tasks of data files that leave
+    replaced: pa.Table = field(default_factory=lambda: _NO_TASKS)  # tasks of data files whose vector is replaced
     dropped: pa.Table = field(default_factory=empty)  # entries of delete files that leave, with manifest
     merge: bool = True  # whether small manifests may be merged in passing
 
@@ -28,11 +30,11 @@ class Resolved:
         columns = ["location", "dv_manifest", "dv_ordinal"]
         touched = [t for t in (self.removed, self.replaced) if t.num_rows > 0]
         leaving = [t.filter(pc.is_valid(t["dv_location"])).select(columns) for t in touched]
-        vectors = PLACE.empty_table() if len(leaving) == 0 else pa.concat_tables(leaving).rename_columns(PLACE.names)
+        vectors = _NO_PLACES if len(leaving) == 0 else pa.concat_tables(leaving).rename_columns(PLACE.names)
         return Change(
             added=self.added,
-            removed=self.removed.select(PLACE.names),
+            removed=self.removed.select(PLACE.names) if self.removed.num_rows > 0 else _NO_PLACES,
             replaced=vectors,
-            dropped=self.dropped.select(PLACE.names) if self.dropped.num_rows > 0 else PLACE.empty_table(),
+            dropped=self.dropped.select(PLACE.names) if self.dropped.num_rows > 0 else _NO_PLACES,
             merge=self.merge,
         )

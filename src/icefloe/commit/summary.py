@@ -118,7 +118,7 @@ _NO_DELETES = _Deletes(vectors=0, position_files=0, equality_files=0, positions=
 
 
 def _deletes(rows: pa.Table) -> _Deletes:
-    if pc.max(rows["content_type"]).as_py() in (None, int(ContentType.DATA)):
+    if rows.num_rows == 0 or pc.max(rows["content_type"]).as_py() == int(ContentType.DATA):
         return _NO_DELETES
     by_position = choose(rows, of_type(rows, ContentType.POSITION_DELETES))
     by_value = choose(rows, of_type(rows, ContentType.EQUALITY_DELETES))
@@ -138,7 +138,7 @@ def _deletes(rows: pa.Table) -> _Deletes:
 
 
 def _sum(column: pa.ChunkedArray) -> int:
-    total = pc.sum(column).as_py()
+    total = None if len(column) == 0 else pc.sum(column).as_py()
     return 0 if total is None else int(total)
 
 

@@ -20,7 +20,7 @@ from icefloe.deletes.matching import Matches, match_equalities, match_positions
 from icefloe.deletes.overlap import Mask
 from icefloe.deletes.partitions import Ints, partition_codes
 from icefloe.errors import FormatError, UnsupportedError
-from icefloe.model.entries import ContentType, of_type
+from icefloe.model.entries import ContentType, of_type, partition_key, stat
 
 ATTACHED = {
     "dv_location": "location",
@@ -168,7 +168,8 @@ def _check_tuples(files: pa.Table, scoped: Mask, context: ManifestContext) -> No
         spec.spec_id: field
         for spec in context.specs.values()
         for field in spec.fields
-        if not field.is_void and field.field_id not in context.partition_types
+        if not field.is_void and field.field_id in context.lost
+        if stat("value_count", partition_key(field.field_id)) not in files.column_names
     }
     wrong = np.flatnonzero(scoped & _in_specs(files, unread))
     if len(wrong) > 0:

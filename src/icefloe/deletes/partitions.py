@@ -24,7 +24,7 @@ _SPEC = "partition_spec_id"
 
 def partition_codes(tables: list[pa.Table], context: ManifestContext) -> list[Ints]:
     """For each entry table a number per row: the same number means the same spec and partition values."""
-    keys = {field_id: partition_key(field_id) for field_id in context.partition_fields}
+    keys = {field_id: partition_key(field_id) for field_id in context.specs_with}
     names = [stat(measure, key) for key in keys.values() for measure in ("lower_bound", "nan_value_count")]
     joined = pa.concat_tables(
         [table.select([_SPEC, *(name for name in names if name in table.column_names)]) for table in tables],

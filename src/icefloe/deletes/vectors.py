@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.codecs.deletion_vector import decode_dv, encode_dv
-from icefloe.codecs.puffin import DELETION_VECTOR, POSITION_FIELD_ID, Blob, encode_puffin
+from icefloe.codecs.places import Places
+from icefloe.codecs.puffin import deletion_vector_blob, encode_puffin
 from icefloe.env import CREATED_BY
 from icefloe.errors import FormatError
 from icefloe.io.file_io import FileIO
@@ -39,24 +40,27 @@ def load_vectors(io: FileIO, tasks: pa.Table, limits: Limits = DEFAULT) -> dict[
 
 
 def write_vectors(
-    io: FileIO, tasks: pa.Table, old: Mapping[str, BitMap64], deleted: Mapping[str, BitMap64], *, location: str
+    io: FileIO,
+    tasks: pa.Table,
+    old: Mapping[str, BitMap64],
+    deleted: Mapping[str, BitMap64],
+    *,
+    location: str,
+    base: str | None = None,
 ) -> pa.Table:
     """Write the union of old and newly deleted positions of each file to one Puffin file; the entries to commit.
 
-    ``tasks`` are the planned files, whose partition values the entries repeat.
+    ``tasks`` are the planned files, whose partition values the entries repeat. ``base`` is the location of a table
+    that stores locations relative to itself; the Puffin file names data files as the table's manifests do.
     """
+    places = Places(base)
     merged = {file: old.get(file, BitMap64()) | positions for file, positions in deleted.items()}
     payloads = {file: encode_dv(positions) for file, positions in merged.items()}
     blobs = [
-        Blob(
-            type=DELETION_VECTOR,
-            fields=(POSITION_FIELD_ID,),
-            data=payloads[file],
-            properties={"referenced-data-file": file, "cardinality": str(len(positions))},
-        )
+        deletion_vector_blob(payloads[file], referenced_file=places.stored(file), cardinality=len(positions))
         for file, positions in merged.items()
     ]
-    data, places = encode_puffin(blobs, CREATED_BY)
+    data, ranges = encode_puffin(blobs, CREATED_BY)
     io.write_new(location, data)
     rows: list[dict[str, object]] = [
         {
@@ -70,7 +74,7 @@ def write_vectors(
             "file_size_in_bytes": len(data),
             "referenced_file": file,
         }
-        for (file, positions), place in zip(merged.items(), places, strict=True)
+        for (file, positions), place in zip(merged.items(), ranges, strict=True)
     ]
     return _with_partitions(entries(rows), tasks)
 

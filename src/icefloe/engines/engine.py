@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -22,7 +22,9 @@ from icefloe.expr.nodes import Expr
 from icefloe.formats.supported import check_types
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata import TableMetadata
+from icefloe.model.metadata_columns import LINEAGE
 from icefloe.model.schema import Schema
+from icefloe.model.types import Field
 from icefloe.scan.tasks import Plan
 
 Positions = Mapping[str, BitMap64]  # by data file location
@@ -30,18 +32,35 @@ Positions = Mapping[str, BitMap64]  # by data file location
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyed:
-    """The source of an upsert, checked: its rows, and a filter that every row with one of its keys satisfies."""
+    """The source of an upsert, checked: its rows, and a filter that every row with one of its keys satisfies.
+
+    ``held`` lets go of what was made for it, when the upsert is done.
+    """
 
     rows: Any
     on: tuple[str, ...]
     range: Expr
+    held: ExitStack = field(default_factory=ExitStack)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """What an upsert replaces, and the rows to write.
+
+    ``rows`` are those of the source; with ``lineage`` they have these columns as well, which tell the ids of the rows
+    that they replace.
+    """
+
+    positions: Positions
+    rows: Any
+    lineage: tuple[Field, ...] = ()
 
 
 class Engine(Protocol):
     """Something that moves rows."""
 
-    def write(self, io: FileIO, rows: Any, metadata: TableMetadata) -> pa.Table:
-        """Write rows to new data files of the table; their entries."""
+    def write(self, io: FileIO, rows: Any, metadata: TableMetadata, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
+        """Write rows to new data files of the table; their entries. They may have columns of ``lineage`` too."""
         ...
 
     def find_rows(self, io: FileIO, plan: Plan, deleted: Positions) -> dict[str, BitMap64]:
@@ -52,13 +71,26 @@ class Engine(Protocol):
         """Check the source of an upsert and hold it for the duration; InputError when a key comes twice."""
         ...
 
-    def find_keys(self, io: FileIO, plan: Plan, deleted: Positions, source: Keyed) -> dict[str, BitMap64]:
-        """Live rows of the planned files whose key is one of the source's, by file."""
+    def find_keys(
+        self, io: FileIO, plan: Plan, deleted: Positions, source: Keyed, *, settled: int | None = None
+    ) -> Matched:
+        """Live rows of the planned files whose key is one of the source's, and the source with their ids.
+
+        Only row ids below ``settled`` are final, and are kept.
+        """
         ...
 
     def write_survivors(self, io: FileIO, plan: Plan, deleted: Positions, metadata: TableMetadata) -> pa.Table:
-        """Write the rows of the files named in ``deleted`` again, without those positions; the new entries."""
+        """Write the rows of the files named in ``deleted`` again, without those positions; the new entries.
+
+        Rows keep their ids and the sequence numbers of their last change.
+        """
         ...
+
+
+def lineage_of(plan: Plan) -> tuple[Field, ...]:
+    """The columns that rows of a plan keep when they are moved: none if no file has row ids."""
+    return LINEAGE if plan.tasks["first_row_id"].null_count < plan.files else ()
 
 
 def check_readable(plan: Plan) -> None:
@@ -72,8 +104,8 @@ def check_readable(plan: Plan) -> None:
 
 def check_defaults(schema: Schema) -> None:
     """Refuse initial defaults: rows written before such a column came would read as null."""
-    for name, field in schema.by_name.items():
-        if field.initial_default is not None:
+    for name, column in schema.by_name.items():
+        if column.initial_default is not None:
             raise UnsupportedError(f"column {name!r} has an initial default, which is not applied yet", field=name)
 
 

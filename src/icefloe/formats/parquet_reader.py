@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
@@ -24,13 +23,14 @@ from icefloe.expr.row_filter import to_arrow
 from icefloe.expr.stats_eval import Match, evaluate
 from icefloe.formats.align import Aligner, without_columns
 from icefloe.formats.field_ids import projected_leaves, require_ids, struct_ids
+from icefloe.formats.inherited import NO_LINEAGE, Completer, Lineage
 from icefloe.formats.parquet_stats import group_stats
-from icefloe.formats.row_mask import DeletedRows, Mask, matching
+from icefloe.formats.row_mask import DeletedRows, matching
 from icefloe.io.file_io import FileIO
+from icefloe.model.metadata_columns import POS
 from icefloe.model.schema import Schema
 from icefloe.model.types import walk
 
-POSITION = pa.field("_pos", pa.int64(), nullable=False)
 BATCH_ROWS = 128 * 1024
 
 
@@ -43,13 +43,15 @@ def read_file(
     table_schema: Schema | None = None,
     deleted: BitMap64 | None = None,
     constants: Mapping[int, pa.Scalar] = MappingProxyType({}),
+    lineage: Lineage = NO_LINEAGE,
     row_positions: bool = False,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """The columns of ``schema`` for rows that are not deleted and match a filter, batch by batch, in file order.
 
     ``filter`` is bound to ``table_schema`` (by default ``schema``) and may test columns that are not returned.
-    ``constants`` has values by column id for columns that the file lacks, such as those of its partition. With
+    ``constants`` has values by column id for columns that the file lacks, such as those of its partition. ``schema``
+    may have the metadata columns of ``metadata_columns.SCANNED``; ``lineage`` is what rows inherit then. With
     ``row_positions`` a last column ``_pos`` holds each row's position in the file.
     """
     if filter == ALWAYS_FALSE:
@@ -61,9 +63,9 @@ def read_file(
             filter=bound,
             deleted=DeletedRows(deleted),
             constants=constants,
-            row_positions=row_positions,
         )
-        yield from _read(file, location, schema, selection, batch_rows)
+        wanted = Schema(fields=(*schema.fields, POS)) if row_positions else schema
+        yield from _read(file, Completer(wanted, location, lineage), location, selection, batch_rows)
 
 
 def stored_columns(io: FileIO, location: str) -> frozenset[int]:
@@ -81,7 +83,6 @@ class _Selection:
     filter: Bound
     deleted: DeletedRows
     constants: Mapping[int, pa.Scalar]  # what the filter sees, and rows have, in place of columns that are not there
-    row_positions: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +109,11 @@ def _tested(filter: Bound, schema: Schema) -> Schema:
     return Schema(fields=tops, schema_id=schema.schema_id)
 
 
-def _read(file: Any, location: str, schema: Schema, selection: _Selection, batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _read(
+    file: Any, complete: Completer, location: str, selection: _Selection, batch_rows: int
+) -> Iterator[pa.RecordBatch]:
     """All row groups that may have rows to return."""
-    stored = file.schema_arrow
+    stored, schema = file.schema_arrow, complete.stored
     require_ids(stored, location)
     indexes = {*projected_leaves(stored, schema.fields), *projected_leaves(stored, selection.tested.fields)}
     paths = [file.metadata.schema.column(index).path for index in sorted(indexes)]
@@ -126,7 +129,9 @@ def _read(file: Any, location: str, schema: Schema, selection: _Selection, batch
             if not group.every and (keep is None or keep.any()):
                 matched = matching(test(batch), expression)
                 keep = matched if keep is None else keep & matched
-            yield from _kept(batch, keep, output, position if selection.row_positions else None)
+            if keep is None or keep.any():
+                rows = complete(output(batch), position)
+                yield rows if keep is None or keep.all() else rows.filter(pa.array(keep))
             position += batch.num_rows
 
 
@@ -150,22 +155,6 @@ def _batches(file: Any, group: _RowGroup, paths: list[str], batch_rows: int) -> 
         return
     for start in range(0, group.rows, batch_rows):
         yield without_columns(min(batch_rows, group.rows - start))
-
-
-def _kept(batch: pa.RecordBatch, keep: Mask | None, output: Aligner, position: int | None) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch to return, as the reader wants them; nothing if there are none."""
-    if keep is not None and not keep.any():
-        return
-    rows = output(batch)
-    if position is not None:
-        positions = np.arange(position, position + batch.num_rows, dtype=np.int64)
-        rows = _with_positions(rows, pa.array(positions))
-    yield rows if keep is None or keep.all() else rows.filter(pa.array(keep))
-
-
-def _with_positions(rows: pa.RecordBatch, positions: pa.Array) -> pa.RecordBatch:
-    schema = rows.schema.append(POSITION)
-    return pa.RecordBatch.from_arrays([*rows.columns, positions], schema=schema)
 
 
 @contextlib.contextmanager

@@ -129,6 +129,7 @@ def _columns(
 ) -> dict[str, pa.Array]:
     """The statistics columns of all measured columns, one row for each unit."""
     found: dict[str, pa.Array] = {}
+    counts: dict[str, list[int | None]] = {}
     for id_, column in schema.measured.items():
         type_, key = arrow_type(column.type), column_key(id_)
         floating = pa.types.is_floating(type_)
@@ -138,12 +139,13 @@ def _columns(
         upper = [None if m.upper is None else up(m.upper) for m in measured]
         found[stat("lower_bound", key)] = bounds.to_array(lower, type_)
         found[stat("upper_bound", key)] = bounds.to_array(upper, type_)
-        found[stat("value_count", key)] = pa.array([m.values for m in measured], pa.int64())
-        found[stat("null_value_count", key)] = pa.array([m.nulls for m in measured], pa.int64())
+        counts[stat("value_count", key)] = [m.values for m in measured]
+        counts[stat("null_value_count", key)] = [m.nulls for m in measured]
         if floating:
-            counts = [_nans(unit, id_, m) for unit, m in zip(units, measured, strict=True)]
-            found[stat("nan_value_count", key)] = pa.array(counts, pa.int64())
-    return found
+            counts[stat("nan_value_count", key)] = [_nans(u, id_, m) for u, m in zip(units, measured, strict=True)]
+    # One array for all of them, as making it takes longer than the few numbers in it.
+    together = pa.array([count for each in counts.values() for count in each], pa.int64())
+    return found | {name: together.slice(i * len(units), len(units)) for i, name in enumerate(counts)}
 
 
 def _nans(unit: _Unit, id_: int, measured: _Measured) -> int | None:

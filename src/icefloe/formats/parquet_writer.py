@@ -26,7 +26,7 @@ from icefloe.formats.supported import check_types
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow import FIELD_ID, arrow_schema, arrow_type
 from icefloe.model.properties import PARQUET_COMPRESSION, PARQUET_ROW_GROUP_SIZE, TARGET_FILE_SIZE
-from icefloe.model.schema import Schema
+from icefloe.model.schema import Schema, derived
 from icefloe.model.types import DOUBLE, FLOAT, UUID, Field, List, Map, Struct, Type, children
 from icefloe.transforms.columns import column_at, column_path
 
@@ -48,22 +48,29 @@ class Layout:
 
 def layout(schema: Schema, properties: Mapping[str, str]) -> Layout:
     """The layout that a table's schema and properties ask for."""
-    check_types(schema)
+    stored, floats = derived(schema, "parquet", _parquet_schema)
     codec = PARQUET_COMPRESSION.of(properties).lower()
     if codec not in _CODECS:
         known = ", ".join(sorted(_CODECS))
         raise InputError(f"property {PARQUET_COMPRESSION.name}: {codec!r} is none of {known}", property=codec)
     target = _positive(TARGET_FILE_SIZE.name, TARGET_FILE_SIZE.of(properties))
     group = _positive(PARQUET_ROW_GROUP_SIZE.name, PARQUET_ROW_GROUP_SIZE.of(properties))
-    floats = [field.id for field in schema.measured.values() if field.type in (FLOAT, DOUBLE)]
     return Layout(
         rows=arrow_schema(schema),
-        stored=pa.schema([_stored(field) for field in schema.fields]),
-        floats={id_: column_path(schema, id_) for id_ in floats},
+        stored=stored,
+        floats=floats,
         codec="none" if codec == "uncompressed" else codec,
         row_group_bytes=min(group, target),
         target_bytes=target,
     )
+
+
+def _parquet_schema(schema: Schema) -> tuple[pa.Schema, Mapping[int, tuple[str, ...]]]:
+    """The schema of a file, and the paths of columns that may hold NaN."""
+    check_types(schema)
+    floats = [field.id for field in schema.measured.values() if field.type in (FLOAT, DOUBLE)]
+    stored = pa.schema([_stored(field) for field in schema.fields])
+    return stored, {id_: column_path(schema, id_) for id_ in floats}
 
 
 def _positive(name: str, value: int) -> int:

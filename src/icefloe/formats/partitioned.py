@@ -24,6 +24,7 @@ from icefloe.io.file_io import FileIO
 from icefloe.model.arrow import arrow_schema, conform
 from icefloe.model.partitioning import UNPARTITIONED, PartitionSpec
 from icefloe.model.schema import Schema
+from icefloe.model.types import Field
 
 MIB = 1024 * 1024
 _PIECE_ROWS = 128 * 1024
@@ -50,13 +51,16 @@ def write_files(
     data_location: str,
     properties: Mapping[str, str] | None = None,
     memory: Memory = DEFAULT_MEMORY,
+    lineage: tuple[Field, ...] = (),
     new_uuid: Callable[[], uuid.UUID] = SYSTEM.new_uuid,
 ) -> pa.Table:
     """Write rows to new, durable Parquet files under ``data_location`` and return their entries.
 
     Batches whose schema is not the table's are conformed to it. If anything fails, the files made so far are deleted.
+    ``lineage`` are columns that the files hold behind those of the table, and that entries say nothing of.
     """
-    chosen = layout(schema, properties or {})
+    stored = Schema(fields=(*schema.fields, *lineage))
+    chosen = layout(stored, properties or {})
     writer = _PartitionedWriter(
         io=io,
         prefix=data_location.rstrip("/"),
@@ -66,7 +70,7 @@ def write_files(
         memory=memory,
     )
     try:
-        for piece in _pieces(conformed(_batches(rows), schema), min(_PIECE_BYTES, chosen.row_group_bytes)):
+        for piece in _pieces(conformed(_batches(rows), stored), min(_PIECE_BYTES, chosen.row_group_bytes)):
             writer.add(piece)
         files = writer.finish()
         io.sync([file.location for file in files])

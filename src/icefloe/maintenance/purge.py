@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from icefloe.catalogs.catalog import Catalog
 from icefloe.catalogs.names import Identifier, dotted
-from icefloe.codecs.metadata_json import decode_metadata
 from icefloe.commit.base import Base, TablePointer
+from icefloe.commit.places import place_in, read_metadata
 from icefloe.errors import FormatError, IcefloeError, InputError, StorageError
 from icefloe.io.file_io import FileIO
 from icefloe.maintenance.reachable import Kind, reachable_files
@@ -62,7 +62,8 @@ class DropResult:
 
 def drop_and_purge(catalog: Catalog, identifier: Identifier, io: FileIO) -> DropResult:
     """Drop a table, then delete the files that its metadata names and that lie inside its location."""
-    table = TablePointer(catalog, identifier, io)
+    place = place_in(catalog, identifier)
+    table = TablePointer(catalog, identifier, io, place=place)
     base = table.load()
     if base.metadata.properties.get(GC_ENABLED, "true").lower() == "false":
         raise InputError(
@@ -70,17 +71,17 @@ def drop_and_purge(catalog: Catalog, identifier: Identifier, io: FileIO) -> Drop
             "deleted. Drop it without purge, or change the property",
             table=str(table),
         )
-    files = reachable_files(base)
+    files = reachable_files(base, hidden=True)
     last = catalog.drop(identifier)
     if last is not None and last != base.pointer:  # another commit came first, or the catalog keeps it elsewhere
-        files = _with_last(table, base, files, last)
+        files = _with_last(table, base, files, last, place)
     return _delete(files, base, table=dotted(identifier), last=last)
 
 
-def _with_last(table: TablePointer, base: Base, files: pa.Table, last: str) -> pa.Table:
+def _with_last(table: TablePointer, base: Base, files: pa.Table, last: str, place: str | None) -> pa.Table:
     try:
-        metadata = decode_metadata(base.store.io.read(last), where=last)
-        more = reachable_files(table.remember(last, metadata))
+        metadata, _ = read_metadata(base.store.io, last, place)
+        more = reachable_files(table.remember(last, metadata), hidden=True)
     except IcefloeError as error:
         logger.warning("files of the last commit to %s may be left behind: %s", table, error)
         return files

@@ -17,7 +17,7 @@ from icefloe.model.arrow_marks import FIELD_ID
 from icefloe.model.arrow_types import VARIANT_PARTS, arrow_field, arrow_schema, arrow_type, nulls, struct_array
 from icefloe.model.from_arrow import is_list, schema_from_arrow
 from icefloe.model.json_values import value_from_json
-from icefloe.model.schema import Schema
+from icefloe.model.schema import Schema, derived
 from icefloe.model.types import (
     BINARY,
     BOOLEAN,
@@ -96,8 +96,14 @@ def conform(table: pa.Table, schema: Schema) -> pa.Table:
     """
     _check_names(table.column_names, schema.fields, "")
     target = arrow_schema(schema)
-    columns = [_column(table, field) for field in schema.fields]
+    fits = derived(schema, "plain", _is_plain) and table.schema.equals(target)
+    columns = table.columns if fits else [_column(table, field) for field in schema.fields]
     return pa.Table.from_arrays(columns, schema=target)
+
+
+def _is_plain(schema: Schema) -> bool:
+    """Whether values of the right types are right: no column is required, and none has others inside."""
+    return all(is_primitive(field.type) and not field.required for field in schema.fields)
 
 
 def _check_names(given: list[str], fields: tuple[Field, ...], prefix: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from icefloe.model.arrow_marks import field_marks
-from icefloe.model.schema import Schema
+from icefloe.model.schema import Schema, derived
 from icefloe.model.types import (
     BINARY,
     BOOLEAN,
@@ -69,7 +69,7 @@ def arrow_type(type_: Type) -> pa.DataType:
     >>> arrow_type(Decimal(9, 2))
     Decimal128Type(decimal128(9, 2))
     """
-    return fold_type(type_, _built)
+    return _ARROW[type_] if isinstance(type_, Primitive) else fold_type(type_, _built)
 
 
 def _built(type_: Type, inner: tuple[pa.DataType, ...]) -> pa.DataType:
@@ -108,6 +108,10 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     >>> arrow_schema(Schema(fields=(Field(1, "id", LONG, True),))).field("id").metadata
     {b'PARQUET:field_id': b'1'}
     """
+    return derived(schema, "arrow", _arrow_schema)
+
+
+def _arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([arrow_field(field) for field in schema.fields])
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -127,9 +128,15 @@ def _stat_type(name: str, types: Mapping[str, pa.DataType]) -> pa.DataType:
             return pa.int64()
 
 
+_EMPTY = ENTRY.empty_table()
+# Scalars made once: turning a Python number into one takes longer than comparing a column with it.
+_TYPES = {t: pa.scalar(int(t), pa.int32()) for t in ContentType}
+_STATUSES = {s: pa.scalar(int(s), pa.int32()) for s in Status}
+
+
 def empty() -> pa.Table:
     """No entries."""
-    return ENTRY.empty_table()
+    return _EMPTY
 
 
 def concat(tables: list[pa.Table]) -> pa.Table:
@@ -137,17 +144,36 @@ def concat(tables: list[pa.Table]) -> pa.Table:
 
     Bounds that were measured before a column was promoted take the wider type.
     """
-    return pa.concat_tables([empty(), *tables], promote_options="permissive")
+    some = [table for table in tables if table.num_rows > 0 or table.num_columns > len(ENTRY)]
+    if (
+        len(some) > 0
+        and some[0].schema.names[: len(ENTRY)] == ENTRY.names
+        and all(table.schema.equals(some[0].schema) for table in some[1:])
+    ):  # nothing to bring in line, which takes time
+        return some[0] if len(some) == 1 else pa.concat_tables(some)
+    return pa.concat_tables([_EMPTY, *tables], promote_options="permissive")
 
 
 def live(table: pa.Table) -> pa.ChunkedArray:
     """Which rows are part of the snapshot: EXISTING or ADDED."""
-    return pc.not_equal(table["status"], int(Status.DELETED))
+    return pc.not_equal(table["status"], _STATUSES[Status.DELETED])
 
 
 def of_type(table: pa.Table, *types: ContentType) -> pa.ChunkedArray:
     """Which rows are of one of these content types."""
-    return pc.is_in(table["content_type"], value_set=pa.array([int(t) for t in types], pa.int32()))
+    if len(types) == 1:
+        return pc.equal(table["content_type"], _TYPES[types[0]])
+    return pc.is_in(table["content_type"], value_set=_type_set(types))
+
+
+@cache
+def _type_set(types: tuple[ContentType, ...]) -> pa.Array:
+    return pa.array([int(t) for t in types], pa.int32())
+
+
+def of_status(table: pa.Table, status: Status) -> pa.ChunkedArray:
+    """Which rows have this status."""
+    return pc.equal(table["status"], _STATUSES[status])
 
 
 def choose(table: pa.Table, mask: pa.ChunkedArray) -> pa.Table:

@@ -66,6 +66,7 @@ class TableMetadata:
     encryption_keys: tuple[EncryptionKey, ...] = ()  # v3+
     next_row_id: int = 0  # v3+
     expressions: tuple[Expression, ...] = ()  # V4
+    states_location: bool = True  # V4 may leave it out: then the table is where its metadata is
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

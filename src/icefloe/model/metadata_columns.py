@@ -6,9 +6,10 @@ position delete files. Row lineage (``_row_id``, ``_last_updated_sequence_number
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from icefloe.errors import InputError
+from icefloe.errors import InputError, UnsupportedError
+from icefloe.model.schema import Schema
 from icefloe.model.types import BOOLEAN, INT, LONG, STRING, Field, Struct
 
 MAX_COLUMN_ID = 2_147_483_447  # the ids above are reserved
@@ -23,6 +24,8 @@ LAST_UPDATED = Field(
     *(2_147_483_539, "_last_updated_sequence_number", LONG, False),
     doc="Sequence number of the commit that last changed a row",
 )
+LINEAGE = (ROW_ID, LAST_UPDATED)
+SCANNED = (FILE, POS, *LINEAGE)  # what a scan can return beside the table's columns
 DELETE_FILE_PATH = Field(
     *(2_147_483_546, "file_path", STRING, True), doc="Path of a file, used in position-based delete files"
 )
@@ -80,3 +83,31 @@ def partition_column(type_: Struct) -> Field:
 def deleted_row_column(type_: Struct) -> Field:
     """The column ``row`` of a position delete file; ``type_`` has the columns that it keeps of a deleted row."""
     return Field(DELETE_ROW_ID, _ROW, type_, False, "Deleted row values, used in position-based delete files")
+
+
+def scan_schema(schema: Schema, names: Sequence[str], *, row_lineage: bool) -> Schema:
+    """The columns that a scan returns, in the order of their names: those of the table, and metadata columns.
+
+    A column of the table is meant where both have the name, as a table of another program may have it.
+
+    >>> scan_schema(Schema(fields=(Field(1, "id", LONG),)), ("_pos", "id"), row_lineage=True).fields[0].id
+    2147483645
+    """
+    own = tuple(name for name in names if name in schema.by_name or not is_metadata_column(name))
+    fields = {field.name: field for field in schema.select(own).fields}
+    for name in names:
+        if name not in own and name in fields:
+            raise InputError(f"column {name!r} is selected twice", field=name)
+        if name not in own:
+            fields[name] = _scanned(name, row_lineage)
+    return Schema(fields=tuple(fields[name] for name in names), schema_id=schema.schema_id)
+
+
+def _scanned(name: str, row_lineage: bool) -> Field:
+    if name in (LAST_UPDATED.name, ROW_ID.name) and not row_lineage:
+        raise InputError(f"column {name!r} needs row lineage, which tables have from format version 3 on", field=name)
+    for field in SCANNED:
+        if field.name == name:
+            return field
+    known = ", ".join(field.name for field in SCANNED)
+    raise UnsupportedError(f"the metadata column {name!r} is not read yet; there are: {known}", field=name)

@@ -6,7 +6,7 @@ is known to ``icefloe.transforms``; the rules here are those that need no transf
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from icefloe.model.schema import Schema
@@ -170,7 +170,8 @@ def _are_times(a: PartitionField, b: PartitionField) -> bool:
 class Expression:
     """A derived value with an id from the id space of the columns, so that it can have statistics (V4 proposal).
 
-    Linked from a partition field by ``partition_field_id``; identity and void fields need none.
+    ``partition_field_id`` links it to a partition field; others that compute the same value use it too. Identity and
+    void fields need none.
     """
 
     expr_id: int
@@ -180,30 +181,41 @@ class Expression:
     partition_field_id: int | None = None
     extra: Unknown = ()
 
+    @property
+    def derivation(self) -> tuple[tuple[int, ...], str]:
+        """What it computes from what, as for a partition field."""
+        return self.source_ids, self.transform
+
 
 def expressions_for(
     fields: Iterable[PartitionField], known: tuple[Expression, ...] = (), *, last_id: int
 ) -> tuple[Expression, ...]:
     """The known expressions, and those that partition fields need beside them (V4 proposal).
 
-    A field uses the expression that is linked to it. It takes one of the same columns and transform that is linked to
-    nothing; else it gets a new one, with the next id after ``last_id``, the highest of columns and expressions.
+    A field uses the expression that is linked to it, or one of the same columns and transform, which gets the link if
+    it has none. Else it gets a new one, with the next id after ``last_id``, the highest of columns and expressions.
     """
     found = {e.expr_id: e for e in known}
     for field in fields:
-        if field.transform in (IDENTITY, VOID) or field.field_id in _linked(found):
+        if field.transform in (IDENTITY, VOID):
             continue
-        free = next((e for e in found.values() if _is_free(e, field)), None)
-        if free is None:
+        same = _expression_of(field, found.values())
+        if same is None:
             last_id = max((last_id, *found)) + 1
-            free = Expression(expr_id=last_id, source_ids=field.source_ids, transform=field.transform, name=field.name)
-        found[free.expr_id] = replace(free, partition_field_id=field.field_id)
+            same = Expression(expr_id=last_id, source_ids=field.source_ids, transform=field.transform, name=field.name)
+        if same.partition_field_id is None:
+            found[same.expr_id] = replace(same, partition_field_id=field.field_id)
     return tuple(found.values())
 
 
-def _linked(expressions: Mapping[int, Expression]) -> set[int | None]:
-    return {e.partition_field_id for e in expressions.values()}
+def expression_ids(fields: Iterable[PartitionField], expressions: Iterable[Expression]) -> dict[int, int]:
+    """The expression that each derived partition field uses, by field id; fields without one are left out."""
+    known = tuple(expressions)
+    used = ((field, _expression_of(field, known)) for field in fields if field.transform not in (IDENTITY, VOID))
+    return {field.field_id: expression.expr_id for field, expression in used if expression is not None}
 
 
-def _is_free(expression: Expression, field: PartitionField) -> bool:
-    return expression.partition_field_id is None and (expression.source_ids, expression.transform) == field.derivation
+def _expression_of(field: PartitionField, expressions: Iterable[Expression]) -> Expression | None:
+    """The expression linked to a field, else a linked or a free one of the same value."""
+    same = [e for e in expressions if e.partition_field_id == field.field_id or e.derivation == field.derivation]
+    return next((e for e in same if e.partition_field_id == field.field_id), same[0] if len(same) > 0 else None)

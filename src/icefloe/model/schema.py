@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
+from typing import Any
 
 from icefloe.errors import FormatError, InputError
 from icefloe.model.types import (
@@ -194,3 +195,11 @@ def as_first(schema: Schema) -> Schema:
 
     fields = children(fold_type(Struct(schema.fields), first))
     return replace(schema, fields=fields)
+
+
+def derived(schema: Schema, name: str, make: Callable[[Schema], Any]) -> Any:
+    """What follows from a schema alone, made once and kept with it: the caller knows it under a name."""
+    kept = vars(schema).setdefault("_derived", {})
+    if name not in kept:
+        kept[name] = make(schema)
+    return kept[name]

@@ -17,6 +17,7 @@ from icefloe.expr.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.residual import residuals
 from icefloe.model.entries import ContentType
 from icefloe.model.metadata import TableMetadata
+from icefloe.model.metadata_columns import scan_schema
 from icefloe.model.partitioning import PartitionField
 from icefloe.model.schema import Schema
 from icefloe.model.snapshots import Snapshot
@@ -57,7 +58,7 @@ def plan_scan(
     remaining, index = residuals(bound, fields, table_schema, attached.data)
     return Plan(
         tasks=to_tasks(attached.data, index, statistics=statistics),
-        schema=table_schema if columns is None else table_schema.select(tuple(columns)),
+        schema=selected(metadata, table_schema, columns),
         table_schema=table_schema,
         filter=bound,
         residuals=tuple(remaining),
@@ -69,6 +70,11 @@ def plan_scan(
         manifests_skipped=pruner.manifests_skipped,
         trace=None if tracer is None else tracer.table(),
     )
+
+
+def selected(metadata: TableMetadata, schema: Schema, columns: Sequence[str] | None) -> Schema:
+    """The columns that a scan returns: all of the table's, or those that are named, metadata columns among them."""
+    return schema if columns is None else scan_schema(schema, columns, row_lineage=metadata.rules.row_lineage)
 
 
 def read_schema(metadata: TableMetadata, snapshot: Snapshot) -> Schema:

@@ -6,7 +6,7 @@ size. Groups are filled by looking back at a few open ones, so that neighbours s
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -57,22 +57,29 @@ def pack(weights: list[int], target: int, lookback: int) -> list[int]:
     [1, 1, 2, 0, 2]
     """
     of_item: list[int] = []
-    open_: list[list[int]] = []  # [number, weight], oldest first
+    numbers: list[int] = []  # the open groups, oldest first
+    rooms: list[int] = []  # and the room that each has left
     closed: list[int] = []
-    for weight in weights:
-        found = next((group for group in open_ if group[1] + weight <= target), None)
-        if found is None:
-            found = [len(open_) + len(closed), 0]
-            open_.append(found)
-        found[1] += weight
-        of_item.append(found[0])
-        if len(open_) > lookback:
-            fullest = max(open_, key=lambda group: group[1])
-            open_.remove(fullest)
-            closed.append(fullest[0])
-    closed.extend(group[0] for group in open_)
-    place = {number: position for position, number in enumerate(closed)}
-    return [place[number] for number in of_item]
+    made = 0
+    for weight in weights:  # of very many, hence plain lists and nothing called for most of them
+        for at, room in enumerate(rooms):
+            if weight <= room:
+                rooms[at] = room - weight
+                of_item.append(numbers[at])
+                break
+        else:
+            numbers.append(made)
+            rooms.append(target - weight)
+            of_item.append(made)
+            made += 1
+            if made - len(closed) > lookback:
+                fullest = rooms.index(min(rooms))
+                closed.append(numbers.pop(fullest))
+                del rooms[fullest]
+    closed.extend(numbers)
+    place = np.empty(made, np.int64)
+    place[closed] = np.arange(made)
+    return cast(list[int], place[of_item].tolist())
 
 
 def _ranges(tasks: pa.Table, sizes: Ints, target_size: int) -> tuple[Ints, Ints]:

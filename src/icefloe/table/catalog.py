@@ -8,13 +8,15 @@ from typing import Any
 from icefloe.catalogs import catalog as protocol
 from icefloe.catalogs.config import catalog_settings, open_settings
 from icefloe.catalogs.names import Identifier, NameLike, dotted, parse_identifier
-from icefloe.codecs.metadata_json import decode_metadata
+from icefloe.codecs.places import folder_around
 from icefloe.commit.base import TablePointer
 from icefloe.commit.create import create_table, new_metadata
+from icefloe.commit.places import place_in
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import AlreadyExists, InputError, NoSuchTable
 from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
+from icefloe.maintenance.moved import load_in_place, registrable
 from icefloe.maintenance.purge import DropResult, drop_and_purge
 from icefloe.model.ddl import as_schema, partition_spec
 from icefloe.model.locations import same_location
@@ -85,9 +87,10 @@ class Catalog:
         """Open a table; NoSuchTable if there is none."""
         identifier = parse_identifier(name)
         pointer = self._pointers.load(identifier)
-        table = Table(TablePointer(self._pointers, identifier, self._io(pointer), settings=self._properties), self._env)
-        table.metadata  # noqa: B018  # a broken table is told now, not at its first use
-        return table
+        place = place_in(self._pointers, identifier)
+        table = TablePointer(self._pointers, identifier, self._io(pointer), settings=self._properties, place=place)
+        load_in_place(table)  # a broken table is told now, not at its first use
+        return Table(table, self._env)
 
     def table_exists(self, name: NameLike) -> bool:
         """Whether there is a table of this name."""
@@ -97,12 +100,17 @@ class Catalog:
             return False
         return True
 
-    def register_table(self, name: NameLike, metadata_location: str) -> Table:
-        """Enter a table that was written before, by the location of its metadata file; the file must be readable."""
+    def register_table(self, name: NameLike, metadata_location: str, *, table_location: str | None = None) -> Table:
+        """Enter a table that was written before, by the location of its metadata file; the file must be readable.
+
+        The table is the one in that place, as for ``open_table``: a moved or copied table of V4 that states its former
+        location gets a new metadata file here, which states none.
+        """
         identifier = parse_identifier(name)
-        decode_metadata(self._io(metadata_location).read(metadata_location), where=metadata_location)
+        place = folder_around(metadata_location) if table_location is None else table_location
+        found = registrable(self._io(metadata_location), metadata_location, place, self._env)
         self._ensure_namespace(identifier[:-1])
-        self._pointers.register(identifier, metadata_location)
+        self._pointers.register(identifier, found)
         return self.load_table(identifier)
 
     def rename_table(self, name: NameLike, new_name: NameLike) -> Table:

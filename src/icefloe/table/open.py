@@ -6,20 +6,32 @@ from collections.abc import Mapping
 
 from icefloe.catalogs.file_versions import METADATA
 from icefloe.catalogs.folders import FolderPointer, MetadataFile
+from icefloe.codecs.places import folder_around
 from icefloe.commit.base import TablePointer
 from icefloe.env import SYSTEM, Env
 from icefloe.io.local import file_location
 from icefloe.io.select import file_io
+from icefloe.maintenance.moved import load_in_place
 from icefloe.table.table import Table
 
 _METADATA_FILES = (".metadata.json", ".metadata.json.gz")
 
 
-def open_table(location: str, *, properties: Mapping[str, str] | None = None, env: Env = SYSTEM) -> Table:
+def open_table(
+    location: str,
+    *,
+    table_location: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    env: Env = SYSTEM,
+) -> Table:
     """Open the table in a folder, or a metadata file as a table that can only be read.
 
     A folder needs versioned metadata (``metadata/v3.metadata.json``), as file-system catalogs keep it; its table can be
     changed where storage has an exclusive put. ``properties`` such as ``s3.endpoint`` go to the storage.
+
+    The table is the one in that place: a table of V4 that was moved or copied there is read there. Other versions name
+    their files by absolute locations, so there a copy is refused; ``table_location`` says where the table is when only
+    its metadata lies elsewhere.
 
     >>> import icefloe, tempfile
     >>> folder = tempfile.mkdtemp()
@@ -31,9 +43,11 @@ def open_table(location: str, *, properties: Mapping[str, str] | None = None, en
     io = file_io(place, properties)
     by_file = place.endswith(_METADATA_FILES)
     pointer = MetadataFile(place) if by_file else FolderPointer(io, place)
-    table = Table(TablePointer(pointer, (_name(place, by_file=by_file),), io), env)
-    table.metadata  # noqa: B018  # a broken table is told now, not at its first use
-    return table
+    around = folder_around(place) if by_file else place.rstrip("/")
+    known = around if table_location is None else file_location(table_location)
+    table = TablePointer(pointer, (_name(place, by_file=by_file),), io, place=known)
+    load_in_place(table)  # a broken table is told now, not at its first use
+    return Table(table, env)
 
 
 def _name(place: str, *, by_file: bool) -> str:

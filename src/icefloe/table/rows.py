@@ -85,14 +85,28 @@ def delete(base: Base, where: Expr, engine: Engine, env: Env, *, branch: str = M
     return change.prepared(replace(removal, removed=removed))
 
 
-def upsert(base: Base, rows: object, on: tuple[str, ...], engine: Engine, env: Env, *, branch: str = MAIN) -> Prepared:
-    """Replace rows by key and add new ones, as one snapshot."""
+def upsert(
+    base: Base,
+    rows: object,
+    on: tuple[str, ...],
+    engine: Engine,
+    env: Env,
+    *,
+    branch: str = MAIN,
+    settled: int | None = None,
+) -> Prepared:
+    """Replace rows by key and add new ones, as one snapshot; a row that replaces another goes on with its id.
+
+    Row ids from ``settled`` on are not final, because a commit under way gave them: they are not written down.
+    """
     io, head = base.store.io, head_of(base.metadata, branch)
     with engine.keyed(rows, base.metadata, on) as source:
         plan = plan_scan(base.store, base.metadata, head, filter=source.range)
         old = load_vectors(io, plan.tasks)
-        found = engine.find_keys(io, plan, old, source)
-        new = engine.write(io, source.rows, base.metadata)
+        last = base.metadata.next_row_id if settled is None else settled
+        matched = engine.find_keys(io, plan, old, source, settled=last)
+        found = matched.positions
+        new = engine.write(io, matched.rows, base.metadata, lineage=matched.lineage)
         if new.num_rows == 0:
             return Prepared(operation=Operation.OVERWRITE)
         try:
@@ -169,7 +183,8 @@ def _remove_rows(base: Base, plan: Plan, old: Positions, found: Positions, engin
     touched = _choose(matched, partly)
     if base.metadata.rules.deletion_vectors:
         location = f"{base.metadata.location}/data/{env.new_uuid()}-deletes.puffin"
-        vectors = write_vectors(base.store.io, touched, old, partly, location=location)
+        relative_to = base.metadata.location if base.metadata.rules.relative_locations else None
+        vectors = write_vectors(base.store.io, touched, old, partly, location=location, base=relative_to)
         return _Removal(added=vectors, replaced=touched, removed=emptied)
     files = engine.write_survivors(base.store.io, plan.with_tasks(touched), {f: gone[f] for f in partly}, base.metadata)
     moved = pc.sum(files["record_count"]).as_py()

@@ -12,9 +12,11 @@ from icefloe.commit.base import Base
 from icefloe.deletes.vectors import load_vectors
 from icefloe.engines.arrow.read import read_plan
 from icefloe.engines.engine import spark_engine
-from icefloe.expr.nodes import ALWAYS_TRUE, Expr, conjunction
+from icefloe.errors import UnsupportedError
+from icefloe.expr.nodes import ALWAYS_TRUE, Expr, Predicate, conjunction, leaves
 from icefloe.expr.stats_eval import Match
 from icefloe.expr.text import parse_filter
+from icefloe.model.metadata_columns import is_metadata_column
 from icefloe.model.snapshots import Snapshot
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
@@ -22,6 +24,9 @@ from icefloe.scan.tasks import Plan
 
 class Scan:
     """What to read of a snapshot; nothing is read before one of the ``to_`` methods is called.
+
+    Columns may be the table's and ``_file``, ``_pos``, and from format version 3 on ``_row_id`` and
+    ``_last_updated_sequence_number``.
 
     >>> import icefloe, tempfile, pyarrow as pa
     >>> folder = tempfile.mkdtemp()
@@ -39,7 +44,7 @@ class Scan:
     ) -> None:
         self._base = base
         self._snapshot = snapshot
-        self._filter = parse_filter(where)
+        self._filter = _on_columns(parse_filter(where), base)
         self._columns = None if columns is None else tuple(columns)
 
     @property
@@ -86,3 +91,15 @@ class Scan:
         reader = read_plan(self._base.store.io, rest, load_vectors(self._base.store.io, rest.tasks))
         read = sum(int(batch.num_rows) for batch in reader)
         return read if counted is None else read + int(counted)
+
+
+def _on_columns(filter_: Expr, base: Base) -> Expr:
+    """The filter, which must not test metadata columns: neither statistics nor pruning know them."""
+    for leaf in leaves(filter_):
+        name = leaf.column if isinstance(leaf, Predicate) else ""
+        if is_metadata_column(name) and name not in base.metadata.schema.by_name:
+            raise UnsupportedError(
+                f"a scan cannot be filtered by the metadata column {name!r}; select it, and filter what comes back",
+                field=name,
+            )
+    return filter_

@@ -85,7 +85,8 @@ class Transaction:
     def upsert(self, data: Any, on: Sequence[str]) -> None:
         """Replace rows by key, and add the others."""
         self._check_open()
-        self._run(rows.upsert(self._base, data, tuple(on), engine_of(data), self._env))
+        settled = self._draft.base.metadata.next_row_id  # later ones change if the commit is tried again
+        self._run(rows.upsert(self._base, data, tuple(on), engine_of(data), self._env, settled=settled))
 
     def update_schema(self) -> Edit[SchemaUpdate]:
         """Change the schema, for the operations that follow too."""

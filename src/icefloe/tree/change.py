@@ -6,7 +6,7 @@ whether a file leaves a leaf by a manifest deletion vector or by writing the lea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.codecs.aggregate import manifest_row
 from icefloe.model.entries import (
     DELETES,
     MANIFESTS,
@@ -29,13 +28,18 @@ from icefloe.model.entries import (
 )
 from icefloe.model.properties import ROOT_MAX_DATA_FILES, ROOT_MAX_DVS
 from icefloe.model.version_rules import rules
+from icefloe.tree.adopt import with_counts
+from icefloe.tree.affinity import find_homes, home_of, laid_out
+from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.locate import PLACE, Located, locate
 from icefloe.tree.manifest_vectors import hide
-from icefloe.tree.merge import merge_small, rewrite_leaves
+from icefloe.tree.merge import merge_small
 from icefloe.tree.moment import Moment, RowIds, mark_deleted
+from icefloe.tree.rewrite import rewrite_leaves
 from icefloe.tree.root import Leaf, Root, leaves_of, mark, position_mask, read_leaf
-from icefloe.tree.staging import NewLeaf, Staging
+from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestStore
+from icefloe.tree.upkeep import keep_up, too_large
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +55,7 @@ class Change:
     removed: pa.Table = field(default_factory=PLACE.empty_table)
     replaced: pa.Table = field(default_factory=PLACE.empty_table)
     dropped: pa.Table = field(default_factory=PLACE.empty_table)
-    merge: bool = True  # whether small manifests may be merged in passing
+    merge: bool = True  # whether manifests may be merged or written again in passing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +71,14 @@ def apply_change(
 ) -> NewRoot:
     """The root after a change; leaves are written through ``staging``, the root itself is the caller's to write."""
     ids = RowIds(moment.first_row_id)
-    rows = number_leaves(store, _carry_over(root), ids)
-    rows = _remove(store, root, rows, change, moment, staging)
-    rows = concat([rows, _add(store, change.added, moment, ids, staging, properties)])
+    writer = LeafWriter(store=store, moment=moment, ids=ids, staging=staging, properties=properties)
+    rows = number_leaves(store, with_counts(store, _carry_over(root)), ids)
+    rows = _remove(writer, root, rows, change)
+    rows = concat([rows, _add(writer, root, change.added)])
     if rules(store.context.format_version).root_holds_files:
-        rows = _flush(store, rows, moment, ids, staging, properties)
+        rows = keep_up(writer, rows, root.dead, merge=change.merge)
     elif change.merge:
-        describe = describer(store, moment, ids)
-        rows = merge_small(store, rows, moment.snapshot_id, staging, properties, describe)
+        rows = merge_small(writer, rows)
     return new_root(rows, ids)
 
 
@@ -83,24 +87,16 @@ def rewrite_root(
 ) -> NewRoot:
     """The root with all its leaves written again."""
     ids = RowIds(moment.first_row_id)
-    numbered = Root(entries=number_leaves(store, root.entries, ids), dead=root.dead)
-    return new_root(rewrite_leaves(store, numbered, staging, properties, describer(store, moment, ids)), ids)
+    writer = LeafWriter(store=store, moment=moment, ids=ids, staging=staging, properties=properties)
+    counted = with_counts(store, _carry_over(root))
+    numbered = Root(entries=number_leaves(store, counted, ids), dead=root.dead)
+    return new_root(rewrite_leaves(writer, numbered), ids)
 
 
 def new_root(rows: pa.Table, ids: RowIds) -> NewRoot:
     """Rows as they will stand in the root."""
     rows = put(rows, "ordinal", pa.array(np.arange(rows.num_rows), pa.int64()))
     return NewRoot(rows=rows.combine_chunks(), added_rows=ids.used)
-
-
-def describer(store: ManifestStore, moment: Moment, ids: RowIds) -> Callable[[NewLeaf, Status], pa.Table]:
-    """What gives the root rows of leaves whose entries all have row ids of their own."""
-
-    def describe(leaf: NewLeaf, status: Status) -> pa.Table:
-        # A leaf without first_row_id would void the ids of its files; they all have their own, so none is taken.
-        return _root_row(store, leaf, moment, status, None if leaf.delete else ids.next)
-
-    return describe
 
 
 def number_leaves(store: ManifestStore, rows: pa.Table, ids: RowIds) -> pa.Table:
@@ -130,28 +126,23 @@ def _carry_over(root: Root) -> pa.Table:
     rows = choose(root.entries, live(root.entries))
     if pc.max(rows["content_type"]).as_py() in (None, int(ContentType.DATA)):
         return mark(rows, Status.EXISTING)  # no manifest, as in most small tables of V4
-    gone = rows["location"].filter(_is_dead(root, rows)).combine_chunks()
+    gone = pa.concat_arrays([rows["location"].filter(root.are_dead(rows)).combine_chunks(), _removed_manifests(root)])
     if len(gone) > 0:
         target = pc.if_else(of_type(rows, ContentType.MANIFEST_DV), rows["referenced_file"], rows["location"])
         rows = rows.filter(pc.invert(pc.is_in(target, value_set=gone)))
     return mark(rows, Status.EXISTING)
 
 
-def _is_dead(root: Root, rows: pa.Table) -> pa.ChunkedArray:
-    """Which rows are manifests all of whose files have left; ``Root.is_dead`` for all rows at once."""
-    hidden = pa.array([len(positions) for positions in root.dead.values()], pa.int64())
-    place = pc.index_in(rows["location"], value_set=pa.array(list(root.dead), pa.string()))
-    left = pc.subtract(
-        pc.add(rows["added_files_count"], rows["existing_files_count"]), pc.fill_null(pc.take(hidden, place), 0)
-    )
-    return pc.and_(of_type(rows, *MANIFESTS), pc.fill_null(pc.less_equal(left, 0), False))
+def _removed_manifests(root: Root) -> pa.Array:
+    """Manifests that the last snapshot removed as a whole, as other writers do; a vector may have come with it."""
+    gone = pc.and_(of_type(root.entries, *MANIFESTS), pc.invert(live(root.entries)))
+    return choose(root.entries, gone)["location"].combine_chunks()
 
 
-def _remove(
-    store: ManifestStore, root: Root, rows: pa.Table, change: Change, moment: Moment, staging: Staging
-) -> pa.Table:
+def _remove(writer: LeafWriter, root: Root, rows: pa.Table, change: Change) -> pa.Table:
     if change.removed.num_rows == 0 and change.replaced.num_rows == 0 and change.dropped.num_rows == 0:
         return rows
+    store, moment = writer.store, writer.moment
     found = [
         _locate(store, root, change.removed, "location", ContentType.DATA),
         _locate(store, root, change.replaced, "referenced_file", ContentType.POSITION_DELETES),
@@ -165,8 +156,8 @@ def _remove(
     if len(positions) == 0:
         return rows
     if rules(store.context.format_version).manifest_deletion_vectors:
-        return hide(rows, root.dead, positions, moment)
-    return _rewrite(store, rows, positions, moment, staging)
+        return hide(store, rows, root.dead, positions, moment, writer.staging, writer.properties)
+    return _rewrite(writer, rows, positions)
 
 
 def _locate(store: ManifestStore, root: Root, places: pa.Table, column: str, *types: ContentType) -> Located:
@@ -176,16 +167,13 @@ def _locate(store: ManifestStore, root: Root, places: pa.Table, column: str, *ty
     return locate(store, root, wanted, places, column=column, types=types)
 
 
-def _rewrite(
-    store: ManifestStore, rows: pa.Table, positions: Mapping[str, BitMap64], moment: Moment, staging: Staging
-) -> pa.Table:
+def _rewrite(writer: LeafWriter, rows: pa.Table, positions: Mapping[str, BitMap64]) -> pa.Table:
     """Write the touched leaves again with their removed files as DELETED (spec: Manifests)."""
     written = []
     replaced = pa.array(list(positions), pa.string())
     for leaf in _touched(rows, replaced):
-        changed = _with_deleted(store, leaf, positions[leaf.location], moment)
-        (new,) = staging.write_leaves(store, changed, delete=leaf.delete)
-        written.append(_root_row(store, new, moment, Status.ADDED, leaf.first_row_id))
+        changed = _with_deleted(writer.store, leaf, positions[leaf.location], writer.moment)
+        written.append(writer.written_again(changed, delete=leaf.delete, first_row_id=leaf.first_row_id))
     return concat([rows.filter(pc.invert(pc.is_in(rows["location"], value_set=replaced))), *written])
 
 
@@ -205,32 +193,50 @@ def _with_deleted(store: ManifestStore, leaf: Leaf, dead: BitMap64, moment: Mome
     return put(put(rows, "status", status), "snapshot_id", pc.if_else(gone, moment.snapshot_id, rows["snapshot_id"]))
 
 
-def _add(
-    store: ManifestStore,
-    added: pa.Table,
-    moment: Moment,
-    ids: RowIds,
-    staging: Staging,
-    properties: Mapping[str, str],
-) -> pa.Table:
+def _add(writer: LeafWriter, root: Root, added: pa.Table) -> pa.Table:
     """Rows for the new files: themselves where the root may hold them, or the leaves they were written to."""
     if added.num_rows == 0:
         return empty()
-    in_root = rules(store.context.format_version).root_holds_files
     is_data = of_type(added, ContentType.DATA)
-    parts = []
-    for delete, rows in ((False, choose(added, is_data)), (True, choose(added, pc.invert(is_data)))):
-        limit = (ROOT_MAX_DVS if delete else ROOT_MAX_DATA_FILES).of(properties) if in_root else 0
-        if rows.num_rows == 0:
-            continue
-        if rows.num_rows <= limit:
-            parts.append(_explicit(rows, moment, ids))
-        else:
-            leaf_rows = put(mark(rows, Status.ADDED), "snapshot_id", moment.snapshot_id)
-            key = f"{moment.snapshot_id} {'deletes' if delete else 'data'}"  # a commit may make several snapshots
-            leaves = staging.reuse_or_write(store, key, leaf_rows, delete=delete)
-            parts.extend(_added_leaf(store, leaf, moment, ids) for leaf in leaves)
-    return concat(parts)
+    data, deletes = choose(added, is_data), choose(added, pc.invert(is_data))
+    return concat([*_add_data(writer, data), *_add_deletes(writer, root, deletes)])
+
+
+def _add_data(writer: LeafWriter, rows: pa.Table) -> Iterator[pa.Table]:
+    if rows.num_rows == 0:
+        return
+    if _fits_root(writer, rows, ROOT_MAX_DATA_FILES.of(writer.properties)):
+        yield _explicit(rows, writer.moment, writer.ids)
+    else:
+        for leaf in writer.added(lambda: [_new(rows, writer.moment)], delete=False):
+            yield writer.added_row(leaf)
+
+
+def _add_deletes(writer: LeafWriter, root: Root, rows: pa.Table) -> Iterator[pa.Table]:
+    if rows.num_rows == 0:
+        return
+    if _fits_root(writer, rows, ROOT_MAX_DVS.of(writer.properties)):
+        yield _explicit(rows, writer.moment, writer.ids)
+        return
+    new = _new(rows, writer.moment)
+    if not rules(writer.store.context.format_version).root_holds_files:  # and no list could say where they belong
+        for leaf in writer.added(lambda: [new], delete=True):
+            yield writer.added_row(leaf)
+        return
+    # Where the data files stand may differ between attempts, so that of the leaves is found anew in each.
+    homes = find_homes(writer, new, root.entries, root.dead)
+    for leaf in writer.added(lambda: [part for part, _ in laid_out(new, homes)], delete=True):
+        yield writer.added_row(leaf, home_of(leaf.rows, new, homes))
+
+
+def _fits_root(writer: LeafWriter, rows: pa.Table, limit: int) -> bool:
+    in_root = rules(writer.store.context.format_version).root_holds_files
+    return in_root and rows.num_rows <= limit and not too_large(rows, writer.properties)
+
+
+def _new(rows: pa.Table, moment: Moment) -> pa.Table:
+    """Rows of a leaf of new files, which inherits its sequence numbers."""
+    return put(mark(rows, Status.ADDED), "snapshot_id", moment.snapshot_id)
 
 
 def _explicit(rows: pa.Table, moment: Moment, ids: RowIds) -> pa.Table:
@@ -244,49 +250,3 @@ def _explicit(rows: pa.Table, moment: Moment, ids: RowIds) -> pa.Table:
         return rows
     first = pa.array(start + np.concatenate(([0], np.cumsum(counts)[:-1])), pa.int64())
     return put(rows, "first_row_id", pc.if_else(of_type(rows, ContentType.DATA), first, pa.scalar(None, pa.int64())))
-
-
-def _added_leaf(store: ManifestStore, leaf: NewLeaf, moment: Moment, ids: RowIds) -> pa.Table:
-    first = None if leaf.delete else ids.take(pc.sum(leaf.rows["record_count"]).as_py())
-    return _root_row(store, leaf, moment, Status.ADDED, first)
-
-
-def _flush(
-    store: ManifestStore,
-    rows: pa.Table,
-    moment: Moment,
-    ids: RowIds,
-    staging: Staging,
-    properties: Mapping[str, str],
-) -> pa.Table:
-    """Move older file rows to leaves when the root holds too many; data files and deletes have limits of their own."""
-    limits = ((False, (ContentType.DATA,), ROOT_MAX_DATA_FILES), (True, DELETES, ROOT_MAX_DVS))
-    for delete, types, limit in limits:
-        mine = pc.and_(of_type(rows, *types), live(rows))
-        if pc.sum(mine).as_py() <= limit.of(properties):
-            continue
-        old = pc.and_(mine, pc.equal(rows["status"], int(Status.EXISTING)))
-        settled = rows.filter(old)
-        if settled.num_rows == 0:
-            continue
-        describe = describer(store, moment, ids)
-        new = [describe(leaf, Status.EXISTING) for leaf in staging.write_leaves(store, settled, delete=delete)]
-        rows = concat([rows.filter(pc.invert(old)), *new])
-    return rows
-
-
-def _root_row(
-    store: ManifestStore, leaf: NewLeaf, moment: Moment, status: Status, first_row_id: int | None
-) -> pa.Table:
-    """The row that stands for a leaf in the root."""
-    return manifest_row(
-        leaf.rows,
-        store.context,
-        location=leaf.location,
-        size=leaf.size,
-        delete=leaf.delete,
-        status=status,
-        snapshot_id=moment.snapshot_id,
-        sequence_number=moment.sequence_number,
-        first_row_id=first_row_id,
-    )

@@ -2,12 +2,13 @@
 
 A tree says itself what its snapshot did. Rows that a snapshot added or removed have its id: in leaves that it wrote, or
 in the root. A V4 snapshot also removes rows by manifest deletion vectors; the rows newly hidden are those of the new
-vector that the old one did not have.
+vector that the old one, kept as DELETED, did not have. Where a writer did not keep it, the trees before and after are
+compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +28,14 @@ from icefloe.model.entries import (
     put,
 )
 from icefloe.model.metadata import TableMetadata, ancestors
-from icefloe.model.snapshots import Snapshot
-from icefloe.tree.manifest_vectors import load_manifest_vector
+from icefloe.model.snapshots import Snapshot, SummaryKey
+from icefloe.tree.manifest_vectors import ManifestVectors, manifest_vectors
 from icefloe.tree.root import (
     Leaf,
     Root,
     leaves_of,
+    live_leaves,
+    mark,
     position_mask,
     read_leaf,
     read_leaves,
@@ -42,6 +45,8 @@ from icefloe.tree.store import ManifestStore
 
 _FILES = (ContentType.DATA, *DELETES)
 _IDENTITY = ("location", "dv_offset")  # vectors share a file; what tells them apart is where they begin
+_POINTER = ("dv_inline_content", "location", "dv_offset")  # equal ones hide the same rows
+_NOTHING = BitMap64()
 
 
 def snapshot_changes(
@@ -53,16 +58,12 @@ def snapshot_changes(
     numbers and row ids it had; its ``snapshot_id`` is that of the snapshot that removed it. ``wanted`` are the keys of
     statistics that the rows must have; ``None`` wants all.
     """
-    root = read_root(store, snapshot)
-    own = choose(root.entries, pc.equal(root.entries["snapshot_id"], snapshot.snapshot_id))
-    found = [located(choose(own, pc.and_(of_type(own, *_FILES), _changed(own))), None)]
-    leaves = tuple(leaves_of(choose(own, _may_tell(own))))
-    for leaf, rows in zip(leaves, read_leaves(store, leaves, wanted), strict=True):
-        mine = pc.and_(pc.equal(rows["snapshot_id"], snapshot.snapshot_id), _changed(rows))
-        found.append(located(choose(rows, pc.and_(mine, _shown(root, leaf, rows))), leaf))
-    found.extend(_newly_hidden(store, metadata, snapshot, root))
-    found.extend(_dropped(store, snapshot, root, own))
-    return concat(found).combine_chunks()
+    told = _Told(store, snapshot, read_root(store, snapshot), wanted)
+    found = told.changes()
+    parent = None if snapshot.parent_id is None else metadata.snapshots.find(snapshot.parent_id)
+    if parent is not None and told.has_new_vectors_alone and not _confirmed(snapshot, found):
+        return compare_roots(store, read_root(store, parent), told.root, snapshot, wanted)
+    return found
 
 
 def changes_since(
@@ -118,8 +119,131 @@ def _by(rows: pa.Table, snapshot_id: int) -> pa.Table:
     return rows.append_column(pa.field("changed_by", pa.int64()), maker)
 
 
-def _changed(rows: pa.Table) -> pa.ChunkedArray:
-    return pc.not_equal(rows["status"], int(Status.EXISTING))
+class _Told:
+    """What the root of a snapshot tells, with the leaves that it touched."""
+
+    def __init__(self, store: ManifestStore, snapshot: Snapshot, root: Root, wanted: frozenset[str] | None) -> None:
+        self.store = store
+        self.snapshot = snapshot
+        self.root = root
+        self.wanted = wanted
+        rows = root.entries
+        self.own = choose(rows, pc.equal(rows["snapshot_id"], snapshot.snapshot_id))
+        where = "" if snapshot.root is None else snapshot.root
+        self.new: ManifestVectors = manifest_vectors(store, rows, where, Status.ADDED)
+        self.old: ManifestVectors = manifest_vectors(store, rows, where, Status.DELETED)
+
+    @property
+    def has_new_vectors_alone(self) -> bool:
+        """Whether a vector came that replaced none; was there one before, the root does not tell."""
+        return any(leaf not in self.old for leaf in self.new)
+
+    def changes(self) -> pa.Table:
+        """The files that the snapshot added or removed."""
+        parts = [self._in_root(), *self._in_own_leaves()]
+        if len(self.new) > 0 or len(self.old) > 0:
+            parts.extend(self._by_vectors())
+        parts.extend(self._in_removed_leaves())
+        return concat(parts).combine_chunks()
+
+    def _in_root(self) -> pa.Table:
+        rows = choose(self.root.entries, of_type(self.root.entries, *_FILES))
+        added = choose(rows, pc.and_(_has_status(rows, Status.ADDED), _is_by(rows, self.snapshot)))
+        removed = choose(rows, _has_status(rows, Status.DELETED))  # rows that left stand in one root only
+        return located(concat([added, _changed_by(removed, Status.DELETED, self.snapshot)]), None)
+
+    def _in_own_leaves(self) -> Iterator[pa.Table]:
+        """What leaves that the snapshot wrote say of it; what came and went at once is no change."""
+        leaves = tuple(leaves_of(choose(self.own, _may_tell(self.own))))
+        for leaf, rows in zip(leaves, read_leaves(self.store, leaves, self.wanted), strict=True):
+            mine = pc.and_(_is_by(rows, self.snapshot), pc.invert(_has_status(rows, Status.EXISTING)))
+            hidden = self.root.dead.get(leaf.location, _NOTHING)
+            yield located(choose(rows, pc.and_(mine, pc.invert(_at(hidden, rows)))), leaf)
+
+    def _by_vectors(self) -> Iterator[pa.Table]:
+        """Rows that vectors newly hide, and those that they hide no more."""
+        manifests = choose(self.root.entries, of_type(self.root.entries, *MANIFESTS))
+        touched = pa.array({*self.new, *self.old}, pa.string())
+        manifests = manifests.filter(pc.is_in(manifests["location"], value_set=touched))
+        stays = np.asarray(live(manifests))
+        for leaf, there in zip(leaves_of(manifests), stays.tolist(), strict=True):
+            before, after = self.old.get(leaf.location, _NOTHING), self.root.dead.get(leaf.location, _NOTHING)
+            if not there and leaf.location not in self.new:
+                continue  # removed as a whole, with its vector
+            rows = read_leaf(self.store, leaf, self.wanted)
+            hidden = pc.and_(live(rows), _at(after - before, rows))
+            if there:  # what came and went at once is no change; a manifest that is gone was there before
+                came = pc.and_(_has_status(rows, Status.ADDED), _is_by(rows, self.snapshot))
+                hidden = pc.and_(hidden, pc.invert(came))
+                shown = choose(rows, pc.and_(live(rows), _at(before - after, rows)))
+                yield located(_changed_by(shown, Status.ADDED, self.snapshot), leaf)
+            yield located(_changed_by(choose(rows, hidden), Status.DELETED, self.snapshot), leaf)
+
+    def _in_removed_leaves(self) -> Iterator[pa.Table]:
+        """Live rows of leaves that were removed as a whole, less those that the snapshot moved elsewhere."""
+        rows = self.root.entries
+        gone = choose(rows, pc.and_(of_type(rows, *MANIFESTS), _has_status(rows, Status.DELETED)))
+        leaves = [leaf for leaf in leaves_of(gone) if leaf.location not in self.new]
+        if len(leaves) == 0:
+            return
+        kept = [self.root.rows(*_FILES)]
+        own = leaves_of(choose(self.own, pc.and_(of_type(self.own, *MANIFESTS), live(self.own))))
+        kept.extend(read_leaf(self.store, leaf) for leaf in own)
+        moved = concat(kept)
+        for leaf in leaves:
+            inside = read_leaf(self.store, leaf, self.wanted)
+            hidden = self.old.get(leaf.location, _NOTHING)
+            inside = choose(inside, pc.and_(live(inside), pc.invert(_at(hidden, inside))))
+            yield located(_changed_by(_without(inside, moved), Status.DELETED, self.snapshot), leaf)
+
+
+def _confirmed(snapshot: Snapshot, changes: pa.Table) -> bool:
+    """Whether the summary of a snapshot counts as many removed files as were found."""
+    removed = changes.filter(_has_status(changes, Status.DELETED))
+    data = pc.sum(of_type(removed, ContentType.DATA)).as_py() or 0
+    told = (SummaryKey.DELETED_DATA_FILES, data), (SummaryKey.REMOVED_DELETE_FILES, removed.num_rows - data)
+    return all(snapshot.summary.get(key, "0") == str(count) for key, count in told)
+
+
+def compare_roots(
+    store: ManifestStore, before: Root, after: Root, snapshot: Snapshot, wanted: frozenset[str] | None = None
+) -> pa.Table:
+    """The changes from one root to another, whatever they say of themselves; ``snapshot`` is the one of ``after``.
+
+    Leaves that both have, with the same vector, are not read.
+    """
+    same = _leaves_with_vectors(before) & _leaves_with_vectors(after)
+    files = [_live_files(store, root, {leaf for leaf, *_ in same}, wanted) for root in (before, after)]
+    added = _changed_by(_without(files[1], files[0]), Status.ADDED, snapshot)
+    removed = _changed_by(_without(files[0], files[1]), Status.DELETED, snapshot)
+    return concat([added, removed]).combine_chunks()
+
+
+def _leaves_with_vectors(root: Root) -> set[tuple[object, ...]]:
+    vectors = root.rows(ContentType.MANIFEST_DV).select(["referenced_file", *_POINTER]).to_pylist()
+    pointers = {row["referenced_file"]: tuple(row[name] for name in _POINTER) for row in vectors}
+    return {(leaf.location, pointers.get(leaf.location)) for leaf in root.leaves(*MANIFESTS)}
+
+
+def _live_files(store: ManifestStore, root: Root, without: set[object], wanted: frozenset[str] | None) -> pa.Table:
+    """The live files of a root and of its leaves but some."""
+    leaves = [leaf for leaf in root.leaves(*MANIFESTS) if leaf.location not in without]
+    inside = live_leaves(store, root, leaves, wanted)
+    parts = [located(root.rows(*_FILES), None)]
+    parts.extend(located(rows, leaf) for leaf, rows in zip(leaves, inside, strict=True))
+    return concat(parts)
+
+
+def _has_status(rows: pa.Table, status: Status) -> pa.ChunkedArray:
+    return pc.equal(rows["status"], int(status))
+
+
+def _is_by(rows: pa.Table, snapshot: Snapshot) -> pa.ChunkedArray:
+    return pc.equal(rows["snapshot_id"], snapshot.snapshot_id)
+
+
+def _changed_by(rows: pa.Table, status: Status, snapshot: Snapshot) -> pa.Table:
+    return put(mark(rows, status), "snapshot_id", snapshot.snapshot_id)
 
 
 def _may_tell(rows: pa.Table) -> pa.ChunkedArray:
@@ -128,61 +252,8 @@ def _may_tell(rows: pa.Table) -> pa.ChunkedArray:
     return pc.and_(pc.and_(of_type(rows, *MANIFESTS), live(rows)), pc.fill_null(pc.greater(told, 0), True))
 
 
-def _shown(root: Root, leaf: Leaf, rows: pa.Table) -> pa.Array:
-    """Which rows of a leaf no manifest deletion vector hides: what came and went at once is no change."""
-    return pc.invert(_at(root.dead.get(leaf.location, BitMap64()), rows))
-
-
 def _at(positions: BitMap64, rows: pa.Table) -> pa.Array:
     return pa.array(position_mask(positions, rows.num_rows))
-
-
-def _newly_hidden(store: ManifestStore, metadata: TableMetadata, snapshot: Snapshot, root: Root) -> Iterator[pa.Table]:
-    """Rows that the snapshot's manifest deletion vectors hide and former ones did not."""
-    vectors = choose(root.entries, of_type(root.entries, ContentType.MANIFEST_DV))
-    new = vectors.filter(pc.equal(vectors["status"], int(Status.ADDED)))["referenced_file"]
-    if len(new) == 0:
-        return
-    former = _former_vectors(store, metadata, snapshot, vectors, new)
-    for leaf in _leaves_at(root, new):
-        if leaf.snapshot_id == snapshot.snapshot_id and leaf.location not in former:
-            continue  # the snapshot's own leaf: its hidden rows were never part of the table
-        positions = root.dead[leaf.location] - former.get(leaf.location, BitMap64())
-        rows = read_leaf(store, leaf)
-        yield located(_removed(choose(rows, pc.and_(live(rows), _at(positions, rows))), snapshot), leaf)
-
-
-def _former_vectors(
-    store: ManifestStore, metadata: TableMetadata, snapshot: Snapshot, vectors: pa.Table, new: pa.ChunkedArray
-) -> Mapping[str, BitMap64]:
-    """The positions hidden before, by leaf: from vectors kept as DELETED in the root, or from the root before."""
-    old = vectors.filter(pc.equal(vectors["status"], int(Status.DELETED)))
-    where = snapshot.root_location
-    found = {str(row["referenced_file"]): load_manifest_vector(store, row, where) for row in old.to_pylist()}
-    untold = set(new.to_pylist()) - found.keys()
-    parent = None if snapshot.parent_id is None else metadata.snapshots.find(snapshot.parent_id)
-    if len(untold) == 0 or parent is None:
-        return found
-    before = read_root(store, parent).dead
-    return {**{leaf: before[leaf] for leaf in untold if leaf in before}, **found}
-
-
-def _dropped(store: ManifestStore, snapshot: Snapshot, root: Root, own: pa.Table) -> Iterator[pa.Table]:
-    """Live rows of leaves that the snapshot removed as a whole, less those that it moved to leaves of its own."""
-    gone = choose(own, pc.and_(of_type(own, *MANIFESTS), pc.equal(own["status"], int(Status.DELETED))))
-    if gone.num_rows == 0:
-        return
-    vectors = choose(root.entries, of_type(root.entries, ContentType.MANIFEST_DV))
-    told = vectors.filter(pc.equal(vectors["status"], int(Status.ADDED)))["referenced_file"]
-    old = vectors.filter(pc.equal(vectors["status"], int(Status.DELETED)))
-    hidden = {r["referenced_file"]: load_manifest_vector(store, r, snapshot.root_location) for r in old.to_pylist()}
-    kept = [own.filter(of_type(own, *_FILES))]
-    kept.extend(read_leaf(store, leaf) for leaf in leaves_of(own.filter(pc.and_(of_type(own, *MANIFESTS), live(own)))))
-    moved = concat(kept).select(list(_IDENTITY))
-    for leaf in leaves_of(gone.filter(pc.invert(pc.is_in(gone["location"], value_set=told.combine_chunks())))):
-        rows = read_leaf(store, leaf)
-        rows = choose(rows, pc.and_(live(rows), pc.invert(_at(hidden.get(leaf.location, BitMap64()), rows))))
-        yield located(_removed(_without(rows, moved), snapshot), leaf)
 
 
 def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
@@ -193,12 +264,3 @@ def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
     numbered = keys[0].append_column("row", pa.array(np.arange(rows.num_rows)))
     left = numbered.join(keys[1], list(_IDENTITY), join_type="left anti")
     return rows.take(left["row"].combine_chunks().sort())
-
-
-def _leaves_at(root: Root, locations: pa.ChunkedArray) -> Iterator[Leaf]:
-    rows = choose(root.entries, of_type(root.entries, *MANIFESTS))
-    return leaves_of(rows.filter(pc.is_in(rows["location"], value_set=locations.combine_chunks())))
-
-
-def _removed(rows: pa.Table, snapshot: Snapshot) -> pa.Table:
-    return put(put(rows, "status", int(Status.DELETED)), "snapshot_id", snapshot.snapshot_id)

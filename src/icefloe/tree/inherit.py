@@ -26,9 +26,9 @@ def inherit(
 
 
 def _inherit_sequence(table: pa.Table, name: str, where: str, sequence_number: int) -> pa.Table:
-    missing = pc.is_null(table[name])
     if table[name].null_count == 0:
         return table
+    missing = pc.is_null(table[name])
     # Sequence number 0 means a manifest of version 1, whose rows have none and all count as 0.
     may_inherit = pc.or_(pc.equal(table["status"], int(Status.ADDED)), sequence_number == 0)
     wrong = pc.index(pc.and_(missing, pc.invert(may_inherit)), True).as_py()
@@ -41,6 +41,8 @@ def _inherit_sequence(table: pa.Table, name: str, where: str, sequence_number: i
 
 def _assign_row_ids(table: pa.Table, first_row_id: int) -> pa.Table:
     """Null first_row_ids of live data files and manifests, counted on in row order."""
+    if table["first_row_id"].null_count == 0:
+        return table
     live = pc.not_equal(table["status"], int(Status.DELETED))
     counted = of_type(table, ContentType.DATA, ContentType.DATA_MANIFEST)
     wanting = pc.and_(pc.and_(live, counted), pc.is_null(table["first_row_id"]))

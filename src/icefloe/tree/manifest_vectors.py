@@ -1,75 +1,177 @@
 """Manifest deletion vectors: which rows of a leaf have left, as a row of the root (V4 proposal).
 
 A leaf has at most one live vector. When more rows leave, the old vector stays for one snapshot as DELETED, so that the
-root alone shows what changed.
+root alone shows what changed. A vector is stored in its row, or if it is large in a Puffin file, and is read when its
+leaf is: how many rows it hides, which its row tells, is all that most readers of a root ask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.codecs.deletion_vector import decode_dv, encode_dv
-from icefloe.errors import FormatError
-from icefloe.model.entries import MANIFESTS, ContentType, Status, choose, concat, entries, live, of_type
+from icefloe.codecs.puffin import deletion_vector_blob, encode_puffin
+from icefloe.env import CREATED_BY
+from icefloe.errors import FormatError, LimitError
+from icefloe.limits import DEFAULT
+from icefloe.model.entries import MANIFESTS, ContentType, Status, concat, empty, entries, of_type
+from icefloe.model.locations import relativize
+from icefloe.model.properties import MANIFEST_DV_INLINE_MAX_BYTES
 from icefloe.tree.moment import Moment, mark_deleted
+from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestStore
 
+_POINTER = ["ordinal", "location", "dv_offset", "dv_size_in_bytes", "dv_inline_content", "record_count"]
+_COLUMNS = [*_POINTER, "referenced_file"]
 
-def manifest_vectors(store: ManifestStore, rows: pa.Table, where: str) -> Mapping[str, BitMap64]:
-    """Manifest deletion vectors by leaf, checked against the rows they point at (V4 proposal)."""
-    vectors = choose(rows, pc.and_(live(rows), of_type(rows, ContentType.MANIFEST_DV)))
-    if vectors.num_rows == 0:
-        return {}
-    manifests = rows.filter(of_type(rows, ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST))
-    sizes = dict(zip(manifests["location"].to_pylist(), manifests["record_count"].to_pylist(), strict=True))
-    dead: dict[str, BitMap64] = {}
-    for row in vectors.to_pylist():
-        target = row["referenced_file"]
-        if target in dead:
-            raise FormatError(f"{where}: two live deletion vectors for manifest {target}", location=where)
-        if target not in sizes:
-            raise FormatError(f"{where}: a deletion vector names {target}, which is not in this root", location=where)
-        positions = load_manifest_vector(store, row, where)
-        if len(positions) > 0 and positions.max() >= sizes[target]:
+
+class ManifestVectors(Mapping[str, BitMap64]):
+    """Positions by the location of their leaf; each vector is read and checked when it is first asked for.
+
+    Counting, iterating and testing for a leaf read nothing.
+    """
+
+    def __init__(self, store: ManifestStore | None, vectors: pa.Table, leaf_rows: pa.ChunkedArray, where: str) -> None:
+        self._store = store
+        self._where = where
+        self._pointers = [*(vectors[name] for name in _POINTER), leaf_rows]
+        self._targets: pa.ChunkedArray = vectors["referenced_file"]
+        self._counts: npt.NDArray[np.int64] = np.asarray(vectors["record_count"])
+        self._rows: dict[str, int] = {}
+        self._loaded: dict[str, BitMap64] = {}
+        if vectors.num_rows > 0:
+            self._rows = {leaf: row for row, leaf in enumerate(self._targets.to_pylist())}
+
+    @classmethod
+    def none(cls) -> ManifestVectors:
+        """No vectors."""
+        return _NONE
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __contains__(self, leaf: object) -> bool:
+        return leaf in self._rows
+
+    def __getitem__(self, leaf: str) -> BitMap64:
+        found = self._loaded.get(leaf)
+        if found is None:
+            found = self._loaded[leaf] = self._load(leaf, self._rows[leaf])
+        return found
+
+    def count(self, leaf: str) -> int:
+        """How many rows of a leaf are hidden, as the root says; reads nothing."""
+        row = self._rows.get(leaf)
+        return 0 if row is None else int(self._counts[row])
+
+    @property
+    def counts(self) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+        """The leaves with a vector, and how many rows of each are hidden, as the root says; reads nothing."""
+        return self._targets, pa.chunked_array([self._counts])
+
+    def _load(self, leaf: str, row: int) -> BitMap64:
+        ordinal, location, offset, size, blob, count, rows = (column[row].as_py() for column in self._pointers)
+        where = f"{self._where}: row {ordinal}"
+        limits = DEFAULT if self._store is None else self._store.context.limits
+        if blob is None and self._store is not None:
+            where = f"{where}: {location} at byte {offset}"
+            if size > limits.deletion_vector_bytes:
+                limit = limits.deletion_vector_bytes
+                raise LimitError(f"{where}: a deletion vector of {size} bytes, limit {limit}", location=self._where)
+            blob = self._store.io.read_range(location, offset, size)
+        positions = decode_dv(blob, where=f"{where}: rows of {leaf}", cardinality=count, limits=limits)
+        if rows is not None and len(positions) > 0 and positions.max() >= rows:
             raise FormatError(
-                f"{where}: the deletion vector of {target} has position {positions.max()}, the manifest has only"
-                f" {sizes[target]} rows",
-                location=where,
+                f"{where}: the deletion vector of {leaf} has position {positions.max()}, the manifest has only {rows}"
+                " rows",
+                location=self._where,
+                row=ordinal,
             )
-        dead[target] = positions
-    return dead
+        return positions
 
 
-def load_manifest_vector(store: ManifestStore, row: Mapping[str, object], where: str) -> BitMap64:
-    """The positions of a MANIFEST_DV row, inline or from its Puffin file."""
-    blob = row["dv_inline_content"]
-    if blob is None:
-        offset, size = row["dv_offset"], row["dv_size_in_bytes"]
-        blob = store.io.read_range(str(row["location"]), int(str(offset)), int(str(size)))
-    count = int(str(row["record_count"]))
-    return decode_dv(bytes(memoryview(blob)), where=where, cardinality=count, limits=store.context.limits)  # type: ignore[arg-type]  # a binary value of an untyped row
+def manifest_vectors(store: ManifestStore, rows: pa.Table, where: str, *statuses: Status) -> ManifestVectors:
+    """The manifest deletion vectors of these statuses, of a root that was checked."""
+    kinds, status = np.asarray(rows["content_type"]), np.asarray(rows["status"])
+    chosen = kinds == int(ContentType.MANIFEST_DV)
+    if not chosen.any():
+        return ManifestVectors.none()
+    chosen &= np.isin(status, statuses)
+    vectors = rows.select(_COLUMNS).take(pa.array(np.flatnonzero(chosen)))
+    manifests = rows.select(["location", "record_count"]).take(pa.array(np.flatnonzero(np.isin(kinds, MANIFESTS))))
+    place = pc.index_in(vectors["referenced_file"], value_set=manifests["location"].combine_chunks())
+    return ManifestVectors(store, vectors, manifests["record_count"].take(place), where)
 
 
-def hide(rows: pa.Table, dead: Mapping[str, BitMap64], positions: Mapping[str, BitMap64], moment: Moment) -> pa.Table:
-    """Manifest deletion vectors: the old one of a leaf stays as DELETED, so that the root alone shows what changed."""
+_NONE = ManifestVectors(None, empty().select(_COLUMNS), pa.chunked_array([], pa.int64()), "")
+
+
+def hide(
+    store: ManifestStore,
+    rows: pa.Table,
+    dead: Mapping[str, BitMap64],
+    positions: Mapping[str, BitMap64],
+    moment: Moment,
+    staging: Staging,
+    properties: Mapping[str, str],
+) -> pa.Table:
+    """Root rows with rows of leaves hidden: the old vector of a leaf as DELETED, one of all its positions ADDED.
+
+    Vectors that are too large for the root go to one Puffin file.
+    """
     targets = pa.array(list(positions), pa.string())
     old = pc.and_(of_type(rows, ContentType.MANIFEST_DV), pc.is_in(rows["referenced_file"], value_set=targets))
     rows = mark_deleted(rows, BitMap64(np.asarray(rows.filter(old)["ordinal"])), moment)
     touched = rows.filter(pc.and_(of_type(rows, *MANIFESTS), pc.is_in(rows["location"], value_set=targets)))
     specs = dict(zip(touched["location"].to_pylist(), touched["partition_spec_id"].to_pylist(), strict=True))
+    merged = {leaf: dead.get(leaf, BitMap64()) | gone for leaf, gone in positions.items()}
+    stored = _store(store, merged, staging, MANIFEST_DV_INLINE_MAX_BYTES.of(properties))
     new = [
-        _vector_row(target, dead.get(target, BitMap64()) | gone, specs[target], moment)
-        for target, gone in positions.items()
+        _vector_row(moment, leaf, specs[leaf], {"record_count": len(merged[leaf]), **held})
+        for leaf, held in stored.items()
     ]
     return concat([rows, entries(new)])
 
 
-def _vector_row(target: str, dead: BitMap64, spec_id: int, moment: Moment) -> dict[str, object]:
+def _store(
+    store: ManifestStore, vectors: Mapping[str, BitMap64], staging: Staging, most: int
+) -> dict[str, dict[str, object]]:
+    """How the rows of vectors hold their positions: blobs of at most so many bytes in the row, the rest in a file."""
+    blobs = {leaf: encode_dv(positions) for leaf, positions in vectors.items()}
+    held: dict[str, dict[str, object]] = {leaf: {"dv_inline_content": blob} for leaf, blob in blobs.items()}
+    large = [leaf for leaf, blob in blobs.items() if len(blob) > most]
+    if len(large) == 0:
+        return held
+    data, places = encode_puffin(
+        [
+            # The footer names a leaf by the text that its row in the root has.
+            deletion_vector_blob(
+                blobs[leaf],
+                referenced_file=relativize(leaf, store.context.location),
+                cardinality=len(vectors[leaf]),
+            )
+            for leaf in large
+        ],
+        CREATED_BY,
+    )
+    location = staging.new_location("dvs", "puffin")
+    staging.write(store, {location: data})
+    file = {"location": location, "file_size_in_bytes": len(data)}
+    for leaf, place in zip(large, places, strict=True):
+        held[leaf] = {**file, "dv_offset": place.offset, "dv_size_in_bytes": place.length}
+    return held
+
+
+def _vector_row(moment: Moment, leaf: str, spec_id: int, held: Mapping[str, object]) -> dict[str, object]:
     return {
         "content_type": int(ContentType.MANIFEST_DV),
         "file_format": "puffin",
@@ -77,8 +179,7 @@ def _vector_row(target: str, dead: BitMap64, spec_id: int, moment: Moment) -> di
         "snapshot_id": moment.snapshot_id,
         "sequence_number": moment.sequence_number,
         "file_sequence_number": moment.sequence_number,
-        "dv_inline_content": encode_dv(dead),
         "partition_spec_id": spec_id,
-        "record_count": len(dead),
-        "referenced_file": target,
+        "referenced_file": leaf,
+        **held,
     }

@@ -5,7 +5,7 @@ One shape for every version: a v1-v3 manifest list is a root whose rows are all 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,11 +16,12 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.aggregate import manifest_row
 from icefloe.errors import FormatError
-from icefloe.model.entries import ContentType, Status, choose, concat, empty, live, of_type, put
+from icefloe.model.entries import MANIFESTS, ContentType, Status, choose, concat, empty, live, of_type, put
 from icefloe.model.snapshots import Snapshot
 from icefloe.model.version_rules import rules
 from icefloe.tree.inherit import inherit
-from icefloe.tree.manifest_vectors import manifest_vectors
+from icefloe.tree.manifest_vectors import ManifestVectors, manifest_vectors
+from icefloe.tree.root_checks import check_root
 from icefloe.tree.store import LeafRequest, ManifestStore
 
 
@@ -42,10 +43,13 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Root:
-    """The rows of a root; ``dead`` has the positions that manifest deletion vectors hide, by leaf location."""
+    """The rows of a root; ``dead`` has the positions that manifest deletion vectors hide, by leaf location.
+
+    Each vector is read when it is asked for.
+    """
 
     entries: pa.Table = field(default_factory=empty)
-    dead: Mapping[str, BitMap64] = field(default_factory=dict)
+    dead: ManifestVectors = field(default_factory=ManifestVectors.none)
 
     def rows(self, *types: ContentType) -> pa.Table:
         """Live rows of these content types."""
@@ -57,7 +61,25 @@ class Root:
 
     def is_dead(self, leaf: Leaf) -> bool:
         """Whether every row of a leaf has been removed."""
-        return leaf.live_count is not None and len(self.dead.get(leaf.location, ())) >= leaf.live_count
+        if leaf.live_count is None or self.dead.count(leaf.location) < leaf.live_count:
+            return False
+        # The count alone must not make files vanish: where it says so, the vector itself is looked at.
+        return leaf.live_count == 0 or len(self.dead[leaf.location]) >= leaf.live_count
+
+    def are_dead(self, rows: pa.Table) -> pa.ChunkedArray:
+        """Which rows are manifests all of whose rows have been removed; ``is_dead`` for all at once."""
+        leaves, hidden = self.dead.counts
+        if len(leaves) == 0:
+            hides: object = 0
+        else:
+            place = pc.index_in(rows["location"], value_set=leaves.combine_chunks())
+            hides = pc.fill_null(pc.take(hidden, place), 0)
+        left = pc.subtract(pc.add(rows["added_files_count"], rows["existing_files_count"]), hides)
+        found = pc.and_(of_type(rows, *MANIFESTS), pc.fill_null(pc.less_equal(left, 0), False))
+        for leaf in rows["location"].filter(found).to_pylist():
+            if leaf in self.dead:
+                self.dead[leaf]  # checks that the vector hides as many rows as the root says
+        return found
 
 
 def leaves_of(rows: pa.Table) -> Iterator[Leaf]:
@@ -91,7 +113,7 @@ def read_root(store: ManifestStore, snapshot: Snapshot | None) -> Root:
         return Root(entries=_named_manifests(store, snapshot))
     where = snapshot.root
     # A manifest list names the first row id of each manifest, or the manifest's files have none (v3).
-    lists_ids = not rules(store.context.format_version).root_holds_files
+    lists_ids = not rules(store.context.format_version).root_holds_files or where.endswith(".avro")
     rows = inherit(
         store.root(where),
         where=where,
@@ -99,7 +121,10 @@ def read_root(store: ManifestStore, snapshot: Snapshot | None) -> Root:
         sequence_number=snapshot.sequence_number,
         first_row_id=None if lists_ids else snapshot.first_row_id,
     )
-    return Root(entries=rows, dead=manifest_vectors(store, rows, where))
+    if lists_ids:
+        return Root(entries=rows)
+    check_root(rows, where)
+    return Root(entries=rows, dead=manifest_vectors(store, rows, where, Status.EXISTING, Status.ADDED))
 
 
 def _named_manifests(store: ManifestStore, snapshot: Snapshot) -> pa.Table:

@@ -7,7 +7,7 @@ the table went to another version meanwhile, is left to whoever ends the commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from uuid import UUID
@@ -17,8 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifests import encode_leaf, extension
-from icefloe.model.entries import put
+from icefloe.model.entries import partition_key, put, stat
 from icefloe.tree.store import ManifestStore
+
+_SAMPLE = 1000  # rows that tell how large a leaf of many will be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,10 @@ class Staging:
         self.written.update({location: len(data) for location, data in files.items()})
         self._of_attempt.extend(files)
 
+    def new_location(self, kind: str, suffix: str) -> str:
+        """Where to write a file that is no leaf; every call gives another location."""
+        return f"{self.folder}/{self._uuid}-{kind}{next(self._numbers)}.{suffix}"
+
     def forget_attempt(self) -> tuple[str, ...]:
         """Forget the files of an attempt, which the caller deletes; what can be reused stays."""
         self._named.clear()
@@ -79,20 +85,53 @@ class Staging:
             del self._reusable[key]
         return gone
 
-    def write_leaves(self, store: ManifestStore, rows: pa.Table, *, delete: bool) -> tuple[NewLeaf, ...]:
-        """One leaf per partition spec of the rows."""
+    def write_leaves(
+        self, store: ManifestStore, rows: pa.Table, *, delete: bool, target: int | None = None
+    ) -> tuple[NewLeaf, ...]:
+        """One leaf for each partition spec of the rows; with ``target`` as many as keep each near so many bytes."""
         specs = pc.unique(rows["partition_spec_id"]).to_pylist()
         parts = ((s, rows.filter(pc.equal(rows["partition_spec_id"], s)) if len(specs) > 1 else rows) for s in specs)
-        return tuple(self._write_leaf(store, part, delete=delete, spec_id=spec_id) for spec_id, part in parts)
+        return tuple(
+            leaf
+            for spec_id, part in parts
+            for leaf in self._write_near(store, part, target, delete=delete, spec_id=spec_id)
+        )
 
-    def reuse_or_write(self, store: ManifestStore, key: str, rows: pa.Table, *, delete: bool) -> tuple[NewLeaf, ...]:
-        """The leaves written under ``key`` by an earlier attempt, or new ones; each version writes its own."""
+    def reuse_or_write(
+        self,
+        store: ManifestStore,
+        key: str,
+        parts: Callable[[], Iterable[pa.Table]],
+        *,
+        delete: bool,
+        target: int | None = None,
+    ) -> tuple[NewLeaf, ...]:
+        """The leaves written under ``key`` by an earlier attempt, or new ones of parts; each version writes its own."""
         key = f"{key} {store.context.format_version}"
         if key not in self._reusable:
-            leaves = self.write_leaves(store, rows, delete=delete)
+            written = [self.write_leaves(store, part, delete=delete, target=target) for part in parts()]
+            leaves = tuple(leaf for each in written for leaf in each)
             self._reusable[key] = leaves
-            del self._of_attempt[-len(leaves) :]
+            kept = {leaf.location for leaf in leaves}
+            self._of_attempt = [location for location in self._of_attempt if location not in kept]
         return self._reusable[key]
+
+    def _write_near(
+        self, store: ManifestStore, rows: pa.Table, target: int | None, *, delete: bool, spec_id: int
+    ) -> Iterator[NewLeaf]:
+        """Leaves of about ``target`` bytes, each with a range of partitions; some rows tell what a row takes."""
+        if target is None or stored_bytes(rows) <= target:
+            yield self._write_leaf(store, rows, delete=delete, spec_id=spec_id)
+            return
+        rows = by_partition(rows, store).combine_chunks()
+        some = rows.slice(0, _SAMPLE)
+        start, width = 0, len(encode_leaf(some, store.context, delete=delete, spec_id=spec_id)) / some.num_rows
+        while start < rows.num_rows:
+            rest = rows.num_rows - start
+            size = -(-rest // max(1, round(rest * width / target)))
+            leaf = self._write_leaf(store, rows.slice(start, size), delete=delete, spec_id=spec_id)
+            start, width = start + size, leaf.size / size
+            yield leaf
 
     def _write_leaf(self, store: ManifestStore, rows: pa.Table, *, delete: bool, spec_id: int) -> NewLeaf:
         data = encode_leaf(rows, store.context, delete=delete, spec_id=spec_id)
@@ -102,3 +141,17 @@ class Staging:
         stored = put(rows, "ordinal", pa.array(np.arange(rows.num_rows), pa.int64()))
         store.remember(location, stored)
         return NewLeaf(location=location, size=len(data), delete=delete, spec_id=spec_id, rows=stored)
+
+
+def by_partition(rows: pa.Table, store: ManifestStore) -> pa.Table:
+    """The rows in the order of their partition values; rows of one partition stay in theirs."""
+    keys = (stat("lower_bound", partition_key(field_id)) for field_id in store.context.partition_fields)
+    order = [(key, "ascending") for key in keys if key in rows.column_names]
+    return rows if len(order) == 0 else rows.sort_by(order)
+
+
+def stored_bytes(rows: pa.Table) -> int:
+    """About how many bytes rows take in a manifest: what they take in memory, compressed to two fifths."""
+    told = (column for column in rows.columns if column.null_count < rows.num_rows)
+    total: int = sum(column.nbytes for column in told)
+    return total * 2 // 5

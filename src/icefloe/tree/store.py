@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
+from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icefloe.codecs.context import ManifestContext
-from icefloe.codecs.manifests import decode_leaf, decode_root
+from icefloe.codecs.manifests import decode_leaf, decode_root, leaf_names
 from icefloe.io.file_io import FileIO
 from icefloe.limits import MIB
 from icefloe.tree.disk_cache import DiskCache, DiskKey
@@ -55,7 +58,7 @@ class ManifestCache:
 
     def put(self, key: Key, table: pa.Table, has: Wanted = None) -> None:
         """Keep a table, and let the oldest go until all fit; a table larger than the cache is not kept."""
-        size = table.nbytes
+        size = table.get_total_buffer_size()
         if size > self._max_bytes:
             return
         with self._lock:
@@ -63,13 +66,13 @@ class ManifestCache:
             if old is not None:
                 if _covers(known, has):
                     return  # another thread came first with as much
-                self._bytes -= old.nbytes
+                self._bytes -= old.get_total_buffer_size()
             self._tables[key] = (table, has)
             self._tables.move_to_end(key)
             self._bytes += size
             while self._bytes > self._max_bytes:
                 _, (gone, _) = self._tables.popitem(last=False)
-                self._bytes -= gone.nbytes
+                self._bytes -= gone.get_total_buffer_size()
 
 
 def _covers(has: Wanted, wanted: Wanted) -> bool:
@@ -84,6 +87,9 @@ class LeafRequest:
     delete: bool
     size: int | None = None
     wanted: Wanted = None
+
+
+Fetch: TypeAlias = Callable[[LeafRequest], pa.Table | bytes]
 
 
 class ManifestStore:
@@ -119,19 +125,42 @@ class ManifestStore:
 
     def leaves(self, requests: Sequence[LeafRequest]) -> Iterator[pa.Table]:
         """All rows of several leaves in order; the files of the next ones are read while one is decoded."""
+        with self._reading_ahead(requests) as fetch:
+            for request in requests:
+                yield self._leaf(request, fetch)
+
+    def naming(self, requests: Sequence[LeafRequest], column: str, names: pa.Array) -> Iterator[bool]:
+        """Whether each leaf, in order, may have one of these names in a column of locations, in a row of any status.
+
+        Of leaves that are not decoded already no more than that column is.
+        """
+        with self._reading_ahead(requests) as fetch:
+            for request in requests:
+                known = self.cache.get(self._key(request.location), request.wanted)
+                found = fetch(request) if known is None else known
+                if isinstance(found, bytes):
+                    yield leaf_names(found, self.context, where=request.location, column=column, names=names)
+                else:
+                    yield pc.any(pc.is_in(found[column], value_set=names)).as_py() is True
+
+    @contextmanager
+    def _reading_ahead(self, requests: Sequence[LeafRequest]) -> Iterator[Fetch]:
+        """What fetches the leaves that are not decoded, while the files of the next ones are read."""
         missing = [r for r in requests if self.cache.get(self._key(r.location), r.wanted) is None]
         if len(missing) <= 1:
-            yield from (self._leaf(request, self._fetch) for request in requests)
+            yield self._fetch
             return
         ahead: dict[LeafRequest, Future[pa.Table | bytes]] = {}
         waiting = iter(missing)
+
+        def fetch(request: LeafRequest) -> pa.Table | bytes:
+            for further in islice(waiting, _READ_AHEAD - len(ahead)):
+                ahead[further] = pool.submit(self._fetch, further)
+            return ahead.pop(request).result() if request in ahead else self._fetch(request)
+
         with ThreadPoolExecutor(_READ_AHEAD, thread_name_prefix="icefloe-read") as pool:
             try:
-                for request in requests:
-                    for further in islice(waiting, _READ_AHEAD - len(ahead)):
-                        ahead[further] = pool.submit(self._fetch, further)
-                    yield self._leaf(request, lambda r: ahead.pop(r).result() if r in ahead else self._fetch(r))
-                    ahead.pop(request, None)
+                yield fetch
             finally:
                 for future in ahead.values():
                     future.cancel()
@@ -140,7 +169,7 @@ class ManifestStore:
         """Keep the rows of a manifest that was just written."""
         self.cache.put(self._key(location), table)
 
-    def _leaf(self, request: LeafRequest, fetch: Callable[[LeafRequest], pa.Table | bytes]) -> pa.Table:
+    def _leaf(self, request: LeafRequest, fetch: Fetch) -> pa.Table:
         key = self._key(request.location)
         table = self.cache.get(key, request.wanted)
         if table is not None:

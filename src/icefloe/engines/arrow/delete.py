@@ -6,27 +6,30 @@ copy-on-write rewrites just the files that keep some of their rows. A row whose 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.engines.arrow.read import FileTask, file_tasks, threads_for
 from icefloe.engines.arrow.streams import in_order
 from icefloe.engines.arrow.write import data_location
+from icefloe.engines.engine import lineage_of
 from icefloe.expr.nodes import ALWAYS_TRUE
-from icefloe.formats.parquet_reader import POSITION, read_file
+from icefloe.formats.parquet_reader import read_file
 from icefloe.formats.partitioned import write_files
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow import conform
 from icefloe.model.metadata import TableMetadata
+from icefloe.model.metadata_columns import POS
 from icefloe.model.schema import Schema
 from icefloe.scan.tasks import Plan
 
-_NO_COLUMNS = Schema(fields=())
+_POSITIONS = Schema(fields=(POS,))
 
 
 def find_rows(io: FileIO, plan: Plan, vectors: Mapping[str, BitMap64]) -> dict[str, BitMap64]:
@@ -49,37 +52,50 @@ def _positions(io: FileIO, plan: Plan, task: FileTask, deleted: BitMap64 | None)
     batches = read_file(
         io,
         task.location,
-        schema=_NO_COLUMNS,
+        schema=_POSITIONS,
         filter=task.filter,
         table_schema=plan.table_schema,
         deleted=deleted,
         constants=task.constants,
-        row_positions=True,
     )
     for batch in batches:
-        found |= BitMap64(np.asarray(batch.column(POSITION.name)).astype(np.uint64))
+        found |= BitMap64(np.asarray(batch.column(POS.name)).astype(np.uint64))
     return found
 
 
 def write_survivors(io: FileIO, plan: Plan, deleted: Mapping[str, BitMap64], metadata: TableMetadata) -> pa.Table:
-    """Write the rows of the planned files named in ``deleted`` again, without those positions; the new entries."""
+    """Write the rows of the planned files named in ``deleted`` again, without those positions; the new entries.
+
+    A row that only moves keeps its id and the sequence number of its last change.
+    """
+    tasks = plan.tasks
+    touched = plan.with_tasks(tasks.filter(pc.is_in(tasks["location"], value_set=pa.array(list(deleted), pa.string()))))
+    lineage = lineage_of(touched)
     return write_files(
         io,
-        _survivors(io, plan, deleted, metadata.schema),
+        _survivors(io, touched, deleted, Schema(fields=(*metadata.schema.fields, *lineage))),
         schema=metadata.schema,
         spec=metadata.spec,
         data_location=data_location(metadata),
         properties=metadata.properties,
+        lineage=lineage,
     )
 
 
 def _survivors(io: FileIO, plan: Plan, deleted: Mapping[str, BitMap64], schema: Schema) -> Iterator[pa.RecordBatch]:
     """Rows that are in none of the bitmaps, ready to be written; files are read at the same time, in order."""
-    tasks = [task for task in file_tasks(plan) if task.location in deleted]
-    sources = (
-        partial(read_file, io, task.location, schema=schema, deleted=deleted[task.location], constants=task.constants)
-        for task in tasks
-    )
-    for batch in in_order(sources, threads=min(len(tasks), threads_for(plan))):
+
+    def source(task: FileTask) -> Callable[[], Iterator[pa.RecordBatch]]:
+        return partial(
+            read_file,
+            io,
+            task.location,
+            schema=schema,
+            deleted=deleted[task.location],
+            constants=task.constants,
+            lineage=task.lineage,
+        )
+
+    for batch in in_order(map(source, file_tasks(plan)), threads=threads_for(plan)):
         # Also where the schema is right: below a null struct, a writer accepts only what conform makes of it.
         yield from conform(pa.Table.from_batches([batch]), schema).to_batches()

@@ -19,6 +19,7 @@ from icefloe.engines.engine import check_readable
 from icefloe.errors import UnsupportedError
 from icefloe.expr.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.stats_eval import Match
+from icefloe.formats.inherited import Lineage
 from icefloe.formats.parquet_reader import read_file
 from icefloe.formats.parquet_stats import PARQUET
 from icefloe.io.file_io import FileIO
@@ -33,13 +34,15 @@ MAX_THREADS = 8
 class FileTask:
     """One file of a plan; ``filter`` is what remains to be tested on its rows.
 
-    ``constants`` are its partition values by column id, for columns that it may not hold.
+    ``constants`` are its partition values by column id, for columns that it may not hold; ``lineage`` is what its rows
+    inherit.
     """
 
     location: str
     rows: int
     filter: Expr
     constants: Mapping[int, pa.Scalar]
+    lineage: Lineage
 
 
 def file_tasks(plan: Plan) -> Iterator[FileTask]:
@@ -49,15 +52,18 @@ def file_tasks(plan: Plan) -> Iterator[FileTask]:
 
 
 def _file_tasks(plan: Plan) -> Iterator[FileTask]:
-    columns = plan.tasks.select(["location", "file_format", "record_count", "match", "residual"])
+    names = ["location", "file_format", "record_count", "match", "residual", "first_row_id", "sequence_number"]
     constants = _constants(plan)
-    for batch in columns.to_batches(max_chunksize=1024):
-        for location, kind, rows, match, left in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+    for batch in plan.tasks.select(names).to_batches(max_chunksize=1024):
+        for location, kind, rows, match, left, first, number in zip(
+            *(column.to_pylist() for column in batch.columns), strict=True
+        ):
             if kind is not None and kind.lower() != PARQUET:
                 raise UnsupportedError(f"{location}: data files of format {kind} are not handled yet", format=kind)
             rest = plan.filter if left is None else plan.residuals[left]
             filter_ = ALWAYS_TRUE if match == Match.ALL else rest
-            yield FileTask(location=location, rows=rows, filter=filter_, constants=next(constants))
+            lineage = Lineage(first_row_id=first, sequence_number=number)
+            yield FileTask(location=location, rows=rows, filter=filter_, constants=next(constants), lineage=lineage)
 
 
 def _constants(plan: Plan) -> Iterator[Mapping[int, pa.Scalar]]:
@@ -86,6 +92,7 @@ def read_plan(io: FileIO, plan: Plan, vectors: Mapping[str, BitMap64]) -> pa.Rec
             table_schema=plan.table_schema,
             deleted=vectors.get(task.location),
             constants=task.constants,
+            lineage=task.lineage,
         )
 
     tasks = file_tasks(plan)

@@ -14,20 +14,23 @@ from icefloe.io.file_io import FileIO
 from icefloe.model.arrow import as_table, conform
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.schema import Schema
+from icefloe.model.types import Field
 
 
-def write_rows(io: FileIO, data: object, metadata: TableMetadata) -> pa.Table:
+def write_rows(io: FileIO, data: object, metadata: TableMetadata, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
     """Write rows under the table's current schema and spec; the entries of the files made.
 
     ``data`` is an Arrow table, or anything that speaks Arrow's stream protocol, which is then read batch by batch.
+    ``lineage`` are the columns of row lineage that the rows have beside those of the table.
     """
     return write_files(
         io,
-        _rows(data, metadata.schema),
+        _rows(data, Schema(fields=(*metadata.schema.fields, *lineage))),
         schema=metadata.schema,
         spec=metadata.spec,
         data_location=data_location(metadata),
         properties=metadata.properties,
+        lineage=lineage,
     )
 
 

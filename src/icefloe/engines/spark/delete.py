@@ -45,6 +45,6 @@ def rewrite_without(
 ) -> pa.Table:
     """Write what the files in ``deleted`` hold besides the given positions; the entries replace those files.
 
-    ``source.schema`` must be the whole schema of the table.
+    ``source.schema`` must be the whole schema of the table; row lineage is kept as far as the source returns it.
     """
-    return write(survivors(spark, source, deleted), metadata=metadata, io=io)
+    return write(survivors(spark, source, deleted), metadata=metadata, io=io, lineage=source.inherited.fields)

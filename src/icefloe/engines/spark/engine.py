@@ -16,14 +16,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from icefloe.commit.base import Base
 from icefloe.deletes.index import check_supported
 from icefloe.deletes.vectors import load_vectors
-from icefloe.engines.engine import Keyed, Positions, check_defaults, check_readable
+from icefloe.engines.engine import Keyed, Matched, Positions, check_defaults, check_readable, lineage_of
 from icefloe.engines.spark.conform import quoted
 from icefloe.engines.spark.delete import find_rows, rewrite_without
 from icefloe.engines.spark.identity import IdentityColumns
+from icefloe.engines.spark.inherited import InheritedColumns
 from icefloe.engines.spark.read import Source, dataframe, rows_with_positions
 from icefloe.engines.spark.schema import names_are_stable
 from icefloe.engines.spark.session import capabilities
-from icefloe.engines.spark.upsert import find_keys, keyed
+from icefloe.engines.spark.upsert import find_keys, find_keys_and_ids, keyed
 from icefloe.engines.spark.write import write
 from icefloe.errors import InputError
 from icefloe.expr.bind import bind
@@ -32,9 +33,11 @@ from icefloe.expr.row_filter import to_sql
 from icefloe.formats.parquet_reader import stored_columns
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata import TableMetadata
+from icefloe.model.metadata_columns import ROW_ID
 from icefloe.model.schema import Schema
 from icefloe.model.snapshots import Snapshot
-from icefloe.scan.plan import all_deletes, plan_scan, read_schema
+from icefloe.model.types import Field
+from icefloe.scan.plan import all_deletes, plan_scan, read_schema, selected
 from icefloe.scan.tasks import Plan
 from icefloe.tree.root import read_root
 
@@ -48,9 +51,9 @@ class SparkEngine:
         capabilities(spark)
         self._spark = spark
 
-    def write(self, io: FileIO, rows: Any, metadata: TableMetadata) -> pa.Table:
+    def write(self, io: FileIO, rows: Any, metadata: TableMetadata, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
         """Write rows to new data files of the table; their entries."""
-        return write(_frame(rows), metadata=metadata, io=io)
+        return write(_frame(rows), metadata=metadata, io=io, lineage=lineage)
 
     def find_rows(self, io: FileIO, plan: Plan, deleted: Positions) -> dict[str, BitMap64]:
         """Live rows that match the plan's filter, by file."""
@@ -65,16 +68,23 @@ class SparkEngine:
         with keyed(_frame(rows), metadata.schema, on) as source:
             yield source
 
-    def find_keys(self, io: FileIO, plan: Plan, deleted: Positions, source: Keyed) -> dict[str, BitMap64]:
-        """Live rows whose key is one of the source's, by file."""
+    def find_keys(
+        self, io: FileIO, plan: Plan, deleted: Positions, source: Keyed, *, settled: int | None = None
+    ) -> Matched:
+        """Live rows whose key is one of the source's, and the source with their ids."""
         if plan.files == 0:
-            return {}
-        planned = _planned(io, plan, deleted, plan.table_schema.select(source.on))
-        return find_keys(rows_with_positions(self._spark, planned), source)
+            return Matched(positions={}, rows=source.rows)
+        keys = plan.table_schema.select(source.on)
+        if settled is None or len(lineage_of(plan)) == 0:
+            return find_keys(rows_with_positions(self._spark, _planned(io, plan, deleted, keys)), source)
+        planned = _planned(io, plan, deleted, keys, (ROW_ID,))
+        return find_keys_and_ids(rows_with_positions(self._spark, planned), source, settled=settled)
 
     def write_survivors(self, io: FileIO, plan: Plan, deleted: Positions, metadata: TableMetadata) -> pa.Table:
         """The rows that touched files keep, in new files."""
-        planned = _planned(io, plan, {}, metadata.schema)
+        touched = pa.array(list(deleted), pa.string())
+        plan = plan.with_tasks(plan.tasks.filter(pc.is_in(plan.tasks["location"], value_set=touched)))
+        planned = _planned(io, plan, {}, metadata.schema, lineage_of(plan))
         return rewrite_without(self._spark, planned, deleted, metadata=metadata, io=io)
 
 
@@ -84,7 +94,9 @@ def _frame(rows: Any) -> DataFrame:
     return rows
 
 
-def _planned(io: FileIO, plan: Plan, deleted: Positions, schema: Schema) -> Source:
+def _planned(
+    io: FileIO, plan: Plan, deleted: Positions, schema: Schema, metadata_columns: tuple[Field, ...] = ()
+) -> Source:
     """The files of a plan that was made already, whatever Spark filters on top of it."""
     check_readable(plan)
     return Source(
@@ -95,6 +107,7 @@ def _planned(io: FileIO, plan: Plan, deleted: Positions, schema: Schema) -> Sour
         size_bytes=pc.sum(plan.tasks["file_size_in_bytes"]).as_py(),
         has_deletes=len(deleted) > 0,
         identity=IdentityColumns(schema, plan.specs, plan.tasks["partition_spec_id"], partial(stored_columns, io)),
+        inherited=InheritedColumns(metadata_columns),
     )
 
 
@@ -105,6 +118,7 @@ def read_scan(
     capabilities(spark)
     metadata, store = base.metadata, base.store
     schema = metadata.schema if snapshot is None else read_schema(metadata, snapshot)
+    wanted = selected(metadata, schema, columns).fields
     root = read_root(store, snapshot)
     deletes = all_deletes(store, root)
     check_defaults(schema)
@@ -124,11 +138,12 @@ def read_scan(
         identity=IdentityColumns(
             schema, metadata.specs, root.entries["partition_spec_id"], partial(stored_columns, store.io)
         ),
+        inherited=InheritedColumns(tuple(field for field in wanted if field not in schema.fields)),
     )
     rows = dataframe(spark, source)
     if filter_ != ALWAYS_TRUE:
         rows = rows.where(F.expr(to_sql(bind(filter_, schema))))
-    return rows if columns is None else rows.select(*(quoted(schema.field(name).name) for name in columns))
+    return rows if columns is None else rows.select(*(quoted(field.name) for field in wanted))
 
 
 def _size(snapshot: Snapshot | None) -> int:

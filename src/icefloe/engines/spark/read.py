@@ -8,7 +8,7 @@ a snapshot without deletes carries none of this (spec: Row-level Deletes, Scan P
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,6 +24,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from icefloe.engines.engine import check_readable
 from icefloe.engines.spark.identity import NO_IDENTITY, IdentityColumns
 from icefloe.engines.spark.index import Lister, relation
+from icefloe.engines.spark.inherited import NO_COLUMNS, FileConstant, InheritedColumns
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, capabilities
 from icefloe.errors import UnsupportedError
@@ -55,6 +56,7 @@ class Source:
     has_deletes: bool  # whether any file of the snapshot may have a deletion vector
     stable_names: bool = False  # schema.names_are_stable: whether Spark may prune row groups, which it does by name
     identity: IdentityColumns = NO_IDENTITY  # columns that may stand in partition tuples alone
+    inherited: InheritedColumns = NO_COLUMNS  # metadata columns to return behind those of the schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +88,10 @@ class FileNumbers:
 
 def dataframe(spark: SparkSession, source: Source) -> DataFrame:
     """The live rows of a snapshot; filters applied to the DataFrame later still decide which files are read."""
-    if source.has_deletes:
+    if source.has_deletes or len(source.inherited.fields) > 0:
         return _live_rows(spark, source, None).drop(_BITMAP, capabilities(spark).row_index_column)
     capabilities(spark)
-    return _relation(spark, source, struct_type(source.schema), (), None)
+    return _relation(spark, source, struct_type(source.schema), ())
 
 
 def rows_with_positions(spark: SparkSession, source: Source) -> Positioned:
@@ -116,15 +118,27 @@ def survivors(spark: SparkSession, source: Source, deleted: Mapping[str, BitMap6
 
 def _live_rows(spark: SparkSession, source: Source, numbers: FileNumbers | None) -> DataFrame:
     """Rows with the reader's row index column, the bitmap of their file and, if wanted, its number."""
-    row_index = capabilities(spark).row_index_column
-    columns = struct_type(source.schema).add(row_index, LongType(), True)
-    constants = (*(() if numbers is None else (FILE,)), *((_BITMAP,) if source.has_deletes else ()))
-    _check_names(source.schema, (row_index, POSITION, *constants))
-    rows = _relation(spark, source, columns, constants, numbers)
-    return rows.where(_is_live(spark)) if source.has_deletes else rows
+    row_index, inherited = capabilities(spark).row_index_column, source.inherited
+    constants = (*_constants(source, numbers), *inherited.constants)
+    own = {POSITION, row_index, *(constant.name for constant in constants), *(field.name for field in inherited.stored)}
+    _check_names(source.schema, own)
+    stored = Schema(fields=(*source.schema.fields, *inherited.stored))
+    rows = _relation(spark, source, struct_type(stored).add(row_index, LongType(), True), constants)
+    return inherited.fill(rows.where(_is_live(spark)) if source.has_deletes else rows, row_index)
 
 
-def _check_names(schema: Schema, reserved: tuple[str, ...]) -> None:
+def _constants(source: Source, numbers: FileNumbers | None) -> Iterator[FileConstant]:
+    """What finding live rows takes."""
+    if numbers is not None:
+        number = numbers.number
+        yield FileConstant(field=StructField(FILE, LongType(), True), values=lambda tasks: number(tasks["location"]))
+    if source.has_deletes:
+        yield FileConstant(
+            field=StructField(_BITMAP, BinaryType(), True), values=lambda tasks: _bitmaps(tasks, source.vectors(tasks))
+        )
+
+
+def _check_names(schema: Schema, reserved: Set[str]) -> None:
     taken = [field.name for field in schema.fields if field.name.lower() in reserved]
     if len(taken) > 0:
         raise UnsupportedError(
@@ -132,23 +146,15 @@ def _check_names(schema: Schema, reserved: tuple[str, ...]) -> None:
         )
 
 
-_CONSTANTS = {FILE: StructField(FILE, LongType(), True), _BITMAP: StructField(_BITMAP, BinaryType(), True)}
-
-
 def _relation(
-    spark: SparkSession,
-    source: Source,
-    columns: StructType,
-    constants: tuple[str, ...],
-    numbers: FileNumbers | None,
+    spark: SparkSession, source: Source, columns: StructType, constants: tuple[FileConstant, ...]
 ) -> DataFrame:
     # Named among the columns as well, the constants of identity partitions keep their place among them.
     identity = [columns[field.name] for field in source.identity.constants]
-    described = StructType([*identity, *(_CONSTANTS[name] for name in constants)])
-    files = _lister(source, numbers, bitmaps=_BITMAP in constants)
+    described = StructType([*identity, *(constant.field for constant in constants)])
     return relation(
         spark,
-        files,
+        _lister(source, constants),
         columns,
         described,
         location=hadoop_path(source.location),
@@ -157,7 +163,7 @@ def _relation(
     )
 
 
-def _lister(source: Source, numbers: FileNumbers | None, *, bitmaps: bool) -> Lister:
+def _lister(source: Source, constants: tuple[FileConstant, ...]) -> Lister:
     """What Spark asks for the files of a scan: location, size and the constants in order."""
 
     def files(filters: list[str], zone: str) -> pa.Table:
@@ -167,10 +173,7 @@ def _lister(source: Source, numbers: FileNumbers | None, *, bitmaps: bool) -> Li
         _check_formats(tasks)
         source.identity.check(tasks)
         columns = [_hadoop_paths(tasks["location"]), tasks["file_size_in_bytes"], *source.identity.values(tasks)]
-        if numbers is not None:
-            columns.append(numbers.number(tasks["location"]))
-        if bitmaps:
-            columns.append(_bitmaps(tasks, source.vectors(tasks)))
+        columns += [constant.values(tasks) for constant in constants]
         return pa.table(columns, names=[str(position) for position in range(len(columns))])
 
     return files

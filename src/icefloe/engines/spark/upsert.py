@@ -7,22 +7,22 @@ equals nothing, as in SQL: such rows match none and are always added. The frame 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import reduce
 from operator import and_
 
-from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.storagelevel import StorageLevel
 
-from icefloe.engines.engine import Keyed
+from icefloe.engines.engine import Keyed, Matched
 from icefloe.engines.spark.conform import conformed, quoted
 from icefloe.engines.spark.delete import positions
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read import Positioned
 from icefloe.errors import InputError
 from icefloe.expr.nodes import ALWAYS_FALSE, Expr, Op, Predicate, conjunction
+from icefloe.model.metadata_columns import ROW_ID
 from icefloe.model.schema import Schema
 from icefloe.model.types import DATE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Decimal, Field, is_primitive
 
@@ -37,20 +37,44 @@ def keyed(frame: DataFrame, schema: Schema, on: Sequence[str]) -> Iterator[Keyed
     """
     fields = _key_fields(schema, on)
     _check_given(frame, fields)
-    kept = conformed(frame, schema).persist(StorageLevel.MEMORY_AND_DISK)
-    try:
+    with ExitStack() as held:
+        kept = _kept(conformed(frame, schema), held)
         with translated():
             within = _range(kept, fields)
-        yield Keyed(rows=kept, on=tuple(on), range=within)
-    finally:
-        kept.unpersist()
+        yield Keyed(rows=kept, on=tuple(on), range=within, held=held)
 
 
-def find_keys(rows: Positioned, source: Keyed) -> dict[str, BitMap64]:
+def _kept(frame: DataFrame, held: ExitStack) -> DataFrame:
+    """The frame, evaluated once and kept in memory or on disk until ``held`` lets go."""
+    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    held.callback(kept.unpersist)
+    return kept
+
+
+def find_keys(rows: Positioned, source: Keyed) -> Matched:
     """The positions, by file, of rows whose key is one of the source's."""
-    wanted = _with_keys(source.rows, source.on).select(*(quoted(name) for name in source.on))
     with translated():
-        return positions(rows.frame.join(wanted, on=list(source.on), how="left_semi"), rows.files)
+        return Matched(positions=positions(_matches(rows, source), rows.files), rows=source.rows)
+
+
+def find_keys_and_ids(rows: Positioned, source: Keyed, *, settled: int) -> Matched:
+    """The same, and the source with the ids of those rows as ``_row_id``; only ids below ``settled`` are final."""
+    id_ = F.col(ROW_ID.name)
+    with translated():
+        found = _matches(rows, source).withColumn(ROW_ID.name, F.when(id_ < settled, id_))
+        kept = _kept(found, source.held)
+        at = positions(kept, rows.files)
+        if len(at) == 0 or kept.select(F.max(id_)).toArrow().column(0)[0].as_py() is None:
+            return Matched(positions=at, rows=source.rows)
+    # A row may replace several; it goes on as the oldest of them.
+    ids = kept.groupBy(*(F.col(quoted(name)) for name in source.on)).agg(F.min(id_).alias(ROW_ID.name))
+    joined = source.rows.join(ids, on=list(source.on), how="left")
+    return Matched(positions=at, rows=joined, lineage=(ROW_ID,))
+
+
+def _matches(rows: Positioned, source: Keyed) -> DataFrame:
+    wanted = _with_keys(source.rows, source.on).select(*(quoted(name) for name in source.on))
+    return rows.frame.join(wanted, on=list(source.on), how="left_semi")
 
 
 def _key_fields(schema: Schema, on: Sequence[str]) -> tuple[Field, ...]:

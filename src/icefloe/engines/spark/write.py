@@ -31,7 +31,8 @@ from icefloe.io.select import file_io
 from icefloe.model.entries import concat
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.properties import PARQUET_COMPRESSION, PARQUET_ROW_GROUP_SIZE
-from icefloe.model.types import UUID, Fixed, List, Map
+from icefloe.model.schema import Schema
+from icefloe.model.types import UUID, Field, Fixed, List, Map
 
 _CODECS = {"zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4_raw", "uncompressed": "uncompressed"}
 _RENAMING_SCHEMES = ("file:", "hdfs:", "viewfs:", "/")
@@ -43,17 +44,21 @@ _JOB_OPTIONS = {
 _READERS = 16
 
 
-def write(frame: DataFrame, *, metadata: TableMetadata, io: FileIO) -> pa.Table:
-    """Write all rows to new, durable files of the table's current schema and spec; returns their entries."""
+def write(frame: DataFrame, *, metadata: TableMetadata, io: FileIO, lineage: tuple[Field, ...] = ()) -> pa.Table:
+    """Write all rows to new, durable files of the table's current schema and spec; returns their entries.
+
+    ``lineage`` are the columns of row lineage that the rows have beside those of the table.
+    """
     spark = frame.sparkSession
     capabilities(spark)
     child = child_session(spark, {**WRITE_SETTINGS, **_codec(metadata.properties)})
-    rows = conformed(in_session(frame, child), metadata.schema)
+    rows = conformed(in_session(frame, child), Schema(fields=(*metadata.schema.fields, *lineage)))
     folder = f"{metadata.location}/data/{uuid.uuid4()}"
-    writer = _write_natively if _is_native(metadata) else _write_in_tasks
     try:
         with translated():
-            return writer(rows, folder, metadata, io)
+            if _is_native(metadata):
+                return _write_natively(rows, folder, metadata, io)
+            return _write_in_tasks(rows, folder, metadata, io, lineage)
     except BaseException:
         _remove(spark, folder)
         raise
@@ -113,9 +118,11 @@ def _measured(io: FileIO, info: FileInfo, columns: tuple[PartitionColumn, ...]) 
         return WrittenFile(location=info.location, size=info.size, footer=file.metadata, partition=partition)
 
 
-def _write_in_tasks(rows: DataFrame, folder: str, metadata: TableMetadata, io: FileIO) -> pa.Table:
+def _write_in_tasks(
+    rows: DataFrame, folder: str, metadata: TableMetadata, io: FileIO, lineage: tuple[Field, ...]
+) -> pa.Table:
     grouped, names = _grouped(rows, metadata)
-    task = _task(metadata, folder)
+    task = _task(metadata, folder, lineage)
     parts = grouped.drop(*names).mapInArrow(task, "entries binary").toArrow()["entries"]
     entries = concat([pa.ipc.open_stream(part.as_buffer()).read_all() for part in parts])
     kept = set(entries["location"].to_pylist())
@@ -123,14 +130,22 @@ def _write_in_tasks(rows: DataFrame, folder: str, metadata: TableMetadata, io: F
     return entries
 
 
-def _task(metadata: TableMetadata, folder: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _task(
+    metadata: TableMetadata, folder: str, lineage: tuple[Field, ...]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What each task runs: write its rows to files of its own and return their entries as an Arrow stream."""
     schema, spec, properties = metadata.schema, metadata.spec, dict(metadata.properties)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             made = write_files(
-                file_io(folder), batches, schema=schema, spec=spec, data_location=folder, properties=properties
+                file_io(folder),
+                batches,
+                schema=schema,
+                spec=spec,
+                data_location=folder,
+                properties=properties,
+                lineage=lineage,
             )
         except IcefloeError as error:
             raise RuntimeError(marked(type(error), str(error))) from error

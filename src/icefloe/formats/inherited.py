@@ -1,0 +1,71 @@
+"""Columns that rows have because of where they lie: file, position, and row lineage (spec: Reserved Field IDs).
+
+A row that was moved or updated has its row id in its file; any other row's id is the first of its file plus its
+position. The same holds for the sequence number of its last change, which is else that of its file. Positions are
+physical, so batches are completed before any of their rows is dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.model.arrow import arrow_schema
+from icefloe.model.metadata_columns import FILE, POS, ROW_ID, SCANNED
+from icefloe.model.schema import Schema
+from icefloe.model.types import Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """What rows inherit from the entry of their file; without a first row id they have no lineage at all."""
+
+    first_row_id: int | None = None
+    sequence_number: int | None = None
+
+
+NO_LINEAGE = Lineage()
+_PHYSICAL = frozenset({FILE.id, POS.id})  # never stored
+_INHERITED = frozenset(field.id for field in SCANNED)
+
+
+class Completer:
+    """Adds to batches of one file what its rows inherit; ``stored`` are the columns that the file itself may have."""
+
+    def __init__(self, schema: Schema, location: str, lineage: Lineage) -> None:
+        self.stored = schema
+        self._fields = schema.fields
+        self._location = location
+        self._lineage = lineage
+        self._has_work = any(field.id in _INHERITED for field in schema.fields)
+        if self._has_work:
+            self.stored = Schema(fields=tuple(field for field in schema.fields if field.id not in _PHYSICAL))
+            self._target = arrow_schema(schema)
+
+    def __call__(self, rows: pa.RecordBatch, position: int) -> pa.RecordBatch:
+        """The batch, whose columns are those of ``stored`` and whose first row lies at ``position``."""
+        if not self._has_work:
+            return rows
+        positions = pa.array(np.arange(position, position + rows.num_rows, dtype=np.int64))
+        stored = iter(rows.columns)
+        columns = [
+            self._column(field, None if field.id in _PHYSICAL else next(stored), positions) for field in self._fields
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._target)
+
+    def _column(self, field: Field, stored: pa.Array | None, positions: pa.Array) -> pa.Array:
+        if field.id == POS.id:
+            return positions
+        if field.id == FILE.id:
+            return pa.repeat(self._location, len(positions))
+        if field.id not in _INHERITED:
+            return stored
+        first, sequence_number = self._lineage.first_row_id, self._lineage.sequence_number
+        if first is None:
+            return pa.nulls(len(positions), pa.int64())
+        if field.id == ROW_ID.id:
+            return pc.coalesce(stored, pc.add(positions, first))
+        return stored if sequence_number is None else pc.fill_null(stored, sequence_number)
