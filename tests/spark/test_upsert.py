@@ -42,8 +42,8 @@ def run(frame: DataFrame, files: Files, folder: Path, on: tuple[str, ...] = ("id
     engine, io, metadata = SparkEngine(frame.sparkSession), LocalFileIO(), metadata_of(folder / "new", schema)
     with engine.keyed(frame, metadata, on) as source:
         plan = files.plan(source.range)
-        deleted = engine.find_keys(io, plan, files.vectors(plan.tasks), source)
-        return Done(deleted=deleted, entries=engine.write(io, source.rows, metadata))
+        matched = engine.find_keys(io, plan, files.vectors(plan.tasks), source)
+        return Done(deleted=dict(matched.positions), entries=engine.write(io, matched.rows, metadata))
 
 
 def written(entries: pa.Table) -> list[tuple[object, object]]:

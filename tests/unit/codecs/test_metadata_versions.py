@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from icefloe.codecs import metadata_json
-from icefloe.errors import FormatError, UnsupportedError
+from icefloe.errors import FormatError, InputError, UnsupportedError
 from icefloe.model.json_values import value_from_json
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.partitioning import PartitionField
@@ -303,3 +303,59 @@ def test_v4_partition_fields_name_their_expressions_and_may_be_nothing_else():
     full = {"source-id": 1, "field-id": 1000, "name": "x_b", "transform": "bucket[4]", "expr-id": 12}
     assert encoded(metadata)["partition-specs"] == [{"spec-id": 0, "fields": [full]}]
     assert encoded(metadata)["expressions"] == [expression]
+
+
+MIRROR = "write.metadata.mirror-manifest-list"
+
+
+def roots(metadata: TableMetadata) -> list[tuple[object, object]]:
+    return [(s.get("root-manifest"), s.get("manifest-list")) for s in encoded(metadata)["snapshots"]]
+
+
+def test_a_property_mirrors_every_root_under_manifest_list_and_takes_the_mirrors_away_again():
+    own = snapshot(7, root_manifest="metadata/r.parquet", manifest_list=None)
+    before = snapshot(6, manifest_list="metadata/snap-6.avro")
+    metadata = decode(document(4, snapshots=[before, own]))
+    old, plain_root = (None, "metadata/snap-6.avro"), "metadata/r.parquet"
+    assert roots(metadata) == [old, (plain_root, None)]
+
+    mirrored = metadata.with_properties({MIRROR: "true"})
+    assert roots(mirrored) == [old, (plain_root, plain_root)]
+    again = decode(encoded(mirrored)).with_snapshot(value(8, first_row_id=0, added_rows=0), former_location=WHERE)
+    assert roots(again) == [old, (plain_root, plain_root), ("metadata/root.parquet", "metadata/root.parquet")]
+    assert [s.root for s in decode(encoded(again)).snapshots] == [s.root for s in again.snapshots]
+    assert roots(again.with_properties({}, [MIRROR])) == [old, (plain_root, None), ("metadata/root.parquet", None)]
+
+
+def test_the_mirror_is_a_matter_of_v4_and_its_property_true_or_false():
+    assert roots(decode(document(3, properties={MIRROR: "true"}))) == [(None, "file:///m.avro")]
+    with pytest.raises(InputError, match=MIRROR):
+        encoded(decode(document(4, properties={MIRROR: "perhaps"})))
+
+
+def test_a_root_that_only_manifest_list_names_is_a_root():
+    only = decode(document(4, snapshots=[snapshot(7, manifest_list="metadata/r.parquet")]))
+    assert only.current_snapshot.root == f"{LOCATION}/metadata/r.parquet"
+    assert roots(only.with_properties({"a": "b"})) == [(None, "metadata/r.parquet")]  # text that nobody touched
+    assert roots(plain(only)) == [("metadata/r.parquet", None)]  # and written anew
+
+
+def test_format_version_5_is_refused_whatever_else_the_file_holds():
+    for given in (document(5), document(5, schemas="of another shape"), {"format-version": 5}):
+        with pytest.raises(UnsupportedError, match="format version 5"):
+            decode(given)
+
+
+@pytest.mark.parametrize("location", [None, LOCATION, "file:///former"])
+def test_a_v4_table_is_where_it_is_known_to_be_and_states_no_location_then(location):
+    own = snapshot(7, root_manifest="metadata/r.parquet", manifest_list=None)
+    metadata = decode(document(4, location=location, snapshots=[own]), table_location="s3://b/copy/")
+    assert (metadata.location, metadata.states_location) == ("s3://b/copy", False)
+    assert metadata.current_snapshot.root == "s3://b/copy/metadata/r.parquet"
+    assert "location" not in encoded(metadata)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_an_older_table_is_nowhere_but_where_it_says(version):
+    with pytest.raises(UnsupportedError, match=f"at {LOCATION}, not at s3://b/copy"):
+        decode(document(version, schema=schema(), partition_spec=[]), table_location="s3://b/copy")

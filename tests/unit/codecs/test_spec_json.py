@@ -127,6 +127,27 @@ def test_expressions_are_read_and_written_with_and_without_a_partition_field():
         assert expression_to_json(expression_from_record(record, "at", Reading(extras=extras))) == value
 
 
+def test_the_example_of_the_proposal_is_read_with_links_inside_and_outside():
+    """It links one partition field beside the expression and one inside; both are written beside it."""
+    day = {"expr-id": 101, "expr": {"source-id": 9, "transform": "day", "name": "ts_day"}, "partition-field-id": 1000}
+    lower = {"expr-id": 102, "expr": {"source-id": 11, "transform": "lower", "name": "lower_str"}}
+    inside = {"source-ids": [2, 3], "transform": "bucket[16]", "name": "bucket_a_b", "partition-field-id": 1001}
+    found = []
+    for value in (day, lower, {"expr-id": 104, "expr": inside}):
+        record, extras = convert_extensible(value, ExpressionRecord, "at")
+        found.append(expression_from_record(record, "at", Reading(extras=extras)))
+    spec = spec_from_json([{"expr-id": 101}, {"expr-id": 104}], expressions=found)
+
+    assert [(f.field_id, f.source_ids, f.transform) for f in spec.fields] == [
+        (1000, (9,), "day"),
+        (1001, (2, 3), "bucket[16]"),
+    ]
+    assert [f["expr-id"] for f in spec_to_json(spec, expressions=found)["fields"]] == [101, 104]
+    assert expression_to_json(found[1]) == lower
+    written = expression_to_json(found[2])
+    assert (written["partition-field-id"], "partition-field-id" in written["expr"]) == (1001, False)
+
+
 def test_a_field_whose_expression_is_unknown_lacks_everything():
     with pytest.raises(FormatError, match=r"at\[0\]: missing source-id"):
         spec_from_json([{"expr-id": 5}], "at")

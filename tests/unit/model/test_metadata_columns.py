@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from icefloe.errors import InputError
+from icefloe.errors import InputError, UnsupportedError
 from icefloe.model.metadata_columns import (
+    FILE,
     MAX_COLUMN_ID,
+    POS,
+    ROW_ID,
     deleted_row_column,
     is_metadata_column,
     metadata_column,
     partition_column,
+    scan_schema,
 )
+from icefloe.model.schema import Schema
 from icefloe.model.types import BOOLEAN, INT, LONG, STRING, Field, Struct
 
 RESERVED = [
@@ -54,3 +59,36 @@ def test_ordinary_columns_are_none():
     assert not any(map(is_metadata_column, ("id", "row", "file_path", "_FILE", "", 1, MAX_COLUMN_ID, 2147483600)))
     with pytest.raises(InputError, match="no metadata column 'id'; there are: _file, _pos"):
         metadata_column("id")
+
+
+def test_a_scan_returns_columns_of_the_table_and_metadata_columns_in_the_order_asked_for():
+    schema = Schema(fields=(Field(1, "id", LONG), Field(2, "note", STRING)), schema_id=3)
+
+    chosen = scan_schema(schema, ["_row_id", "note", "_file", "id", "_pos"], row_lineage=True)
+
+    assert chosen.fields == (ROW_ID, schema.field("note"), FILE, schema.field("id"), POS)
+    assert chosen.schema_id == 3
+
+
+def test_a_column_of_the_table_is_meant_where_it_has_the_name_of_a_metadata_column():
+    schema = Schema(fields=(Field(1, "_row_id", STRING),))
+
+    assert scan_schema(schema, ["_row_id"], row_lineage=False).fields == schema.fields
+
+
+@pytest.mark.parametrize(
+    ("names", "error", "message"),
+    [
+        (["_row_id"], InputError, "'_row_id' needs row lineage"),
+        (["_last_updated_sequence_number"], InputError, "needs row lineage"),
+        (["_pos", "_pos"], InputError, "'_pos' is selected twice"),
+        (["id", "id"], InputError, "'id' is selected twice"),
+        (["_spec_id"], UnsupportedError, "'_spec_id' is not read yet; there are: _file, _pos, _row_id"),
+        (["_partition"], UnsupportedError, "'_partition' is not read yet"),
+        (["pos"], InputError, "no column 'pos'"),
+        (["_nothing"], InputError, "no column '_nothing'"),
+    ],
+)
+def test_columns_that_a_scan_cannot_return_are_refused(names, error, message):
+    with pytest.raises(error, match=message):
+        scan_schema(Schema(fields=(Field(1, "id", LONG),)), names, row_lineage=False)

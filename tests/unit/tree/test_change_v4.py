@@ -169,7 +169,7 @@ def test_a_root_over_its_limit_flushes_what_is_settled_and_keeps_what_is_new(): 
     tree = Tree(properties=LEAF_AT_ONCE)
     for name in ("D1", "D2", "D3"):
         tree.commit(added=rows(data_file(name)))
-    assert tree.describe() == ["DATA D3 ADDED", "DATA_MANIFEST M1 EXISTING"]
+    assert tree.describe() == ["DATA_MANIFEST M1 EXISTING", "DATA D3 ADDED"]
     (leaf,) = tree.root().leaves(ContentType.DATA_MANIFEST)
     inside = live_rows(tree.fresh_store(), tree.root(), leaf)
     assert inside["status"].to_pylist() == [int(Status.EXISTING)] * 2

@@ -1,19 +1,26 @@
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyroaring import BitMap64
 
 from icefloe.codecs.context import manifest_context
+from icefloe.codecs.deletion_vector import encode_dv
 from icefloe.codecs.manifests import encode_leaf, encode_root
-from icefloe.errors import FormatError
+from icefloe.errors import CorruptFile, FormatError
 from icefloe.inspect.outline import outline_snapshot
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.entries import ContentType, Status, entries
+from icefloe.model.entries import MANIFESTS, ContentType, Status, entries
 from icefloe.model.snapshots import Snapshot
+from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.inherit import inherit
-from icefloe.tree.root import live_rows, read_leaf, read_root
+from icefloe.tree.root import Root, leaves_of, live_rows, read_leaf, read_root
+from icefloe.tree.root_checks import check_root
 from icefloe.tree.store import ManifestCache, ManifestStore
-from unit.codecs.rows import manifest
+from unit.codecs.rows import Row, data_dv, equality_delete, manifest, manifest_dv
 from unit.codecs.sample import context, data_file, metadata, table
 
 WHERE = "memory://wh"
@@ -108,3 +115,173 @@ def test_the_size_of_a_leaf_is_known_from_its_root() -> None:
     root = read_root(at, snapshot(root=listed(at, manifest(1, first_row_id=None), version=2), sequence_number=5))
     (leaf,) = root.leaves(ContentType.DATA_MANIFEST)
     assert leaf.size == 1001
+
+
+def test_a_list_from_before_an_upgrade_keeps_its_silence_about_row_ids():
+    at = store(4)
+    root = listed(at, manifest(1, first_row_id=None), manifest(2, first_row_id=100), version=3)
+    found = read_root(at, snapshot(root=root, first_row_id=40, sequence_number=5))
+    assert found.entries["first_row_id"].to_pylist() == [None, 100]
+
+
+# -- manifest deletion vectors
+
+
+def v4_root(at: ManifestStore, *rows: Row) -> str:
+    data = encode_root(table(list(rows)), context(4), snapshot_id=9, parent_id=None, sequence_number=5)
+    at.io.write_new(f"{WHERE}/root.parquet", data)
+    return f"{WHERE}/root.parquet"
+
+
+def read_rows(*rows: Row, at: ManifestStore | None = None) -> Root:
+    at = store(4) if at is None else at
+    return read_root(at, snapshot(root=v4_root(at, *rows), sequence_number=5))
+
+
+def test_vectors_apply_to_avro_leaves_by_the_place_of_rows_of_every_status() -> None:
+    at = store(4)
+    rows = [
+        data_file(0, status=int(Status.DELETED)),
+        data_file(1, status=int(Status.EXISTING)),
+        data_file(2, status=int(Status.DELETED)),
+        data_file(3, sequence_number=None, file_sequence_number=None, snapshot_id=None),
+        data_file(4, status=int(Status.EXISTING)),
+    ]
+    for version in (2, 3):
+        location = put(at, f"m{version}", rows, version=version)
+        counts = {"added_files_count": 1, "existing_files_count": 2, "deleted_files_count": 2, "record_count": 5}
+        row = manifest(0, **counts) | {"location": location, "file_format": "avro", "first_row_id": None}
+        hidden = manifest_dv(0, (1, 3)) | {"referenced_file": location}
+        at.io.delete([f"{WHERE}/root.parquet"])
+        root = read_rows(row, hidden, at=at)
+        (leaf,) = root.leaves(ContentType.DATA_MANIFEST)
+        found = live_rows(at, root, leaf)
+        assert found["ordinal"].to_pylist() == [4]
+        assert found["location"].to_pylist() == [rows[4]["location"]]
+
+
+def test_a_root_tells_how_many_rows_are_hidden_without_reading_vectors() -> None:
+    io = CountingFileIO(MemoryFileIO())
+    at = ManifestStore(io, context(4), ManifestCache())
+    in_file = {"location": f"{WHERE}/absent.puffin", "file_size_in_bytes": 99, "dv_inline_content": None}
+    in_file |= {"dv_offset": 4, "dv_size_in_bytes": 42}
+    listed = [manifest(n) for n in range(50)]
+    location = v4_root(at, *listed, *(manifest_dv(n, (n % 3,)) | in_file for n in range(0, 50, 2)))
+    io.reset()
+    root = read_root(at, snapshot(root=location, sequence_number=5))
+    assert len(root.leaves(*MANIFESTS)) == 50
+    assert not any(root.are_dead(root.entries).to_pylist())
+    assert len(root.dead) == 25
+    assert sorted(root.dead) == sorted(str(row["location"]) for row in listed[::2])
+    assert [root.dead.count(str(row["location"])) for row in listed] == [1, 0] * 25
+    assert listed[0]["location"] in root.dead
+    assert listed[1]["location"] not in root.dead
+    assert [call.verb for call in io.calls] == ["read"]
+
+
+def test_a_vector_is_decoded_once() -> None:
+    root = read_rows(manifest(1), manifest_dv(1, (0, 2)))
+    (location,) = root.dead
+    assert root.dead[location] == BitMap64([0, 2])
+    assert root.dead[location] is root.dead[location]
+    assert root.dead.get("elsewhere") is None
+
+
+def test_no_root_and_no_vectors_hide_nothing() -> None:
+    assert len(Root().dead) == 0
+    assert Root().dead.count("anything") == 0
+    assert read_rows(manifest(1)).dead.get("anything") is None
+
+
+@pytest.mark.parametrize("blob", [encode_dv(BitMap64([1])), encode_dv(BitMap64([0, 1, 2]))[:-1] + b"x"])
+def test_the_count_of_a_vector_alone_makes_no_leaf_vanish(blob: bytes) -> None:
+    root = read_rows(manifest(1), manifest_dv(1, (0, 1, 2)) | {"dv_inline_content": blob})
+    (leaf,) = leaves_of(root.rows(*MANIFESTS))
+    for look in (lambda: root.is_dead(leaf), lambda: root.leaves(*MANIFESTS), lambda: root.are_dead(root.entries)):
+        with pytest.raises(FormatError, match=r"root\.parquet: row 1: "):
+            look()
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=6))
+def test_leaves_are_dead_one_by_one_as_they_are_all_at_once(shapes: list[tuple[int, int, int]]) -> None:
+    rows = []
+    for n, (added, existing, hidden) in enumerate(shapes):
+        counts = {"added_files_count": added, "existing_files_count": existing, "record_count": added + existing}
+        rows.append(manifest(n, **counts))
+        if min(hidden, added + existing) > 0:
+            rows.append(manifest_dv(n, tuple(range(min(hidden, added + existing)))))
+    root = read_rows(*rows)
+    leaves = list(leaves_of(root.rows(*MANIFESTS)))
+    at_once = root.are_dead(root.entries).to_pylist()
+    kinds = root.entries["content_type"].to_pylist()
+    assert [dead for dead, kind in zip(at_once, kinds, strict=True) if kind in MANIFESTS] == [
+        root.is_dead(leaf) for leaf in leaves
+    ]
+    expected = [added + existing - min(hidden, added + existing) <= 0 for added, existing, hidden in shapes]
+    assert [root.is_dead(leaf) for leaf in leaves] == expected
+
+
+def test_a_damaged_vector_is_refused_when_its_leaf_is_read_and_not_before() -> None:
+    blob = encode_dv(BitMap64([1]))
+    root = read_rows(manifest(1), manifest_dv(1) | {"dv_inline_content": blob[:-1] + bytes([blob[-1] ^ 1])})
+    (leaf,) = root.leaves(*MANIFESTS)
+    with pytest.raises(CorruptFile, match=r"root\.parquet: row 1: .*checksum"):
+        root.dead[leaf.location]
+
+
+# -- what rows of a root say together, against a reading of them one by one
+
+KINDS = {
+    ContentType.DATA: data_file,
+    ContentType.POSITION_DELETES: data_dv,
+    ContentType.EQUALITY_DELETES: equality_delete,
+    ContentType.DATA_MANIFEST: manifest,
+    ContentType.DELETE_MANIFEST: lambda number, **changes: manifest(number, delete=True, **changes),
+    ContentType.MANIFEST_DV: manifest_dv,
+}
+
+
+@st.composite
+def root_rows(draw: st.DrawFn) -> Row:
+    kind, status = draw(st.sampled_from(ContentType)), draw(st.sampled_from(Status))
+    row = KINDS[kind](draw(st.integers(0, 3)), status=int(status))
+    if kind is ContentType.DELETE_MANIFEST and draw(st.booleans()):
+        row["referenced_file"] = manifest(draw(st.integers(0, 3)))["location"]
+    return row
+
+
+def contradicts(rows: list[Row]) -> bool:
+    live = [row for row in rows if row["status"] != Status.DELETED]
+    kinds = {
+        name: [row for row in rows if row["content_type"] == kind] for name, kind in ContentType.__members__.items()
+    }
+    files = [row["location"] for row in live if row["content_type"] not in (1, 5)]
+    vectors = [row["referenced_file"] for row in live if row["content_type"] == 1]
+    hidden = [(row["referenced_file"], row["status"] == Status.DELETED) for row in kinds["MANIFEST_DV"]]
+    data_leaves = {row["location"] for row in live if row["content_type"] == 3}
+    leaves = {row["location"] for row in kinds["DATA_MANIFEST"] + kinds["DELETE_MANIFEST"]}
+    affinities = {row.get("referenced_file") for row in live if row["content_type"] == 4} - {None}
+    return (
+        any(len(found) != len(set(found)) for found in (files, vectors, hidden))
+        or not affinities <= data_leaves
+        or not {leaf for leaf, gone in hidden if not gone} <= leaves
+    )
+
+
+@given(st.lists(root_rows(), max_size=7))
+def test_rows_that_contradict_each_other_are_refused_and_no_others(rows: list[Row]) -> None:
+    if contradicts(rows):
+        with pytest.raises(FormatError, match=r"here: row [0-9]+: "):
+            check_root(table(rows), "here")
+    else:
+        check_root(table(rows), "here")
+
+
+def test_the_row_that_is_named_is_the_second_of_two() -> None:
+    rows = [data_file(n) for n in range(100)]
+    rows.insert(70, data_file(30))
+    with pytest.raises(FormatError) as caught:
+        check_root(table(rows), "here")
+    assert caught.value.context["row"] == 70
+    assert str(rows[30]["location"]) in str(caught.value)
+    assert np.unique([row["location"] for row in rows]).size == 100

@@ -1,0 +1,566 @@
+"""Partition values without partition tuples: derived from statistics, whatever the transform (statements 49 to 54)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from icefloe.codecs.entry_columns import columns_of, partition_value
+from icefloe.commit.intent import Append, RowDelta
+from icefloe.commit.loop import commit
+from icefloe.commit.updates import SetProperties
+from icefloe.engines.arrow.write import write_rows
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, column_key, concat, entries
+from icefloe.model.partitioning import IDENTITY
+from icefloe.table.table import Table
+from icefloe.tree.root import live_rows, read_root
+from tables import new_catalog
+
+TO_LEAVES = {"commit.root.max-data-files": "0", "commit.root.max-dvs": "0"}
+PLACES = pytest.mark.parametrize("settings", [{}, TO_LEAVES], ids=["root", "leaf"])
+NOON = dt.datetime(2025, 6, 20, 12, 30)
+LONG_TEXT = "".join(chr(0x61 + i % 26) for i in range(999)) + "é"
+
+
+def new_table(folder: Path, schema: str, partition_by: list[str], version: int = 4, **properties: str) -> Table:
+    return new_catalog(folder).create_table(
+        "db.t", schema=schema, partition_by=partition_by, format_version=version, properties=properties
+    )
+
+
+def tree(table: Table) -> pa.Table:
+    """All live file rows of the current snapshot, read anew, in order of their locations."""
+    base = Table(type(table._pointer)(table._pointer.catalog, table._pointer.identifier, table._pointer.io))
+    state = base._pointer.load()
+    root = read_root(state.store, state.metadata.current_snapshot)
+    found = [root.rows(ContentType.DATA, *DELETES), *(live_rows(state.store, root, m) for m in root.leaves(*MANIFESTS))]
+    return concat(found).sort_by([("sequence_number", "ascending"), ("location", "ascending")])
+
+
+def tuples(table: Table) -> list[tuple[object, ...]]:
+    """The partition tuple of every file row, by the fields of its own spec."""
+    rows = tree(table)
+    context = table._pointer.load().store.context
+    columns = columns_of(rows.combine_chunks())
+    found = []
+    for row, spec_id in enumerate(rows["partition_spec_id"].to_pylist()):
+        values = []
+        for field in context.spec(spec_id).fields:
+            if field.is_void:
+                values.append(None)
+                continue
+            key, type_ = f"p{field.field_id}", context.partition_types[field.field_id]
+            values.append(partition_value(key, columns, rows.num_rows, type_)[row].as_py())
+        found.append(tuple(values))
+    return found
+
+
+def manifests(table: Table) -> list[pq.ParquetFile]:
+    """The root and the leaves of the current snapshot as plain Parquet files."""
+    base = table._pointer.load()
+    root = read_root(base.store, base.metadata.current_snapshot)
+    places = [base.metadata.current_snapshot.root, *(leaf.location for leaf in root.leaves(*MANIFESTS))]
+    return [pq.ParquetFile(place.removeprefix("file://")) for place in places]
+
+
+def ids_of(field: pa.Field) -> dict[int, pa.Field]:
+    """All fields below a field by their ids, itself included."""
+    found = {int(field.metadata[b"PARQUET:field_id"]): field}
+    if pa.types.is_struct(field.type):
+        for member in field.type:
+            found |= ids_of(member)
+    return found
+
+
+def field_ids(file: pq.ParquetFile) -> dict[int, pa.Field]:
+    return {i: field for top in file.schema_arrow for i, field in ids_of(top).items()}
+
+
+def stats(file: pq.ParquetFile, owner: int) -> list[dict[str, object] | None]:
+    """What stands in a file under the statistics id of a column or an expression, row by row."""
+    rows = file.read()["content_stats"].to_pylist()
+    names = [f.name for f in file.schema_arrow.field("content_stats").type if 10_000 + 200 * owner in ids_of(f)]
+    (name,) = names
+    return [None if row is None else row[name] for row in rows]
+
+
+def one_column(type_: str, value: object) -> pa.Table:
+    if type_ == "uuid":
+        return pa.table({"id": pa.array([1], pa.int64()), "x": pa.array([value], pa.binary(16))})
+    arrow = {
+        "float": pa.float32(),
+        "int": pa.int32(),
+        "date": pa.date32(),
+        "binary": pa.binary(),
+        "timestamp_ntz": pa.timestamp("us"),
+    }.get(type_)
+    column = pa.array([value], arrow) if arrow is not None or value is not None else pa.array([None], pa.string())
+    return pa.table({"id": pa.array([1], pa.int64()), "x": column})
+
+
+CASES = [
+    ("string", "x", "Oslo", "Oslo"),
+    ("string", "x", "", ""),
+    ("string", "x", None, None),
+    ("int", "x", -7, -7),
+    ("int", "x", None, None),
+    ("boolean", "x", False, False),
+    ("float", "x", 1.5, 1.5),
+    ("float", "x", math.nan, math.nan),
+    ("double", "x", math.nan, math.nan),
+    ("double", "x", -0.5, -0.5),
+    ("double", "x", math.inf, math.inf),
+    ("decimal(9, 2)", "x", Decimal("14.20"), Decimal("14.20")),
+    ("date", "x", dt.date(1969, 12, 31), dt.date(1969, 12, 31)),
+    ("timestamp_ntz", "x", NOON, NOON),
+    ("binary", "x", b"\x00\xff", b"\x00\xff"),
+    ("uuid", "x", bytes(range(16)), bytes(range(16))),
+    ("bigint", "bucket(16, x)", 34, 3),  # the hash of 34 is 2017239379
+    ("string", "bucket(100, x)", "iceberg", 1210000089 % 100),
+    ("string", "bucket(100, x)", None, None),
+    ("int", "truncate(10, x)", -1, -10),
+    ("string", "truncate(3, x)", "iceberg", "ice"),
+    ("string", "truncate(3, x)", None, None),
+    ("date", "year(x)", dt.date(1969, 12, 31), -1),
+    ("timestamp_ntz", "month(x)", NOON, 12 * 55 + 5),
+    ("timestamp_ntz", "day(x)", NOON, dt.date(2025, 6, 20)),
+    ("timestamp_ntz", "day(x)", None, None),
+    ("timestamp_ntz", "hour(x)", dt.datetime(1970, 1, 1, 5, 59), 5),
+    ("timestamp_ntz", "hour(x)", dt.datetime(1969, 12, 31, 23, 59), -1),
+]
+
+
+@PLACES
+@pytest.mark.parametrize(("type_", "transform", "value", "expected"), CASES, ids=[f"{c[1]}-{c[2]}"[:40] for c in CASES])
+def test_49_the_tuple_from_statistics_is_the_one_that_was_written(
+    tmp_path, settings, type_, transform, value, expected
+):
+    table = new_table(tmp_path, f"id bigint, x {type_}", [transform], **settings)
+    table.append(one_column(type_, value))
+    ((found,),) = tuples(table)
+    if isinstance(expected, float):
+        assert np.float64(found).tobytes() == np.float64(expected).tobytes()
+    else:
+        assert found == expected
+    for file in manifests(table):
+        assert 102 not in field_ids(file)
+        assert "partition" not in file.schema_arrow.names
+
+
+@PLACES
+def test_49_a_tuple_of_several_values_is_put_together_field_by_field(tmp_path, settings):
+    table = new_table(
+        tmp_path,
+        "id bigint, city string, at timestamp_ntz, share double",
+        ["city", "day(at)", "share", "bucket(16, id)"],
+    )
+    table.set_properties(settings)
+    given = [("Oslo", NOON, 0.5), (None, NOON, math.nan), ("Oslo", None, None), ("Rome", NOON, 0.5)]
+    for city, at, share in given:
+        columns = {"id": [34], "city": pa.array([city], pa.string()), "at": pa.array([at], pa.timestamp("us"))}
+        table.append(pa.table({**columns, "share": pa.array([share], pa.float64())}))
+    day = dt.date(2025, 6, 20)
+    expected = [("Oslo", day, 0.5, 3), (None, day, math.nan, 3), ("Oslo", None, None, 3), ("Rome", day, 0.5, 3)]
+    assert repr(tuples(table)) == repr(expected)
+
+
+@PLACES
+@pytest.mark.parametrize("removed", ["city", "id_bucket"])
+def test_49_a_removed_field_of_version_1_is_void_and_has_no_value(tmp_path, settings, removed):
+    """Version 1 keeps the field under its id; files from before still have their values."""
+    table = new_table(tmp_path, "id bigint, city string", ["city", "bucket(16, id)"], version=1)
+    rows = pa.table({"id": [34], "city": ["Oslo"]})
+    table.append(rows)
+    with table.update_partitioning() as change:
+        change.remove(removed)
+    table.append(rows)
+    table.upgrade(4)
+    table.set_properties(settings)
+    table.append(rows)
+    later = (None, 3) if removed == "city" else ("Oslo", None)
+    assert sorted(tuples(table), key=repr) == sorted([("Oslo", 3), later, later], key=repr)
+    table.rewrite_manifests()
+    assert sorted(tuples(table), key=repr) == sorted([("Oslo", 3), later, later], key=repr)
+    assert table.scan("city = 'Oslo'").count() == 3
+    spec = json.loads(Path(table.metadata_location.removeprefix("file://")).read_text())["partition-specs"][-1]
+    assert [("expr-id" in field) for field in spec["fields"]] == [name != removed for name in ("city", "id_bucket")]
+
+
+def test_49_a_void_field_that_is_partitioned_by_again_says_nothing_of_the_files_between(tmp_path):
+    """Their value is not null but unknown, so a filter on the column must not skip them."""
+    table = new_table(tmp_path, "id bigint, city string", ["city"], version=1)
+    rows = pa.table({"id": [1], "city": ["Oslo"]})
+    with table.update_partitioning() as change:
+        change.remove("city")
+    table.append(rows)
+    table.upgrade(2)
+    for step in ("remove", "add"):
+        with table.update_partitioning() as change:
+            getattr(change, step)("city")
+    table.append(rows)
+    assert new_catalog(tmp_path).load_table("db.t").scan("city = 'Oslo'").count() == 2
+    table = new_catalog(tmp_path).load_table("db.t")  # which knows of the manifests what their list tells
+    table.upgrade(4)
+    table.append(rows)
+    assert new_catalog(tmp_path).load_table("db.t").scan("city = 'Oslo'").count() == 3
+
+
+@PLACES
+@pytest.mark.parametrize("mode", ["none", "truncate(16)"])
+def test_50_a_text_of_1000_characters_is_stored_whole_whatever_the_metrics_mode(tmp_path, settings, mode):
+    table = new_table(tmp_path, "id bigint, city string", ["city"])
+    table.set_properties({"write.metadata.metrics.default": mode, **settings})
+    base = table._pointer.load()
+    rows = write_rows(base.store.io, pa.table({"id": [1, 2], "city": [LONG_TEXT, LONG_TEXT]}), base.metadata)
+    city = column_key(2)
+    bounds = [name for name in rows.column_names if name.endswith(f":{city}") and "bound" in name]
+    if mode == "none":
+        rows = rows.drop_columns([name for name in rows.column_names if name.endswith(f":{city}")])
+    else:
+        assert all(len(rows[name][0].as_py()) == 16 for name in bounds)  # what the writer measured is cut
+    commit(table._pointer, Append(added=rows))
+    assert len(LONG_TEXT) == 1000
+    assert tuples(table) == [(LONG_TEXT,)]
+    assert all(row["lower_bound"] == row["upper_bound"] == LONG_TEXT for row in stats(manifests(table)[-1], 2))
+    assert table.scan(f"city = '{LONG_TEXT}'").count() == 2
+    assert table.scan(f"city = '{LONG_TEXT[:-1]}z'").plan().files == 0
+
+
+def test_51_derived_values_stand_under_the_id_of_their_expression(tmp_path):
+    table = new_table(tmp_path, "id bigint, city string", ["bucket(16, id)"], **TO_LEAVES)
+    table.append(pa.table({"id": [34], "city": ["a"]}))
+    (expression,) = table.metadata.expressions
+    assert (expression.expr_id, expression.source_ids, expression.transform) == (3, (1,), "bucket[16]")
+    root, leaf = manifests(table)
+    base = 10_000 + 200 * 3
+    for file in (root, leaf):
+        assert field_ids(file)[base].name == "id_bucket"
+        assert field_ids(file)[base + 1].type == pa.int32()
+    (of_manifest,), (of_file,) = stats(root, 3), stats(leaf, 3)
+    assert (of_manifest["lower_bound"], of_manifest["upper_bound"]) == (3, 3)
+    assert (of_file["lower_bound"], of_file.get("upper_bound")) == (3, None)
+    assert (of_file["value_count"], of_file["null_value_count"]) == (1, 0)
+
+
+def test_51_a_filter_on_the_column_skips_leaves_of_other_buckets(tmp_path):
+    """The bounds of the column itself overlap, so nothing but the bucket can tell them apart."""
+    table = new_table(tmp_path, "id bigint", ["bucket(16, id)"], **TO_LEAVES)
+    buckets: dict[int, list[int]] = {}
+    for number in range(400):
+        buckets.setdefault(_bucket(number), []).append(number)
+    one, other = buckets[3], buckets[5]
+    for numbers in (one, other):
+        table.append(pa.table({"id": pa.array(numbers, pa.int64())}))
+    wanted = next(n for n in one if other[0] < n < other[-1])
+    plan = table.scan(f"id = {wanted}").plan()
+    assert (plan.files, plan.manifests_read, plan.manifests_skipped) == (1, 1, 1)
+    skipped = [leaf for leaf in leaves(table) if leaf not in plan.tasks["manifest"].to_pylist()]
+    for leaf in skipped:
+        Path(leaf.removeprefix("file://")).unlink()  # so a plan that opened it would fail
+    assert new_catalog(tmp_path).load_table("db.t").scan(f"id = {wanted}").count() == 1
+
+
+def leaves(table: Table) -> list[str]:
+    base = table._pointer.load()
+    return [leaf.location for leaf in read_root(base.store, base.metadata.current_snapshot).leaves(*MANIFESTS)]
+
+
+def _bucket(number: int) -> int:
+    """Bucket of 16 by the published algorithm: Murmur3 of the eight bytes, positive part, remainder."""
+    mask = 0xFFFFFFFF
+    state = 0
+    for start in (0, 4):
+        k = int.from_bytes(number.to_bytes(8, "little", signed=True)[start : start + 4], "little")
+        k = k * 0xCC9E2D51 & mask
+        k = (k << 15 | k >> 17) & mask
+        state ^= k * 0x1B873593 & mask
+        state = (state << 13 | state >> 19) & mask
+        state = (state * 5 + 0xE6546B64) & mask
+    state ^= 8
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        state = (state ^ state >> shift) * factor & mask
+    return ((state ^ state >> 16) & 0x7FFFFFFF) % 16
+
+
+# -- equality deletes
+
+COMMIT_DAY, DAY_AFTER = dt.date(2025, 6, 20), dt.date(2025, 6, 21)
+TYPES = {"p1000": pa.string(), "p1001": pa.date32()}
+
+
+def events(folder: Path) -> Table:
+    return new_table(folder, "id bigint, event_type string, event_ts timestamp_ntz", ["event_type", "day(event_ts)"])
+
+
+def placed(table: Table, name: str, spec_id: int, event: str | None = None, day: dt.date | None = None, **kind: object):
+    """The entry of a file of ten rows in a partition."""
+    row: dict[str, object] = {
+        "content_type": int(ContentType.DATA),
+        "location": f"{table.location}/data/{name}.parquet",
+        "file_format": "parquet",
+        "partition_spec_id": spec_id,
+        "record_count": 10,
+        "file_size_in_bytes": 100,
+        **kind,
+    }
+    if spec_id == 0:
+        for key, value in (("p1000", event), ("p1001", day)):
+            nulls = 10 if value is None else 0
+            row |= {f"lower_bound:{key}": value, f"upper_bound:{key}": value}
+            row |= {f"value_count:{key}": 10, f"null_value_count:{key}": nulls}
+    return row
+
+
+EQUALITY = {"content_type": int(ContentType.EQUALITY_DELETES), "equality_ids": [1]}
+
+
+def deleted_from(table: Table) -> dict[str, list[str]]:
+    """The equality delete files of each data file, by short names."""
+    plan = table.scan().plan()
+    names = [location.rsplit("/")[-1].removesuffix(".parquet") for location in plan.deletes["location"].to_pylist()]
+    listed = plan.tasks["deletes"].to_pylist()
+    files = [location.rsplit("/")[-1].removesuffix(".parquet") for location in plan.tasks["location"].to_pylist()]
+    return {file: [names[i] for i in found or ()] for file, found in zip(files, listed, strict=True)}
+
+
+@PLACES
+def test_52_an_equality_delete_applies_to_the_tuple_that_its_statistics_tell(tmp_path, settings):
+    table = events(tmp_path)
+    with table.update_partitioning() as change:
+        change.remove("event_type")
+        change.remove("event_ts_day")
+    commit(table._pointer, SetProperties(updates=settings))
+    data = [
+        placed(table, "same", 0, "commit", COMMIT_DAY),
+        placed(table, "later", 0, "commit", DAY_AFTER),
+        placed(table, "other", 0, "push", COMMIT_DAY),
+        placed(table, "nulls", 0, None, None),
+        placed(table, "whole", 1),
+    ]
+    commit(table._pointer, Append(added=entries(data, TYPES)))
+    deletes = [
+        placed(table, "e1", 0, "commit", COMMIT_DAY, **EQUALITY),
+        placed(table, "e2", 0, None, None, **EQUALITY),
+    ]
+    head = table.metadata.current_snapshot
+    commit(table._pointer, RowDelta(added=entries(deletes, TYPES), read=head))
+    assert deleted_from(table) == {"same": ["e1"], "later": [], "other": [], "nulls": ["e2"], "whole": []}
+
+    head = table.metadata.current_snapshot
+    commit(table._pointer, RowDelta(added=entries([placed(table, "e3", 1, **EQUALITY)]), read=head))
+    assert deleted_from(table) == {
+        "same": ["e1", "e3"], "later": ["e3"], "other": ["e3"], "nulls": ["e2", "e3"], "whole": ["e3"],
+    }  # fmt: skip
+
+
+@PLACES
+def test_52_an_equality_delete_of_one_spec_never_applies_to_files_of_another(tmp_path, settings):
+    """The second spec has the same fields in another order and so, field by field, the same values."""
+    table = events(tmp_path)
+    table.set_properties(settings)
+    with table.update_partitioning() as change:
+        change.remove("event_type")
+        change.remove("event_ts_day")
+    with table.update_partitioning() as change:
+        change.add("day(event_ts)")
+        change.add("event_type")
+    files = [placed(table, f"d{spec}", 0, "commit", COMMIT_DAY) | {"partition_spec_id": spec} for spec in (0, 2)]
+    commit(table._pointer, Append(added=entries(files, TYPES)))
+    delete = placed(table, "e", 0, "commit", COMMIT_DAY, **EQUALITY)
+    commit(table._pointer, RowDelta(added=entries([delete], TYPES), read=table.metadata.current_snapshot))
+    assert deleted_from(table) == {"d0": ["e"], "d2": []}
+
+
+# -- columns that are gone
+
+
+@PLACES
+@pytest.mark.parametrize("transform", ["city", "truncate(2, city)", "bucket(4, city)"])
+def test_53_tuples_of_old_files_outlive_the_column_they_came_from(tmp_path, settings, transform):
+    table = new_table(tmp_path, "id bigint, city string", [transform])
+    table.set_properties(settings)
+    for number, city in enumerate(("Oslo", "Rome", None)):
+        table.append(pa.table({"id": [number], "city": pa.array([city], pa.string())}))
+    before = tuples(table)
+    assert before[2] == (None,)
+    with table.update_partitioning() as change:
+        change.remove(table.spec.fields[0].name)
+    with table.update_schema() as change:
+        change.drop_column("city")
+    assert tuples(table) == before
+    table.append(pa.table({"id": [7]}))
+    assert tuples(table) == [*before, ()]
+    table.set_properties(TO_LEAVES)
+    table.append(pa.table({"id": [8]}))  # which moves the rows of the root to leaves
+    table.rewrite_manifests()
+    assert sorted(tuples(table), key=repr) == sorted([*before, (), ()], key=repr)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 7, 8]
+
+
+def forgetful(table: Table) -> Table:
+    """The table after another program let all schemas but the current one expire."""
+    path = Path(table.metadata_location.removeprefix("file://"))
+    document = json.loads(path.read_text())
+    document["schemas"] = [s for s in document["schemas"] if s["schema-id"] == document["current-schema-id"]]
+    for snapshot in document["snapshots"]:
+        snapshot["schema-id"] = document["current-schema-id"]
+    path.write_text(json.dumps(document))
+    return new_catalog(path.parents[4]).load_table("db.t")
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("transform", ["city", "truncate(2, city)", "bucket(4, city)"])
+def test_53_a_column_that_no_schema_has_any_more_stops_no_commit(tmp_path, version, transform):
+    table = new_table(tmp_path, "id bigint, city string", [transform], version=version)
+    for number, city in enumerate(("Oslo", "Rome", None)):
+        table.append(pa.table({"id": [number], "city": pa.array([city], pa.string())}))
+    before = tuples(table)
+    with table.update_partitioning() as change:
+        change.remove(table.spec.fields[0].name)
+    with table.update_schema() as change:
+        change.drop_column("city")
+    table = forgetful(table)
+    table.append(pa.table({"id": [7]}))
+    table.remove_files([table.scan().plan().tasks["location"].to_pylist()[-1]])
+    table.rewrite_manifests()
+    if version < 4:
+        table.upgrade(4)
+    table.set_properties(TO_LEAVES)
+    table.append(pa.table({"id": [8]}))
+    table.rewrite_manifests()
+    left = sorted(table.scan().to_arrow()["id"].to_pylist())
+    assert len(left) == 4
+    found = [value for value, spec in zip(raw_values(table), spec_ids(table), strict=True) if spec == 0]
+    assert sorted(found, key=repr) == sorted((before[number][0] for number in left if number < 3), key=repr)
+
+
+def raw_values(table: Table) -> list[object]:
+    """The stored values of partition field 1000, whatever the table knows of it."""
+    return tree(table)["lower_bound:p1000"].to_pylist()
+
+
+def spec_ids(table: Table) -> list[int]:
+    return tree(table)["partition_spec_id"].to_pylist()
+
+
+# -- expressions
+
+
+def document(table: Table) -> dict:
+    return json.loads(Path(table.metadata_location.removeprefix("file://")).read_text())
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_54_expression_ids_are_above_all_columns_and_unique_and_never_used_again(tmp_path, version):
+    table = new_table(tmp_path, "id bigint, city string, at timestamp_ntz", ["city", "day(at)"], version=version)
+    if version < 4:
+        table.upgrade(4)
+    assert document(table)["last-column-id"] == 4
+    with table.update_partitioning() as change:
+        change.add("bucket(16, id)")
+    with table.update_schema() as change:
+        change.add_column("later", "int")
+    with table.update_partitioning() as change:
+        change.remove("day(at)")
+        change.add("hour(at)")
+    with table.update_partitioning() as change:
+        change.add("truncate(3, city)")
+    found = document(table)
+    assert [(e["expr-id"], e["expr"]["transform"], e["partition-field-id"]) for e in found["expressions"]] == [
+        (4, "day", 1001),
+        (5, "bucket[16]", 1002),
+        (7, "hour", 1003),
+        (8, "truncate[3]", 1004),
+    ]
+    assert table.schema.field("later").id == 6
+    assert found["last-column-id"] == 8
+    assert [[field["expr-id"] for field in spec["fields"]] for spec in found["partition-specs"]] == [
+        [2, 4],
+        [2, 4, 5],
+        [2, 5, 7],
+        [2, 5, 7, 8],
+    ]
+    assert all(
+        set(field) >= {"source-id", "field-id", "name", "transform"} for field in found["partition-specs"][0]["fields"]
+    )
+
+
+def test_54_fields_that_compute_the_same_value_share_an_expression(tmp_path):
+    """Version 1 gives a field that comes back another id; in V4 both read the same statistics."""
+    table = new_table(tmp_path, "id bigint", ["bucket(16, id)"], version=1)
+    table.append(pa.table({"id": [34]}))
+    for step in ("remove", "add"):
+        with table.update_partitioning() as change:
+            getattr(change, step)("bucket(16, id)")
+    table.append(pa.table({"id": [35]}))
+    table.upgrade(4)
+    table.append(pa.table({"id": [36]}))
+    found = document(table)
+    assert [(e["expr-id"], e["partition-field-id"]) for e in found["expressions"]] == [(2, 1000)]
+    ids = [[field.get("expr-id") for field in spec["fields"]] for spec in found["partition-specs"]]
+    assert ids == [[2], [None], [None, 2]]
+    table.set_properties(TO_LEAVES)
+    table.append(pa.table({"id": [37]}))
+    table.rewrite_manifests()
+    expected = [(_bucket(34),), (None, _bucket(35)), (None, _bucket(36)), (None, _bucket(37))]
+    assert sorted(tuples(table), key=repr) == sorted(expected, key=repr)
+    assert table.scan("id = 36").plan().files == 1
+
+
+def test_54_an_expression_that_partitions_nothing_stays_and_is_used_when_it_fits(tmp_path):
+    table = new_table(tmp_path, "id bigint, city string", [])
+    path = Path(table.metadata_location.removeprefix("file://"))
+    virtual = [
+        {"expr-id": 30, "expr": {"source-id": 2, "transform": "lower", "name": "lower_city", "note": "x"}},
+        {"expr-id": 31, "expr": {"source-ids": [1], "transform": "bucket[8]", "name": "b"}, "more": [1]},
+    ]
+    path.write_text(json.dumps({**json.loads(path.read_text()), "expressions": virtual}))  # last-column-id is still 2
+    table = new_catalog(tmp_path).load_table("db.t")
+    with table.update_schema() as change:
+        change.add_column("later", "int")
+    assert table.schema.field("later").id == 32
+    table.append(pa.table({"id": [1], "city": ["a"], "later": pa.array([1], pa.int32())}))
+    assert document(table)["expressions"] == [
+        virtual[0],
+        {**virtual[1], "expr": {"source-id": 1, "transform": "bucket[8]", "name": "b"}},
+    ]
+    with table.update_partitioning() as change:
+        change.add("bucket(8, id)")
+        change.add("bucket(9, id)", name="nine")
+    found = document(table)["expressions"]
+    assert [(e["expr-id"], e.get("partition-field-id")) for e in found] == [(30, None), (31, 1000), (33, 1001)]
+    assert (found[0]["expr"]["note"], found[1]["more"]) == ("x", [1])
+
+
+def test_54_a_spec_of_bare_expression_ids_is_read(tmp_path):
+    table = new_table(tmp_path, "id bigint, city string", ["city", "bucket(16, id)"])
+    table.append(pa.table({"id": [34], "city": ["Oslo"]}))
+    path = Path(table.metadata_location.removeprefix("file://"))
+    bare = json.loads(path.read_text())
+    before = bare["partition-specs"]
+    bare["partition-specs"] = [{"spec-id": 0, "fields": [{"expr-id": f["expr-id"]} for f in before[0]["fields"]]}]
+    path.write_text(json.dumps(bare))
+    again = new_catalog(tmp_path).load_table("db.t")
+    assert again.spec == table.spec
+    assert [field.transform for field in again.spec.fields] == [IDENTITY, "bucket[16]"]
+    again.append(pa.table({"id": [34], "city": ["Rome"]}))
+    assert sorted(tuples(again)) == [("Oslo", 3), ("Rome", 3)]
+    assert document(again)["partition-specs"] == before
+
+
+def test_54_an_expression_with_the_id_of_a_column_is_refused(tmp_path):
+    table = new_table(tmp_path, "id bigint, city string", ["bucket(16, id)"])
+    path = Path(table.metadata_location.removeprefix("file://"))
+    broken = json.loads(path.read_text())
+    broken["expressions"][0]["expr-id"] = 2
+    path.write_text(json.dumps(broken))
+    with pytest.raises(Exception, match=r"expressions\[0\]\.expr-id: 2 is also the id of a column"):
+        new_catalog(tmp_path).load_table("db.t")
