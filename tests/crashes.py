@@ -30,6 +30,7 @@ from icefloe.model.entries import MANIFESTS, ContentType, live
 from icefloe.model.version_rules import WRITABLE
 from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
+from icefloe.testing.check import check_table
 from icefloe.testing.crash_io import CrashFileIO, CrashPointers, Died, Effect, Fuse, Strike
 from icefloe.tree.root import live_rows, read_root
 
@@ -45,6 +46,15 @@ PROPERTIES = {
     "commit.root.max-data-files": "2",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "4",
+}
+# All that a root of V4 may leave to later commits comes at once: flushes, merges, leaves written again, Puffin files.
+DEEP = {
+    "commit.root.max-data-files": "1",
+    "commit.root.max-dvs": "1",
+    "commit.leaf.max-dead-percent": "20",
+    "commit.leaf.min-dead-rows": "1",
+    "commit.manifest.min-count-to-merge": "3",
+    "write.manifest-dv.inline-max-bytes": "0",
 }
 View = tuple[dict[str, list[tuple[int, int]]], tuple[str, ...], int]
 
@@ -92,9 +102,10 @@ class World:
         for snapshot in base.metadata.snapshots:
             root = read_root(base.store, snapshot)
             found.add(snapshot.root_location)
-            shown = root.entries.filter(live(root.entries))
-            shown = shown.filter(pc.not_equal(shown["content_type"], int(ContentType.MANIFEST_DV)))
-            found.update(shown["location"].to_pylist())
+            # Vectors of manifests are needed as long as their root is, also those that others replaced.
+            vectors = pc.equal(root.entries["content_type"], int(ContentType.MANIFEST_DV))
+            shown = root.entries.filter(pc.or_(live(root.entries), vectors))
+            found.update(shown["location"].drop_null().to_pylist())
             for leaf in root.leaves(*MANIFESTS):
                 found.update(live_rows(base.store, root, leaf)["location"].to_pylist())
         return found
@@ -106,15 +117,18 @@ def ids_at(table: Table, snapshot_id: int) -> list[tuple[int, int]]:
 
 
 @cache
-def start_world(version: int) -> World:
-    """A table with a history: leaves, deletes, a branch, a staged snapshot, and metadata files that fall out."""
+def start_world(version: int, *, deep: bool = False) -> World:
+    """A table with a history: leaves, deletes, a branch, a staged snapshot, and metadata files that fall out.
+
+    A ``deep`` one has so small limits that every commit moves rows of the tree as well.
+    """
     world = World()
     schema = parse_ddl("id bigint, part int")
     metadata = new_metadata(
         location=LOCATION,
         schema=schema,
         spec=partition_spec(["part"], schema),
-        properties=PROPERTIES,
+        properties={**PROPERTIES, **(DEEP if deep else {})},
         format_version=version,
     )
     world.catalog.create_namespace("db")
@@ -126,6 +140,11 @@ def start_world(version: int) -> World:
     table.delete("id = 1")
     table.append(rows(50), wap_id="audit")
     table.append(rows(6, 7, part=2))
+    if deep:
+        for number in range(3):
+            table.append(rows(number, part=30 + number))
+        table.delete("id = 7")
+        table.remove_files(table.scan("part < 32 and part > 2").plan().tasks["location"].to_pylist())
     return world
 
 
@@ -355,6 +374,7 @@ def with_rival(start: World) -> World:
 def check_goes_on(world: World) -> None:
     """The next writer succeeds, and adds just its row."""
     before = world.view()
+    assert not LONG or check_table(world.table()) == []
     world.table().append(rows(NEXT_ROW))
     after = world.view()
     assert after[0]["main"] == sorted([*before[0]["main"], (NEXT_ROW, 1)])

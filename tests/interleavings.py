@@ -22,7 +22,7 @@ from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.create import create_table, new_metadata
 from icefloe.commit.draft import State
-from icefloe.commit.intent import Append, Intent, RowDelta
+from icefloe.commit.intent import Append, Intent, RemoveFiles, RowDelta
 from icefloe.commit.loop import commit
 from icefloe.commit.overwrite import OverwriteFiles, OverwriteWhere, ReplacePartitions, RewriteFiles
 from icefloe.commit.resolved import Resolved
@@ -58,9 +58,11 @@ class Setting:
     version: int
     isolation: Isolation
     partitioned: bool = False
+    deep: bool = False  # with limits so small that every commit moves rows of the tree as well
 
     def __str__(self) -> str:
-        return f"v{self.version} {self.isolation}{' partitioned' if self.partitioned else ''}"
+        words = (f"v{self.version}", self.isolation, "partitioned" * self.partitioned, "deep" * self.deep)
+        return " ".join(word for word in words if word != "")
 
 
 @dataclass
@@ -186,6 +188,17 @@ class World:
         return entries([entry], types)
 
 
+# Files go to leaves at once, leaves are merged and written again, and vectors of manifests are in Puffin files.
+DEEP = {
+    "commit.root.max-data-files": "0",
+    "commit.root.max-dvs": "0",
+    "commit.leaf.max-dead-percent": "1",
+    "commit.leaf.min-dead-rows": "1",
+    "commit.manifest.min-count-to-merge": "2",
+    "write.manifest-dv.inline-max-bytes": "0",
+}
+
+
 def new_world(setting: Setting) -> World:
     """A table of three rows, in one file or in one for each partition."""
     world = World(setting)
@@ -194,12 +207,18 @@ def new_world(setting: Setting) -> World:
         location=LOCATION,
         schema=schema,
         spec=partition_spec(["color"] if setting.partitioned else [], schema),
-        properties={},
+        properties=DEEP if setting.deep else {},
         format_version=setting.version,
     )
     create_table(world.catalog, NAME, world.io, metadata)
     pointer = world.pointer()
     commit(pointer, Append(added=world.data(pointer.load(), list(FIRST_ROWS))), ENV)
+    if setting.deep:  # a leaf of which a row has left, which the next commits write again
+        for number in range(2):
+            commit(pointer, Append(added=world.data(pointer.load(), [(90 + number, "gray", "-")])), ENV)
+        tasks = world.live(pointer.load())[1]
+        gray = [name for name in tasks["location"].to_pylist() if world.model.rows[name][0][1] == "gray"]
+        commit(pointer, RemoveFiles(locations=tuple(gray)), ENV)
     return world
 
 
@@ -273,6 +292,7 @@ class Run:
     rows: Rows
     ended: dict[int, str]  # "landed", "nothing" or "refused"
     order: tuple[int, ...]  # who landed, in the order of the snapshots
+    world: World = field(repr=False, compare=False)
 
 
 def operate(world: World, pointer: TablePointer, kind: str, who: int) -> tuple[str, int | None]:
@@ -306,7 +326,7 @@ def run_pair(start: World, pair: tuple[str, str], baton: Baton) -> Run:
     chain = [snapshot.snapshot_id for snapshot in ancestors(metadata, metadata.current_snapshot_id)]
     assert set(made) <= set(chain), "a commit that landed is not in the history"
     order = tuple(made[snapshot_id] for snapshot_id in reversed(chain) if snapshot_id in made)
-    return Run(rows=world.table(), ended={who: how for who, (how, _) in ended.items()}, order=order)
+    return Run(rows=world.table(), ended={who: how for who, (how, _) in ended.items()}, order=order, world=world)
 
 
 class Serial:

@@ -7,7 +7,8 @@ it a few of them run, the same each time. That every check of the library is nee
 from __future__ import annotations
 
 import random
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from itertools import combinations_with_replacement
 
 import pytest
@@ -18,7 +19,9 @@ from icefloe.commit.overwrite import OverwriteFiles, RewriteFiles
 from icefloe.commit.validate import Isolation
 from icefloe.errors import FormatError
 from icefloe.model.version_rules import WRITABLE
-from icefloe.testing.scheduler import Baton
+from icefloe.testing.check import check_table
+from icefloe.testing.findings import Finding
+from icefloe.testing.scheduler import Baton, explore
 from interleavings import Setting, World, anomalies, checks_of, kinds, new_world, run_pair, without
 
 SETTINGS = [
@@ -28,8 +31,15 @@ SETTINGS = [
     for isolation in Isolation
     for partitioned in (False, True)
 ]
-CASES = [(setting, pair) for setting in SETTINGS for pair in combinations_with_replacement(kinds(setting), 2)]
-FEW = random.Random(7).sample(CASES, 12)
+DEEP = [replace(setting, deep=True) for setting in SETTINGS if setting.version == 4]
+
+
+def pairs(settings: list[Setting]) -> list[tuple[Setting, tuple[str, str]]]:
+    return [(setting, pair) for setting in settings for pair in combinations_with_replacement(kinds(setting), 2)]
+
+
+CASES = pairs([*SETTINGS, *DEEP])
+FEW = [*random.Random(7).sample(pairs(SETTINGS), 12), *random.Random(7).sample(pairs(DEEP), 4)]
 
 
 @cache
@@ -89,3 +99,16 @@ def test_deletes_of_the_same_rows_do_not_conflict_where_delete_files_add_up():
     run = run_pair(world, ("delete merge", "delete-red merge"), Baton((0, 1)))
     assert run.ended == {0: "landed", 1: "landed"}
     assert run.rows == ((5, "blue", "-"),)
+
+
+def test_the_trees_of_deep_tables_are_sound_after_two_operations_at_once():
+    world = start(Setting(version=4, isolation=SNAPSHOT, deep=True))
+    for pair in (("append", "delete merge"), ("delete copy", "append"), ("compact", "append")):
+        for explored in explore(partial(run_and_check, world, pair)):
+            assert explored.outcome == []
+
+
+def run_and_check(world: World, pair: tuple[str, str], baton: Baton) -> list[Finding]:
+    run = run_pair(world, pair, baton)
+    base = run.world.pointer().load()
+    return check_table((base.store, base.metadata), data=False)

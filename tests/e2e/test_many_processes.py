@@ -13,6 +13,7 @@ import re
 import time
 import uuid
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,12 +22,15 @@ import pytest
 
 from icefloe.catalogs.files import FilesCatalog
 from icefloe.io.local import LocalFileIO, local_path
+from icefloe.maintenance.reachable import reachable_files
 from icefloe.table.catalog import Catalog, catalog
 from icefloe.table.table import Table
+from icefloe.testing.check import check_table
 from tables import VERSIONS
 
 PROCESSES = 8
 APPENDS = int(os.environ.get("ICEFLOE_APPENDS", "3"))
+LONG = os.environ.get("ICEFLOE_LONG", "") == "1"
 CONTROL_APPENDS = 5
 NEVER_GIVE_UP = {"commit.retry.num-retries": "1000", "commit.retry.max-wait-ms": "200"}
 _METADATA = re.compile(r"v?(\d+)(-[0-9a-f-]+)?\.metadata\.json")
@@ -79,13 +83,27 @@ def append_many(place: Place, worker: int, appends: int, start) -> None:
         table.append(pa.table({"id": pa.array([worker * 1000 + n], pa.int64())}))
 
 
-def run(place: Place, appends: int, version: int) -> Table:
-    """Let all processes append to a new table, which every one of them acknowledged."""
-    place.open().create_table("db.t", schema="id bigint", format_version=version, properties=NEVER_GIVE_UP)
+def churn(place: Place, worker: int, appends: int, start) -> None:
+    """Append rows and remove every other one again, once with its file and once by its position."""
+    table = place.open().load_table("db.t")
+    start.wait()
+    for n in range(appends):
+        first = worker * 1000 + 3 * n
+        table.append(pa.table({"id": pa.array([first, first + 1], pa.int64())}))
+        table.append(pa.table({"id": pa.array([first + 2], pa.int64())}))
+        table.delete(f"id = {first}")
+        table.delete(f"id = {first + 2}")
+
+
+def run(
+    place: Place, appends: int, version: int, work=append_many, properties: Mapping[str, str] = NEVER_GIVE_UP
+) -> Table:
+    """Let all processes work on a new table; every one of them must have acknowledged all."""
+    place.open().create_table("db.t", schema="id bigint", format_version=version, properties=dict(properties))
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["icefloe", "psycopg", "tables"])  # eight imports at once would be most of the time
     start = context.Barrier(PROCESSES)
-    workers = [context.Process(target=append_many, args=(place, w, appends, start)) for w in range(PROCESSES)]
+    workers = [context.Process(target=work, args=(place, w, appends, start)) for w in range(PROCESSES)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -117,6 +135,30 @@ def test_eight_processes_appending_to_one_table_lose_nothing(place: Place, versi
     numbers = Counter(int(found[1]) for name in names if (found := _METADATA.fullmatch(name)) is not None)
     first = 1 if place.kind == "files" else 0
     assert numbers == dict.fromkeys(range(first, first + commits + 1), 1)  # each version once, and none missing
+
+
+# Leaves, flushes, merges, and vectors of manifests in files, all the time.
+DEEP = {
+    **NEVER_GIVE_UP,
+    "commit.root.max-data-files": "2",
+    "commit.root.max-dvs": "1",
+    "commit.leaf.max-dead-percent": "30",
+    "commit.leaf.min-dead-rows": "1",
+    "commit.manifest.min-count-to-merge": "3",
+    "write.manifest-dv.inline-max-bytes": "0",
+    "write.delete.isolation-level": "snapshot",
+}
+
+
+def test_processes_that_add_and_remove_files_of_the_same_leaves_lose_nothing(place: Place) -> None:
+    appends = APPENDS if LONG else 1
+    table = run(place, appends, 4, churn, DEEP)
+    assert rows_of(table) == sorted(w * 1000 + 3 * n + 1 for w in range(PROCESSES) for n in range(appends))
+    assert len(table.snapshots) == 4 * PROCESSES * appends
+    assert check_table(table) == []
+    named = set(reachable_files(table._pointer.load(), hidden=True)["location"].to_pylist())
+    files = {f"file://{path}" for path in (place.folder / "warehouse/db/t").rglob("*") if path.is_file()}
+    assert {file for file in files - named if not file.endswith("version-hint.text")} == set()  # nor left anything
 
 
 def test_a_catalog_that_looks_before_it_renames_loses_rows_in_the_same_way(tmp_path: Path) -> None:

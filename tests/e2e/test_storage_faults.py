@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from crashes import DEEP
 from icefloe.commit.base import TablePointer
 from icefloe.errors import IcefloeError
 from icefloe.io.local import LocalFileIO
@@ -30,16 +31,22 @@ OPERATIONS = {
 }
 
 
+TABLES = {**{f"v{version}": (version, {}) for version in VERSIONS}, "v4 deep": (4, DEEP)}
+
+
 @pytest.mark.parametrize("moment", list(Moment))
 @pytest.mark.parametrize("operation", list(OPERATIONS))
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_fault_at_any_call_leaves_all_or_nothing(tmp_path, version, operation, moment):
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_fault_at_any_call_leaves_all_or_nothing(tmp_path, kind, operation, moment):
+    version, properties = TABLES[kind]
     change, after = OPERATIONS[operation]
     before = [0, 1, 2]
     outcomes = set()
     for n in range(1, MANY):
         catalog = new_catalog(tmp_path / str(n))
-        catalog.create_table("db.t", schema="id bigint", format_version=version).append(rows(*before))
+        table = catalog.create_table("db.t", schema="id bigint", format_version=version, properties=properties)
+        for part in [[number] for number in before] if kind == "v4 deep" else [before]:
+            table.append(rows(*part))
         io = FaultyFileIO(LocalFileIO(), Fault(at=n, moment=moment))
         try:
             change(Table(TablePointer(catalog._pointers, ("db", "t"), io)))

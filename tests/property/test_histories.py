@@ -1,94 +1,98 @@
-"""Random histories of a table against a list of rows: every snapshot holds exactly what the model says, for ever."""
+"""Random histories of tables in several format versions at once: the same rows, the same row ids, and sound trees.
+
+A seeded one runs with all tests. ``make property`` runs one of 2,000 steps, and short ones that hypothesis makes up and
+cuts down to what matters when they fail.
+"""
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
+import os
+import random
 
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tables import VERSIONS, new_catalog
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status
+from icefloe.tree.root import read_root
+from table_histories import LIMITS, VERBS, History, random_steps
 
-SCHEMA = "id bigint, city string, amount double"
-ARROW = pa.schema([("id", pa.int64()), ("city", pa.string()), ("amount", pa.float64())])
-PARTITIONS = [[], ["bucket(3, id)"], ["city"], ["city", "bucket(2, id)"]]
-
-IDS = st.integers(0, 12)
-ROWS = st.lists(
-    st.tuples(IDS, st.sampled_from(["Oslo", "Rome", "", None]), st.sampled_from([-1.0, 0.0, 2.5, None])), max_size=6
-)
-STEPS = st.one_of(
-    st.tuples(st.just("append"), ROWS),
-    st.tuples(st.just("upsert"), ROWS),
-    st.tuples(st.just("delete below"), IDS),
-    st.tuples(st.just("delete city"), st.sampled_from(["Oslo", "Rome", ""])),
-    st.tuples(st.just("delete amount"), st.sampled_from([-1.0, 0.0, 2.5])),
-)
+LONG = os.environ.get("ICEFLOE_PROFILE") == "property"
+STEPS = st.lists(st.tuples(st.sampled_from(sorted(VERBS)), st.integers(0, 2**32 - 1)), min_size=1, max_size=12)
+SEED = int(os.environ.get("ICEFLOE_SEED", "7"))
+SHORT, WHOLE = 20, 2_000
 
 
-def arrow(rows) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(ARROW.names, row, strict=True)) for row in rows], schema=ARROW)
+@pytest.mark.hypothesis
+@pytest.mark.timeout(3 * 3600)
+def test_every_snapshot_of_a_history_is_right_in_every_version():
+    history = History(SEED)
+    history.run(random_steps(SEED, WHOLE if LONG else SHORT))
+    history.finish()
 
 
-def apply(table, model: list, step: tuple) -> list:
-    """Do one step to the table and to the model; the model afterwards."""
-    verb, what = step
-    if verb == "append":
-        table.append(arrow(what))
-        return [*model, *what]
-    if verb == "upsert":
-        rows = list({row[0]: row for row in what}.values())
-        table.upsert(arrow(rows), on=["id"])
-        keys = {row[0] for row in rows}
-        return [*(row for row in model if row[0] not in keys), *rows]
-    if verb == "delete below":
-        table.delete(f"id < {what}")
-        return [row for row in model if not row[0] < what]
-    if verb == "delete city":
-        table.delete(f"city = '{what}'")
-        return [row for row in model if row[1] != what]
-    table.delete(f"amount >= {what}")
-    return [row for row in model if row[2] is None or not row[2] >= what]
+@settings(max_examples=settings().max_examples // 25, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=STEPS)
+def test_every_snapshot_of_a_short_history_is_right_in_every_version(steps):
+    history = History(lanes=((2,), (4,), (3, 4)))
+    history.run(steps)
+    history.finish()
 
 
-def found(scan) -> list[str]:
-    return sorted(repr(tuple(row.values())) for row in scan.to_arrow().to_pylist())
+def test_the_seeded_history_has_all_that_a_tree_of_version_4_may_have():
+    """Else it would prove little: leaves of both kinds, vectors of manifests, inline and in files."""
+    history = History(SEED, lanes=((4,),))
+    seen: set[str] = set()
+    for step in (*random_steps(SEED, SHORT), *(("limits", n) for n in range(len(LIMITS))), *random_steps(1, SHORT)):
+        history.step(step)
+        seen |= shapes(history)
+        if seen >= SHAPES:
+            return
+    assert seen == SHAPES
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=settings().max_examples // 5, suppress_health_check=[HealthCheck.too_slow])
-@given(steps=st.lists(STEPS, min_size=1, max_size=8), partition_by=st.sampled_from(PARTITIONS), limit=st.integers(1, 4))
-def test_every_snapshot_of_a_random_history_is_what_the_model_says(version, steps, partition_by, limit):
-    properties = {"commit.root.max-data-files": str(limit), "commit.root.max-dvs": str(limit)}
-    with tempfile.TemporaryDirectory() as folder:
-        table = new_catalog(Path(folder)).create_table(
-            "db.t", schema=SCHEMA, partition_by=partition_by, format_version=version, properties=properties
-        )
-        model: list = []
-        states = {}
-        for step in steps:
-            model = apply(table, model, step)
-            if (head := table.metadata.current_snapshot_id) is not None:
-                states[head] = sorted(map(repr, model))
-            assert table.scan().count() == len(model)
-        reader = new_catalog(Path(folder)).load_table("db.t")
-        for snapshot_id, expected in states.items():
-            assert found(reader.at(snapshot=snapshot_id).scan()) == expected
-        for where in ("id = 3", "amount < 1.0", "city is null", "id > 4 and amount >= 0.0"):
-            everything = reader.scan().to_arrow()
-            direct = found(reader.scan(where))
-            assert set(direct) <= set(found(reader.scan()))
-            assert len(direct) == _count(everything, where)
+SHAPES = {
+    "data in the root",
+    "deletes in the root",
+    "new data leaf",
+    "moved data leaf",
+    "delete leaf",
+    "hidden rows",
+    "more hidden rows",
+    "vector in a file",
+}
 
 
-def _count(rows: pa.Table, where: str) -> int:
-    tests = {
-        "id = 3": lambda r: r["id"] == 3,
-        "amount < 1.0": lambda r: r["amount"] is not None and r["amount"] < 1.0,
-        "city is null": lambda r: r["city"] is None,
-        "id > 4 and amount >= 0.0": lambda r: r["id"] > 4 and r["amount"] is not None and r["amount"] >= 0.0,
-    }
-    return sum(tests[where](row) for row in rows.to_pylist())
+def shapes(history: History) -> set[str]:
+    """What there is in the root of the head."""
+    (lane,) = history.lanes
+    base = lane.table._pointer.load()
+    rows = read_root(base.store, base.metadata.current_snapshot).entries.to_pylist()
+    head = base.metadata.current_snapshot_id
+    found = set()
+    for row in rows:
+        kind, status = row["content_type"], row["status"]
+        if kind == ContentType.DATA:
+            found.add("data in the root")
+        elif kind in DELETES:
+            found.add("deletes in the root")
+        elif kind == ContentType.MANIFEST_DV:
+            found.add("more hidden rows" if status == Status.DELETED else "hidden rows")
+            found |= set() if row["location"] is None else {"vector in a file"}
+        elif kind in MANIFESTS and row["snapshot_id"] == head:
+            new, data = status == Status.ADDED, kind == ContentType.DATA_MANIFEST
+            found.add("delete leaf" if not data else "new data leaf" if new else "moved data leaf")
+    return found
+
+
+def test_a_history_can_be_run_again_step_by_step():
+    """By which a failure is looked into: the same steps give the same rows, and each step stands for itself."""
+    steps = random_steps(3, 6)
+    rows = []
+    for _ in range(2):
+        history = History(3, lanes=((2,),))
+        history.run(steps)
+        rows.append(history.shown(history.model.rows))
+    assert rows[0] == rows[1]
+    assert steps == random_steps(3, 9)[:6]
+    assert random.Random(steps[0][1]).random() == random.Random(steps[0][1]).random()

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from icefloe.codecs.aggregate import manifest_row
 from icefloe.errors import InputError
 from icefloe.model.entries import Status
-from icefloe.model.properties import MERGE_TARGET_SIZE
+from icefloe.model.properties import LEAF_TARGET_SIZE, MERGE_TARGET_SIZE
+from icefloe.model.version_rules import rules
 from icefloe.tree.moment import Moment, RowIds
 from icefloe.tree.staging import NewLeaf, Staging
 from icefloe.tree.store import ManifestStore
@@ -34,7 +35,8 @@ class LeafWriter:
     @property
     def target(self) -> int:
         """The size of a leaf that the table asks for, in bytes."""
-        return MERGE_TARGET_SIZE.of(self.properties)
+        holds_files = rules(self.store.context.format_version).root_holds_files
+        return (LEAF_TARGET_SIZE if holds_files else MERGE_TARGET_SIZE).of(self.properties)
 
     def added(self, parts: Callable[[], Iterable[pa.Table]], *, delete: bool) -> tuple[NewLeaf, ...]:
         """Leaves of new files, written once for all attempts."""

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat
 from icefloe.model.properties import (
     LEAF_MAX_DEAD_PERCENT,
+    LEAF_MIN_COUNT,
     LEAF_MIN_DEAD_ROWS,
     MERGE_ENABLED,
-    MERGE_MIN_COUNT,
     ROOT_MAX_BYTES,
     ROOT_MAX_DATA_FILES,
     ROOT_MAX_DVS,
@@ -40,7 +40,6 @@ from icefloe.tree.staging import stored_bytes
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-_FEWEST_DELETE_LEAVES = 8  # plans cannot pass over them as they do over data leaves, so they are merged sooner
 _VERSION = 4
 _COLUMN_BYTES = 16  # what a value takes at most, but for a few
 
@@ -169,7 +168,7 @@ def _compact(writer: LeafWriter, rows: _Rows, dead: ManifestVectors, kind: Conte
     leaves = _settled_leaves(rows, kind)
     if leaves is None:
         return rows
-    units = tuple(_affordable(_units(writer, rows, leaves, kind), leaves, UPKEEP_MAX_BYTES.of(writer.properties)))
+    units = tuple(_affordable(_units(writer, rows, leaves), leaves, UPKEEP_MAX_BYTES.of(writer.properties)))
     if len(units) == 0 or _just_upgraded(rows):
         return rows
     gone: Mask = np.zeros(rows.table.num_rows, np.bool_)
@@ -217,15 +216,12 @@ def _settled_leaves(rows: _Rows, kind: ContentType) -> _Leaves | None:
     )
 
 
-def _units(writer: LeafWriter, rows: _Rows, leaves: _Leaves, kind: ContentType) -> Iterator[Ints]:
+def _units(writer: LeafWriter, rows: _Rows, leaves: _Leaves) -> Iterator[Ints]:
     """Leaves to be written as one, as numbers in ``leaves``: small ones together, then those with many dead rows."""
     properties = writer.properties
     taken: Mask = np.zeros(len(leaves.places), np.bool_)
     if MERGE_ENABLED.of(properties):
-        fewest = MERGE_MIN_COUNT.of(properties)
-        if kind is ContentType.DELETE_MANIFEST:
-            fewest = min(fewest, _FEWEST_DELETE_LEAVES)
-        for unit in _small(rows, leaves, writer.target, max(fewest, 2)):
+        for unit in _small(rows, leaves, writer.target, max(LEAF_MIN_COUNT.of(properties), 2)):
             taken[unit] = True
             yield unit
     many = leaves.dead >= max(1, LEAF_MIN_DEAD_ROWS.of(properties))

@@ -235,8 +235,8 @@ def test_a_leaf_that_is_half_full_is_not_copied_for_the_small_ones_behind_it():
     assert (first.location, merged.record_count) == (large.location, 3)
 
 
-@pytest.mark.parametrize(("count", "left"), [(7, 7), (8, 1)])
-def test_delete_leaves_are_merged_sooner(count, left):
+@pytest.mark.parametrize(("count", "left"), [(9, 9), (10, 1)])
+def test_delete_leaves_are_merged_like_data_leaves(count, left):
     tree = Tree()
     tree.commit(added=rows(*(data_file(f"D{number}") for number in range(count))))
     tree.properties = {"commit.root.max-dvs": "0", "commit.manifest-merge.enabled": "false"}

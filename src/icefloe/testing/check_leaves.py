@@ -1,0 +1,166 @@
+"""Checks of a manifest against the row that stands for it in its root (spec: Manifest Lists; V4 proposal).
+
+Counts must be right; statistics may be missing but never narrower than the rows. What is computed here shares no code
+with what writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from icefloe.codecs.context import IDENTITY, ManifestContext
+from icefloe.model.entries import (
+    COUNTS,
+    ContentType,
+    Status,
+    column_key,
+    live,
+    partition_key,
+    stat,
+)
+from icefloe.model.types import Geography, Geometry
+from icefloe.testing.findings import Finding, Rule, broken
+from icefloe.tree.root import Leaf
+
+_OF_STATUS = {Status.ADDED: "added", Status.EXISTING: "existing", Status.DELETED: "deleted"}
+_MEASURES = ("lower_bound", "upper_bound", *COUNTS)
+_V4 = 4
+
+
+def check_leaf(
+    where: str, row: Mapping[str, object], leaf: Leaf, rows: pa.Table, context: ManifestContext, *, snapshot_id: int
+) -> Iterator[Finding]:
+    """Everything about one leaf: ``row`` is its row in the root at ``where``, ``rows`` are its own with inheritance."""
+    number = int(str(row["ordinal"]))
+    for message in _counts(row, rows):
+        yield Finding(rule=Rule.MANIFEST_COUNTS, location=where, row=number, message=f"{leaf.location}: {message}")
+    for message in _statistics(row, rows.filter(live(rows)), context):
+        yield Finding(rule=Rule.MANIFEST_STATISTICS, location=where, row=number, message=f"{leaf.location}: {message}")
+    yield from _statuses(where, row, leaf, rows, new=leaf.snapshot_id == snapshot_id)
+    yield from _numbers(leaf, rows)
+
+
+def check_hidden(where: str, leaf: Leaf, rows: pa.Table, hidden: BitMap64) -> Iterator[Finding]:
+    """A manifest deletion vector hides rows that were live, or the number of those that are left would be wrong."""
+    positions = np.asarray(hidden.to_array(), dtype=np.int64)
+    if len(positions) == 0 or positions.max() >= rows.num_rows:
+        return  # which the decoder reports
+    dead = np.asarray(rows["status"])[positions] == int(Status.DELETED)
+    for position in positions[dead][:1].tolist():
+        message = f"the deletion vector of {leaf.location} hides its row {position}, which is DELETED anyway"
+        yield Finding(rule=Rule.MANIFEST_VECTORS, location=where, message=message)
+
+
+def _counts(row: Mapping[str, object], rows: pa.Table) -> Iterator[str]:
+    statuses, records = np.asarray(rows["status"]), np.asarray(rows["record_count"])
+    expected: dict[str, int] = {"record_count": rows.num_rows}
+    for status, name in _OF_STATUS.items():
+        mine = statuses == int(status)
+        expected[f"{name}_files_count"] = int(np.count_nonzero(mine))
+        expected[f"{name}_rows_count"] = int(records[mine].sum())
+    least = pc.min(rows.filter(live(rows))["sequence_number"]).as_py()
+    if least is not None:
+        expected["min_sequence_number"] = least
+    for name, count in expected.items():
+        if row[name] is not None and row[name] != count:
+            yield f"{name} is {row[name]}, its rows say {count}"
+    specs = pc.unique(rows["partition_spec_id"]).to_pylist()
+    if rows.num_rows > 0 and specs != [row["partition_spec_id"]]:
+        yield f"partition_spec_id is {row['partition_spec_id']}, its rows say {specs}"
+
+
+def _statistics(row: Mapping[str, object], rows: pa.Table, context: ManifestContext) -> Iterator[str]:
+    if rows.num_rows == 0:
+        return
+    told = {name: value for name, value in row.items() if ":" in name and value is not None}
+    for key in dict.fromkeys(name.split(":", 1)[1] for name in told):
+        if told.get(stat("tight_bounds", key)) is True:
+            yield f"tight_bounds of {key} is claimed, which no manifest can know"
+        if not key.startswith("p") and isinstance(context.column_type(int(key)), (Geometry, Geography)):
+            continue  # whose bounds are points, not ends of an order
+        known = _known(rows, key, context)
+        for measure in COUNTS:
+            if (value := told.get(stat(measure, key))) is not None:
+                total = pc.sum(known[measure], skip_nulls=False).as_py()
+                if value != total:
+                    yield f"{measure} of {key} is {value}, its rows say {'nothing' if total is None else total}"
+        yield from _bounds(told, known, key)
+
+
+def _known(rows: pa.Table, key: str, context: ManifestContext) -> dict[str, pa.ChunkedArray]:
+    """The measures of a key in all rows; a column's own are those of its identity partition value, where it has one."""
+    keys = [key]
+    if not key.startswith("p"):
+        mine = (f for f in context.partition_fields.values() if f.transform == IDENTITY)
+        keys = [*(partition_key(f.field_id) for f in mine if column_key(f.source_id) == key), key]
+    found: dict[str, pa.ChunkedArray] = {}
+    for measure in _MEASURES:
+        columns = [rows[stat(measure, k)] for k in keys if stat(measure, k) in rows.column_names]
+        if len(columns) == 0:
+            found[measure] = pa.chunked_array([pa.nulls(rows.num_rows, pa.int64())])
+        else:
+            found[measure] = columns[0] if len(columns) == 1 else pc.coalesce(*columns)
+    if key.startswith("p"):
+        lower, upper = found["lower_bound"], found["upper_bound"]
+        found["upper_bound"] = lower if upper.null_count == len(upper) else pc.coalesce(upper, lower)
+    return found
+
+
+def _bounds(told: Mapping[str, object], known: Mapping[str, pa.ChunkedArray], key: str) -> Iterator[str]:
+    rest = pc.subtract(known["value_count"], known["null_value_count"])
+    rest = pc.subtract(rest, pc.fill_null(known["nan_value_count"], 0))
+    void = pc.fill_null(pc.equal(rest, 0), False)
+    for measure, outside in (("lower_bound", pc.less), ("upper_bound", pc.greater)):
+        value, bounds = told.get(stat(measure, key)), known[measure]
+        if value is None:
+            continue
+        if pc.any(pc.and_(pc.is_null(bounds), pc.invert(void))).as_py() is True:
+            yield f"{measure} of {key} is {value!r}, a row with values does not tell its own"
+        elif bounds.null_count == len(bounds):
+            continue
+        elif pc.any(outside(bounds, pa.scalar(value, bounds.type))).as_py() is True:
+            yield f"{measure} of {key} is {value!r}, which leaves out a row"
+
+
+def _statuses(where: str, row: Mapping[str, object], leaf: Leaf, rows: pa.Table, *, new: bool) -> Iterator[Finding]:
+    """Rows that are not EXISTING were made so by the snapshot that wrote the leaf, and only those."""
+    old = pc.equal(rows["status"], int(Status.EXISTING))
+    own = pc.equal(rows["snapshot_id"], leaf.snapshot_id)
+    rule, number = Rule.STATUS, int(str(row["ordinal"]))
+    stale = pc.and_(pc.invert(old), pc.invert(own))
+    yield from broken(rule, leaf.location, stale, f"ADDED or DELETED by another snapshot than {leaf.snapshot_id}")
+    yield from broken(
+        rule, leaf.location, pc.and_(old, own), f"EXISTING, but came with snapshot {leaf.snapshot_id} itself"
+    )
+    if row["format_version"] != _V4 or rows.num_rows == 0:
+        return
+    some, every = pc.any(old).as_py(), pc.all(old).as_py()
+    if some and not every:
+        message = "a manifest of V4 has new rows, or rows that left, beside old ones"
+        yield Finding(rule=rule, location=leaf.location, message=message)
+    if every and row["status"] == int(Status.ADDED):
+        message = f"{leaf.location} only moves old rows, so it must be EXISTING"
+        yield Finding(rule=rule, location=where, row=number, message=message)
+    if not some and row["status"] == int(Status.EXISTING) and new:
+        message = f"{leaf.location} has new rows, so it must be ADDED"
+        yield Finding(rule=rule, location=where, row=number, message=message)
+
+
+def _numbers(leaf: Leaf, rows: pa.Table) -> Iterator[Finding]:
+    rule, where = Rule.SEQUENCE_NUMBERS, leaf.location
+    data, file = rows["sequence_number"], rows["file_sequence_number"]
+    late = pc.greater(file, leaf.sequence_number)
+    yield from broken(rule, where, late, f"file_sequence_number is later than the manifest's {leaf.sequence_number}")
+    yield from broken(rule, where, pc.greater(data, file), "sequence_number is later than file_sequence_number")
+    added = pc.equal(rows["status"], int(Status.ADDED))
+    early = pc.and_(added, pc.less(file, leaf.sequence_number))
+    yield from broken(rule, where, early, f"ADDED, but not with the manifest's sequence number {leaf.sequence_number}")
+    if leaf.first_row_id is not None:
+        data_rows = pc.and_(live(rows), pc.equal(rows["content_type"], int(ContentType.DATA)))
+        untold = pc.and_(data_rows, pc.is_null(rows["first_row_id"]))
+        yield from broken(Rule.ROW_IDS, where, untold, "a data file has no first_row_id")

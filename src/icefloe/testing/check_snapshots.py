@@ -1,0 +1,281 @@
+"""Checks of a snapshot as a whole: the rows of its root, all its live files, and how they came from its parent.
+
+(spec: Snapshots, Manifests; V4 proposal)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, choose, live, of_type, partition_key, stat
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.snapshots import Snapshot, SummaryKey
+from icefloe.testing.findings import Finding, Rule, broken
+from icefloe.tree.root import Leaf, Root
+
+_CARRIED = ("snapshot_id", "sequence_number", "file_sequence_number", "record_count", "partition_spec_id")
+_TOTALS = (
+    SummaryKey.TOTAL_DATA_FILES,
+    SummaryKey.TOTAL_RECORDS,
+    SummaryKey.TOTAL_DELETE_FILES,
+    SummaryKey.TOTAL_POSITION_DELETES,
+    SummaryKey.TOTAL_EQUALITY_DELETES,
+    SummaryKey.TOTAL_FILES_SIZE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A snapshot as it was read: its root, its leaves with all their rows, and its live files.
+
+    ``files`` has a column ``manifest``, the leaf of each file, null for those of the root, and ``key``, by which a
+    file, or a deletion vector among others in its file, is known.
+    """
+
+    snapshot: Snapshot
+    where: str
+    root: Root
+    leaves: tuple[tuple[Leaf, pa.Table], ...]
+    files: pa.Table
+
+    def of(self, *types: ContentType) -> pa.Table:
+        """The live files of some kinds."""
+        return choose(self.files, of_type(self.files, *types))
+
+
+def with_keys(files: pa.Table) -> pa.Table:
+    """The rows with the column ``key``."""
+    offset = pc.fill_null(files["dv_offset"].cast(pa.string()), "")
+    kind = files["content_type"].cast(pa.string())
+    return files.append_column("key", pc.binary_join_element_wise(kind, offset, files["location"], " "))
+
+
+def check_root(view: View, *, files_in_root: bool) -> Iterator[Finding]:
+    """Statuses and sequence numbers of a root's rows, and its manifests."""
+    rows, snapshot, where = view.root.entries, view.snapshot, view.where
+    own = pc.equal(rows["snapshot_id"], snapshot.snapshot_id)
+    old = pc.equal(rows["status"], int(Status.EXISTING))
+    rule = Rule.STATUS
+    if files_in_root:
+        stale = pc.and_(pc.invert(old), pc.invert(own))
+        yield from broken(rule, where, stale, "ADDED or DELETED by another snapshot, so it must be EXISTING or absent")
+        new = pc.and_(pc.and_(old, own), pc.invert(of_type(rows, *MANIFESTS)))
+        yield from broken(rule, where, new, "came with this snapshot, so it must be ADDED")
+        if snapshot.parent_id is None:
+            yield from broken(rule, where, pc.invert(live(rows)), "DELETED in a snapshot that has no parent")
+        added = pc.and_(pc.equal(rows["status"], int(Status.ADDED)), pc.invert(of_type(rows, *MANIFESTS)))
+        early = pc.and_(added, pc.not_equal(rows["file_sequence_number"], snapshot.sequence_number))
+        message = f"ADDED, but not with the snapshot's sequence number {snapshot.sequence_number}"
+        yield from broken(Rule.SEQUENCE_NUMBERS, where, early, message)
+    yield from _sequence(where, rows, snapshot.sequence_number)
+    manifests = rows.filter(pc.and_(of_type(rows, *MANIFESTS), live(rows)))
+    yield from _twice(where, manifests["location"], manifests["ordinal"], "a manifest comes twice")
+    vectors = rows.filter(pc.and_(of_type(rows, ContentType.MANIFEST_DV), live(rows)))
+    specs = {leaf.location: leaf.spec_id for leaf, _ in view.leaves}
+    expected = pa.array([specs.get(target) for target in vectors["referenced_file"].to_pylist()], pa.int32())
+    other = pc.not_equal(vectors["partition_spec_id"], expected)
+    yield from broken(Rule.MANIFEST_VECTORS, where, other, "has another spec than its manifest", vectors["ordinal"])
+
+
+def _sequence(where: str, rows: pa.Table, latest: int) -> Iterator[Finding]:
+    data, file = rows["sequence_number"], rows["file_sequence_number"]
+    rule, places = Rule.SEQUENCE_NUMBERS, rows["ordinal"]
+    late = pc.or_(pc.greater(data, latest), pc.greater(file, latest))
+    yield from broken(rule, where, late, f"its sequence number is later than the snapshot's {latest}", places)
+    yield from broken(rule, where, pc.greater(data, file), "sequence_number is later than file_sequence_number", places)
+
+
+def _twice(where: str, names: pa.ChunkedArray, places: pa.ChunkedArray | None, message: str) -> Iterator[Finding]:
+    counts = pc.value_counts(names)
+    twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+    if len(twice) > 0:
+        yield from broken(Rule.UNIQUE, where, pc.is_in(names, value_set=twice), message, places)
+
+
+def check_files(view: View, metadata: TableMetadata) -> Iterator[Finding]:
+    """The live files among themselves: each once, their row ids apart, and deletes that fit."""
+    where = view.where
+    data = view.of(ContentType.DATA)
+    yield from _twice(where, data["location"], data["ordinal"], "a data file comes twice")
+    deletes = view.of(*DELETES)
+    yield from _twice(where, deletes["key"], deletes["ordinal"], "a delete file or deletion vector comes twice")
+    yield from _sequence(where, view.files, view.snapshot.sequence_number)
+    yield from _row_ids(view, data, metadata)
+    yield from _vectors(view, data, metadata)
+    yield from _equality(view, metadata)
+    yield from _affinity(view, data)
+
+
+def _row_ids(view: View, data: pa.Table, metadata: TableMetadata) -> Iterator[Finding]:
+    snapshot, rule = view.snapshot, Rule.ROW_IDS
+    if snapshot.first_row_id is None:
+        return
+    yield from broken(rule, view.where, pc.is_null(data["first_row_id"]), "a data file has no row ids", data["ordinal"])
+    known = data.filter(pc.is_valid(data["first_row_id"])).sort_by("first_row_id")
+    first = np.asarray(known["first_row_id"])
+    ends = first + np.asarray(known["record_count"])
+    if len(ends) == 0:
+        return
+    before = np.concatenate(([0], np.maximum.accumulate(ends)[:-1]))
+    yield from broken(
+        rule, view.where, pa.array(first < before), "its row ids overlap another file's", known["ordinal"]
+    )
+    if ends.max() > metadata.next_row_id:
+        message = f"row ids up to {ends.max() - 1} are given, next-row-id is {metadata.next_row_id}"
+        yield Finding(rule=rule, location=view.where, message=message)
+    end = snapshot.first_row_id + (snapshot.added_rows or 0)
+    own = np.asarray(pc.equal(known["snapshot_id"], snapshot.snapshot_id))
+    outside = own & ((first < snapshot.first_row_id) | (ends > end))
+    message = f"its row ids are not among those of its snapshot, {snapshot.first_row_id} to {end - 1}"
+    yield from broken(rule, view.where, pa.array(outside), message, known["ordinal"])
+
+
+def _vectors(view: View, data: pa.Table, metadata: TableMetadata) -> Iterator[Finding]:
+    """Deletion vectors by what their rows say; the bitmaps are another matter."""
+    rule, where = Rule.DELETION_VECTORS, view.where
+    rows = view.of(ContentType.POSITION_DELETES)
+    rows = rows.filter(pc.is_valid(rows["dv_offset"]))
+    if rows.num_rows == 0:
+        return
+    place = pc.index_in(rows["referenced_file"], value_set=data["location"].combine_chunks())
+    yield from broken(rule, where, pc.is_null(place), "its data file is not live", rows["ordinal"])
+    counts = pc.value_counts(rows["referenced_file"])
+    twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+    several = pc.is_in(rows["referenced_file"], value_set=twice)
+    yield from broken(rule, where, several, "its data file has another deletion vector", rows["ordinal"])
+    target = data.take(place.combine_chunks())
+    for wrong, message in (
+        (pc.greater(rows["record_count"], target["record_count"]), "deletes more rows than its data file has"),
+        (pc.less(rows["sequence_number"], target["sequence_number"]), "is older than its data file"),
+        (pc.not_equal(rows["partition_spec_id"], target["partition_spec_id"]), "has another spec than its data file"),
+        (pc.less_equal(rows["record_count"], 0), "deletes nothing"),
+    ):
+        yield from broken(rule, where, wrong, message, rows["ordinal"])
+    for name in (stat("lower_bound", partition_key(f.field_id)) for spec in metadata.specs for f in spec.fields):
+        if name in rows.column_names:
+            mine, its = rows[name], target[name]
+            differs = pc.or_kleene(pc.not_equal(mine, its), pc.xor(mine.is_null(), its.is_null()))
+            found = pc.and_(differs, pc.is_valid(place))
+            yield from broken(rule, where, found, f"{name} is not that of its data file", rows["ordinal"])
+
+
+def _equality(view: View, metadata: TableMetadata) -> Iterator[Finding]:
+    rows = view.of(ContentType.EQUALITY_DELETES)
+    if rows.num_rows == 0:
+        return
+    known = pa.array(list(metadata.types), pa.int32())
+    ids = rows["equality_ids"].combine_chunks()
+    strange = pc.list_parent_indices(ids).filter(pc.invert(pc.is_in(pc.list_flatten(ids), value_set=known)))
+    wrong = np.asarray(pc.fill_null(pc.equal(pc.list_value_length(ids), 0), True)).copy()
+    wrong[np.asarray(strange)] = True
+    message = "its equality_ids are no columns of the table"
+    yield from broken(Rule.EQUALITY_DELETES, view.where, pa.array(wrong), message, rows["ordinal"])
+
+
+def _affinity(view: View, data: pa.Table) -> Iterator[Finding]:
+    """A delete leaf that belongs to a data leaf deletes from the files of that leaf alone."""
+    leaves = {leaf.location: leaf for leaf, _ in view.leaves}
+    for leaf, _ in view.leaves:
+        if leaf.affinity is None:
+            continue
+        other = leaves.get(leaf.affinity)
+        if other is None or other.delete:
+            message = f"{leaf.location} belongs to {leaf.affinity}, which is no data manifest of this root"
+            yield Finding(rule=Rule.AFFINITY, location=view.where, message=message)
+            continue
+        mine = view.files.filter(pc.equal(view.files["manifest"], leaf.location))
+        targets = data.filter(pc.equal(data["manifest"], leaf.affinity))["location"].combine_chunks()
+        strange = pc.invert(pc.is_in(mine["referenced_file"], value_set=targets))
+        message = f"its data file is not in {leaf.affinity}, which its manifest belongs to"
+        yield from broken(Rule.AFFINITY, leaf.location, strange, message, mine["ordinal"])
+
+
+def check_summary(view: View, changes: pa.Table | None) -> Iterator[Finding]:
+    """What the summary says: totals, and counts of what changed; keys that are absent say nothing."""
+    expected = _totals(view)
+    if changes is not None:
+        expected |= _counts(changes)
+    for key, count in expected.items():
+        told = view.snapshot.summary.get(key)
+        if told is not None and told != str(count):
+            message = f"snapshot {view.snapshot.snapshot_id}: {key} is {told}, the tree says {count}"
+            yield Finding(rule=Rule.SUMMARY, location=view.where, message=message)
+
+
+def _totals(view: View) -> dict[str, int]:
+    data, deletes = view.of(ContentType.DATA), view.of(*DELETES)
+    positions, values = view.of(ContentType.POSITION_DELETES), view.of(ContentType.EQUALITY_DELETES)
+    # Vectors share a file, so each counts with its own part of it.
+    sizes = pc.coalesce(view.files["dv_size_in_bytes"], view.files["file_size_in_bytes"])
+    found = (
+        data.num_rows,
+        _sum(data["record_count"]),
+        deletes.num_rows,
+        _sum(positions["record_count"]),
+        _sum(values["record_count"]),
+        _sum(sizes),
+    )
+    return {str(key): count for key, count in zip(_TOTALS, found, strict=True)}
+
+
+def _counts(changes: pa.Table) -> dict[str, int]:
+    added = pc.equal(changes["status"], int(Status.ADDED))
+    data = of_type(changes, ContentType.DATA)
+    found: dict[str, int] = {}
+    for key, mask in (
+        (SummaryKey.ADDED_DATA_FILES, pc.and_(added, data)),
+        (SummaryKey.DELETED_DATA_FILES, pc.and_(pc.invert(added), data)),
+        (SummaryKey.ADDED_DELETE_FILES, pc.and_(added, pc.invert(data))),
+        (SummaryKey.REMOVED_DELETE_FILES, pc.and_(pc.invert(added), pc.invert(data))),
+    ):
+        found[str(key)] = _sum(mask)
+    found[str(SummaryKey.ADDED_RECORDS)] = _sum(changes.filter(pc.and_(added, data))["record_count"])
+    gone = changes.filter(pc.and_(pc.invert(added), data))
+    found[str(SummaryKey.DELETED_RECORDS)] = _sum(gone["record_count"])
+    return found
+
+
+def _sum(column: pa.ChunkedArray) -> int:
+    total = pc.sum(column).as_py()
+    return 0 if total is None else int(total)
+
+
+def check_changes(view: View, parent: View | None, changes: pa.Table) -> Iterator[Finding]:
+    """What a tree says was added and removed is the difference between the live files of it and of its parent."""
+    now = view.files["key"].combine_chunks()
+    before = now.slice(0, 0) if parent is None else parent.files["key"].combine_chunks()
+    told = with_keys(changes)
+    for status, this, that in ((Status.ADDED, now, before), (Status.DELETED, before, now)):
+        said = told.filter(pc.equal(told["status"], int(status)))["key"].combine_chunks()
+        real = this.filter(pc.invert(pc.is_in(this, value_set=that)))
+        for keys, others, problem in ((real, said, "does not say"), (said, real, "says wrongly")):
+            wrong = keys.filter(pc.invert(pc.is_in(keys, value_set=others))).to_pylist()
+            for key in wrong[:3]:
+                message = f"snapshot {view.snapshot.snapshot_id} {problem} that it {status.name} {key}"
+                yield Finding(rule=Rule.CHANGES, location=view.where, message=message)
+        if len(said) != len(pc.unique(said)):
+            message = f"snapshot {view.snapshot.snapshot_id} says twice that it {status.name} a file"
+            yield Finding(rule=Rule.CHANGES, location=view.where, message=message)
+
+
+def check_carried(view: View, parent: View | None) -> Iterator[Finding]:
+    """Files that the parent had too keep their numbers; row ids may come, and never change."""
+    if parent is None:
+        return
+    place = pc.index_in(view.files["key"], value_set=parent.files["key"].combine_chunks())
+    former = parent.files.take(place.combine_chunks())
+    names: Mapping[str, pa.ChunkedArray] = {
+        **{name: pc.not_equal(view.files[name], former[name]) for name in _CARRIED},
+        "first_row_id": pc.and_(
+            pc.is_valid(former["first_row_id"]),
+            pc.fill_null(pc.not_equal(view.files["first_row_id"], former["first_row_id"]), True),
+        ),
+    }
+    for name, differs in names.items():
+        message = f"{name} is not what it was in snapshot {parent.snapshot.snapshot_id}"
+        yield from broken(Rule.CARRIED, view.where, differs, message, view.files["ordinal"])

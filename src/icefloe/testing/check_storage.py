@@ -1,0 +1,154 @@
+"""Checks of the files behind a table: that they are there, whole, and named as the version names files.
+
+(spec: File System Operations; V4 proposal)
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from icefloe.codecs.deletion_vector import decode_dv
+from icefloe.codecs.entry_columns import relativized, single
+from icefloe.codecs.field_ids import LOCATION, REFERENCED_FILE
+from icefloe.codecs.manifests import PARQUET_MAGIC
+from icefloe.codecs.puffin import PuffinFooter, decode_puffin_footer
+from icefloe.errors import IcefloeError
+from icefloe.io.file_io import FileIO
+from icefloe.model.arrow import FIELD_ID
+from icefloe.model.entries import ContentType, of_type
+from icefloe.model.locations import is_absolute, resolve
+from icefloe.model.version_rules import rules
+from icefloe.testing.findings import Finding, Rule, broken
+
+NAMED = pa.schema(
+    [
+        pa.field("location", pa.string()),
+        pa.field("size", pa.int64()),  # null where nobody says
+        pa.field("by", pa.string()),  # the file that names it, and the row there
+        pa.field("row", pa.int64()),
+    ]
+)
+_GZIP = b"\x1f\x8b"
+
+
+def named(rows: pa.Table, by: str | pa.ChunkedArray) -> pa.Table:
+    """The files that entry rows name."""
+    rows = rows.append_column("by", pa.repeat(by, rows.num_rows) if isinstance(by, str) else by)
+    rows = rows.filter(pc.is_valid(rows["location"]))
+    return rows.select(["location", "file_size_in_bytes", "by", "ordinal"]).rename_columns(NAMED.names).cast(NAMED)
+
+
+def check_named(io: FileIO, folder: str, files: pa.Table) -> Iterator[Finding]:
+    """Files that are not there, or are not as long as is said; one listing answers for all under the folder."""
+    first = files.group_by(["location", "size"], use_threads=False).aggregate([("by", "first"), ("row", "first")])
+    listed = [(info.location, info.size) for info in io.list(folder)]
+    known = pa.array([location for location, _ in listed], pa.string())
+    sizes = pa.array([size for _, size in listed], pa.int64())
+    place = pc.index_in(first["location"], value_set=known)
+    first = first.append_column("found", sizes.take(place.combine_chunks()))
+    wrong = pc.or_kleene(pc.is_null(first["found"]), pc.not_equal(first["found"], first["size"]))
+    for row in first.filter(pc.fill_null(wrong, False)).to_pylist():
+        size = row["found"] if row["found"] is not None else _size_of(io, row["location"])
+        if size is None:
+            message = f"{row['location']} is missing"
+        elif row["size"] is not None and size != row["size"]:
+            message = f"{row['location']} has {size} bytes, not {row['size']}"
+        else:
+            continue
+        yield Finding(rule=Rule.FILES, location=row["by_first"], row=row["row_first"], message=message)
+
+
+def _size_of(io: FileIO, location: str) -> int | None:
+    """The size of a file that may lie elsewhere; none if it cannot be had."""
+    try:
+        return io.size(location)
+    except IcefloeError:
+        return None
+
+
+class Vectors:
+    """Deletion vectors of data files and of manifests, each read once however many snapshots have it."""
+
+    def __init__(self, io: FileIO, table_location: str) -> None:
+        self._io = io
+        self._table = table_location
+        self._seen: set[tuple[str, int, str]] = set()
+        self._footers: dict[str, PuffinFooter | None] = {}
+
+    def check(self, rows: pa.Table, where: str, sizes: Mapping[str, int]) -> Iterator[Finding]:
+        """The vectors in Puffin files among entry rows; ``sizes`` are the numbers of rows of what they belong to."""
+        kinds = of_type(rows, ContentType.POSITION_DELETES, ContentType.MANIFEST_DV)
+        rows = rows.filter(pc.and_(kinds, pc.is_valid(rows["dv_offset"])))
+        names = ["location", "dv_offset", "dv_size_in_bytes", "referenced_file", "record_count", "ordinal"]
+        for row in rows.select(names).to_pylist():
+            key = (row["location"], row["dv_offset"], row["referenced_file"])
+            if key not in self._seen:
+                self._seen.add(key)
+                for message in self._problems(row, sizes.get(row["referenced_file"])):
+                    yield Finding(rule=Rule.DELETION_VECTORS, location=where, row=row["ordinal"], message=message)
+
+    def _problems(self, row: Mapping[str, Any], size: int | None) -> Iterator[str]:
+        where = row["location"]
+        try:
+            blob = self._io.read_range(where, row["dv_offset"], row["dv_size_in_bytes"])
+            positions = decode_dv(blob, where=where, cardinality=row["record_count"])
+            footer = self._footer(where)
+        except IcefloeError as error:
+            yield str(error)
+            return
+        if size is not None and len(positions) > 0 and positions.max() >= size:
+            yield f"{where}: position {positions.max()} is past the {size} rows of {row['referenced_file']}"
+        if footer is None:
+            return
+        mine = [blob for blob in footer.blobs if blob.location.offset == row["dv_offset"]]
+        if len(mine) != 1 or mine[0].location.length != row["dv_size_in_bytes"]:
+            yield f"{where}: no blob of {row['dv_size_in_bytes']} bytes at {row['dv_offset']}"
+            return
+        told = mine[0].properties.get("referenced-data-file", "")
+        if resolve(told, self._table) != row["referenced_file"]:
+            yield f"{where}: the blob at {row['dv_offset']} is for {told}, its entry for {row['referenced_file']}"
+        if mine[0].properties.get("cardinality") != str(row["record_count"]):
+            yield f"{where}: the blob at {row['dv_offset']} has another cardinality than {row['record_count']}"
+
+    def _footer(self, location: str) -> PuffinFooter | None:
+        """The footer of a Puffin file, once: a file whose footer is broken raises the first time only."""
+        if location not in self._footers:
+            self._footers[location] = None
+            self._footers[location] = decode_puffin_footer(self._io.read(location), where=location)
+        return self._footers[location]
+
+
+def check_stored_locations(data: bytes, where: str, table_location: str) -> Iterator[Finding]:
+    """Locations in the bytes of a V4 manifest: what lies under the table is stored relative to it."""
+    if not data.startswith(PARQUET_MAGIC):
+        return
+    file = pq.ParquetFile(pa.BufferReader(data))
+    ids = {(field.metadata or {}).get(FIELD_ID): field.name for field in file.schema_arrow}
+    names = [ids[str(id_).encode()] for id_ in (LOCATION, REFERENCED_FILE) if str(id_).encode() in ids]
+    stored = file.read(columns=names)
+    for name in names:
+        told = single(stored[name])
+        absolute = pc.not_equal(told, relativized(told, table_location))
+        message = f"{name} lies under the table, so it must be relative to it"
+        yield from broken(Rule.LOCATIONS, where, absolute, message)
+
+
+def check_stored_roots(data: bytes, where: str, table_location: str) -> Iterator[Finding]:
+    """Locations of roots in the bytes of a metadata file: relative under a table of V4, absolute before."""
+    document = msgspec.json.decode(gzip.decompress(data) if data.startswith(_GZIP) else data)
+    relative = rules(document["format-version"]).relative_locations
+    for snapshot in document.get("snapshots") or ():
+        root, former = snapshot.get("root-manifest"), snapshot.get("manifest-list")
+        name = f"snapshot {snapshot.get('snapshot-id')}"
+        if root is not None and root.startswith(f"{table_location}/"):
+            message = f"{name}: root-manifest lies under the table, so it must be relative to it"
+            yield Finding(rule=Rule.LOCATIONS, location=where, message=message)
+        if former is not None and not relative and not is_absolute(former):
+            yield Finding(rule=Rule.LOCATIONS, location=where, message=f"{name}: manifest-list is not absolute")
