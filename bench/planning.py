@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,23 +25,26 @@ VERSIONS = {"icefloe v2": 2, "icefloe v4": 4, "pyiceberg": 2, "Apache Iceberg": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Entries of the table, entries of pyiceberg's smaller table, and entries of a manifest."""
+    """Entries of the two tables, pyiceberg having only the smaller one, and entries of a manifest."""
 
-    entries: int = 1_000_000
-    pyiceberg: int = 100_000
+    small: int = 100_000
+    large: int = 1_000_000
     per_manifest: int = 5_000
 
 
 def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
     """Every contender alone, one after the other."""
-    found: dict[str, Any] = {}
-    for name, version in VERSIONS.items():
-        entries = sizes.pyiceberg if name == "pyiceberg" else sizes.entries
-        with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as folder:
-            tell(f"planning: {name}, a table of {entries:,} files")
-            _worker("make", str(version), folder, str(entries), str(sizes.per_manifest))
-            found[name] = {"entries": entries, **json.loads(_worker("run", name, folder, str(entries)))}
-    return {"sizes": asdict(sizes), "contenders": found}
+    found: list[dict[str, Any]] = []
+    for entries in (sizes.small, sizes.large):
+        for name, version in VERSIONS.items():
+            if name == "pyiceberg" and entries != sizes.small:
+                continue
+            with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as folder:
+                tell(f"planning: {name}, a table of {entries:,} files")
+                _worker("make", str(version), folder, str(entries), str(sizes.per_manifest))
+                seen = json.loads(_worker("run", name, folder, str(entries)))
+            found.append({"contender": name, "entries": entries, **seen})
+    return {"sizes": asdict(sizes), "runs": found}
 
 
 def _worker(*arguments: str) -> str:
@@ -53,30 +56,44 @@ def _worker(*arguments: str) -> str:
 
 def tables(result: Mapping[str, Any]) -> list[Table]:
     """Times, and time per entry as a ratio to icefloe's."""
-    found = result["contenders"]
     rows = []
-    for name, seen in found.items():
+    for seen in result["runs"]:
         rate = seen["entries"] / median(seen["first"], "cpu_ms") * 1000
-        cells = [f"{seen['entries']:,}", *(spread(seen[key], "wall_ms") for key in ("first", "again", "removal"))]
-        rows.append([name, *cells, f"{rate:,.0f}", f"{seen['peak_mb']:,.0f}"])
-    columns = ("", "files", "first plan, ms", "later plans, ms", "removal, ms", "entries per CPU second", "peak MB")
+        times = [spread(seen[key], "wall_ms") for key in ("first", "again", "removal")]
+        size = f"{seen['removal_bytes']:,}"
+        rows.append(
+            [seen["contender"], f"{seen['entries']:,}", *times, size, f"{rate:,.0f}", f"{seen['peak_mb']:,.0f}"]
+        )
+    times = ("first plan, ms", "later plans, ms", "removal, ms")
+    columns = ("", "files", *times, "bytes of a removal", "entries per CPU second", "peak MB")
     note = (
         "The filter keeps one file. Later plans have the table open, so that icefloe finds its manifests decoded."
-        " Peak memory is that of the Python process; Apache Iceberg's heap is limited to 3 GB. pyiceberg removes the"
-        " file by a filter that matches all its rows, the others by its name."
+        " Bytes are those of manifests and manifest lists that the removal wrote."
+        " Peak memory is that of the Python process after the plans; Apache Iceberg's heap is limited to 3 GB."
+        " pyiceberg removes the file by a filter that matches all its rows, the others by its name."
     )
-    return [Table(title="Planning and removal", columns=columns, rows=rows, note=note), _ratios(found)]
+    return [Table(title="Planning and removal", columns=columns, rows=rows, note=note), _ratios(result["runs"])]
 
 
-def _ratios(found: Mapping[str, Any]) -> Table:
+def _ratios(runs: Sequence[Mapping[str, Any]]) -> Table:
     rows = []
-    for own in ("icefloe v2", "icefloe v4"):
-        for peer in ("pyiceberg", "Apache Iceberg"):
-            cells = []
-            for key in ("first", "again", "removal"):
-                # Per entry, as pyiceberg's table may be smaller.
-                mine, theirs = (median(found[name][key], "wall_ms") / found[name]["entries"] for name in (own, peer))
-                cells.append(ratio(mine, theirs))
-            rows.append([f"{own} / {peer}", *cells])
-    columns = ("", "first plan", "later plans", "removal")
-    return Table(title="Ratios of wall time per entry: below 1, icefloe needs less", columns=columns, rows=rows)
+    sizes = sorted({seen["entries"] for seen in runs})
+    known = {(seen["contender"], seen["entries"]): seen for seen in runs}
+    for entries in sizes:
+        for own in ("icefloe v2", "icefloe v4"):
+            for peer in ("pyiceberg", "Apache Iceberg"):
+                mine, theirs = known[own, entries], known.get((peer, entries), known[peer, sizes[0]])
+                share = mine["entries"] / theirs["entries"]  # of a table that may be larger than pyiceberg's
+                cells = [
+                    _fraction(median(mine[key], "wall_ms"), median(theirs[key], "wall_ms") * share)
+                    for key in ("first", "again", "removal")
+                ]
+                size = _fraction(mine["removal_bytes"], theirs["removal_bytes"] * share)
+                rows.append([f"{own} / {peer}", f"{entries:,}", *cells, size])
+    columns = ("", "files", "first plan", "later plans", "removal", "bytes of a removal")
+    note = "pyiceberg's figures for the larger table are those of the smaller one, times the number of entries."
+    return Table(title="Ratios of wall time: below 1, icefloe needs less", columns=columns, rows=rows, note=note)
+
+
+def _fraction(value: float, base: float) -> str:
+    return f"{value / base:.4f}" if value * 100 < base else ratio(value, base)

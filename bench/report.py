@@ -60,7 +60,7 @@ def page(results: Mapping[str, Mapping[str, Any]], benches: Mapping[str, Any]) -
     """The README of the results, from the JSON files alone."""
     parts = [
         "# Results of the last run",
-        "`make bench` writes this page from the JSON files beside it, which hold every sample. Figures of different"
+        "`make bench` writes this page from the JSON files beside it, which hold the samples. Figures of different"
         " machines or different runs do not compare; ratios within one table do. Every table says what was run how"
         " often; the number is the median, the brackets hold the least and the greatest.",
     ]
