@@ -31,8 +31,8 @@ def metadata_files(io: CountingFileIO) -> list[str]:
 
 
 def leafy(folder, leaves: int) -> tuple[Table, CountingFileIO]:
-    """A V4 table of leaves with two files each, and room for one more file in its root."""
-    table, io = counted(folder, 4, **{"commit.root.max-data-files": "2"})
+    """A V4 table of leaves with two files each, which nobody merges, and room for one more file in its root."""
+    table, io = counted(folder, 4, **{"commit.root.max-data-files": "2", "commit.manifest-merge.enabled": "false"})
     for n in range(2 * leaves + 1):
         table.append(rows(10 * n))
     assert table.scan().plan().manifests_read == leaves
