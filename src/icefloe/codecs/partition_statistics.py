@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from icefloe.codecs.content_stats import field_id, with_id
 from icefloe.codecs.context import ManifestContext
 from icefloe.codecs.entry_columns import columns_of, partition_value, single
+from icefloe.codecs.text_checks import check_text
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError
 from icefloe.model.arrow import arrow_type
 from icefloe.model.entries import ContentType, partition_key
@@ -130,7 +131,9 @@ def decode_partition_statistics(data: bytes, context: ManifestContext, *, where:
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
         if file.metadata.num_rows > context.limits.manifest_entries:
             raise LimitError(f"{where}: {file.metadata.num_rows} partitions, more than the limit", location=where)
-        return _decoded(file.read(use_threads=False), context, where)
+        table = file.read(use_threads=False)
+        check_text(table, where=where)
+        return _decoded(table, context, where)
     except IcefloeError:
         raise
     except Exception as error:  # whatever a damaged file makes the Parquet reader do

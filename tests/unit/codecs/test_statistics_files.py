@@ -123,3 +123,20 @@ def test_broken_partition_statistics_are_refused() -> None:
     pq.write_table(pq.read_table(pa.BufferReader(data)).drop_columns("data_file_count"), sink)
     with pytest.raises(FormatError, match="data_file_count"):
         decode_partition_statistics(bytes(sink.getvalue()), context(3), where="here")
+
+
+def test_partition_values_that_are_no_text_are_refused() -> None:
+    """Found by damaging files: the Parquet reader hands on bytes that are not UTF-8."""
+    at = context(3)
+    data, _ = encode_partition_statistics(collect_partition_statistics(files(), at), at, snapshot_id=7, location="x")
+    stored = pq.read_table(pa.BufferReader(data))
+    name = next(i for i, f in enumerate(stored["partition"].type) if pa.types.is_string(f.type))
+    members = stored["partition"].combine_chunks().flatten()
+    bad = pa.array([b"\xff"] * stored.num_rows).view(pa.string())
+    members[name] = bad
+    broken = pa.StructArray.from_arrays(members, fields=list(stored["partition"].type))
+    where = stored.schema.get_field_index("partition")
+    sink = pa.BufferOutputStream()
+    pq.write_table(stored.set_column(where, stored.schema.field(where), broken), sink)
+    with pytest.raises(CorruptFile, match=r"p\.parquet"):
+        decode_partition_statistics(bytes(sink.getvalue()), at, where="p.parquet")
