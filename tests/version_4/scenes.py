@@ -233,3 +233,12 @@ class Stage:
 def tens(*numbers: int) -> list[int]:
     """The ids of the data files with these numbers."""
     return [id_ for number in numbers for id_ in range(number * 10, number * 10 + 10)]
+
+
+def with_leaf(folder: Path) -> Stage:
+    """A table whose first snapshot is one leaf M1 of D1, D2 and D3; later changes go to the root."""
+    stage = Stage(folder, **TO_LEAVES)
+    stage.append("D1", "D2", "D3")
+    stage.call("M1")
+    stage.settings(TO_ROOT)
+    return stage

@@ -17,18 +17,9 @@ from icefloe.tree.locate import PLACE
 from icefloe.tree.root import leaves_of, read_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 from trees import LOCATION, Tree, data_file, rows
-from version_4.scenes import TO_LEAVES, TO_ROOT, Stage, tens
+from version_4.scenes import TO_LEAVES, TO_ROOT, Stage, tens, with_leaf
 
 LEAF_OF_3 = "DATA_MANIFEST M1 {} by 1 at 1/1: 3 rows of +3=0-0 files +30=0-0 rows since 1 ids 0.."
-
-
-def with_leaf(folder: Path) -> Stage:
-    """A table whose first snapshot is one leaf M1 of D1, D2 and D3; later appends go to the root."""
-    stage = Stage(folder, **TO_LEAVES)
-    stage.append("D1", "D2", "D3")
-    stage.call("M1")
-    stage.settings(TO_ROOT)
-    return stage
 
 
 def new_files(stage: Stage, before: set[str]) -> list[str]:

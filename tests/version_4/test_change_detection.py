@@ -18,18 +18,9 @@ from icefloe.tree.root import read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 from trees import LOCATION, Tree, data_file, places, rows, short
 from unit.tree.test_diff import check, linked
-from version_4.scenes import TO_LEAVES, TO_ROOT, Row, Stage
+from version_4.scenes import TO_LEAVES, Row, Stage, with_leaf
 
 KEPT = {"commit.leaf.max-dead-percent": "1000", "commit.manifest-merge.enabled": "false"}
-
-
-def with_leaf(folder: Path) -> Stage:
-    """A table whose first snapshot is one leaf M1 of D1, D2 and D3; later changes go to the root."""
-    stage = Stage(folder, **TO_LEAVES)
-    stage.append("D1", "D2", "D3")
-    stage.call("M1")
-    stage.settings(TO_ROOT)
-    return stage
 
 
 def told(stage: Stage) -> tuple[list[str], list[str]]:

@@ -15,16 +15,18 @@ from icefloe.model.entries import ContentType
 from icefloe.scan.plan import plan_scan
 from tables import new_catalog
 from trees import Tree, data_file, places, rows, short, vector
-from version_4.scenes import DATA_MANIFEST, DELETE_MANIFEST, DELETED, DV, MANIFEST_DV, TO_LEAVES, TO_ROOT, Stage, tens
-
-
-def with_leaf(folder: Path) -> Stage:
-    """A table whose first snapshot is one leaf M1 of D1, D2 and D3; later changes go to the root."""
-    stage = Stage(folder, **TO_LEAVES)
-    stage.append("D1", "D2", "D3")
-    stage.call("M1")
-    stage.settings(TO_ROOT)
-    return stage
+from version_4.scenes import (
+    DATA_MANIFEST,
+    DELETE_MANIFEST,
+    DELETED,
+    DV,
+    MANIFEST_DV,
+    TO_LEAVES,
+    TO_ROOT,
+    Stage,
+    tens,
+    with_leaf,
+)
 
 
 def test_28_an_overwrite_in_the_root_shows_the_old_file_as_deleted_and_the_new_one_as_added(tmp_path: Path) -> None:
