@@ -7,9 +7,6 @@ The contender ``data file only`` writes the Parquet file and nothing else: what 
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,9 +16,9 @@ from typing import Any
 from measure import Sample, median, ratio, spread
 from plot import Chart, Line
 from report import Table
+from workers import Worker
 
 TITLE = "append: one file of 1,000 rows per commit"
-WORKER = Path(__file__).resolve().parent / "append_worker.py"
 PEERS = ("pyiceberg", "Apache Iceberg fast", "Apache Iceberg", "delta-rs", "delta-rs by path")
 CONTENDERS = ("icefloe v4", "icefloe v2", *PEERS, "data file only")
 TURN = 10
@@ -47,13 +44,16 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
     """Append with every contender in turns; samples by contender and commit number."""
     total = sizes.last + sizes.window // 2
     with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as folder:
-        workers = {name: _Worker(name, Path(folder) / str(i), sizes.rows) for i, name in enumerate(CONTENDERS)}
+        workers = {
+            name: Worker("append_worker.py", name, str(Path(folder) / str(i)), str(sizes.rows))
+            for i, name in enumerate(CONTENDERS)
+        }
         samples: dict[str, list[Sample]] = {name: [] for name in CONTENDERS}
         try:
             for turn, done in enumerate(range(0, total, TURN)):
                 shift = turn % len(CONTENDERS)
                 for name in CONTENDERS[shift:] + CONTENDERS[:shift]:
-                    samples[name] += workers[name].commit(min(TURN, total - done))
+                    samples[name] += workers[name].run(min(TURN, total - done))
                 if done % 100 == 0:
                     tell(f"append: {done} of {total} commits by each of {len(CONTENDERS)} contenders")
         finally:
@@ -64,40 +64,6 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
         "samples": {name: _windows(found, sizes) for name, found in samples.items()},
         "series": {name: _series(found) for name, found in samples.items()},
     }
-
-
-class _Worker:
-    """A contender's process: it is sent a number of commits to make and answers with one sample for each."""
-
-    def __init__(self, contender: str, folder: Path, rows: int) -> None:
-        folder.mkdir()
-        command = [sys.executable, str(WORKER), contender, str(folder), str(rows)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._contender = contender
-        self._answer()  # it has imported its libraries and made its table, and disturbs nobody from now on
-
-    def commit(self, count: int) -> list[Sample]:
-        """Make ``count`` commits; a sample of each."""
-        if self._process.stdin is None:
-            raise RuntimeError("the worker has no pipe")
-        self._process.stdin.write(f"{count}\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def _answer(self) -> list[Sample]:
-        line = "" if self._process.stdout is None else self._process.stdout.readline()
-        if line == "":
-            raise RuntimeError(f"the process of {self._contender} ended with code {self._process.wait()}")
-        found: list[Sample] = json.loads(line)
-        return found
-
-    def stop(self) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        try:
-            self._process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
 
 
 def _windows(samples: Sequence[Sample], sizes: Sizes) -> dict[str, list[Sample]]:

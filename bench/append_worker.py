@@ -186,6 +186,7 @@ def commits(append: Append, metadata: MetadataFolder, process: int | None, count
 
 
 def main(contender: str, folder: str, count: str) -> None:
+    Path(folder).mkdir()
     made = CONTENDERS[contender](Path(folder), rows(int(count)))
     append, process = (made.append, made.process) if isinstance(made, Foreign) else (made, None)
     metadata = MetadataFolder(Path(folder))
