@@ -234,6 +234,8 @@ def _compare(op: Op, value: Any, literal: Any) -> bool | None:
         return None
     if isinstance(literal, uuid.UUID):
         literal = literal.bytes
+    if isinstance(value, float) and isinstance(literal, decimal.Decimal):
+        literal = float(literal)
     if isinstance(literal, dt.datetime) and not isinstance(value, dt.datetime):
         value = dt.datetime.combine(value, dt.time())
     if is_nan(value) or is_nan(literal):  # NaN is one value, above all others
