@@ -459,7 +459,7 @@ def _cut_above(upper: Any, width: int) -> Any:
 
 # -- filters
 
-_ODD = [decimal.Decimal("1.5"), decimal.Decimal("-2.005"), 0.1, 2**40, -(2**70), 1e300, NAN, math.inf, -math.inf, 3]
+_ODD = [decimal.Decimal("1.5"), decimal.Decimal("-2.125"), 0.1, 2**40, -(2**70), 1e300, NAN, math.inf, -math.inf, 3]
 _TERMS = {"truncate[3]": "truncate[4]", "truncate[10]": "truncate[16]"}
 
 
