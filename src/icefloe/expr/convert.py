@@ -193,8 +193,8 @@ def _among_numbers(literal: object, grid: _Grid) -> Place:
 def _among_floats(literal: object, type_: PrimitiveType) -> Place:
     if type_ == FLOAT and isinstance(literal, JsonNumber):
         literal = _nearest_float(literal)
-    if isinstance(literal, decimal.Decimal) and math.isfinite(near := float(literal)):
-        literal = near  # 0.1 next to a double means the double that is nearest to it
+    if isinstance(literal, decimal.Decimal) and math.isfinite(double := float(literal)):
+        literal = double  # 0.1 next to a double means the double that is nearest to it
     number = _exact_number(literal)
     if isinstance(number, float):
         return NotANumber() if math.isnan(number) else Exact(number)
