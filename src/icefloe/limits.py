@@ -16,6 +16,7 @@ class Limits:
     manifest_entries: int = 10_000_000
     puffin_footer_bytes: int = 64 * MIB
     deletion_vector_bytes: int = 256 * MIB
+    avro_block_bytes: int = 512 * MIB  # one block of an Avro data file, decompressed
     type_depth: int = 100
     expression_depth: int = 1_000  # filters inside filters
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from icefloe.codecs.avro_lanes import Longs, Mask, Source
-from icefloe.errors import UnsupportedError
 
 _WIDEST_GATHERED = 16  # of values of one width, as most bounds are; longer ones are cheaper to copy one by one
 
@@ -92,7 +91,7 @@ class Rows:
         """As an Arrow array."""
         mask = None if self.valid is None else pa.array(~self.valid)
         if len(self.columns) == 0:
-            return pa.array([{}] * self.size, type_)
+            return pa.array([{}] * self.size, type_, mask=None if self.valid is None else ~self.valid)
         arrays = [self.columns[each.name].arrow(source, each.type) for each in type_]
         return pa.StructArray.from_arrays(arrays, fields=list(type_), mask=mask)
 
@@ -106,8 +105,10 @@ class Lists:
     valid: Mask | None = None
 
     def take(self, rows: Longs) -> Lists:
-        """Refused: no array that is read here lies inside another."""
-        raise UnsupportedError("arrays inside arrays")
+        """The values of some rows."""
+        counts = self.counts[rows]
+        items = self.items.take(_spread((np.cumsum(self.counts) - self.counts)[rows], counts))
+        return Lists(counts, items, None if self.valid is None else self.valid[rows])
 
     def arrow(self, source: Source, type_: pa.DataType) -> pa.Array:
         """As an Arrow array."""
@@ -115,6 +116,29 @@ class Lists:
         mask = None if self.valid is None else pa.array(~self.valid)
         items = self.items.arrow(source, type_.value_type)
         return pa.ListArray.from_arrays(pa.array(offsets), items, type=type_, mask=mask)
+
+
+def _spread(starts: Longs, counts: Longs) -> Longs:
+    """So many places from each start on, one after another."""
+    spread: Longs = np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    spread += np.arange(len(spread))
+    return spread
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """Values of the type null."""
+
+    size: int
+    valid: Mask | None = None
+
+    def take(self, rows: Longs) -> Nothing:
+        """The values of some rows."""
+        return Nothing(len(rows))
+
+    def arrow(self, source: Source, type_: pa.DataType) -> pa.Array:
+        """As an Arrow array."""
+        return pa.nulls(self.size, type_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +152,7 @@ class ByKey:
         return ByKey({key: column.take(rows) for key, column in self.columns.items()})
 
 
-Column: TypeAlias = Values | Slices | Rows | Lists
+Column: TypeAlias = Values | Slices | Rows | Lists | Nothing
 Part: TypeAlias = tuple[Longs, Column]
 
 
@@ -153,12 +177,15 @@ def gathered(parts: list[Part], size: int) -> Column:
             names = list(first.columns)
             inner = {name: gathered([(rows, part.columns[name]) for rows, part in parts], size) for name in names}  # type: ignore[union-attr]
             return Rows(size, inner, valid)
-        case Lists() if len(parts) == 1:
+        case Lists():
             counts = np.zeros(size, np.int64)
-            counts[parts[0][0]] = first.counts
-            return Lists(counts, first.items, valid)
-        case _:
-            raise UnsupportedError("arrays inside arrays")
+            for rows, part in parts:
+                counts[rows] = part.counts  # type: ignore[union-attr]
+            starts = np.cumsum(counts) - counts
+            placed = [(_spread(starts[rows], part.counts), part.items) for rows, part in parts]  # type: ignore[union-attr]
+            return Lists(counts, gathered(placed, int(counts.sum())), valid)
+        case Nothing():
+            return Nothing(size)
 
 
 def _valid(parts: list[Part], size: int) -> Mask | None:

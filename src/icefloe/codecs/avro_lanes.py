@@ -75,6 +75,27 @@ class Source:
         raw ^= np.negative(odd, out=odd)
         return raw.view(np.int64), self._moved(at, size)
 
+    def past_numbers(self, at: Longs) -> Longs:
+        """Where each lane goes on behind a number."""
+        first = self.data.take(at, mode="clip")
+        if len(first) == 0 or first.max() < _CONTINUES:
+            return self._moved(at, 1)
+        ends = ~self._words[at]
+        ends &= _ENDS
+        if ends.min() == 0:  # a number of nine bytes or more
+            return self._moved(at, self._varints(at)[1])
+        lowest = np.negative(ends)
+        lowest &= ends
+        lowest -= _ONE
+        size = np.bitwise_count(lowest).astype(np.int64)
+        size += 1
+        size >>= 3
+        return self._moved(at, size)
+
+    def jumped(self, at: Longs, by: Longs) -> Longs:
+        """Where each lane goes on behind as many bytes as a file says."""
+        return self._moved(at, np.where((by < 0) | (by > self.end), self.dead, by))
+
     def _varints(self, at: Longs) -> tuple[npt.NDArray[np.uint64], Longs]:
         words = self._words[at]
         ends = ~words

@@ -1,7 +1,7 @@
 """Readers of Avro values, one for each type: they move many lanes at once (spec: Appendix A, Avro).
 
-Types that manifests do not use, and arrays inside arrays, have no reader: ``UnsupportedError`` asks the caller to read
-the records in order.
+Types that files of the format do not use have no reader: ``UnsupportedError`` asks the caller to read the records in
+order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from icefloe.codecs.avro_columns import ByKey, Column, Lists, Part, Rows, Slices, Values, gathered
+from icefloe.codecs.avro_columns import ByKey, Column, Lists, Nothing, Part, Rows, Slices, Values, gathered
 from icefloe.codecs.avro_lanes import Longs, Source
 from icefloe.codecs.avro_shapes import ByKeys
 from icefloe.errors import UnsupportedError
@@ -41,7 +41,7 @@ class _Number(Reader):
     """int and long."""
 
     def skip(self, source: Source, at: Longs) -> Longs:
-        return source.numbers(at)[1]
+        return source.past_numbers(at)
 
     def read(self, source: Source, at: Longs, wanted: Any) -> tuple[Any, Longs]:
         numbers, at = source.numbers(at)
@@ -72,6 +72,17 @@ class _Flag(Reader):
     def read(self, source: Source, at: Longs, wanted: Any) -> tuple[Any, Longs]:
         stored, at = source.unpacked(at, "u1")
         return Values(stored != 0), at
+
+
+@dataclass(frozen=True, slots=True)
+class _Null(Reader):
+    """null, which takes no bytes."""
+
+    def skip(self, source: Source, at: Longs) -> Longs:
+        return at
+
+    def read(self, source: Source, at: Longs, wanted: Any) -> tuple[Any, Longs]:
+        return Nothing(len(at)), at
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +124,7 @@ class _Optional(Reader):
 
     def skip(self, source: Source, at: Longs) -> Longs:
         rows, at = self._present(source, at)
-        if len(rows) == len(at):
+        if rows is None:
             return self.inner.skip(source, at)
         if len(rows) > 0:
             at[rows] = self.inner.skip(source, at[rows])
@@ -121,18 +132,25 @@ class _Optional(Reader):
 
     def read(self, source: Source, at: Longs, wanted: Any) -> tuple[Any, Longs]:
         rows, at = self._present(source, at)
-        if len(rows) == len(at):
+        if rows is None:
             return self.inner.read(source, at, wanted)
         column, at[rows] = self.inner.read(source, at[rows], wanted)
         if isinstance(column, ByKey):
             return ByKey({key: gathered([(rows, each)], len(at)) for key, each in column.columns.items()}), at
         return gathered([(rows, column)], len(at)), at
 
-    def _present(self, source: Source, at: Longs) -> tuple[Longs, Longs]:
+    def _present(self, source: Source, at: Longs) -> tuple[Longs | None, Longs]:
+        """The lanes that have a value, none if all have; and where they go on."""
+        first = source.data.take(at, mode="clip")
+        value, other = (2, 0) if self.null == 0 else (0, 2)  # numbers of branches in zigzag form
+        present = first == value
+        count = np.count_nonzero(present)
+        if count == len(at):
+            return None, source.fixed(at, 1)
+        if count + np.count_nonzero(first == other) == len(at):
+            return np.flatnonzero(present), source.fixed(at, 1)
         branch, at = source.numbers(at)
-        wrong = (branch < 0) | (branch > 1)
-        if wrong.any():
-            at[wrong] = source.dead
+        at[(branch < 0) | (branch > 1)] = source.dead
         return np.flatnonzero(branch == 1 - self.null), at
 
 
@@ -168,7 +186,7 @@ class _Array(Reader):
 
     def skip(self, source: Source, at: Longs) -> Longs:
         at = at.copy()
-        for lanes in self._steps(source, at):
+        for lanes in self._steps(source, at, jump=True):
             at[lanes] = self.items.skip(source, at[lanes])
         return at
 
@@ -212,23 +230,30 @@ class _Array(Reader):
                 parts.setdefault(key, []).append((rows[mine], column if alike else column.take(mine)))
         return ByKey({key: gathered(parts[key], len(at)) for key in sorted(parts)}), at
 
-    def _steps(self, source: Source, at: Longs) -> Iterator[Lanes]:
-        """The lanes that have another item, as often as there are any; who reads the item moves ``at``."""
+    def _steps(self, source: Source, at: Longs, *, jump: bool = False) -> Iterator[Lanes]:
+        """The lanes that have another item, as often as there are any; who reads the item moves ``at``.
+
+        A block of items may say its size in bytes, for those who ``jump`` over it.
+        """
         rows = np.arange(len(at))
         while len(rows) > 0:
             source.spend(len(rows))
             left, at[rows] = source.numbers(at[rows])
-            sized = rows[left < 0]
-            if len(sized) > 0:
-                at[sized] = source.numbers(at[sized])[1]  # the size in bytes, for those who skip
             # A count beyond the buffer also kills the least of all numbers, which has no absolute value.
             wild = (left > source.end) | (left < -source.end)
             if wild.any():
                 at[rows[wild]] = source.dead
-            left = np.where(wild, 0, np.abs(left))
-            rows, left = rows[left > 0], left[left > 0]
-            for step in range(int(left.max(initial=0))):
-                lanes = self._with_item(source, at, rows, left, step)
+                left[wild] = 0
+            sized = left < 0
+            if sized.any():
+                sizes, behind = source.numbers(at[rows[sized]])
+                at[rows[sized]] = source.jumped(behind, sizes) if jump else behind
+            rows, left = rows[left != 0], left[left != 0]
+            items = np.maximum(left, 0) if jump else np.abs(left)
+            stepping = rows[items > 0]
+            items = items[items > 0]
+            for step in range(int(items.max(initial=0))):
+                lanes = self._with_item(source, at, stepping, items, step)
                 if isinstance(lanes, slice) or len(lanes) > 0:
                     yield lanes
                 else:
@@ -248,6 +273,7 @@ class _Array(Reader):
 
 
 _SIMPLE: Mapping[str, Reader] = {
+    "null": _Null(),
     "int": _Number(),
     "long": _Number(),
     "boolean": _Flag(),
@@ -271,8 +297,8 @@ def reader_of(schema: Any) -> Reader:
             return Record(tuple((each["name"], reader_of(each["type"])) for each in fields))
         case {"type": "array", "items": items}:
             reader = reader_of(items)
-            if _holds_arrays(reader):
-                raise UnsupportedError("arrays inside arrays")
+            if _takes_nothing(reader):
+                raise UnsupportedError("arrays of nothing")
             return _Array(reader)
         case {"type": "fixed", "size": int(size)} if size > 0:
             return _FixedBytes(size)
@@ -284,12 +310,10 @@ def reader_of(schema: Any) -> Reader:
             raise UnsupportedError(f"Avro type {schema!r:.80}")
 
 
-def _holds_arrays(reader: Reader) -> bool:
-    """Whether there is an array in a type, or nothing at all, so that its values may take no bytes."""
+def _takes_nothing(reader: Reader) -> bool:
+    """Whether values of a type take no bytes, so that an array could claim any number of them."""
     match reader:
         case Record(fields):
-            return len(fields) == 0 or any(_holds_arrays(inner) for _, inner in fields)
-        case _Optional(_, inner):
-            return _holds_arrays(inner)
+            return all(_takes_nothing(inner) for _, inner in fields)
         case _:
-            return isinstance(reader, _Array)
+            return isinstance(reader, _Null)

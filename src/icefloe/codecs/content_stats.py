@@ -263,10 +263,11 @@ def decode_stats(struct: pa.Array | None, fixed: Columns, context: ManifestConte
         elif (type_ := context.column_type(owner)) is not None:
             found |= _measures(child, column_key(owner), type_, owner, where)
     present = set(pc.unique(fixed["partition_spec_id"]).to_pylist())
+    values: dict[str, pa.Array] = {}  # which stay even if every row has null there: a partition has all its values
     for part in context.partition_fields.values():
         if not present.isdisjoint(context.specs_with[part.field_id]):
-            found |= _partition(found, fixed, part, context, where)
-    return {name: column for name, column in found.items() if column.null_count < len(column)}
+            values |= _partition(found, fixed, part, context, where)
+    return {name: column for name, column in found.items() if column.null_count < len(column)} | values
 
 
 def _told_types(struct: pa.Array | None, context: ManifestContext, where: str) -> dict[int, Type]:

@@ -27,6 +27,7 @@ from icefloe.model.types import (
     TIMESTAMPTZ,
     TIMESTAMPTZ_NS,
     UUID,
+    VARIANT,
     Decimal,
     Field,
     Fixed,
@@ -37,6 +38,7 @@ from icefloe.model.types import (
     Primitive,
     Struct,
     Type,
+    Variant,
     children,
     fold_type,
     parse_type,
@@ -45,6 +47,8 @@ from icefloe.model.types import (
 ID, REQUIRED = "iceberg.id", "iceberg.required"
 LONG_TYPE, BINARY_TYPE, LENGTH = "iceberg.long-type", "iceberg.binary-type", "iceberg.length"
 TIMESTAMP_UNIT = "iceberg.timestamp-unit"
+STRUCT_TYPE = "iceberg.struct-type"
+_VARIANT_PARTS = ("metadata", "value")  # of a variant's struct; both are binary and have no ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +130,9 @@ def _written(type_: Type, inner: tuple[OrcType, ...]) -> OrcType:
             return OrcType(kind="binary", attributes={BINARY_TYPE: "FIXED", LENGTH: str(length)})
         case Geometry() | Geography():
             return OrcType(kind="binary", attributes={BINARY_TYPE: type(type_).__name__.upper()})
+        case Variant():
+            parts = (OrcType(kind="binary"),) * len(_VARIANT_PARTS)
+            return OrcType(kind="struct", attributes={STRUCT_TYPE: "VARIANT"}, names=_VARIANT_PARTS, inside=parts)
         case Primitive() if type_ in _KINDS:
             return OrcType(kind=_KINDS[type_], attributes=_MARKS.get(type_, {}))
     raise UnsupportedError(f"ORC files cannot hold columns of type {type_}", type=str(type_))
@@ -147,6 +154,8 @@ def schema_from_orc(type_: OrcType, path: str = "orc", *, limits: Limits = DEFAU
 def _read(type_: OrcType, path: str, depth: int) -> Type:
     if depth <= 0:
         raise LimitError(f"{path}: types are nested too deeply", field=path)
+    if type_.kind == "struct" and type_.attributes.get(STRUCT_TYPE) == "VARIANT":
+        return VARIANT
     names = type_.names if type_.kind == "struct" else {"array": ("element",), "map": ("key", "value")}.get(type_.kind)
     if names is None:
         return _read_primitive(type_, path)

@@ -244,9 +244,16 @@ def test_every_schema_is_an_orc_type_that_reads_back(schema: Schema) -> None:
     assert schema_from_orc(orc_schema(schema)) == schema
 
 
+def test_a_variant_is_a_struct_of_two_byte_strings_in_orc() -> None:
+    made = orc_schema(only(VARIANT))
+    assert str(made) == "struct<l:struct<metadata:binary,value:binary>>"
+    assert made.inside[0].attributes["iceberg.struct-type"] == "VARIANT"
+    assert schema_from_orc(made) == only(VARIANT)
+
+
 def test_orc_refuses_what_it_cannot_hold_and_types_without_ids() -> None:
-    with pytest.raises(UnsupportedError, match="variant"):
-        orc_schema(only(VARIANT))
+    with pytest.raises(UnsupportedError, match="unknown"):
+        orc_schema(only(UNKNOWN))
     with pytest.raises(FormatError, match=r"missing iceberg\.id"):
         schema_from_orc(OrcType(kind="struct", names=("a",), inside=(OrcType(kind="int"),)))
     with pytest.raises(FormatError, match=r"orc\.a: .*decimal"):

@@ -1,0 +1,94 @@
+"""The codecs of Avro blocks, by the names of the Avro specification (spec: Appendix A, Avro).
+
+What comes out of a block is bounded before it is made: a few bytes can inflate to any size.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from icefloe.errors import LimitError, UnsupportedError
+from icefloe.limits import MIB
+
+_CHECKSUM_BYTES = 4
+
+
+def decompress(block: bytes, codec: str, budget: int, where: str) -> bytes:
+    """The bytes of a block; more of them than the budget are refused, and damaged ones are a ValueError."""
+    match codec:
+        case "null":
+            found = block
+        case "deflate":
+            found = _whole(zlib.decompressobj(-zlib.MAX_WBITS), block, budget, codec)
+        case "snappy":
+            found = bytes(pa.Codec("snappy").decompress(block[:-4], _snappy_size(block, budget), asbytes=True))
+            if zlib.crc32(found) != int.from_bytes(block[-_CHECKSUM_BYTES:], "big"):
+                raise ValueError("the checksum of a block is wrong")
+        case "zstandard":
+            found = _zstandard(block, budget)
+        case "bzip2":
+            found = _whole(bz2.BZ2Decompressor(), block, budget, codec)
+        case "xz":
+            found = _whole(lzma.LZMADecompressor(memlimit=64 * MIB), block, budget, codec)
+        case _:
+            raise UnsupportedError(f"{where}: Avro codec {codec!r}", location=where)
+    if len(found) > budget:
+        raise LimitError(f"{where}: blocks inflate beyond the limit", location=where)
+    return found
+
+
+def compressor(codec: str, level: int | None = None) -> Callable[[memoryview], bytes]:
+    """What compresses blocks; without a level the codec's own default counts."""
+    match codec:
+        case "null":
+            return bytes
+        case "deflate":
+            return lambda data: _deflated(data, -1 if level is None else level)
+        case "snappy":
+            engine = pa.Codec("snappy")
+            return lambda data: engine.compress(data, asbytes=True) + zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "big")
+        case "zstandard":
+            zstd = pa.Codec("zstd", level)
+            return lambda data: bytes(zstd.compress(data, asbytes=True))
+    raise UnsupportedError(f"Avro codec {codec!r} is not written", codec=codec)
+
+
+def _deflated(data: memoryview, level: int) -> bytes:
+    engine = zlib.compressobj(level, wbits=-zlib.MAX_WBITS)
+    return engine.compress(data) + engine.flush()
+
+
+def _whole(
+    engine: zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor, block: bytes, budget: int, codec: str
+) -> bytes:
+    found = engine.decompress(block, budget + 1)
+    if len(found) <= budget and not engine.eof:
+        raise ValueError(f"a {codec} block is cut short")
+    return found
+
+
+def _zstandard(block: bytes, budget: int) -> bytes:
+    """Frames do not always say how long their content is, so it is read piece by piece."""
+    parts: list[bytes] = []
+    left = budget + 1
+    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+        while left > 0 and len(part := stream.read(min(left, MIB))) > 0:
+            parts.append(part)
+            left -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _snappy_size(block: bytes, budget: int) -> int:
+    """The size before compression, with which a snappy block begins."""
+    size = shift = 0
+    for byte in block[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    return min(size, budget + 1)
