@@ -136,11 +136,11 @@ def _arrow_comparison(node: BoundPredicate, column: Any) -> Any:
     type_ = arrow_type(node.type)
     if node.op not in (Op.IN, Op.NOT_IN):
         return _COMPARE[node.op](column, pa.scalar(node.literal, type_))
-    member = column.isin(pa.array(_with_both_zeros(node.literals), type_))
+    member = column.isin(pa.array(with_both_zeros(node.literals), type_))
     return member if node.op is Op.IN else column.is_valid() & ~member
 
 
-def _with_both_zeros(literals: tuple[object, ...]) -> tuple[object, ...]:
+def with_both_zeros(literals: tuple[object, ...]) -> tuple[object, ...]:
     """Sets are tested by hash, and the two zeros are equal but hash apart."""
     return (*literals, -0.0) if any(isinstance(value, float) and value == 0 for value in literals) else literals
 
@@ -164,7 +164,7 @@ def _sql_leaf(leaf: Leaf) -> str:
     if isinstance(node, Constant):
         return "true" if node.value else "false"
     name = sql_term(node)
-    literals = [sql_literal(value, node.type) for value in _with_both_zeros(node.literals)]
+    literals = [sql_literal(value, node.type) for value in with_both_zeros(node.literals)]
     match node.op:
         case Op.IS_NULL | Op.NOT_NULL:
             return f"{name} {node.op.value.upper()}"

@@ -12,6 +12,7 @@ from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPredicate,
 from icefloe.expr.partition_filter import project_inclusive, project_strict
 from icefloe.expr.printing import to_text
 from icefloe.expr.residual import residual
+from icefloe.expr.row_eval import evaluate_rows
 from icefloe.expr.row_filter import matches, references, to_arrow, to_sql
 from icefloe.expr.stats_eval import Match, evaluate
 from icefloe.expr.text import parse_filter
@@ -61,6 +62,7 @@ def test_rows_are_found_by_arrow_and_by_the_plain_definition(text: str, ids: lis
     table = pa.Table.from_pylist(ROWS, schema=arrow_schema(SCHEMA))
 
     assert table.filter(to_arrow(found))["id"].to_pylist() == ids
+    assert table.filter(evaluate_rows(found, table.to_batches()[0]))["id"].to_pylist() == ids
     assert [row["id"] for row in ROWS if matches(found, row)] == ids
 
 

@@ -30,6 +30,7 @@ from icefloe.expr.nodes import (
     Predicate,
     TransformTerm,
 )
+from icefloe.expr.row_eval import evaluate_rows
 from icefloe.expr.row_filter import matches, references, to_arrow, to_sql
 from icefloe.expr.text import parse_filter, parse_pushed
 from icefloe.model.arrow import arrow_schema, arrow_type
@@ -321,6 +322,8 @@ def test_every_evaluation_of_transforms_gives_the_rows_where_sql_says_true(
     assert [i for i, row in enumerate(content) if truth(push_not(expr), row) is True] == expected
     assert [i for i, row in enumerate(content) if matches(bound, row)] == expected
     assert as_table(content).filter(to_arrow(bound))["row"].to_pylist() == expected
+    for whole in as_table(content).to_batches():
+        assert whole.filter(evaluate_rows(bound, whole))["row"].to_pylist() == expected
 
 
 def test_a_dataset_scan_computes_transforms_in_many_threads(tmp_path: Any) -> None:

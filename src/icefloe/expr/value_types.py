@@ -1,0 +1,212 @@
+"""The types of SQL values on Arrow: which ones go together, and casts that lose nothing unasked.
+
+The rules are Spark's, except that whole numbers are computed as longs, so that a sum fails only where it does not fit
+the column that takes it. A constant in the text takes the type of what it meets: ``day > '2026-01-01'`` compares dates.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+BOOLEAN, WHOLE, DECIMAL, FLOAT = "boolean", "whole number", "decimal", "floating-point number"
+TEXT, BYTES, DATE, TIME, MOMENT, NULL, OTHER = "text", "bytes", "date", "time", "timestamp", "null", "nested"
+NUMBERS = frozenset({WHOLE, DECIMAL, FLOAT})
+MAX_DIGITS = 38
+_WIDE_DIGITS = 76
+_WORKING_DIGITS = 37  # two of them fit what Arrow computes with
+_LEAST_SCALE = 6
+_UUID_BYTES = 16
+_HALF_UP = "half_towards_infinity"
+_TESTS: tuple[tuple[str, Any], ...] = (
+    (NULL, pa.types.is_null),
+    (BOOLEAN, pa.types.is_boolean),
+    (WHOLE, pa.types.is_integer),
+    (DECIMAL, pa.types.is_decimal),
+    (FLOAT, pa.types.is_floating),
+    (TEXT, lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t)),
+    (BYTES, lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_binary_view(t)),
+    (BYTES, pa.types.is_fixed_size_binary),
+    (DATE, pa.types.is_date),
+    (TIME, pa.types.is_time),
+    (MOMENT, pa.types.is_timestamp),
+)
+
+
+def kind_of(type_: pa.DataType) -> str:
+    """The family of a type, by the name that messages use.
+
+    >>> kind_of(pa.int8()), kind_of(pa.large_string())
+    ('whole number', 'text')
+    """
+    return next((kind for kind, test in _TESTS if test(type_)), OTHER)
+
+
+def common_type(types: Sequence[pa.DataType], constant: Sequence[bool]) -> pa.DataType:
+    """The type in which values of these types compare or stand in one column; ValueError when there is none.
+
+    >>> common_type([pa.int32(), pa.decimal128(5, 2)], [False, False])
+    Decimal128Type(decimal128(12, 2))
+    """
+    known = [(type_, fixed) for type_, fixed in zip(types, constant, strict=True) if not pa.types.is_null(type_)]
+    if len(known) == 0:
+        return pa.null()
+    if any(not fixed and kind_of(type_) != TEXT for type_, fixed in known):
+        known = [(type_, fixed) for type_, fixed in known if not (fixed and kind_of(type_) == TEXT)]
+    distinct = list(dict.fromkeys(type_ for type_, _ in known))
+    if len(distinct) == 1:
+        return distinct[0]
+    kinds = {kind_of(type_) for type_ in distinct}
+    if kinds <= NUMBERS:
+        return _common_number(known, kinds)
+    if kinds == {TEXT}:
+        return pa.large_string()
+    if kinds == {BYTES}:
+        return pa.large_binary() if any(pa.types.is_large_binary(type_) for type_ in distinct) else pa.binary()
+    if kinds == {DATE}:
+        return pa.date32()
+    if kinds == {TIME}:
+        return pa.time64("ns" if any(type_.unit == "ns" for type_ in distinct) else "us")
+    if kinds <= {DATE, MOMENT}:
+        return _common_moment(distinct)
+    raise ValueError(f"{distinct[0]} and {distinct[1]} do not go together; cast one of them")
+
+
+def _common_number(known: list[tuple[pa.DataType, bool]], kinds: set[str]) -> pa.DataType:
+    if FLOAT in kinds:
+        columns = [type_ for type_, fixed in known if not fixed]
+        is_single = len(columns) > 0 and all(type_ == pa.float32() for type_ in columns)
+        return pa.float32() if is_single else pa.float64()  # a number in the text never widens a float
+    if kinds == {WHOLE}:
+        return pa.int64()
+    decimals = [as_decimal_type(type_) for type_, _ in known]
+    scale = max(type_.scale for type_ in decimals)
+    return decimal_type(max(type_.precision - type_.scale for type_ in decimals) + scale, scale)
+
+
+def _common_moment(types: list[pa.DataType]) -> pa.DataType:
+    moments = [type_ for type_ in types if pa.types.is_timestamp(type_)]
+    zoned = [type_.tz is not None for type_ in moments]
+    if any(zoned) and (not all(zoned) or len(moments) < len(types)):
+        raise ValueError("a timestamp with a time zone and a date or timestamp without one do not compare; cast one")
+    return pa.timestamp("ns" if any(type_.unit == "ns" for type_ in moments) else "us", "UTC" if all(zoned) else None)
+
+
+def decimal_type(digits: int, scale: int) -> pa.DataType:
+    """A decimal type, a wide one where it must be; ValueError beyond that."""
+    if digits > _WIDE_DIGITS:
+        raise ValueError(f"decimals of {digits} digits are too long")
+    return pa.decimal128(max(digits, 1), scale) if digits <= MAX_DIGITS else pa.decimal256(digits, scale)
+
+
+def as_decimal_type(type_: pa.DataType) -> pa.DataType:
+    """The decimal type that holds every number of a type of whole numbers; a decimal type is its own."""
+    if pa.types.is_decimal(type_):
+        return type_
+    return pa.decimal128(10 if type_.bit_width <= 32 else 20 if type_ == pa.uint64() else 19, 0)
+
+
+def convert(value: Any, type_: pa.DataType) -> Any:
+    """An array or scalar as a type that ``common_type`` chose; text is a constant here, ValueError if it cannot be."""
+    if value.type == type_:
+        return value
+    if kind_of(value.type) == TEXT and kind_of(type_) == BYTES:
+        if type_ != pa.binary(_UUID_BYTES):
+            raise ValueError("text and bytes do not compare; write bytes as X'00ff'")
+        return pa.scalar(None if value.as_py() is None else uuid.UUID(value.as_py()).bytes, type_)
+    if pa.types.is_decimal(type_) and kind_of(value.type) == WHOLE:
+        value = pc.cast(value, as_decimal_type(value.type))
+    if pa.types.is_floating(type_) and kind_of(value.type) in NUMBERS:
+        return pc.cast(value, type_, safe=False)  # the nearest one
+    return pc.cast(value, type_)
+
+
+def cast_value(value: Any, type_: pa.DataType) -> Any:
+    """What CAST makes of values; ValueError for casts that mean nothing.
+
+    It cuts fractions off for whole numbers, rounds decimals and never overflows.
+    """
+    source, target = kind_of(value.type), kind_of(type_)
+    if value.type == type_ or source == NULL:
+        return pc.cast(value, type_)
+    if source == TEXT and target not in (TEXT, BYTES):
+        value = pc.utf8_trim_whitespace(value)
+    if target == WHOLE and source in (FLOAT, DECIMAL):
+        return pc.cast(pc.trunc(_roomy(value)), type_)
+    if target == WHOLE and source == TEXT:
+        return pc.cast(value, type_)
+    if target == DECIMAL:
+        return _cast_decimal(value, source, type_)
+    if target == TEXT and source == MOMENT:
+        return _moment_text(value, type_)
+    if target == TEXT and source == BOOLEAN:
+        return pc.if_else(value, pa.scalar("true", type_), pa.scalar("false", type_))
+    if target == TEXT and source == FLOAT:
+        return pc.cast(
+            pc.replace_substring_regex(pc.cast(value, pa.string()), pattern=r"^(-?\d+)$", replacement=r"\1.0"), type_
+        )
+    if target == FLOAT and source == FLOAT:
+        return pc.cast(value, type_, safe=False)
+    if target == DATE and source == MOMENT:
+        return pc.cast(pc.floor_temporal(value, unit="day"), type_, safe=False)
+    if (source, target) in _REFUSED_CASTS:
+        raise ValueError(f"{value.type} is not cast to {type_}")
+    return pc.cast(value, type_)
+
+
+_REFUSED_CASTS = frozenset(
+    {(WHOLE, MOMENT), (WHOLE, DATE), (WHOLE, TIME), (DATE, WHOLE), (MOMENT, WHOLE), (TIME, WHOLE), (MOMENT, TIME)}
+)
+
+
+def _cast_decimal(value: Any, source: str, type_: pa.DataType) -> Any:
+    if source == TEXT:
+        value = pc.cast(value, pa.decimal256(_WIDE_DIGITS, MAX_DIGITS))
+    elif source == BOOLEAN:
+        value = pc.cast(pc.cast(value, pa.int64()), pa.decimal128(19, 0))
+    elif source == WHOLE:
+        value = pc.cast(value, as_decimal_type(value.type))
+    return round_decimal(value, type_) if pa.types.is_decimal(value.type) else pc.cast(value, type_)
+
+
+def round_decimal(value: Any, type_: pa.DataType) -> Any:
+    """Decimals of another scale; digits that it does not have round half away from zero."""
+    if value.type.scale > type_.scale:
+        value = pc.round(_roomy(value), ndigits=type_.scale, round_mode=_HALF_UP)
+    return pc.cast(value, type_)
+
+
+def _roomy(value: Any) -> Any:
+    """Decimals with room for the digit that rounding up may add."""
+    if not pa.types.is_decimal(value.type):
+        return value
+    digits = min(value.type.precision + 1, _WIDE_DIGITS)
+    return pc.cast(value, pa.decimal256(digits, value.type.scale))
+
+
+def _moment_text(value: Any, type_: pa.DataType) -> Any:
+    """Timestamps as text, without zeros at the end of the fraction."""
+    text = pc.cast(value, pa.string())
+    text = pc.replace_substring_regex(text, pattern=r"\.(\d*?)0+(Z?)$", replacement=r".\1\2")
+    return pc.cast(pc.replace_substring_regex(text, pattern=r"\.(Z?)$", replacement=r"\1"), type_)
+
+
+def working_decimal(value: Any) -> Any:
+    """Numbers as decimals with which Arrow can compute, whatever their digits."""
+    if not pa.types.is_decimal(value.type):
+        value = pc.cast(value, as_decimal_type(value.type))
+    precision, scale = value.type.precision, value.type.scale
+    return pc.cast(value, pa.decimal256(max(min(precision, _WORKING_DIGITS), scale), scale))
+
+
+def settled_decimal(value: Any) -> Any:
+    """A result within the digits that tables have: whole digits are kept, then as many others as fit (Spark's rule)."""
+    precision, scale = value.type.precision, value.type.scale
+    if precision > MAX_DIGITS:
+        scale = max(MAX_DIGITS - (precision - scale), min(scale, _LEAST_SCALE))
+        precision = MAX_DIGITS
+    return round_decimal(value, pa.decimal128(precision, scale))
