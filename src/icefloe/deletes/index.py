@@ -91,24 +91,6 @@ def attach_vectors(data: pa.Table, vectors: pa.Table) -> pa.Table:
     return data
 
 
-def check_supported(deletes: pa.Table) -> None:
-    """Refuse delete files of kinds that are not applied yet; a scan that ignored them would return deleted rows."""
-    equality = deletes.filter(of_type(deletes, ContentType.EQUALITY_DELETES))
-    if equality.num_rows > 0:
-        raise UnsupportedError(
-            f"equality delete file {equality['location'][0].as_py()}: equality deletes are not applied yet;"
-            " compact the table with the program that wrote them",
-            location=equality["location"][0].as_py(),
-        )
-    files = deletes.filter(pc.is_null(deletes["dv_offset"]))
-    if files.num_rows > 0:
-        raise UnsupportedError(
-            f"position delete file {files['location'][0].as_py()}: position delete files are not applied yet;"
-            " compact the table with the program that wrote them",
-            location=files["location"][0].as_py(),
-        )
-
-
 def _match_files(data: pa.Table, files: pa.Table, context: ManifestContext) -> Matches:
     """Pairs of data files and delete files, by the rules of each kind."""
     equality = _mask(of_type(files, ContentType.EQUALITY_DELETES))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.context import ManifestContext
-from icefloe.model.entries import partition_key, stat
+from icefloe.model.entries import partition_key, stat, stat_keys
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -36,6 +36,19 @@ def partition_codes(tables: list[pa.Table], context: ManifestContext) -> list[In
         for values in _values(joined, key, own):
             codes = _refined(codes, _codes(values))
     return np.split(codes, np.cumsum([table.num_rows for table in tables])[:-1])
+
+
+def scopes(table: pa.Table) -> Ints:
+    """A number for each row of one entry table: the same number means the same spec and partition values.
+
+    The same as ``partition_codes`` where every partition value is known, without asking what the specs are.
+    """
+    codes = _codes(table[_SPEC])
+    for key in stat_keys(table):
+        if key.startswith("p"):
+            for values in _values(table, key, pa.repeat(True, table.num_rows)):
+                codes = _refined(codes, _codes(values))
+    return codes
 
 
 def _values(joined: pa.Table, key: str, own: Any) -> Iterator[Any]:

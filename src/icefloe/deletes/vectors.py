@@ -6,7 +6,8 @@ vectors of a commit share one Puffin file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,22 +22,50 @@ from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.entries import ContentType, Status, concat, entries, stat, stat_keys
 
+_READ = ("location", "record_count", "dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
+_TOGETHER_BYTES = 4 * 1024 * 1024
+
 
 def load_vectors(io: FileIO, tasks: pa.Table, limits: Limits = DEFAULT) -> dict[str, BitMap64]:
     """The deleted positions of the planned files that have any, by data file location."""
     found: dict[str, BitMap64] = {}
-    names = ("location", "record_count", "dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
-    for task in tasks.filter(pc.is_valid(tasks["dv_location"])).select(list(names)).to_pylist():
-        where = f"deletion vector of {task['location']} in {task['dv_location']}"
-        blob = io.read_range(task["dv_location"], task["dv_offset"], task["dv_size_in_bytes"])
-        positions = decode_dv(blob, where=where, cardinality=task["dv_cardinality"], limits=limits)
-        if len(positions) > 0 and positions.max() >= task["record_count"]:
-            raise FormatError(
-                f"{where}: position {positions.max()} is past the file's {task['record_count']} rows",
-                location=task["dv_location"],
-            )
-        found[task["location"]] = positions
+    rows = tasks.filter(pc.is_valid(tasks["dv_location"])).select(list(_READ))
+    rows = rows.sort_by([("dv_location", "ascending"), ("dv_offset", "ascending")])
+    for run in _runs(rows.to_pylist()):
+        start = run[0]["dv_offset"]
+        data = io.read_range(run[0]["dv_location"], start, _end(run[-1]) - start)
+        for task in run:
+            blob = data if len(run) == 1 else data[task["dv_offset"] - start : _end(task) - start]
+            found[task["location"]] = _decoded(blob, task, limits)
     return found
+
+
+def _runs(tasks: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Vectors that lie one behind the other in a file, together: far away each read is a request."""
+    run: list[dict[str, Any]] = []
+    for task in tasks:
+        near = len(run) > 0 and task["dv_location"] == run[0]["dv_location"] and task["dv_offset"] == _end(run[-1])
+        if len(run) > 0 and (not near or _end(task) - run[0]["dv_offset"] > _TOGETHER_BYTES):
+            yield run
+            run = []
+        run.append(task)
+    if len(run) > 0:
+        yield run
+
+
+def _end(task: Mapping[str, Any]) -> int:
+    return int(task["dv_offset"] + task["dv_size_in_bytes"])
+
+
+def _decoded(blob: bytes, task: Mapping[str, Any], limits: Limits) -> BitMap64:
+    where = f"deletion vector of {task['location']} in {task['dv_location']}"
+    positions = decode_dv(blob, where=where, cardinality=task["dv_cardinality"], limits=limits)
+    if len(positions) > 0 and positions.max() >= task["record_count"]:
+        raise FormatError(
+            f"{where}: position {positions.max()} is past the file's {task['record_count']} rows",
+            location=task["dv_location"],
+        )
+    return positions
 
 
 def write_vectors(
@@ -76,21 +105,25 @@ def write_vectors(
         }
         for (file, positions), place in zip(merged.items(), ranges, strict=True)
     ]
-    return _with_partitions(entries(rows), tasks)
-
-
-def _with_partitions(vectors: pa.Table, tasks: pa.Table) -> pa.Table:
-    """The vector rows with the partition spec and values of their data files, counted over the deleted rows."""
+    vectors = entries(rows)
     source = pc.index_in(vectors["referenced_file"], value_set=tasks["location"].combine_chunks())
-    index = vectors.schema.get_field_index("partition_spec_id")
-    vectors = vectors.set_column(index, vectors.schema.field(index), tasks["partition_spec_id"].take(source))
+    return with_partitions(vectors, tasks, source)
+
+
+def with_partitions(deletes: pa.Table, tasks: pa.Table, source: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Delete entries with the partition spec and values of data files, counted over the deleted rows.
+
+    ``source`` has for each entry the row of ``tasks`` that it takes them from.
+    """
+    index = deletes.schema.get_field_index("partition_spec_id")
+    deletes = deletes.set_column(index, deletes.schema.field(index), tasks["partition_spec_id"].take(source))
     for key in stat_keys(tasks):
         if key.startswith("p"):
-            vectors = _with_partition(vectors, tasks, source, key)
-    return concat([vectors])
+            deletes = _with_partition(deletes, tasks, source, key)
+    return concat([deletes])
 
 
-def _with_partition(vectors: pa.Table, tasks: pa.Table, source: pa.ChunkedArray, key: str) -> pa.Table:
+def _with_partition(vectors: pa.Table, tasks: pa.Table, source: pa.Array | pa.ChunkedArray, key: str) -> pa.Table:
     rows = vectors["record_count"]
     for measure in ("lower_bound", "upper_bound"):
         name = stat(measure, key)

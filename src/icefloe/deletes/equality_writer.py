@@ -1,0 +1,125 @@
+"""New equality delete files, each about one partition or about the whole table (spec: Equality Delete Files).
+
+A delete file of a partition deletes nothing outside of it, nor in files of another spec. So the delete columns must
+tell the partition of a row in every spec that data files have; where they do not, the deletes are written for the whole
+table, which takes a spec that does not partition.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Collection
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.deletes.delete_writer import delete_format, delete_properties
+from icefloe.env import SYSTEM
+from icefloe.errors import InputError, StorageError
+from icefloe.formats.partitioned import write_files
+from icefloe.io.file_io import FileIO
+from icefloe.model.entries import ContentType, concat, put
+from icefloe.model.metadata import TableMetadata
+from icefloe.model.partitioning import PartitionSpec
+from icefloe.model.schema import Schema
+from icefloe.model.types import DOUBLE, FLOAT, Field, Struct
+
+
+def write_equality_deletes(
+    io: FileIO,
+    rows: pa.Table,
+    columns: tuple[Field, ...],
+    *,
+    metadata: TableMetadata,
+    specs: Collection[int] | None = None,
+    new_uuid: Callable[[], uuid.UUID] = SYSTEM.new_uuid,
+) -> pa.Table:
+    """Write files that delete every older row equal to one of ``rows`` in ``columns``; the entries to commit.
+
+    ``rows`` may have more columns. ``specs`` are the ids of the partition specs that data files have, by default all of
+    the table's. Null equals null.
+    """
+    schema = _delete_columns(columns, metadata)
+    given = _chosen(rows, schema)
+    written: list[pa.Table] = []
+    try:
+        for spec in _specs(metadata, schema, specs):
+            entries = write_files(
+                io,
+                given,
+                schema=schema,
+                spec=spec,
+                data_location=metadata.location.rstrip("/") + "/data",
+                properties=delete_properties(metadata.properties),
+                file_format=delete_format(metadata.properties),
+                new_uuid=new_uuid,
+            )
+            written.append(put(entries, "content_type", int(ContentType.EQUALITY_DELETES)))
+    except BaseException:
+        with contextlib.suppress(StorageError):
+            io.delete([location for entries in written for location in entries["location"].to_pylist()])
+        raise
+    return put(concat(written), "equality_ids", [field.id for field in columns])
+
+
+def _delete_columns(columns: tuple[Field, ...], metadata: TableMetadata) -> Schema:
+    """The delete columns inside the structs that they lie in; a column that cannot be one is refused."""
+    schema = metadata.schema
+    if not metadata.rules.sequence_numbers:
+        raise InputError("tables of format version 1 have no delete files; upgrade the table to version 2 or later")
+    if len(columns) == 0:
+        raise InputError("equality deletes need at least one column to compare")
+    for column in columns:
+        name = schema.names.get(column.id, column.name)
+        if column.id not in schema.measured:
+            raise InputError(
+                f"column {name!r} cannot be a delete column: it must be of a primitive type and neither in a list nor"
+                " in a map",
+                field=name,
+            )
+        if schema.measured[column.id].type in (FLOAT, DOUBLE):
+            raise InputError(f"column {name!r} cannot be a delete column: it is a {column.type}", field=name)
+    return schema.prune(tuple(schema.names[column.id] for column in columns))
+
+
+def _chosen(rows: pa.Table, schema: Schema) -> pa.Table:
+    """The rows with the columns of a schema, and with no more inside them."""
+    for field in schema.fields:
+        if field.name not in rows.column_names:
+            raise InputError(f"the rows to delete lack the delete column {field.name!r}", field=field.name)
+    return pa.table({field.name: _inner(rows[field.name], field) for field in schema.fields})
+
+
+def _inner(values: Any, field: Field) -> Any:
+    if not isinstance(field.type, Struct) or not pa.types.is_struct(values.type):
+        return values
+    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    known = {child.name for child in whole.type}
+    kept = [child for child in field.type.fields if child.name in known]
+    inner = [_inner(pc.struct_field(whole, child.name), child) for child in kept]
+    return pa.StructArray.from_arrays(inner, names=[child.name for child in kept], mask=whole.is_null())
+
+
+def _specs(metadata: TableMetadata, schema: Schema, ids: Collection[int] | None) -> list[PartitionSpec]:
+    """The specs to write delete files for."""
+    used = [spec for spec in metadata.specs if ids is None or spec.spec_id in ids]
+    for spec in (*used, *metadata.specs):
+        # Deletes of the whole table are needed where a file is in no partition, and do where the partition is not told.
+        if not spec.is_partitioned and (spec in used or not all(_tells(schema, other) for other in used)):
+            return [spec]
+    for spec in used:
+        if not _tells(schema, spec):
+            names = [metadata.schema.names.get(f.source_id, f.name) for f in spec.fields if not f.is_void]
+            raise InputError(
+                f"equality deletes by {', '.join(schema.names[id_] for id_ in schema.measured)} do not tell which"
+                f" partition a row is in: rows are partitioned by {', '.join(names)}; compare these columns too, or"
+                " delete by position"
+            )
+    return used if len(used) > 0 else [metadata.spec]
+
+
+def _tells(schema: Schema, spec: PartitionSpec) -> bool:
+    """Whether the partition of a row follows from these columns of it."""
+    return all(id_ in schema.measured for field in spec.fields if not field.is_void for id_ in field.source_ids)

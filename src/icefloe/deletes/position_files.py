@@ -1,0 +1,196 @@
+"""Position delete files, read and written: rows deleted by file and position (spec: Position Delete Files).
+
+A file may name many data files, of which a scan reads few: pieces whose paths lie outside the wanted ones are not read,
+and of the others only the wanted positions are kept. Deleted rows that a file may also hold are not looked at.
+New files hold paths and positions in order, and their entries say exactly which paths.
+"""
+
+from __future__ import annotations
+
+import uuid
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from icefloe.deletes.bitmaps import bitmap_of
+from icefloe.deletes.delete_writer import DeleteWriter
+from icefloe.deletes.partitions import Ints, scopes
+from icefloe.deletes.vectors import with_partitions
+from icefloe.env import SYSTEM
+from icefloe.errors import FormatError, InputError
+from icefloe.formats.field_ids import field_id
+from icefloe.formats.metrics import FULL
+from icefloe.formats.parquet_file import open_parquet
+from icefloe.formats.parquet_stats import PARQUET
+from icefloe.formats.promotion import readable, storage
+from icefloe.formats.reader import open_file
+from icefloe.formats.stored_file import Piece, StoredFile
+from icefloe.formats.written import entries_of
+from icefloe.io.file_io import FileIO
+from icefloe.model.arrow import arrow_schema, arrow_type
+from icefloe.model.entries import ContentType, column_key, put, stat
+from icefloe.model.metadata_columns import DELETE_FILE_PATH, DELETE_POS
+from icefloe.model.name_mapping import MappedField, NameMapping
+from icefloe.model.partitioning import UNPARTITIONED
+from icefloe.model.properties import DELETE_GRANULARITY
+from icefloe.model.schema import Schema
+from icefloe.model.types import Field
+
+POSITION_DELETES = Schema(fields=(DELETE_FILE_PATH, DELETE_POS))
+
+_ROWS = 1024 * 1024
+# A file whose columns have no ids is read by the names that the spec gives them.
+_MAPPING = NameMapping(fields=tuple(MappedField(names=(f.name,), field_id=f.id) for f in POSITION_DELETES.fields))
+
+
+def read_positions(io: FileIO, location: str, file_format: str | None, wanted: Iterable[str]) -> dict[str, BitMap64]:
+    """The positions that a delete file names in the wanted data files; those that it does not name are left out."""
+    names = pa.array(sorted(set(wanted)), pa.string())
+    found: dict[int, BitMap64] = {}
+    with _opened(io, location, file_format) as file:
+        for piece in _pieces(file, names):
+            for batch in file.read(piece, POSITION_DELETES.fields, _ROWS):
+                _collect(found, batch, names, location)
+    return {names[number].as_py(): positions for number, positions in found.items()}
+
+
+def _opened(io: FileIO, location: str, file_format: str | None) -> AbstractContextManager[StoredFile]:
+    if file_format is None or file_format.lower() == PARQUET:
+        return open_parquet(io, location, _MAPPING, repeating=(DELETE_FILE_PATH.name,))
+    return open_file(io, location, file_format, _MAPPING)
+
+
+def _pieces(file: StoredFile, names: pa.Array) -> Iterator[Piece]:
+    """The pieces that may name one of the wanted files."""
+    statistics, texts = file.statistics(Schema(fields=(DELETE_FILE_PATH,))), names.to_pylist()
+    for row, piece in enumerate(file.pieces):
+        if piece.rows > 0 and (statistics is None or _may_name(statistics, row, texts)):
+            yield piece
+
+
+def _may_name(statistics: pa.Table, row: int, names: list[str]) -> bool:
+    lower, upper = (_bound(statistics, measure, row) for measure in ("lower_bound", "upper_bound"))
+    first = 0 if lower is None else bisect_left(names, lower)
+    return first < len(names) and (upper is None or names[first] <= upper)
+
+
+def _bound(statistics: pa.Table, measure: str, row: int) -> str | None:
+    name = stat(measure, column_key(DELETE_FILE_PATH.id))
+    found: str | None = statistics[name][row].as_py() if name in statistics.column_names else None
+    return found
+
+
+def _collect(found: dict[int, BitMap64], batch: pa.RecordBatch, names: pa.Array, location: str) -> None:
+    """Add the positions of a batch to those that were found, by the number of the data file among ``names``."""
+    paths, positions = (_column(batch, field, location) for field in POSITION_DELETES.fields)
+    if batch.num_rows == 0:
+        return
+    rows = _numbers(paths, names)
+    values: Ints = positions.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    if values.min() < 0:
+        raise FormatError(f"{location}: row position {values.min()} is negative", location=location)
+    if (rows[1:] < rows[:-1]).any():
+        order = np.argsort(rows, kind="stable")
+        rows, values = rows[order], values[order]
+    starts = np.flatnonzero(np.diff(rows, prepend=-2))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=False):
+        number = int(rows[start])
+        if number >= 0:
+            known = found.get(number)
+            more = bitmap_of(values[start:end])
+            found[number] = more if known is None else known | more
+
+
+def _numbers(paths: Any, names: pa.Array) -> Ints:
+    """For each row the number of its data file among the wanted ones; -1 for others."""
+    encoded = paths if pa.types.is_dictionary(paths.type) else paths.dictionary_encode()
+    places = pc.fill_null(pc.index_in(encoded.dictionary.cast(pa.string()), value_set=names), -1)
+    found: Ints = places.to_numpy().astype(np.int64)[encoded.indices.to_numpy()]
+    return found
+
+
+def _column(batch: pa.RecordBatch, field: Field, location: str) -> Any:
+    """A column by its id; it has no nulls and the right type."""
+    for index, stored in enumerate(batch.schema):
+        if field_id(stored) == field.id:
+            column = batch.column(index)
+            break
+    else:
+        raise FormatError(f"{location}: a position delete file without column {field.name!r}", location=location)
+    if not readable(column.type, arrow_type(field.type)):
+        message = f"{location}: column {field.name!r} is {storage(column.type)}, not {field.type}"
+        raise FormatError(message, location=location, field=field.name)
+    if column.null_count > 0:
+        raise FormatError(f"{location}: column {field.name!r} has nulls", location=location, field=field.name)
+    return column
+
+
+def write_position_deletes(
+    io: FileIO,
+    tasks: pa.Table,
+    deleted: Mapping[str, BitMap64],
+    *,
+    data_location: str,
+    properties: Mapping[str, str],
+    new_uuid: Callable[[], uuid.UUID] = SYSTEM.new_uuid,
+) -> pa.Table:
+    """Write the deleted positions of data files to new, durable delete files; the entries to commit.
+
+    ``tasks`` are the planned files, whose partition values the entries repeat. What a delete file is about, one
+    partition or one data file, is the table's property ``write.delete.granularity``.
+    """
+    files = DeleteWriter(io, POSITION_DELETES, data_location=data_location, properties=properties, run=str(new_uuid()))
+    sources: list[int] = []  # for each delete file a row of tasks
+    named: list[str | None] = []  # and the data file that it is about, if that is one
+    with files:
+        for rows in _groups(tasks, deleted, DELETE_GRANULARITY.of(properties)):
+            paths = tasks["location"].take(pa.array(rows)).to_pylist()
+            begun = len(files.written)
+            for path in sorted(paths):
+                for batch in _batches(path, deleted[path]):
+                    files.add(batch)
+            files.end()
+            sources += [rows[0]] * (len(files.written) - begun)
+            named += [paths[0] if len(paths) == 1 else None] * (len(files.written) - begun)
+        modes = dict.fromkeys(POSITION_DELETES.by_id, FULL)
+        entries = entries_of(
+            files.finish(),
+            schema=POSITION_DELETES,
+            spec=UNPARTITIONED,
+            modes=modes,
+            content=ContentType.POSITION_DELETES,
+        )
+        entries = put(entries, "referenced_file", pa.array(named, pa.string()))
+        return with_partitions(entries, tasks, pa.array(sources, pa.int64()))
+
+
+def _groups(tasks: pa.Table, deleted: Mapping[str, BitMap64], granularity: str) -> list[list[int]]:
+    """Rows of the tasks that lose something, those together whose deletes share a file."""
+    losing = pa.array([file for file, positions in deleted.items() if len(positions) > 0], pa.string())
+    rows = np.flatnonzero(pc.is_in(tasks["location"], value_set=losing).to_numpy())
+    if len(rows) < len(losing):
+        raise InputError(f"rows of {len(losing) - len(rows)} files are deleted that were not planned")
+    if granularity == "file":
+        return [[row] for row in rows.tolist()]
+    if granularity != "partition":
+        raise InputError(
+            f"property {DELETE_GRANULARITY.name}: expected partition or file, got {granularity!r}",
+            property=DELETE_GRANULARITY.name,
+        )
+    groups: dict[int, list[int]] = {}
+    for row, code in zip(rows.tolist(), scopes(tasks.take(pa.array(rows))).tolist(), strict=True):
+        groups.setdefault(code, []).append(row)
+    return list(groups.values())
+
+
+def _batches(path: str, positions: BitMap64) -> Iterator[pa.RecordBatch]:
+    numbers = np.asarray(positions.to_array()).astype(np.int64)
+    for start in range(0, len(numbers), _ROWS):
+        some = pa.array(numbers[start : start + _ROWS])
+        yield pa.RecordBatch.from_arrays([pa.repeat(path, len(some)), some], schema=arrow_schema(POSITION_DELETES))
