@@ -8,19 +8,20 @@ left unknown. An unknown count or bound is null, never a guess.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from icefloe.formats import bounds
-from icefloe.formats.field_ids import Leaf, measured_leaves, require_ids
-from icefloe.formats.partition_values import partition_columns
-from icefloe.model.arrow import arrow_type
-from icefloe.model.entries import ENTRY, ContentType, Status, column_key, empty, stat
-from icefloe.model.partitioning import PartitionSpec
+from icefloe.formats.field_ids import Leaf, field_id, measured_leaves
+from icefloe.formats.known import NOTHING, Known, known_measures, stat_columns
+from icefloe.formats.measure import Measures
+from icefloe.formats.promotion import storage
 from icefloe.model.schema import Schema
+from icefloe.model.types import Field, Geography, Geometry
 
 PARQUET = "parquet"
 
@@ -30,85 +31,74 @@ _NAN_SHOWS = re.compile(r"parquet-mr version 1\.16\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A column that a footer does not measure, measured by its writer: nulls, and the bounds of what is no NaN."""
+class FooterUnit:
+    """Row groups that are measured together: a file, or one row group.
 
-    nulls: int = 0
-    lower: float | None = None
-    upper: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenFile:
-    """A finished data file: what its footer says and what only its writer knows.
-
-    ``partition`` has one plain value for each partition field that is not void; dates and times may be given as
-    days or microseconds from 1970. ``nan_counts`` is by field id; a column that is not in it was not counted.
-    ``left_out`` are columns that the footer does not measure because they hold a NaN.
+    ``measures`` are those of columns that the footer leaves out, by its writer; so are ``nan_counts``.
     """
-
-    location: str
-    size: int
-    footer: Any  # pyarrow.parquet.FileMetaData
-    partition: tuple[object, ...] = ()
-    nan_counts: Mapping[int, int] = field(default_factory=dict)
-    left_out: Mapping[int, LeftOut] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Unit:
-    """Row groups that are measured together: a file, or one row group."""
 
     groups: Sequence[Any]
     leaves: Mapping[int, Leaf]
     nan_shows: bool
     nan_counts: Mapping[int, int] = field(default_factory=dict)
-    left_out: Mapping[int, LeftOut] = field(default_factory=dict)
+    measures: Mapping[int, Measures] = field(default_factory=dict)
+
+    def known(self, column: Field, type_: pa.DataType) -> Known:
+        """One column over the row groups; a file that lacks the column says nothing about it."""
+        leaf = self.leaves.get(column.id)
+        if leaf is None:
+            return NOTHING
+        chunks = [group.column(leaf.index) for group in self.groups]
+        if (by_writer := self.measures.get(column.id)) is not None:
+            known = known_measures(by_writer)
+            lower, upper = corners(chunks) if isinstance(column.type, Geometry) else (known.lower, known.upper)
+            return replace(known, lower=lower, upper=upper)
+        stats = [chunk.statistics for chunk in chunks]
+        values = sum(chunk.num_values for chunk in chunks)
+        told = all(s is not None and s.has_null_count for s in stats)
+        nulls = sum(s.null_count for s in stats) if told else None
+        lower, upper = self._bounds(column, leaf, type_, chunks, stats)
+        nans = self._nans(column.id, values == nulls, upper is not None)
+        return Known(values=values, nulls=nulls, nans=nans, lower=lower, upper=upper)
+
+    def _bounds(
+        self, column: Field, leaf: Leaf, type_: pa.DataType, chunks: list[Any], stats: list[Any]
+    ) -> tuple[Any | None, Any | None]:
+        if isinstance(column.type, (Geometry, Geography)):
+            return corners(chunks) if isinstance(column.type, Geometry) else (None, None)
+        decode = bounds.decoder(leaf.type, type_)
+        return (None, None) if decode is None else _extremes(chunks, stats, decode)
+
+    def _nans(self, id_: int, all_null: bool, bounded: bool) -> int | None:
+        """How many NaNs: counted by our writer, proved to be none by the bounds, or unknown."""
+        if id_ in self.nan_counts or not self.nan_shows:
+            return self.nan_counts.get(id_)
+        return 0 if bounded or all_null else None
 
 
-def entries_of(files: Sequence[WrittenFile], *, schema: Schema, spec: PartitionSpec) -> pa.Table:
-    """The entries (ADDED, sequence numbers to be inherited) of new data files."""
-    if len(files) == 0:
-        return empty()
-    rows = pa.array([file.footer.num_rows for file in files], pa.int64())
-    columns: dict[str, pa.Array] = {
-        "content_type": pa.repeat(pa.scalar(int(ContentType.DATA), pa.int32()), len(files)),
-        "location": pa.array([file.location for file in files], pa.string()),
-        "file_format": pa.repeat(PARQUET, len(files)),
-        "status": pa.repeat(pa.scalar(int(Status.ADDED), pa.int32()), len(files)),
-        "partition_spec_id": pa.repeat(pa.scalar(spec.spec_id, pa.int32()), len(files)),
-        "record_count": rows,
-        "file_size_in_bytes": pa.array([file.size for file in files], pa.int64()),
-        "split_offsets": pa.array([_split_offsets(file.footer) for file in files], pa.list_(pa.int64())),
-    }
-    fixed = {f.name: columns.get(f.name) for f in ENTRY}
-    filled = {n: pa.nulls(len(files), ENTRY.field(n).type) if a is None else a for n, a in fixed.items()}
-    units = [_file_unit(file) for file in files]
-    measured = _columns(units, schema, bounds.cut)
-    parts = partition_columns([file.partition for file in files], rows, schema=schema, spec=spec)
-    return pa.table({**filled, **measured, **parts})
+def group_stats(footer: Any, schema: Schema, labels: pa.Schema | None = None) -> pa.Table:
+    """One row for each row group: its record count and the statistics of the schema's columns, bounds uncut.
 
-
-def group_stats(footer: Any, schema: Schema) -> pa.Table:
-    """One row for each row group: its record count and the statistics of the schema's columns, bounds uncut."""
-    leaves = measured_leaves(footer.schema.to_arrow_schema())
+    ``labels`` is the file's schema with ids, where the footer has none.
+    """
+    leaves = measured_leaves(footer.schema.to_arrow_schema() if labels is None else labels)
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     shows = _nan_shows(footer)
-    units = [_Unit(groups=(group,), leaves=leaves, nan_shows=shows) for group in groups]
+    units = [FooterUnit(groups=(group,), leaves=leaves, nan_shows=shows) for group in groups]
     counts = pa.array([group.num_rows for group in groups], pa.int64())
-    return pa.table({"record_count": counts, **_columns(units, schema, bounds.uncut)})
+    return pa.table({"record_count": counts, **stat_columns(units, schema, None)})
 
 
-def _file_unit(file: WrittenFile) -> _Unit:
-    schema = file.footer.schema.to_arrow_schema()
-    require_ids(schema, file.location)
-    groups = [file.footer.row_group(i) for i in range(file.footer.num_row_groups)]
-    return _Unit(
-        groups=groups,
-        leaves=measured_leaves(schema),
-        nan_shows=_nan_shows(file.footer),
-        nan_counts=file.nan_counts,
-        left_out=file.left_out,
+def footer_unit(
+    footer: Any, labels: pa.Schema, nan_counts: Mapping[int, int], measures: Mapping[int, Measures]
+) -> FooterUnit:
+    """A whole file as one unit."""
+    return FooterUnit(
+        groups=[footer.row_group(i) for i in range(footer.num_row_groups)],
+        leaves=measured_leaves(labels),
+        nan_shows=_nan_shows(footer),
+        nan_counts=nan_counts,
+        measures=measures,
     )
 
 
@@ -116,71 +106,34 @@ def _nan_shows(footer: Any) -> bool:
     return _NAN_SHOWS.match(footer.created_by or "") is not None
 
 
-def _split_offsets(footer: Any) -> list[int]:
+def split_offsets(footer: Any) -> tuple[int, ...]:
     """Where the row groups begin."""
     firsts = [footer.row_group(i).column(0) for i in range(footer.num_row_groups) if footer.num_columns > 0]
-    return [c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in firsts]
+    return tuple(c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in firsts)
 
 
-def _columns(
-    units: Sequence[_Unit],
-    schema: Schema,
-    keep: Callable[[pa.DataType], tuple[Callable[[Any], Any], Callable[[Any], Any]]],
-) -> dict[str, pa.Array]:
-    """The statistics columns of all measured columns, one row for each unit."""
-    found: dict[str, pa.Array] = {}
-    counts: dict[str, list[int | None]] = {}
-    for id_, column in schema.measured.items():
-        type_, key = arrow_type(column.type), column_key(id_)
-        floating = pa.types.is_floating(type_)
-        measured = [_measure(unit, id_, type_) for unit in units]
-        down, up = keep(type_)
-        lower = [None if m.lower is None else down(m.lower) for m in measured]
-        upper = [None if m.upper is None else up(m.upper) for m in measured]
-        found[stat("lower_bound", key)] = bounds.to_array(lower, type_)
-        found[stat("upper_bound", key)] = bounds.to_array(upper, type_)
-        counts[stat("value_count", key)] = [m.values for m in measured]
-        counts[stat("null_value_count", key)] = [m.nulls for m in measured]
-        if floating:
-            counts[stat("nan_value_count", key)] = [_nans(u, id_, m) for u, m in zip(units, measured, strict=True)]
-    # One array for all of them, as making it takes longer than the few numbers in it.
-    together = pa.array([count for each in counts.values() for count in each], pa.int64())
-    return found | {name: together.slice(i * len(units), len(units)) for i, name in enumerate(counts)}
+def column_sizes(footer: Any, labels: pa.Schema) -> dict[int, int]:
+    """How many bytes each primitive column takes in the file, by field id; those inside lists and maps too."""
+    ids = list(_leaf_ids(list(labels)))
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    return {
+        id_: sum(group.column(index).total_compressed_size for group in groups)
+        for index, id_ in enumerate(ids)
+        if id_ is not None and index < footer.num_columns
+    }
 
 
-def _nans(unit: _Unit, id_: int, measured: _Measured) -> int | None:
-    """How many NaNs: counted by our writer, proved to be none by the bounds, or unknown."""
-    if id_ in unit.nan_counts or not unit.nan_shows:
-        return unit.nan_counts.get(id_)
-    all_null = measured.values is not None and measured.values == measured.nulls
-    return 0 if measured.upper is not None or all_null else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    values: int | None = None
-    nulls: int | None = None
-    lower: Any = None
-    upper: Any = None
-
-
-def _measure(unit: _Unit, id_: int, type_: pa.DataType) -> _Measured:
-    """One column over the row groups of a unit; a file that lacks the column says nothing about it."""
-    leaf = unit.leaves.get(id_)
-    if leaf is None:
-        return _Measured()
-    chunks = [group.column(leaf.index) for group in unit.groups]
-    stats = [chunk.statistics for chunk in chunks]
-    values = sum(chunk.num_values for chunk in chunks)
-    known = all(s is not None and s.has_null_count for s in stats)
-    nulls = sum(s.null_count for s in stats) if known else None
-    decode = bounds.decoder(leaf.type, type_)
-    if decode is None:
-        return _Measured(values, nulls)
-    if (by_writer := unit.left_out.get(id_)) is not None:
-        return _Measured(values, by_writer.nulls, by_writer.lower, by_writer.upper)
-    lower, upper = _extremes(chunks, stats, decode)
-    return _Measured(values, nulls, lower, upper)
+def _leaf_ids(fields: list[pa.Field]) -> Iterator[int | None]:
+    """The ids of a file's Parquet columns, in order."""
+    for each in fields:
+        plain = storage(each.type)
+        inner = [plain.field(i) for i in range(plain.num_fields)]
+        if isinstance(plain, pa.MapType):
+            inner = [plain.key_field, plain.item_field]
+        if len(inner) == 0:
+            yield field_id(each)
+        else:
+            yield from _leaf_ids(inner)
 
 
 def _extremes(chunks: list[Any], stats: list[Any], decode: Callable[[Any], Any]) -> tuple[Any | None, Any | None]:
@@ -196,6 +149,21 @@ def _extremes(chunks: list[Any], stats: list[Any], decode: Callable[[Any], Any])
         elif not _all_null(chunk, known):
             return None, None
     return min(lowers, default=None), max(uppers, default=None)
+
+
+def corners(chunks: list[Any]) -> tuple[bytes | None, bytes | None]:
+    """The least and greatest coordinates of the shapes, as bounds; none unless every row group tells them."""
+    boxes: list[Any] = [getattr(chunk, "geo_statistics", None) for chunk in chunks]  # which an older Arrow lacks
+    if len(boxes) == 0 or any(box is None or box.xmin is None or box.ymin is None for box in boxes):
+        return None, None
+    if any(box.xmin > box.xmax for box in boxes):  # around the antimeridian
+        return None, None
+    axes = ["x", "y"]
+    axes += ["z"] if all(box.zmin is not None for box in boxes) else []
+    axes += ["m"] if len(axes) > 2 and all(box.mmin is not None for box in boxes) else []
+    lows = [min(getattr(box, f"{axis}min") for box in boxes) for axis in axes]
+    highs = [max(getattr(box, f"{axis}max") for box in boxes) for axis in axes]
+    return struct.pack(f"<{len(axes)}d", *lows), struct.pack(f"<{len(axes)}d", *highs)
 
 
 def _all_null(chunk: Any, known: Any | None) -> bool:

@@ -70,8 +70,10 @@ def partition_fields(schema: Schema, spec: PartitionSpec) -> tuple[PartitionColu
     return tuple(found)
 
 
-def split(batch: pa.RecordBatch, columns: Sequence[PartitionColumn]) -> list[Group]:
-    """The rows of a batch by partition, each partition's rows in the order they came."""
+def split(
+    batch: pa.RecordBatch | pa.Table, columns: Sequence[PartitionColumn], within: Codes | None = None
+) -> list[Group]:
+    """The rows of a batch by partition, each partition's rows in the order they came, or in that of ``within``."""
     codes: Codes = np.zeros(batch.num_rows, np.int64)
     values: list[tuple[Codes, list[object]]] = []
     for column in columns:
@@ -80,7 +82,8 @@ def split(batch: pa.RecordBatch, columns: Sequence[PartitionColumn]) -> list[Gro
         own = np.asarray(encoded.indices.cast(pa.int64()))
         values.append((own, [_key(value) for value in encoded.dictionary.to_pylist()]))
         codes = _dense(codes.astype(np.int64) * len(encoded.dictionary) + own)
-    order = np.argsort(codes, kind="stable")
+    order = np.argsort(codes if within is None else codes[within], kind="stable")
+    order = order if within is None else within[order]
     starts = np.flatnonzero(np.diff(codes[order].astype(np.int64), prepend=-1)).tolist()
     ends = [*starts[1:], batch.num_rows][: len(starts)]
     groups = []
@@ -106,6 +109,16 @@ def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if pa.types.is_date(whole.type):
         return whole.view(pa.int32())
     return whole.view(pa.int64()) if pa.types.is_timestamp(whole.type) or pa.types.is_time(whole.type) else whole
+
+
+def plain_values(array: pa.Array | pa.ChunkedArray) -> list[object]:
+    """Partition values as tuples hold them.
+
+    >>> import datetime
+    >>> plain_values(pa.array([datetime.date(1970, 1, 3), None]))
+    [2, None]
+    """
+    return [_key(value) for value in _plain(array).to_pylist()]
 
 
 def _key(value: object) -> object:

@@ -1,83 +1,120 @@
 """Rows of a table split into data files by partition (spec: Partitioning).
 
-Works on a stream of batches with bounded memory: each piece of the stream is split by partition with one sort, every
-partition has at most one open file, and the least recently used file is closed when there are too many. Plain values
-in, an entry table out, so that the same function runs in this process and inside tasks elsewhere.
+Works on a stream of batches with bounded memory: each piece of the stream is split by partition with one sort, and
+every partition has at most one open file. Rows that are at hand as a whole are written partition by partition. Plain
+values in, an entry table out, so that the same function runs in this process and inside tasks elsewhere.
 """
 
 from __future__ import annotations
 
-import contextlib
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from icefloe.env import SYSTEM
-from icefloe.errors import StorageError
-from icefloe.formats.parquet_stats import WrittenFile, entries_of
-from icefloe.formats.parquet_writer import FileWriter, Layout, count_nans, layout
-from icefloe.formats.partition_values import PartitionColumn, folder, partition_fields, split
+from icefloe.formats.layout import Layout, layout, positive
+from icefloe.formats.metrics import Modes, metrics_modes
+from icefloe.formats.partition_values import partition_fields
+from icefloe.formats.partition_writer import DEFAULT_MEMORY, MIB, Memory, PartitionWriter
+from icefloe.formats.sorted_runs import ordered_ids, sorted_runs, usable
+from icefloe.formats.writers import check_format
+from icefloe.formats.written import entries_of
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow import arrow_schema, conform
 from icefloe.model.partitioning import UNPARTITIONED, PartitionSpec
+from icefloe.model.properties import FILE_FORMAT, PARQUET_ROW_GROUP_SIZE
 from icefloe.model.schema import Schema
+from icefloe.model.sorting import UNSORTED, SortOrder
 from icefloe.model.types import Field
+from icefloe.transforms.ordering import sort_indices
 
-MIB = 1024 * 1024
+__all__ = ["DEFAULT_MEMORY", "MIB", "Memory", "conformed", "write_files"]
+
+Rows: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
+
 _PIECE_ROWS = 128 * 1024
 _PIECE_BYTES = 16 * MIB
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """How much a partitioned write may hold: open files, and bytes of rows that wait for a row group."""
-
-    open_files: int = 128
-    waiting_bytes: int = 256 * MIB
-
-
-DEFAULT_MEMORY = Memory()
+_SMALL_PIECE_BYTES = 64 * 1024
+_PIECES_PER_FILE = 16
 
 
 def write_files(
     io: FileIO,
-    rows: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch],
+    rows: Rows,
     *,
     schema: Schema,
     spec: PartitionSpec = UNPARTITIONED,
+    sort_order: SortOrder = UNSORTED,
     data_location: str,
     properties: Mapping[str, str] | None = None,
     memory: Memory = DEFAULT_MEMORY,
     lineage: tuple[Field, ...] = (),
+    file_format: str | None = None,
+    modes: Modes | None = None,
     new_uuid: Callable[[], uuid.UUID] = SYSTEM.new_uuid,
 ) -> pa.Table:
-    """Write rows to new, durable Parquet files under ``data_location`` and return their entries.
+    """Write rows to new, durable files under ``data_location`` and return their entries.
 
     Batches whose schema is not the table's are conformed to it. If anything fails, the files made so far are deleted.
     ``lineage`` are columns that the files hold behind those of the table, and that entries say nothing of.
+    The file format and the metrics modes are those of the table's properties unless given.
     """
-    stored = Schema(fields=(*schema.fields, *lineage))
-    chosen = layout(stored, properties or {})
-    writer = _PartitionedWriter(
+    asked = {} if properties is None else properties
+    stored = Schema(fields=(*schema.fields, *lineage)) if len(lineage) > 0 else schema
+    order = usable(sort_order, schema)
+    chosen = layout(stored, asked)
+    written_as = FILE_FORMAT.of(asked).lower() if file_format is None else file_format
+    check_format(written_as)
+    kept = metrics_modes(schema, asked, ordered_ids(order)) if modes is None else modes
+    writer = PartitionWriter(
         io=io,
         prefix=data_location.rstrip("/"),
         run=str(new_uuid()),
         layout=chosen,
+        file_format=written_as,
         columns=partition_fields(schema, spec),
         memory=memory,
+        piece_bytes=_piece_bytes(chosen),
     )
     try:
-        for piece in _pieces(conformed(_batches(rows), stored), min(_PIECE_BYTES, chosen.row_group_bytes)):
-            writer.add(piece)
-        files = writer.finish()
+        _fill(writer, rows, order)
+        files = writer.files
         io.sync([file.location for file in files])
-        return entries_of(files, schema=schema, spec=spec)
+        order_id = order.order_id if order.is_sorted else None
+        return entries_of(files, schema=schema, spec=spec, modes=kept, sort_order_id=order_id)
     except BaseException:
         writer.abandon()
         raise
+
+
+def _fill(writer: PartitionWriter, rows: Rows, order: SortOrder) -> None:
+    """Write rows, conformed and in order. Files hold rows of one run; only rows to be sorted make more than one."""
+    schema, memory = writer.layout.schema, writer.memory
+    batches = conformed(_batches(rows), schema)
+    at_hand: int | None = rows.nbytes if isinstance(rows, (pa.Table, pa.RecordBatch)) else None
+    if at_hand is not None and len(writer.columns) > 0 and at_hand > memory.waiting_bytes:
+        whole = pa.Table.from_batches(list(batches), arrow_schema(schema))
+        numbers = sort_indices(whole, order, schema)  # which are those of the rows as they are where nothing is sorted
+        writer.add_table(whole, np.asarray(numbers).astype(np.int64), _PIECE_ROWS)
+        return
+    runs: Iterable[Iterator[pa.RecordBatch]] = (batches,)
+    if order.is_sorted:
+        source = pa.Table.from_batches(list(batches), arrow_schema(schema)) if at_hand is not None else batches
+        runs = sorted_runs(source, order, schema, run_bytes=memory.sort_bytes, piece_rows=_PIECE_ROWS)
+    for run in runs:
+        for piece in _pieces(run, writer.piece_bytes):
+            writer.add(piece)
+        writer.close_all()
+
+
+def _piece_bytes(layout: Layout) -> int:
+    """How large pieces are: no larger than a row group, and many to a file, so that it comes close to its target."""
+    target = layout.target_bytes
+    small = max(target // _PIECES_PER_FILE, min(target, _SMALL_PIECE_BYTES))
+    return min(_PIECE_BYTES, small, positive(PARQUET_ROW_GROUP_SIZE, layout.properties))
 
 
 def conformed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:
@@ -90,7 +127,7 @@ def conformed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.
             yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
 
 
-def _batches(rows: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+def _batches(rows: Rows) -> Iterable[pa.RecordBatch]:
     batches: Iterable[pa.RecordBatch] = rows.to_batches() if isinstance(rows, pa.Table) else rows
     return (rows,) if isinstance(rows, pa.RecordBatch) else batches
 
@@ -122,72 +159,3 @@ def _sliced(batch: pa.RecordBatch, piece_bytes: int) -> Iterator[pa.RecordBatch]
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-
-
-@dataclass(kw_only=True)
-class _PartitionedWriter:
-    """The open files of a write, least recently used first."""
-
-    io: FileIO
-    prefix: str
-    run: str
-    layout: Layout
-    columns: tuple[PartitionColumn, ...]
-    memory: Memory
-
-    def __post_init__(self) -> None:
-        self._open: OrderedDict[tuple[object, ...], FileWriter] = OrderedDict()
-        self._closed: list[WrittenFile] = []
-        self._begun: list[str] = []
-
-    def add(self, piece: pa.RecordBatch) -> None:
-        """Send each row to the file of its partition."""
-        if len(self.columns) == 0:
-            self._append((), piece)
-            return
-        for group in split(piece, self.columns):
-            self._append(group.partition, piece if group.rows is None else piece.take(group.rows))
-
-    def finish(self) -> list[WrittenFile]:
-        """Close what is open; every file, in the order they were begun."""
-        while len(self._open) > 0:
-            self._closed.append(self._open.popitem(last=False)[1].close())
-        order = {location: position for position, location in enumerate(self._begun)}
-        return sorted(self._closed, key=lambda file: order[file.location])
-
-    def abandon(self) -> None:
-        """Delete every file of this write; that failing must not hide why it is abandoned."""
-        for writer in self._open.values():
-            writer.abandon()
-        with contextlib.suppress(StorageError):
-            self.io.delete(self._begun)
-
-    def _append(self, partition: tuple[object, ...], rows: pa.RecordBatch) -> None:
-        nans = count_nans(rows, self.layout)
-        writer = self._open.get(partition)
-        if writer is not None and not writer.takes(nans):
-            self._closed.append(self._open.pop(partition).close())
-            writer = None
-        if writer is None:
-            writer = self._begin(partition)
-        self._open.move_to_end(partition)
-        writer.add(rows, nans)
-        if writer.is_full:
-            self._closed.append(self._open.pop(partition).close())
-        self._make_room()
-
-    def _begin(self, partition: tuple[object, ...]) -> FileWriter:
-        if len(self._open) >= self.memory.open_files:
-            self._closed.append(self._open.popitem(last=False)[1].close())
-        path = folder(partition, self.columns)
-        name = f"{self.run}-{len(self._begun):05d}.parquet"
-        location = "/".join(part for part in (self.prefix, path, name) if part != "")
-        self._begun.append(location)
-        writer = FileWriter(self.io, location, self.layout, partition)
-        self._open[partition] = writer
-        return writer
-
-    def _make_room(self) -> None:
-        """Write the largest group of waiting rows while all of them together are too much."""
-        while sum(writer.pending_bytes for writer in self._open.values()) > self.memory.waiting_bytes:
-            max(self._open.values(), key=lambda writer: writer.pending_bytes).flush()

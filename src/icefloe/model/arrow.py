@@ -144,6 +144,8 @@ def _fit(array: pa.Array, field: Field, name: str) -> pa.Array:
         array = array.storage
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
     if field.required and array.null_count > 0:
         raise InputError(f"column {name!r} is required and has {array.null_count} nulls", field=name)
     if pa.types.is_null(array.type):
@@ -212,6 +214,11 @@ def _fit_map(array: pa.MapArray, type_: Map, name: str) -> pa.Array:
 
 def _own(array: pa.Array) -> pa.Array:
     """The list or map without the values that no row holds: those outside a slice or below a null."""
+    held = array.keys if pa.types.is_map(array.type) else array.values
+    if len(array) > 0 and array.offset == 0 and array.null_count == 0:
+        first, last = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
+        if (first, last) == (0, len(held)):
+            return array
     return array.take(pa.array(np.arange(len(array))))
 
 

@@ -39,8 +39,29 @@ class Property(Generic[V]):
 
 FORMAT_VERSION = Property("format-version", 2)
 TARGET_FILE_SIZE = Property("write.target-file-size-bytes", 512 * 1024 * 1024)
+FILE_FORMAT = Property("write.format.default", "parquet")
 PARQUET_ROW_GROUP_SIZE = Property("write.parquet.row-group-size-bytes", 128 * 1024 * 1024)
+PARQUET_PAGE_SIZE = Property("write.parquet.page-size-bytes", 1024 * 1024)
+PARQUET_PAGE_ROWS = Property("write.parquet.page-row-limit", 20_000)
+PARQUET_DICT_SIZE = Property("write.parquet.dict-size-bytes", 2 * 1024 * 1024)
 PARQUET_COMPRESSION = Property("write.parquet.compression-codec", "zstd")
+PARQUET_COMPRESSION_LEVEL = Property("write.parquet.compression-level", "")  # a number; none: the codec's own level
+PARQUET_BLOOM_MAX_BYTES = Property("write.parquet.bloom-filter-max-bytes", 1024 * 1024)
+PARQUET_BLOOM_COLUMN = "write.parquet.bloom-filter-enabled.column."  # and the name of a column
+PARQUET_BLOOM_FPP_COLUMN = "write.parquet.bloom-filter-fpp.column."
+AVRO_COMPRESSION = Property("write.avro.compression-codec", "gzip")
+AVRO_COMPRESSION_LEVEL = Property("write.avro.compression-level", "")  # empty: the codec's own default
+ORC_STRIPE_SIZE = Property("write.orc.stripe-size-bytes", 64 * 1024 * 1024)
+ORC_COMPRESSION = Property("write.orc.compression-codec", "zlib")
+ORC_STRATEGY = Property("write.orc.compression-strategy", "speed")
+ORC_BLOOM_COLUMNS = Property("write.orc.bloom.filter.columns", "")  # names with commas between
+ORC_BLOOM_FPP = Property("write.orc.bloom.filter.fpp", "0.05")
+
+# How much the metadata tells of each column.
+METRICS_DEFAULT = Property("write.metadata.metrics.default", "truncate(16)")
+METRICS_COLUMN = "write.metadata.metrics.column."  # and the name of a column
+METRICS_MAX_INFERRED = Property("write.metadata.metrics.max-inferred-column-defaults", 100)
+
 COMMIT_RETRIES = Property("commit.retry.num-retries", 20)
 COMMIT_MIN_WAIT_MS = Property("commit.retry.min-wait-ms", 20)
 COMMIT_MAX_WAIT_MS = Property("commit.retry.max-wait-ms", 2_000)
@@ -48,6 +69,15 @@ DELETE_AFTER_COMMIT = Property("write.metadata.delete-after-commit.enabled", Fal
 DELETE_ISOLATION = Property("write.delete.isolation-level", "serializable")
 UPDATE_ISOLATION = Property("write.update.isolation-level", "serializable")
 MERGE_ISOLATION = Property("write.merge.isolation-level", "serializable")
+# How rows leave the files that hold them; none: as the format version does it best.
+DELETE_MODE = Property("write.delete.mode", "")
+UPDATE_MODE = Property("write.update.mode", "")
+MERGE_MODE = Property("write.merge.mode", "")
+UPSERT_DELETES = Property("write.upsert.deletes", "position")  # or equality: nothing is read, and readers do the work
+# A position delete file is about one partition, or about one data file ("file").
+DELETE_GRANULARITY = Property("write.delete.granularity", "partition")
+DELETE_FORMAT = Property("write.delete.format.default", "")  # none: that of data files
+DELETE_TARGET_FILE_SIZE = Property("write.delete.target-file-size-bytes", 64 * 1024 * 1024)
 METADATA_COMPRESSION = Property("write.metadata.compression-codec", "none")
 PREVIOUS_VERSIONS_MAX = Property("write.metadata.previous-versions-max", 100)
 

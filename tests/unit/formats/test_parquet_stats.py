@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.errors import UnsupportedError
+from icefloe.errors import FormatError
 from icefloe.formats import bounds
-from icefloe.formats.parquet_stats import LeftOut, WrittenFile, entries_of, group_stats
+from icefloe.formats.measure import Measures
+from icefloe.formats.parquet_stats import group_stats
+from icefloe.formats.written import WrittenFile, entries_of
 from icefloe.model.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from icefloe.model.schema import Schema
 from icefloe.model.types import DATE, DOUBLE, INT, LONG, STRING, TIME, TIMESTAMP, TIMESTAMPTZ, Decimal, Field, Struct
@@ -35,7 +37,7 @@ def column(values: list[Any], type_: pa.DataType, id_: int = 1) -> pa.Table:
     return pa.table([pa.array(values, type_)], schema=pa.schema([pa.field("x", type_, metadata=ids(id_))]))
 
 
-def entry(footer: Any, schema: Schema, **options: Any) -> dict[str, Any]:
+def entry(footer: Any, schema: Schema, **options: Any) -> Any:
     file = WrittenFile(location="file:///f.parquet", size=7, footer=footer, **options)
     [found] = entries_of([file], schema=schema, spec=UNPARTITIONED).to_pylist()
     return found
@@ -116,7 +118,8 @@ def fake_footer(*groups: tuple[float | None, float | None, int]) -> Any:
         stats = SimpleNamespace(
             has_min_max=low is not None, min_raw=low, max_raw=high, has_null_count=True, null_count=nulls
         )
-        chunk = SimpleNamespace(num_values=10, statistics=stats, has_dictionary_page=False, data_page_offset=4)
+        at = {"has_dictionary_page": False, "data_page_offset": 4, "total_compressed_size": 50}
+        chunk = SimpleNamespace(num_values=10, statistics=stats, **at)
         return SimpleNamespace(num_rows=10, column=lambda _: chunk)
 
     schema = pa.schema([pa.field("x", pa.float64(), metadata=ids(1))])
@@ -141,8 +144,8 @@ def test_a_row_group_with_values_and_without_bounds_makes_the_bounds_unknown() -
     groups = [(0.0, 5.0, 0), (None, None, 3), (1.0, 2.0, 0)]
     unknown = entry(fake_footer(*groups), one(DOUBLE))
     assert (unknown["lower_bound:1"], unknown["upper_bound:1"], unknown["null_value_count:1"]) == (None, None, 3)
-    by_writer = {1: LeftOut(nulls=4, lower=-1.0, upper=9.0)}
-    told = entry(fake_footer(*groups), one(DOUBLE), nan_counts={1: 7}, left_out=by_writer)
+    by_writer = {1: Measures(values=30, nulls=4, nans=7, lower=pa.scalar(-1.0), upper=pa.scalar(9.0))}
+    told = entry(fake_footer(*groups), one(DOUBLE), nan_counts={1: 7}, measures=by_writer)
     assert (told["lower_bound:1"], told["upper_bound:1"], told["null_value_count:1"]) == (-1.0, 9.0, 4)
     empty = entry(fake_footer((0.0, 5.0, 0), (None, None, 10)), one(DOUBLE))
     assert (empty["lower_bound:1"], empty["upper_bound:1"]) == (0.0, 5.0)
@@ -172,7 +175,7 @@ def test_columns_inside_structs_are_measured_and_those_inside_lists_are_not() ->
 
 
 def test_a_footer_without_field_ids_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match=r"file:///f.parquet.*field id"):
+    with pytest.raises(FormatError, match=r"file:///f.parquet.*field id"):
         entry(footer_of(pa.table({"x": [1]})), one(LONG))
 
 
@@ -224,3 +227,20 @@ def test_cut_bytes_are_a_bound_of_the_whole(raw: bytes) -> None:
 def test_text_that_a_writer_cut_inside_a_character_is_no_bound() -> None:
     assert bounds.truncate_text_up("ü".encode()[:1]) is None
     assert bounds.truncate_text_down("ü".encode()[:1]) is None
+
+
+@given(st.text(st.sampled_from("a\ud7ff\U0010ffff"), max_size=6), st.integers(1, 5))
+def test_bounds_may_be_cut_to_any_length(text: str, length: int) -> None:
+    raw = text.encode()
+    lower, upper = bounds.truncate_text_down(raw, length), bounds.truncate_text_up(raw, length)
+    assert lower == text[:length]
+    assert upper is None or (upper >= text and len(upper) <= length)
+    assert (upper is None) == (len(text) > length and set(text[:length]) == {"\U0010ffff"})
+    cut, raised = bounds.truncate_bytes_down(raw, length), bounds.truncate_bytes_up(raw, length)
+    assert cut == raw[:length]
+    assert raised is None or (raised >= raw and len(raised) <= length)
+
+
+def test_the_shortest_upper_bound_skips_characters_that_no_text_has() -> None:
+    assert bounds.truncate_text_up("\ud7ffzz".encode(), 1) == "\ue000"
+    assert bounds.truncate_text_up("a\U0010ffffz".encode(), 2) == "b"

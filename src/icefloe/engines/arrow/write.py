@@ -28,6 +28,7 @@ def write_rows(io: FileIO, data: object, metadata: TableMetadata, *, lineage: tu
         _rows(data, Schema(fields=(*metadata.schema.fields, *lineage))),
         schema=metadata.schema,
         spec=metadata.spec,
+        sort_order=metadata.sort_order,
         data_location=data_location(metadata),
         properties=metadata.properties,
         lineage=lineage,

@@ -23,14 +23,16 @@ from icefloe.engines.spark.partition import partition_folders
 from icefloe.engines.spark.read import hadoop_path
 from icefloe.engines.spark.session import WRITE_SETTINGS, capabilities, child_session, in_session
 from icefloe.errors import IcefloeError, InputError
-from icefloe.formats.parquet_stats import WrittenFile, entries_of
+from icefloe.formats.metrics import metrics_modes
+from icefloe.formats.parquet_stats import PARQUET
 from icefloe.formats.partition_values import PartitionColumn, partition_fields, split
 from icefloe.formats.partitioned import write_files
+from icefloe.formats.written import WrittenFile, entries_of
 from icefloe.io.file_io import FileInfo, FileIO
 from icefloe.io.select import file_io
 from icefloe.model.entries import concat
 from icefloe.model.metadata import TableMetadata
-from icefloe.model.properties import PARQUET_COMPRESSION, PARQUET_ROW_GROUP_SIZE
+from icefloe.model.properties import FILE_FORMAT, PARQUET_COMPRESSION, PARQUET_ROW_GROUP_SIZE
 from icefloe.model.schema import Schema
 from icefloe.model.types import UUID, Field, Fixed, List, Map
 
@@ -74,7 +76,9 @@ def _codec(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _is_native(metadata: TableMetadata) -> bool:
     """Whether files of Spark's own writer, moved into place by its committer, are what the format asks for."""
-    return metadata.location.startswith(_RENAMING_SCHEMES) and not any(
+    if not metadata.location.startswith(_RENAMING_SCHEMES) or FILE_FORMAT.of(metadata.properties).lower() != PARQUET:
+        return False
+    return not any(
         isinstance(field.type, (List, Map, Fixed)) or field.type == UUID for field in metadata.schema.by_id.values()
     )
 
@@ -102,7 +106,8 @@ def _write_natively(rows: DataFrame, folder: str, metadata: TableMetadata, io: F
     io.delete(empty)
     written = [file for file in files if file.footer.num_rows > 0]
     io.sync([file.location for file in written])
-    return entries_of(written, schema=metadata.schema, spec=metadata.spec)
+    modes = metrics_modes(metadata.schema, metadata.properties)
+    return entries_of(written, schema=metadata.schema, spec=metadata.spec, modes=modes)
 
 
 def _measured(io: FileIO, info: FileInfo, columns: tuple[PartitionColumn, ...]) -> WrittenFile:
@@ -134,7 +139,7 @@ def _task(
     metadata: TableMetadata, folder: str, lineage: tuple[Field, ...]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What each task runs: write its rows to files of its own and return their entries as an Arrow stream."""
-    schema, spec, properties = metadata.schema, metadata.spec, dict(metadata.properties)
+    schema, spec, order, properties = metadata.schema, metadata.spec, metadata.sort_order, dict(metadata.properties)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
@@ -143,6 +148,7 @@ def _task(
                 batches,
                 schema=schema,
                 spec=spec,
+                sort_order=order,
                 data_location=folder,
                 properties=properties,
                 lineage=lineage,

@@ -1,0 +1,48 @@
+"""The table and the snapshot that are read, for errors: a file is known by its name, but whose file it is, is not.
+
+Whoever reads a file for a table says so here, so that an error about the file names all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from icefloe.errors import FormatError, IcefloeError, NoSuchFile, StorageError, UnsupportedError
+
+_ABOUT_FILES = (FormatError, NoSuchFile, StorageError, UnsupportedError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where rows come from; without a table it names nothing.
+
+    >>> with Origin(table="file:///wh/db/t", snapshot_id=7).named():
+    ...     raise FormatError("cannot read a.parquet", location="a.parquet")
+    Traceback (most recent call last):
+    icefloe.errors.FormatError: table file:///wh/db/t, snapshot 7: cannot read a.parquet
+    """
+
+    table: str | None = None
+    snapshot_id: int | None = None
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Errors about files that are raised inside tell the table and the snapshot, in words and in ``context``."""
+        try:
+            yield
+        except _ABOUT_FILES as error:
+            if self.table is not None:
+                self._name(error)
+            raise
+
+    def _name(self, error: IcefloeError) -> None:
+        if "snapshot_id" in error.context:  # named already: several readers may stumble over one error
+            return
+        error.context |= {"table": self.table, "snapshot_id": self.snapshot_id}
+        where = "" if self.snapshot_id is None else f", snapshot {self.snapshot_id}"
+        error.args = (f"table {self.table}{where}: {error.args[0]}", *error.args[1:])
+
+
+NOWHERE = Origin()
