@@ -2,7 +2,7 @@
 
 A row that was moved or updated has its row id in its file; any other row's id is the first of its file plus its
 position. The same holds for the sequence number of its last change, which is else that of its file. Positions are
-physical, so batches are completed before any of their rows is dropped.
+physical: they are counted before any row is dropped.
 """
 
 from __future__ import annotations
@@ -45,11 +45,16 @@ class Completer:
             self.stored = Schema(fields=tuple(field for field in schema.fields if field.id not in _PHYSICAL))
             self._target = arrow_schema(schema)
 
-    def __call__(self, rows: pa.RecordBatch, position: int) -> pa.RecordBatch:
-        """The batch, whose columns are those of ``stored`` and whose first row lies at ``position``."""
+    def __call__(self, rows: pa.RecordBatch, position: int, keep: pa.BooleanArray | None = None) -> pa.RecordBatch:
+        """The batch, whose columns are those of ``stored`` and whose first row lies at ``position``.
+
+        With ``keep`` the rows are those for which it is true, among as many rows as it is long.
+        """
         if not self._has_work:
             return rows
-        positions = pa.array(np.arange(position, position + rows.num_rows, dtype=np.int64))
+        length = rows.num_rows if keep is None else len(keep)
+        positions = pa.array(np.arange(position, position + length, dtype=np.int64))
+        positions = positions if keep is None else positions.filter(keep)
         stored = iter(rows.columns)
         columns = [
             self._column(field, None if field.id in _PHYSICAL else next(stored), positions) for field in self._fields

@@ -27,20 +27,32 @@ def readable(file_type: pa.DataType, table_type: pa.DataType) -> bool:
     if given == table_type or kinds.is_null(given):
         return True
     if kinds.is_signed_integer(table_type):
-        return bool(kinds.is_signed_integer(given)) and given.bit_width <= table_type.bit_width
+        return bool(kinds.is_integer(given)) and given.bit_width + _unsigned(given) <= table_type.bit_width
     if kinds.is_floating(table_type):
         return bool(kinds.is_floating(given)) and given.bit_width <= table_type.bit_width
     if kinds.is_decimal(table_type):
         return bool(kinds.is_decimal(given)) and _fits(given, table_type)
     if kinds.is_timestamp(table_type):
-        return (
-            bool(kinds.is_timestamp(given)) and given.unit in _UNITS and (given.tz is None) == (table_type.tz is None)
-        )
+        return _is_moment(given, table_type)
     if kinds.is_time(table_type):
         return bool(kinds.is_time(given)) and given.unit in _UNITS
     if kinds.is_string(table_type):
         return _is_text(given) or _is_bytes(given)  # old writers left the UTF-8 annotation out
     return bool(kinds.is_binary(table_type)) and _is_bytes(given)
+
+
+def _unsigned(type_: pa.DataType) -> int:
+    """The bit that a sign would take, for types without one."""
+    return 1 if pa.types.is_unsigned_integer(type_) else 0
+
+
+def _is_moment(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a type holds moments no finer than those wanted; days turn into midnights where there is no zone."""
+    if pa.types.is_date(given):
+        return wanted.tz is None
+    if not pa.types.is_timestamp(given):
+        return False
+    return (given.unit in _UNITS or given.unit == wanted.unit) and (given.tz is None) == (wanted.tz is None)
 
 
 def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:

@@ -1,16 +1,45 @@
-"""Which rows of a batch are kept: not deleted by position, and matched by a filter."""
+"""Which rows of a file are kept: not deleted, and matched by a filter (spec: Row-level Deletes).
+
+Rows are deleted by their positions in the file or by their values; either way before any filter is asked.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyarrow import acero
 from pyroaring import BitMap64
 
+from icefloe.model.schema import Schema
+
 Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+class RowTest(Protocol):
+    """A test that drops rows by their values, such as equality deletes; it may be shared between files and threads."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that the test looks at; the table may have dropped them since, and they may be nested."""
+        ...
+
+    def __call__(self, rows: pa.RecordBatch) -> Mask:
+        """True where a row is dropped; ``rows`` has exactly the columns of ``schema``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileDrops:
+    """What one data file has lost: rows by their positions in the file, and rows that any of the tests drops."""
+
+    positions: BitMap64 | None = None
+    tests: tuple[RowTest, ...] = ()
+
+
+NO_DROPS = FileDrops()
 
 
 class DeletedRows:
@@ -19,19 +48,16 @@ class DeletedRows:
     def __init__(self, deleted: BitMap64 | None) -> None:
         self._positions = np.zeros(0, np.uint64) if deleted is None else np.asarray(deleted.to_array())
 
-    def kept(self, start: int, rows: int) -> Mask | None:
-        """Which of the rows from ``start`` on are not deleted; none if that is all of them."""
+    def count(self, start: int, rows: int) -> int:
+        """How many of the rows from ``start`` on are deleted."""
+        first, last = np.searchsorted(self._positions, np.array([start, start + rows], np.uint64))
+        return int(last - first)
+
+    def kept(self, start: int, rows: int) -> pa.BooleanArray | None:
+        """True for those of the rows from ``start`` on that are not deleted; none if that is all of them."""
         first, last = np.searchsorted(self._positions, np.array([start, start + rows], np.uint64))
         if first == last:
             return None
         kept = np.ones(rows, np.bool_)
         kept[self._positions[first:last].astype(np.int64) - start] = False
-        return kept
-
-
-def matching(batch: pa.RecordBatch, expression: Any) -> Mask:
-    """Which rows a filter is true for; a filter that is null does not match."""
-    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch])))
-    project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["matches"]))
-    answer = acero.Declaration.from_sequence([source, project]).to_table(use_threads=False)
-    return np.asarray(answer["matches"].combine_chunks().fill_null(False))
+        return pa.array(kept)

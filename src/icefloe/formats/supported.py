@@ -1,4 +1,4 @@
-"""Which columns data files are read and written with; the others are refused by name (spec: Schemas and Data Types)."""
+"""Columns that Spark does not move yet; they are refused by name (spec: Schemas and Data Types)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from icefloe.model.types import TIMESTAMP_NS, TIMESTAMPTZ_NS, Geography, Geometr
 
 
 def check_types(schema: Schema) -> None:
-    """Refuse columns whose values are not handled yet, before anything is read or written."""
+    """Refuse columns whose values Spark does not read or write here yet, before anything is."""
     for name, field in schema.by_name.items():
         if isinstance(field.type, (Variant, Geometry, Geography)) or field.type in (TIMESTAMP_NS, TIMESTAMPTZ_NS):
             raise UnsupportedError(
-                f"column {name!r}: values of type {field.type} are not read or written yet; leave the column out",
+                f"column {name!r}: values of type {field.type} are not moved by Spark yet; leave the column out",
                 field=name,
             )

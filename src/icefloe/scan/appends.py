@@ -20,7 +20,7 @@ from icefloe.expr.stats_eval import Match, evaluate
 from icefloe.model.entries import ContentType, Status, choose, concat, empty, of_type
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.snapshots import Operation, Snapshot
-from icefloe.scan.plan import partition_fields, read_schema, to_tasks
+from icefloe.scan.plan import known_fields, partition_fields, read_schema, to_tasks
 from icefloe.scan.prune import statistics_keys
 from icefloe.scan.tasks import Plan
 from icefloe.tree.diff import located, snapshot_changes, snapshots_between
@@ -60,6 +60,7 @@ def plan_appends(
         filter=bound,
         residuals=tuple(remaining),
         specs=metadata.specs,
+        fields=known_fields(metadata),
         properties=metadata.properties,
         files_skipped=rows.num_rows - kept.num_rows,
     )

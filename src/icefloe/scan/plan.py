@@ -6,7 +6,8 @@ the same way, and deletes are attached by lookups and joins. Planning never refu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,9 +19,11 @@ from icefloe.expr.residual import residuals
 from icefloe.model.entries import ContentType
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.metadata_columns import scan_schema
+from icefloe.model.origin import Origin
 from icefloe.model.partitioning import PartitionField
 from icefloe.model.schema import Schema
 from icefloe.model.snapshots import Snapshot
+from icefloe.model.types import Field
 from icefloe.scan.prune import Pruner, delete_rows, statistics_keys
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.scan.trace import Tracer
@@ -35,24 +38,30 @@ def plan_scan(
     *,
     filter: Expr = ALWAYS_TRUE,
     columns: Sequence[str] | None = None,
+    schema: Schema | None = None,
     statistics: bool = False,
     trace: bool = False,
 ) -> Plan:
     """The files of a snapshot that may hold rows matching ``filter``, with the deletes that apply to them.
 
-    With ``statistics`` the tasks have all column statistics; with ``trace`` the plan says why it is as it is.
+    Columns are those of ``schema``, by default the one that reading this snapshot uses. With ``statistics`` the tasks
+    have all column statistics; with ``trace`` the plan says why it is as it is.
     """
-    table_schema = metadata.schema if snapshot is None else read_schema(metadata, snapshot)
+    table_schema = schema
+    if table_schema is None:
+        table_schema = metadata.schema if snapshot is None else read_schema(metadata, snapshot)
     bound = bind(filter, table_schema)
     fields = partition_fields(metadata)
     tracer = Tracer(bound, fields) if trace else None
     pruner = Pruner(bound, fields, tracer)
-    root = read_root(store, snapshot)
-    found = pruner.candidates(root)
-    deletes = pruner.delete_rows(store, root, found)
-    compared = pc.unique(pc.list_flatten(deletes["equality_ids"])).to_pylist()
-    wanted = None if statistics else statistics_keys(bound, fields, compared)
-    attached = attach_deletes(pruner.data_rows(store, root, found, wanted), deletes, store.context)
+    origin = Origin(table=metadata.location, snapshot_id=None if snapshot is None else snapshot.snapshot_id)
+    with origin.named():
+        root = read_root(store, snapshot)
+        found = pruner.candidates(root)
+        deletes = pruner.delete_rows(store, root, found)
+        compared = pc.unique(pc.list_flatten(deletes["equality_ids"])).to_pylist()
+        wanted = None if statistics else statistics_keys(bound, fields, compared)
+        attached = attach_deletes(pruner.data_rows(store, root, found, wanted), deletes, store.context)
     if tracer is not None:
         tracer.deletes(deletes, attached.fates)
     remaining, index = residuals(bound, fields, table_schema, attached.data)
@@ -65,6 +74,8 @@ def plan_scan(
         deletes=attached.files,
         specs=metadata.specs,
         properties=metadata.properties,
+        fields=known_fields(metadata),
+        origin=origin,
         files_skipped=pruner.files_skipped,
         manifests_read=pruner.manifests_read,
         manifests_skipped=pruner.manifests_skipped,
@@ -81,6 +92,15 @@ def read_schema(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
     """Reading the head uses the current schema, time travel the schema of its time."""
     at_head = snapshot.snapshot_id == metadata.current_snapshot_id
     return metadata.schema if at_head else metadata.schema_of(snapshot)
+
+
+def known_fields(metadata: TableMetadata) -> Mapping[int, Field]:
+    """Every field that the table has or had, by id, as the newest schema with it has it."""
+    if len(metadata.schemas) == 1:
+        return metadata.schema.by_id
+    older = (schema for schema in metadata.schemas if schema.schema_id != metadata.current_schema_id)
+    ordered = (*sorted(older, key=attrgetter("schema_id")), metadata.schema)
+    return {id_: field for schema in ordered for id_, field in schema.by_id.items()}
 
 
 def partition_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:

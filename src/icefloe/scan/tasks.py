@@ -7,12 +7,18 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from icefloe.codecs.mapping_json import decode_mapping
+from icefloe.deletes.drops import Drops
 from icefloe.deletes.index import LISTED
 from icefloe.expr.nodes import Bound, Expr
+from icefloe.io.file_io import FileIO
 from icefloe.model.entries import empty
+from icefloe.model.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
+from icefloe.model.origin import NOWHERE, Origin
 from icefloe.model.partitioning import PartitionSpec
 from icefloe.model.properties import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_TARGET_SIZE
 from icefloe.model.schema import Schema
+from icefloe.model.types import Field
 from icefloe.scan.splits import split_tasks
 
 TASK = pa.schema(
@@ -61,6 +67,8 @@ class Plan:
     deletes: pa.Table = field(default_factory=_no_deletes)  # position and equality delete files that apply to any task
     specs: tuple[PartitionSpec, ...] = ()  # what the partition values of tasks mean
     properties: Mapping[str, str] = field(default_factory=dict)  # of the table
+    fields: Mapping[int, Field] = field(default_factory=dict)  # every field the table ever had, as it was last
+    origin: Origin = NOWHERE  # what is read, for errors
     files_skipped: int = 0
     manifests_read: int = 0
     manifests_skipped: int = 0
@@ -71,9 +79,20 @@ class Plan:
         """How many files are to be read."""
         return int(self.tasks.num_rows)
 
+    @property
+    def mapping(self) -> NameMapping | None:
+        """The ids that the table gives to the columns of files without any, by name; none if it gives none."""
+        text = self.properties.get(NAME_MAPPING_PROPERTY)
+        with self.origin.named():
+            return None if text is None else decode_mapping(text)
+
     def with_tasks(self, tasks: pa.Table) -> Plan:
         """The same plan for other files."""
         return replace(self, tasks=tasks)
+
+    def drops(self, io: FileIO) -> Drops:
+        """What the files have lost to deletes; read when it is asked for."""
+        return Drops(io, self.tasks, self.deletes, fields=self.fields, mapping=self.mapping, origin=self.origin)
 
     def splits(
         self, *, target_size: int | None = None, lookback: int | None = None, open_file_cost: int | None = None

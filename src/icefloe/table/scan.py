@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.base import Base
-from icefloe.deletes.vectors import load_vectors
-from icefloe.engines.arrow.read import read_plan
+from icefloe.engines.arrow.read import count_plan, read_plan
 from icefloe.engines.engine import spark_engine
 from icefloe.errors import UnsupportedError
 from icefloe.expr.nodes import ALWAYS_TRUE, Expr, Predicate, conjunction, leaves
 from icefloe.expr.stats_eval import Match
 from icefloe.expr.text import parse_filter
 from icefloe.model.metadata_columns import is_metadata_column
+from icefloe.model.schema import Schema
 from icefloe.model.snapshots import Snapshot
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
@@ -40,9 +41,15 @@ class Scan:
     """
 
     def __init__(
-        self, base: Base, snapshot: Snapshot | None, where: str | Expr | None, columns: Iterable[str] | None
+        self,
+        base: Base,
+        snapshot: Snapshot | None,
+        where: str | Expr | None,
+        columns: Iterable[str] | None,
+        schema: Schema | None = None,
     ) -> None:
         self._base = base
+        self._schema = schema  # none for the one that reading the snapshot uses
         self._snapshot = snapshot
         self._filter = _on_columns(parse_filter(where), base)
         self._columns = None if columns is None else tuple(columns)
@@ -56,27 +63,36 @@ class Scan:
         """The files to read; ``more`` is a filter that came later, such as one that Spark pushes down."""
         wanted = conjunction([self._filter, more])
         store, metadata = self._base.store, self._base.metadata
-        return plan_scan(store, metadata, self._snapshot, filter=wanted, columns=self._columns)
+        return plan_scan(store, metadata, self._snapshot, filter=wanted, columns=self._columns, schema=self._schema)
 
     def to_arrow(self) -> pa.Table:
         """The rows as one Arrow table."""
         return self.to_arrow_batch_reader().read_all()
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream of Arrow batches."""
-        plan = self.plan()
-        return read_plan(self._base.store.io, plan, load_vectors(self._base.store.io, plan.tasks))
+        """The rows as a stream of Arrow batches, in a fixed order; files are read ahead, but only a little."""
+        return read_plan(self._base.store.io, self.plan())
 
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The rows as a polars DataFrame."""
+        return _optional("polars").from_arrow(self.to_arrow())
+
+    def to_duckdb(self, table_name: str, connection: Any = None) -> Any:
+        """A DuckDB connection, a new one unless it is given, in which the rows are a table of this name."""
+        connection = _optional("duckdb").connect() if connection is None else connection
+        connection.register(table_name, self.to_arrow())
+        return connection
 
     def to_spark(self, spark: Any) -> Any:
         """The rows as a Spark DataFrame, read by Spark's own Parquet reader.
 
         Files are chosen when a query runs, with the query's own filters.
         """
-        return spark_engine().read_scan(spark, self._base, self._snapshot, self._filter, self._columns)
+        return spark_engine().read_scan(spark, self._base, self._snapshot, self._filter, self._columns, self._schema)
 
     def count(self) -> int:
         """How many rows there are; files that match as a whole and have no delete files are not read."""
@@ -87,10 +103,18 @@ class Scan:
         known = plan.tasks.filter(whole)
         dead = pc.fill_null(known["dv_cardinality"], 0)
         counted = pc.sum(pc.subtract(known["record_count"], dead)).as_py()
-        rest = plan.with_tasks(plan.tasks.filter(pc.invert(whole)))
-        reader = read_plan(self._base.store.io, rest, load_vectors(self._base.store.io, rest.tasks))
-        read = sum(int(batch.num_rows) for batch in reader)
+        read = count_plan(self._base.store.io, plan.with_tasks(plan.tasks.filter(pc.invert(whole))))
         return read if counted is None else read + int(counted)
+
+
+def _optional(library: str) -> Any:
+    """A library that this one does not need, loaded when it is asked for."""
+    try:
+        return importlib.import_module(library)
+    except ModuleNotFoundError as error:
+        if error.name != library:
+            raise
+        raise UnsupportedError(f"{library} is not installed: pip install {library}", feature=library) from error
 
 
 def _on_columns(filter_: Expr, base: Base) -> Expr:

@@ -14,7 +14,8 @@ from pyroaring import BitMap64
 from icefloe.expr.bind import bind
 from icefloe.expr.text import parse_filter
 from icefloe.formats.inherited import NO_LINEAGE, Lineage
-from icefloe.formats.parquet_reader import read_file
+from icefloe.formats.reader import read_file
+from icefloe.formats.row_mask import FileDrops
 from icefloe.io.local import LocalFileIO
 from icefloe.model.arrow import arrow_schema
 from icefloe.model.metadata_columns import FILE, LAST_UPDATED, POS, ROW_ID
@@ -86,7 +87,7 @@ def test_lineage_agrees_with_brute_force(tmp_path: Path, rows, group, batch_rows
         location,
         Lineage(first_row_id=first, sequence_number=77),
         filter=bind(parse_filter(f"id >= {low}"), Schema(fields=(ID,))),
-        deleted=BitMap64(p for p in deleted if p < len(rows)),
+        drops=FileDrops(positions=BitMap64(p for p in deleted if p < len(rows))),
         batch_rows=batch_rows,
     )
     expected = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
-from icefloe.errors import FormatError, UnsupportedError
+from icefloe.errors import FormatError
 from icefloe.expr.bind import bind
 from icefloe.expr.nodes import Expr
 from icefloe.expr.text import parse_filter
-from icefloe.formats.parquet_reader import read_file, stored_columns
+from icefloe.formats.reader import read_file, stored_columns
+from icefloe.formats.row_mask import FileDrops
 from icefloe.io.local import LocalFileIO
 from icefloe.model.arrow import arrow_schema, arrow_type
 from icefloe.model.schema import Schema
@@ -51,6 +53,10 @@ def file_of(folder: Path, rows: list[dict[str, Any]], schema: Schema = STORED, r
     table = pa.Table.from_pylist(rows, schema=arrow_schema(schema))
     pq.write_table(table, folder / "f.parquet", store_schema=False, row_group_size=row_group_size)
     return f"file://{folder}/f.parquet"
+
+
+def without(positions: Iterable[int]) -> FileDrops:
+    return FileDrops(positions=BitMap64(positions))
 
 
 @pytest.fixture
@@ -105,7 +111,14 @@ def test_a_filter_sees_the_constant_in_every_row_group(ten: str, text: str, ids:
 
 def test_nothing_of_the_file_need_be_read(ten: str) -> None:
     city = Schema(fields=(TABLE.field("city"),))
-    found = rows(ten, city, constants=OSLO, deleted=BitMap64([0, 9]), row_positions=True, filter=where("city > 'A'"))
+    found = rows(
+        ten,
+        city,
+        constants=OSLO,
+        drops=without([0, 9]),
+        row_positions=True,
+        filter=where("city > 'A'"),
+    )
     assert found == [{"city": "Oslo", "_pos": i} for i in range(1, 9)]
 
 
@@ -195,5 +208,5 @@ def test_the_footer_tells_which_columns_are_stored(tmp_path: Path) -> None:
     location = file_of(tmp_path, [{"s": None, "l": None}], schema)
     assert stored_columns(IO, location) == {1, 2, 4, 5, 9}
     pq.write_table(pa.table({"x": [1]}), tmp_path / "f.parquet", store_schema=False)
-    with pytest.raises(UnsupportedError, match="no column has a field id"):
+    with pytest.raises(FormatError, match="no column has a field id"):
         stored_columns(IO, location)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import CorruptFile, NoSuchFile, StorageError
-from icefloe.formats.parquet_reader import read_file
 from icefloe.formats.partitioned import write_files
+from icefloe.formats.reader import read_file
 from icefloe.io.object_store import ObjectStoreFileIO
 from icefloe.model.arrow import arrow_schema
 from icefloe.model.schema import Schema

@@ -1,41 +1,46 @@
-"""A plan read in this process: files in parallel, rows in the order of the plan (spec: Scan Planning).
+"""A plan read in this process: files and their parts in parallel, rows in the order of the plan (spec: Scan Planning).
 
 Every file is read as the table sees it now, without its deleted rows, and filtered where planning could not already
-say that all of its rows match.
+say that all of its rows match. A large file is read in several parts at the same time.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
-from pyroaring import BitMap64
+import pyarrow.compute as pc
 
+from icefloe.deletes.drops import Drops
 from icefloe.engines.arrow.streams import in_order
-from icefloe.engines.engine import check_readable
-from icefloe.errors import UnsupportedError
 from icefloe.expr.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.stats_eval import Match
 from icefloe.formats.inherited import Lineage
-from icefloe.formats.parquet_reader import read_file
-from icefloe.formats.parquet_stats import PARQUET
+from icefloe.formats.reader import WHOLE, Share, read_file
+from icefloe.formats.row_mask import NO_DROPS, FileDrops
 from icefloe.io.file_io import FileIO
+from icefloe.io.schemes import scheme_family
 from icefloe.model.arrow import arrow_schema
+from icefloe.model.name_mapping import NameMapping
+from icefloe.model.origin import NOWHERE, Origin
+from icefloe.model.schema import Schema
 from icefloe.scan.identity import identity_columns, identity_values
 from icefloe.scan.tasks import Plan
 
 MAX_THREADS = 8
+PART_BYTES = 16 * 1024 * 1024  # of a file that tells how many pieces it has
+BLIND_PART_BYTES = 64 * 1024 * 1024  # of any other: it may turn out to be one piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
-    """One file of a plan; ``filter`` is what remains to be tested on its rows.
+    """One file of a plan, or a part of one; ``filter`` is what remains to be tested on its rows.
 
     ``constants`` are its partition values by column id, for columns that it may not hold; ``lineage`` is what its rows
-    inherit.
+    inherit; ``mapping`` gives ids to the columns of a file without any.
     """
 
     location: str
@@ -43,27 +48,47 @@ class FileTask:
     filter: Expr
     constants: Mapping[int, pa.Scalar]
     lineage: Lineage
+    file_format: str | None = "parquet"
+    mapping: NameMapping | None = None
+    size: int = 0
+    pieces: int | None = None  # how many there are in the file, if its entry tells
+    share: Share = WHOLE
+    origin: Origin = NOWHERE  # what is read, for errors
+
+    def parts(self) -> tuple[FileTask, ...]:
+        """The file in parts that can be read at the same time; their rows, one after the other, are the file's."""
+        if self.share != WHOLE or self.file_format == "avro":
+            return (self,)  # every part of an Avro file would have to go through all of its blocks
+        if self.pieces is None:
+            count = self.size // BLIND_PART_BYTES
+        else:
+            count = min(self.size // PART_BYTES, self.pieces)
+        return tuple(replace(self, share=Share(index=index, of=max(1, count))) for index in range(max(1, count)))
 
 
 def file_tasks(plan: Plan) -> Iterator[FileTask]:
-    """The files of a plan, one by one; a plan that cannot be read is refused before the first."""
-    check_readable(plan)
-    return _file_tasks(plan)
-
-
-def _file_tasks(plan: Plan) -> Iterator[FileTask]:
-    names = ["location", "file_format", "record_count", "match", "residual", "first_row_id", "sequence_number"]
-    constants = _constants(plan)
-    for batch in plan.tasks.select(names).to_batches(max_chunksize=1024):
-        for location, kind, rows, match, left, first, number in zip(
+    """The files of a plan, one by one."""
+    names = ["location", "file_format", "record_count", "file_size_in_bytes", "match", "residual"]
+    tasks = plan.tasks.select([*names, "first_row_id", "sequence_number"])
+    tasks = tasks.append_column("pieces", pc.list_value_length(plan.tasks["split_offsets"]))
+    constants, mapping = _constants(plan), plan.mapping
+    for batch in tasks.to_batches(max_chunksize=1024):
+        for location, kind, rows, size, match, left, first, number, pieces in zip(
             *(column.to_pylist() for column in batch.columns), strict=True
         ):
-            if kind is not None and kind.lower() != PARQUET:
-                raise UnsupportedError(f"{location}: data files of format {kind} are not handled yet", format=kind)
             rest = plan.filter if left is None else plan.residuals[left]
-            filter_ = ALWAYS_TRUE if match == Match.ALL else rest
-            lineage = Lineage(first_row_id=first, sequence_number=number)
-            yield FileTask(location=location, rows=rows, filter=filter_, constants=next(constants), lineage=lineage)
+            yield FileTask(
+                location=location,
+                rows=rows,
+                filter=ALWAYS_TRUE if match == Match.ALL else rest,
+                constants=next(constants),
+                lineage=Lineage(first_row_id=first, sequence_number=number),
+                file_format=kind,
+                mapping=mapping,
+                size=size,
+                pieces=pieces,
+                origin=plan.origin,
+            )
 
 
 def _constants(plan: Plan) -> Iterator[Mapping[int, pa.Scalar]]:
@@ -74,27 +99,73 @@ def _constants(plan: Plan) -> Iterator[Mapping[int, pa.Scalar]]:
         yield {id_: found.values[row] for id_, found in values.items() if found.known[row].as_py()}
 
 
-def threads_for(plan: Plan) -> int:
-    """How many files to read at the same time."""
-    return min(plan.files, MAX_THREADS, os.cpu_count() or 1)
+def reading_threads(plan: Plan | None = None) -> int:
+    """How many files or parts of files to read at the same time, if there are that many.
+
+    Where the files of ``plan`` are far away, threads mostly wait, and there are more of them than processors.
+    """
+    if plan is not None and plan.files > 0:
+        scheme = plan.tasks["location"][0].as_py().partition("://")[0]
+        if len(scheme_family(scheme)) > 0:
+            return MAX_THREADS
+    return min(MAX_THREADS, os.cpu_count() or 1)
 
 
-def read_plan(io: FileIO, plan: Plan, vectors: Mapping[str, BitMap64]) -> pa.RecordBatchReader:
-    """The rows of a plan as a stream of batches; ``vectors`` has the deleted positions of files that have any."""
-
-    def source(task: FileTask) -> Callable[[], Iterator[pa.RecordBatch]]:
-        return partial(
-            read_file,
+def read_task(
+    io: FileIO,
+    task: FileTask,
+    *,
+    schema: Schema,
+    table_schema: Schema | None = None,
+    filter: Expr | None = None,
+    drops: FileDrops = NO_DROPS,
+    row_positions: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one task, which match its filter or, if there is one, ``filter`` instead."""
+    with task.origin.named():
+        yield from read_file(
             io,
             task.location,
-            schema=plan.schema,
-            filter=task.filter,
-            table_schema=plan.table_schema,
-            deleted=vectors.get(task.location),
+            file_format=task.file_format,
+            schema=schema,
+            filter=task.filter if filter is None else filter,
+            table_schema=table_schema,
+            drops=drops,
             constants=task.constants,
             lineage=task.lineage,
+            mapping=task.mapping,
+            row_positions=row_positions,
+            share=task.share,
         )
 
-    tasks = file_tasks(plan)
-    batches = in_order((source(task) for task in tasks), threads=threads_for(plan))
+
+def read_plan(io: FileIO, plan: Plan, drops: Drops | None = None) -> pa.RecordBatchReader:
+    """The rows of a plan as a stream of batches; ``drops`` is what its files have lost, by default what it says."""
+    lost = plan.drops(io) if drops is None else drops
+
+    def rows(part: FileTask) -> Iterator[pa.RecordBatch]:
+        gone = lost.of(part.location)
+        return read_task(io, part, schema=plan.schema, table_schema=plan.table_schema, drops=gone)
+
+    batches = in_order((partial(rows, part) for part in _parts(plan)), threads=reading_threads(plan))
     return pa.RecordBatchReader.from_batches(arrow_schema(plan.schema), batches)
+
+
+def count_plan(io: FileIO, plan: Plan, drops: Drops | None = None) -> int:
+    """How many rows a plan has; of files that must be read for it, only the columns that decide."""
+    lost, nothing = plan.drops(io) if drops is None else drops, Schema(fields=())
+
+    def rows(part: FileTask) -> Iterator[int]:
+        gone = lost.of(part.location)
+        if part.filter == ALWAYS_TRUE and len(gone.tests) == 0:
+            dead = 0 if gone.positions is None or part.rows == 0 else gone.positions.rank(part.rows - 1)
+            yield part.rows - dead if part.share.index == 0 else 0
+            return
+        for batch in read_task(io, part, schema=nothing, table_schema=plan.table_schema, drops=gone):
+            yield batch.num_rows
+
+    return sum(in_order((partial(rows, part) for part in _parts(plan)), threads=reading_threads(plan)))
+
+
+def _parts(plan: Plan) -> Iterator[FileTask]:
+    return (part for task in file_tasks(plan) for part in task.parts())

@@ -1,0 +1,147 @@
+"""A Parquet data file as a reader sees it: row groups, their statistics, columns by id (spec: Appendix A, Parquet)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property, partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from icefloe.errors import CorruptFile, IcefloeError, NoSuchFile, StorageError
+from icefloe.formats.align import without_columns
+from icefloe.formats.field_ids import field_id, labelled, projected_leaves
+from icefloe.formats.parquet_stats import group_stats
+from icefloe.formats.relabel import relabel
+from icefloe.formats.stored_file import Piece, StoredFile
+from icefloe.io.file_io import FileIO
+from icefloe.model.mapped_arrow import has_ids
+from icefloe.model.name_mapping import NameMapping
+from icefloe.model.schema import Schema
+from icefloe.model.types import TIMESTAMPTZ, Field, Struct
+
+BATCH_BYTES = 16 * 1024 * 1024
+_LEAST_ROWS = 1024
+
+
+class ParquetFile:
+    """An open Parquet file; its pieces are its row groups."""
+
+    def __init__(self, file: Any, mapping: NameMapping | None, location: str) -> None:
+        self._file = file
+        self._location = location
+        stored = file.schema_arrow
+        self._schema = labelled(stored, mapping, location)
+        self._label = None if has_ids(stored) else partial(labelled, mapping=mapping, location=location)
+        columns = file.metadata.schema
+        self._has_int96 = any(columns.column(i).physical_type == "INT96" for i in range(len(columns)))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns with their ids."""
+        return self._schema
+
+    @property
+    def footer(self) -> Any:
+        """What the file says of itself."""
+        return self._file.metadata
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The row groups."""
+        footer, found, start = self._file.metadata, [], 0
+        for index in range(footer.num_row_groups):
+            rows = footer.row_group(index).num_rows
+            found.append(Piece(index=index, start=start, rows=rows))
+            start += rows
+        return tuple(found)
+
+    def statistics(self, schema: Schema) -> pa.Table | None:
+        """What the footer says of the columns, one row for each row group."""
+        return group_stats(self._file.metadata, schema, self._schema)
+
+    def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a row group; of nested columns only the fields that are wanted."""
+        leaves = projected_leaves(self._schema, wanted)
+        if len(leaves) == 0:
+            for start in range(0, piece.rows, batch_rows):
+                yield without_columns(min(batch_rows, piece.rows - start))
+            return
+        columns = [self._file.metadata.schema.column(index).path for index in leaves]
+        at_once, label, read = self._rows_at_once(piece, leaves, batch_rows), None, 0
+        for batch in self._file.iter_batches(batch_size=at_once, row_groups=[piece.index], columns=columns):
+            read += batch.num_rows
+            if self._label is not None or self._has_int96:
+                label = self._labels(batch.schema, wanted) if label is None else label
+                batch = relabel(batch, label)
+            yield batch
+        if read != piece.rows:
+            message = f"{self._location}: row group {piece.index} has {read} rows, its footer says {piece.rows}"
+            raise CorruptFile(message, location=self._location)
+
+    def _rows_at_once(self, piece: Piece, leaves: list[int], batch_rows: int) -> int:
+        """How many rows make a batch: fewer than asked for where rows are large."""
+        group = self._file.metadata.row_group(piece.index)
+        size = sum(int(group.column(index).total_uncompressed_size) for index in leaves)
+        return max(1, min(batch_rows, max(_LEAST_ROWS, BATCH_BYTES * piece.rows // max(1, size))))
+
+    def _labels(self, schema: pa.Schema, wanted: tuple[Field, ...]) -> pa.Schema:
+        """The schema of a batch with ids, and with a time zone where old timestamps are wanted with one."""
+        schema = schema if self._label is None else self._label(schema)
+        return pa.schema(_zoned(list(schema), wanted)) if self._has_int96 else schema
+
+
+def _zoned(fields: list[pa.Field], wanted: tuple[Field, ...]) -> list[pa.Field]:
+    """Fields of a file whose timestamps of 96 bits, which say nothing of a time zone, have that which is wanted."""
+    by_id: dict[int | None, Field] = {field.id: field for field in wanted}
+    found = []
+    for field in fields:
+        target = by_id.get(field_id(field))
+        if target is not None and isinstance(target.type, Struct) and isinstance(field.type, pa.StructType):
+            field = field.with_type(pa.struct(_zoned(list(field.type), target.type.fields)))
+        elif target is not None and target.type == TIMESTAMPTZ and field.type == pa.timestamp("us"):
+            field = field.with_type(pa.timestamp("us", "UTC"))
+        found.append(field)
+    return found
+
+
+def open_parquet(
+    io: FileIO, location: str, mapping: NameMapping | None = None, *, repeating: tuple[str, ...] = ()
+) -> AbstractContextManager[StoredFile]:
+    """An open Parquet file; ``mapping`` gives ids to the columns of a file that has none.
+
+    The texts of top-level columns that are ``repeating`` come back as dictionaries, as they are likely stored.
+    """
+    return _open(io, location, mapping, repeating)
+
+
+@contextmanager
+def _open(io: FileIO, location: str, mapping: NameMapping | None, repeating: tuple[str, ...]) -> Iterator[StoredFile]:
+    """The open file; what goes wrong while it is read is told in the terms of this library."""
+    files, path = io.arrow_path(location)
+    try:
+        # Far away each read is a request, so the columns of a row group are fetched together.
+        far = not isinstance(files, fs.LocalFileSystem)
+        source = files.open_input_file(path)
+        footer = None if len(repeating) == 0 else pq.read_metadata(source)
+        known = [name for name in repeating if footer is not None and _is_text(footer, name)]
+        with pq.ParquetFile(
+            source, metadata=footer, read_dictionary=known, pre_buffer=far, coerce_int96_timestamp_unit="us"
+        ) as file:
+            yield ParquetFile(file, mapping, location)
+    except IcefloeError:  # storage of this library speaks for itself, also through Arrow
+        raise
+    except FileNotFoundError as error:
+        raise NoSuchFile(f"data file {location} is missing", location=location) from error
+    except (OSError, pa.ArrowException) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the machine's doing, not the file's
+            raise StorageError(f"cannot read data file {location}: {error}", location=location) from error
+        raise CorruptFile(f"cannot read data file {location}: {error}", location=location) from error
+
+
+def _is_text(footer: Any, name: str) -> bool:
+    columns = [footer.schema.column(index) for index in range(footer.num_columns)]
+    return any(column.path == name and column.physical_type == "BYTE_ARRAY" for column in columns)

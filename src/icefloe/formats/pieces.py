@@ -1,0 +1,189 @@
+"""Rows of the pieces of one file: deleted rows go first, then the filter is asked (spec: Scan Planning).
+
+Where columns can be read apart, those that decide are read first. A piece in which no row is left is then not read any
+further, so that a selective filter costs little more than its own columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.expr.nodes import Bound
+from icefloe.expr.row_eval import evaluate_rows
+from icefloe.formats.align import Aligner
+from icefloe.formats.field_ids import field_id
+from icefloe.formats.inherited import Completer
+from icefloe.formats.row_mask import DeletedRows, FileDrops, RowTest
+from icefloe.formats.stored_file import Piece, StoredFile
+from icefloe.model.schema import Schema
+from icefloe.model.types import Field, List, Map, Struct, Type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One file, what to return of it, and which rows."""
+
+    file: StoredFile
+    location: str
+    complete: Completer
+    tested: Schema  # the columns that the filter needs
+    filter: Bound
+    drops: FileDrops
+    constants: Mapping[int, pa.Scalar]  # what tests see, and rows have, in place of columns that are not there
+    batch_rows: int
+    by_column: bool  # whether a column can be read without the others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Test:
+    """Something that rows must pass, and the columns that it looks at."""
+
+    schema: Schema
+    passes: Callable[[pa.RecordBatch], pa.BooleanArray]  # true where a row, as the table sees it, stays
+
+
+class PieceReader:
+    """Reads pieces of one file, one after the other."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._deleted = DeletedRows(reading.drops.positions)
+        self._drops = [_drop(test) for test in reading.drops.tests]
+        self._filter = _Test(schema=reading.tested, passes=lambda rows: evaluate_rows(reading.filter, rows))
+        self._shapes: dict[str, _Shape] = {}
+
+    def rows(self, piece: Piece, *, every: bool) -> Iterator[pa.RecordBatch]:
+        """The rows of a piece that are left; ``every`` one of them is known to match the filter, or some may."""
+        if self._deleted.count(piece.start, piece.rows) == piece.rows:
+            return iter(())
+        tests = self._drops if every else [*self._drops, self._filter]
+        output = self._reading.complete.stored
+        early = Schema(fields=merged(*(test.schema for test in tests)))
+        decided = {field.id for field in early.fields}
+        stored = {field_id(field) for field in self._reading.file.schema}
+        late = tuple(field for field in output.fields if field.id in stored - decided)
+        if len(tests) == 0 or len(late) == 0 or not self._reading.by_column:
+            return self._at_once(piece, merged(output, early), tests)
+        both = Schema(fields=tuple(field for field in output.fields if field.id in decided))
+        return self._in_two_steps(piece, merged(both, early), late, tests)
+
+    def _at_once(self, piece: Piece, fields: tuple[Field, ...], tests: list[_Test]) -> Iterator[pa.RecordBatch]:
+        position = piece.start
+        for batch in self._read(piece, fields):
+            shape = self._shape(f"all for {len(tests)}", batch, tests)
+            keep = shape.kept(batch, self._deleted.kept(position, batch.num_rows))
+            if keep is None:
+                yield self._reading.complete(shape.output(shape.returned(batch)), position)
+            elif keep.true_count > 0:
+                rows = shape.output(shape.returned(batch).filter(keep))
+                yield self._reading.complete(rows, position, keep)
+            position += batch.num_rows
+
+    def _in_two_steps(
+        self, piece: Piece, early: tuple[Field, ...], late: tuple[Field, ...], tests: list[_Test]
+    ) -> Iterator[pa.RecordBatch]:
+        masks, decided, position = [], [], piece.start
+        for batch in self._read(piece, early):
+            shape = self._shape(f"early for {len(tests)}", batch, tests)
+            keep = shape.kept(batch, self._deleted.kept(position, batch.num_rows))
+            keep = pa.repeat(True, batch.num_rows) if keep is None else keep
+            masks.append(keep)
+            decided.append(shape.returned(batch).filter(keep))
+            position += batch.num_rows
+        if sum(mask.true_count for mask in masks) == 0:
+            return
+        mask, known, at, done = pa.concat_arrays(masks), pa.Table.from_batches(decided), 0, 0
+        for batch in self._read(piece, late):
+            keep = mask.slice(at, batch.num_rows)
+            count = keep.true_count
+            if count > 0:
+                rows = _beside(batch if count == len(keep) else batch.filter(keep), known.slice(done, count))
+                shape = self._shape(f"both for {len(tests)}", rows, [])
+                yield self._reading.complete(shape.output(rows), piece.start + at, keep)
+            at, done = at + batch.num_rows, done + count
+
+    def _read(self, piece: Piece, fields: tuple[Field, ...]) -> Iterator[pa.RecordBatch]:
+        return self._reading.file.read(piece, fields, self._reading.batch_rows)
+
+    def _shape(self, kind: str, batch: pa.RecordBatch, tests: list[_Test]) -> _Shape:
+        """What is known of batches that are read for the same reason and so have the same schema."""
+        if kind not in self._shapes:
+            self._shapes[kind] = _Shape(batch.schema, self._reading, tests)
+        return self._shapes[kind]
+
+
+class _Shape:
+    """How batches of one stored schema are tested and returned."""
+
+    def __init__(self, stored: pa.Schema, reading: Reading, tests: list[_Test]) -> None:
+        output = {field.id for field in reading.complete.stored.fields}
+        self._places = [place for place, field in enumerate(stored) if field_id(field) in output]
+        self._has_more = len(self._places) < len(stored)
+        self._reading = reading
+        self._stored = stored
+        self._tests = [(self._aligner(test.schema), test.passes) for test in tests]
+
+    @cached_property
+    def output(self) -> Aligner:
+        """What makes returned columns those of the table."""
+        stored = pa.schema([self._stored.field(place) for place in self._places])
+        return Aligner(stored, self._reading.complete.stored, self._reading.location, self._reading.constants)
+
+    def _aligner(self, schema: Schema) -> Aligner:
+        return Aligner(self._stored, schema, self._reading.location, self._reading.constants)
+
+    def returned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of a batch that are to be returned, as they are stored."""
+        return batch.select(self._places) if self._has_more else batch
+
+    def kept(self, batch: pa.RecordBatch, keep: pa.BooleanArray | None) -> pa.BooleanArray | None:
+        """True for the rows of ``keep`` that pass all tests; none if no row of the batch is lost."""
+        for align, passes in self._tests:
+            if keep is not None and keep.true_count == 0:
+                break
+            passed = passes(align(batch))
+            keep = passed if keep is None else pc.and_(keep, passed)
+        return None if keep is not None and keep.true_count == len(keep) else keep
+
+
+def _drop(test: RowTest) -> _Test:
+    """Deletes by value as a test that rows must pass; the file may lack a column that was dropped since."""
+    relaxed = Schema(fields=tuple(replace(field, required=False) for field in test.schema.fields))
+    return _Test(schema=relaxed, passes=lambda rows: pa.array(~test(rows)))
+
+
+def _beside(batch: pa.RecordBatch, more: pa.Table) -> pa.RecordBatch:
+    """The columns of both, which have the same number of rows."""
+    if more.num_columns == 0:
+        return batch
+    together = more.combine_chunks().to_batches()[0] if more.column(0).num_chunks > 1 else more.to_batches()[0]
+    return pa.RecordBatch.from_arrays(
+        [*batch.columns, *together.columns], schema=pa.schema([*batch.schema, *together.schema])
+    )
+
+
+def merged(*schemas: Schema) -> tuple[Field, ...]:
+    """The columns of several schemas together, each id once; structs have the fields of all."""
+    found: dict[int, Field] = {}
+    for field in (field for schema in schemas for field in schema.fields):
+        known = found.get(field.id)
+        found[field.id] = field if known is None else replace(known, type=_merged_type(known.type, field.type))
+    return tuple(found.values())
+
+
+def _merged_type(one: Type, other: Type) -> Type:
+    match one, other:
+        case Struct(fields), Struct(more):
+            return Struct(merged(Schema(fields=fields), Schema(fields=more)))
+        case List(), List():
+            return replace(one, element=_merged_type(one.element, other.element))
+        case Map(), Map():
+            key, value = _merged_type(one.key, other.key), _merged_type(one.value, other.value)
+            return replace(one, key=key, value=value)
+        case _:
+            return one

@@ -1,0 +1,167 @@
+"""Rows of a data file as a table sees them now, whatever the file's format (spec: Column Projection; Scan Planning).
+
+Columns are matched by field id through renames, moves, additions and promotions. Physics comes first: a row's position
+is where it lies in the file, whatever pieces are skipped and whatever rows a delete or a filter drops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from icefloe.errors import InputError, UnsupportedError
+from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPredicate, Expr, Not, Predicate, leaves
+from icefloe.expr.stats_eval import Match, evaluate
+from icefloe.formats.avro_file import open_avro
+from icefloe.formats.field_ids import struct_ids
+from icefloe.formats.inherited import NO_LINEAGE, Completer, Lineage
+from icefloe.formats.orc_file import open_orc
+from icefloe.formats.parquet_file import open_parquet
+from icefloe.formats.pieces import PieceReader, Reading
+from icefloe.formats.row_mask import NO_DROPS, FileDrops
+from icefloe.formats.stored_file import Piece, StoredFile
+from icefloe.io.file_io import FileIO
+from icefloe.model.metadata_columns import POS
+from icefloe.model.name_mapping import NameMapping
+from icefloe.model.schema import Schema
+from icefloe.model.types import Field, Struct
+
+BATCH_ROWS = 128 * 1024
+
+_OPENERS: Mapping[str, Callable[[FileIO, str, NameMapping | None], AbstractContextManager[StoredFile]]] = {
+    "parquet": open_parquet,
+    "orc": open_orc,
+    "avro": open_avro,
+}
+
+
+_BY_COLUMN = frozenset({"parquet", "orc"})  # formats of which a column can be read without the others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """One of ``of`` parts of a file, each with about as many pieces; parts can be read at the same time."""
+
+    index: int
+    of: int
+
+    def among(self, count: int) -> range:
+        """Which of ``count`` things in a row are in this part.
+
+        >>> [list(Share(index=i, of=2).among(5)) for i in range(2)]
+        [[0, 1], [2, 3, 4]]
+        """
+        return range(count * self.index // self.of, count * (self.index + 1) // self.of)
+
+
+WHOLE = Share(index=0, of=1)
+
+
+def open_file(
+    io: FileIO, location: str, file_format: str | None, mapping: NameMapping | None = None
+) -> AbstractContextManager[StoredFile]:
+    """An open data file of any format that is handled; a file of an unnamed format is taken for Parquet."""
+    opener = _OPENERS.get("parquet" if file_format is None else file_format.lower())
+    if opener is None:
+        raise UnsupportedError(
+            f"{location}: data files of format {file_format} are not handled; there are: {', '.join(_OPENERS)}",
+            format=file_format,
+            location=location,
+        )
+    return opener(io, location, mapping)
+
+
+def read_file(
+    io: FileIO,
+    location: str,
+    *,
+    file_format: str | None = "parquet",
+    schema: Schema,
+    filter: Expr = ALWAYS_TRUE,
+    table_schema: Schema | None = None,
+    drops: FileDrops = NO_DROPS,
+    constants: Mapping[int, pa.Scalar] = MappingProxyType({}),
+    lineage: Lineage = NO_LINEAGE,
+    mapping: NameMapping | None = None,
+    row_positions: bool = False,
+    share: Share = WHOLE,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """The columns of ``schema`` for rows that are not dropped and match a filter, batch by batch, in file order.
+
+    ``filter`` is bound to ``table_schema`` (by default ``schema``) and may test columns that are not returned.
+    ``constants`` has values by column id for columns that the file lacks, such as those of its partition. ``schema``
+    may have the metadata columns of ``metadata_columns.SCANNED``; ``lineage`` is what rows inherit then. ``mapping``
+    gives ids to the columns of a file without any. With ``row_positions`` a last column ``_pos`` holds each row's
+    position in the file. ``share`` says which part of the file to read.
+    """
+    if filter == ALWAYS_FALSE:
+        return
+    bound = _bound(filter)
+    wanted = Schema(fields=(*schema.fields, POS)) if row_positions else schema
+    with open_file(io, location, file_format, mapping) as file:
+        reading = Reading(
+            file=file,
+            location=location,
+            complete=Completer(wanted, location, lineage),
+            tested=_tested(bound, table_schema or schema),
+            filter=bound,
+            drops=drops,
+            constants=constants,
+            batch_rows=batch_rows,
+            by_column=file_format is None or file_format.lower() in _BY_COLUMN,
+        )
+        pieces = PieceReader(reading)
+        for piece, every in _chosen(reading, share):
+            yield from pieces.rows(piece, every=every)
+
+
+def stored_columns(
+    io: FileIO, location: str, file_format: str | None = "parquet", mapping: NameMapping | None = None
+) -> frozenset[int]:
+    """The ids of the columns that a file holds, those inside structs included; only its schema is read."""
+    with open_file(io, location, file_format, mapping) as file:
+        return struct_ids(file.schema)
+
+
+def _bound(filter: Expr) -> Bound:
+    unbound = [leaf.term for leaf in leaves(filter) if isinstance(leaf, Predicate)]
+    if len(unbound) > 0 or isinstance(filter, (Predicate, Not)):
+        raise InputError(f"bind the filter to the table's schema before reading: {filter}")
+    return filter
+
+
+def _tested(filter: Bound, schema: Schema) -> Schema:
+    """The columns that a filter looks into, and of structs only the fields that it tests."""
+    wanted = frozenset(leaf.field_id for leaf in leaves(filter) if isinstance(leaf, BoundPredicate))
+    return Schema(fields=_pruned(schema.fields, wanted), schema_id=schema.schema_id)
+
+
+def _pruned(fields: tuple[Field, ...], wanted: frozenset[int]) -> tuple[Field, ...]:
+    kept = []
+    for field in fields:
+        inner = _pruned(field.type.fields, wanted) if isinstance(field.type, Struct) else ()
+        if field.id in wanted:
+            kept.append(field)
+        elif len(inner) > 0:
+            kept.append(replace(field, type=Struct(inner)))
+    return tuple(kept)
+
+
+def _chosen(reading: Reading, share: Share) -> list[tuple[Piece, bool]]:
+    """The pieces of a share that statistics do not rule out, and whether every row of them matches the filter."""
+    pieces = reading.file.pieces
+    matches = [int(Match.ALL if reading.filter == ALWAYS_TRUE else Match.SOME)] * len(pieces)
+    statistics = None if reading.filter == ALWAYS_TRUE else reading.file.statistics(reading.tested)
+    if statistics is not None:
+        matches = evaluate(reading.filter, statistics).to_pylist()
+    chosen = [
+        (piece, match == Match.ALL)
+        for piece, match in zip(pieces, matches, strict=True)
+        if match != Match.NONE and piece.rows > 0
+    ]
+    return [chosen[index] for index in share.among(len(chosen))]

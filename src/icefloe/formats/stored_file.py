@@ -1,0 +1,52 @@
+"""What a reader asks of a data file, whatever its format (spec: Column Projection; Scan Planning).
+
+A file is a row of pieces, each readable by itself: the row groups of Parquet, the stripes of ORC, runs of blocks of
+Avro. A piece knows the position of its first row, so rows have their positions whichever pieces are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from icefloe.model.schema import Schema
+from icefloe.model.types import Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A part of a file that can be read by itself: its number, the position of its first row, and how many it has."""
+
+    index: int
+    start: int
+    rows: int
+
+
+class StoredFile(Protocol):
+    """An open data file."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns with their ids (``PARQUET:field_id``) at every depth: the file's own, or those of a mapping."""
+        ...
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All pieces, in the order of their rows."""
+        ...
+
+    def statistics(self, schema: Schema) -> pa.Table | None:
+        """What is known of the columns of ``schema``, one row for each piece; none if the format keeps nothing."""
+        ...
+
+    def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """All rows of a piece in order, in batches that all have the same schema.
+
+        At least the columns with the ids of ``wanted`` come back, as they are stored and labelled like ``schema``;
+        fields inside a column that ``wanted`` does not have may be left out. A batch without columns still has its
+        number of rows.
+        """
+        ...
