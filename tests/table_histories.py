@@ -272,6 +272,7 @@ class History:
         heads_now = (lane.table.metadata.current_snapshot for lane in self.lanes)
         if any(head is not None and int(head.summary["total-data-files"]) > MANY_FILES for head in heads_now):
             self.compact(rng)
+            self.check(random.Random(number))  # a change of columns that comes next is none of this snapshot's
         VERBS[verb](self, rng)
         heads = {lane.label: lane.table.metadata.current_snapshot_id for lane in self.lanes}
         if None not in heads.values() and (len(self.model.states) == 0 or self.model.states[-1][1] != heads):
@@ -363,14 +364,13 @@ class History:
         plan = plan_scan(base.store, base.metadata, head, filter=filter_)
         if plan.files == 0 and rows is None:
             return
-        dead = load_vectors(io, plan.tasks)
-        found = engine.find_rows(io, plan, dead) if rows is not None else {}
-        none = BitMap64()
-        gone = {name: found.get(name, none) | dead.get(name, none) for name in plan.tasks["location"].to_pylist()}
+        drops = plan.drops(io)
+        found = engine.find_rows(io, plan, drops) if rows is not None else {}
+        gone = {name: found.get(name, BitMap64()) for name in plan.tasks["location"].to_pylist()}
         every = plan_scan(base.store, base.metadata, head)
         touched = pc.is_in(every.tasks["location"], value_set=plan.tasks["location"].combine_chunks())
         whole = every.with_tasks(every.tasks.filter(touched))
-        parts = [] if plan.files == 0 else [engine.write_survivors(io, whole, gone, base.metadata)]
+        parts = [] if plan.files == 0 else [engine.write_survivors(io, whole, drops, gone, base.metadata)]
         if rows is None:
             number = head.sequence_number if keep and head is not None else None
             lane.commit(RewriteFiles(added=parts[0], removed=plan.tasks, read=head, sequence_number=number))

@@ -12,6 +12,7 @@ from icefloe.maintenance.purge import DropResult
 from icefloe.model.schema import Schema
 from icefloe.scan.tasks import Plan
 from icefloe.table.catalog import Catalog, catalog
+from icefloe.table.merge import MergeResult
 from icefloe.table.open import open_table
 from icefloe.table.scan import Scan
 from icefloe.table.table import Table, TableAt
@@ -21,6 +22,7 @@ __all__ = [
     "Catalog",
     "CommitResult",
     "DropResult",
+    "MergeResult",
     "Plan",
     "Scan",
     "Schema",

@@ -179,3 +179,16 @@ def test_lists_and_structs_are_tested_for_null_in_scans_and_deletes(tmp_path, ve
     assert table.scan("s IS NOT NULL", columns=["id"]).to_arrow().to_pylist() == [{"id": 1}, {"id": 2}]
     assert table.delete("tags IS NULL").rows_deleted == 2
     assert ids(table) == [1, 2]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_branch_is_read_with_the_columns_of_now_and_a_tag_with_those_of_its_time(tmp_path: Path, version: int):
+    table = by_region(tmp_path, version)
+    table.branch("dev")
+    table.tag("then")
+    with table.update_schema() as schema:
+        schema.rename_column("region", "area")
+    assert table.at(branch="dev").scan("area = 'north'").to_arrow().to_pylist() == [{"id": 1, "area": "north"}]
+    assert table.at(tag="then").scan("region = 'north'").to_arrow().to_pylist() == [{"id": 1, "region": "north"}]
+    table.delete("area = 'north'", branch="dev")
+    assert table.at(branch="dev").scan(columns=["area"]).count() == 2

@@ -14,15 +14,15 @@ def catalog(tmp_path):
     return icefloe.catalog("t", uri=f"sqlite:///{tmp_path}/cat.db", warehouse=f"file://{tmp_path}/wh")
 
 
-@pytest.mark.parametrize("type_", ["variant", "geometry", "geography", "timestamp_ns", "timestamptz_ns"])
+@pytest.mark.parametrize(
+    "type_", ["geography('OGC:CRS84', vincenty)", "array<unknown>", "map<string, unknown>", "struct<u: unknown>"]
+)
 def test_a_column_that_cannot_be_written_is_refused_before_anything_is(catalog, tmp_path, type_):
     # A table with such a column took an append, and could not be read any more.
     table = catalog.create_table("db.t", schema=f"id bigint, odd struct<x: {type_}>", format_version=4)
     with pytest.raises(UnsupportedError, match=r"'odd\.x'"):
         table.append(pa.table({"id": [1]}))
     assert list(tmp_path.rglob("*.parquet")) == []
-    with pytest.raises(UnsupportedError, match=r"'odd\.x'"):
-        table.scan().to_arrow()
     assert table.scan(columns=["id"]).to_arrow().num_rows == 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,6 +70,9 @@ class Files:
 
     def vectors(self, tasks: pa.Table) -> Mapping[str, BitMap64]:
         return {name: self.deleted[name] for name in tasks["location"].to_pylist() if name in self.deleted}
+
+    def positions(self, locations: Iterable[str]) -> Mapping[str, BitMap64]:
+        return {name: self.deleted[name] for name in locations if name in self.deleted}
 
     def source(self, schema: Schema) -> Source:
         return Source(

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from icefloe.engines.spark.identity import IdentityColumns
 from icefloe.engines.spark.read import FILE, POSITION, Source, dataframe, rows_with_positions, survivors
 from icefloe.expr.nodes import ALWAYS_TRUE, Expr
-from icefloe.formats.parquet_reader import stored_columns
+from icefloe.formats.reader import stored_columns
 from icefloe.io.local import LocalFileIO
 from icefloe.model.arrow import arrow_schema
 from icefloe.model.partitioning import PartitionField, PartitionSpec

@@ -42,7 +42,7 @@ def run(frame: DataFrame, files: Files, folder: Path, on: tuple[str, ...] = ("id
     engine, io, metadata = SparkEngine(frame.sparkSession), LocalFileIO(), metadata_of(folder / "new", schema)
     with engine.keyed(frame, metadata, on) as source:
         plan = files.plan(source.range)
-        matched = engine.find_keys(io, plan, files.vectors(plan.tasks), source)
+        matched = engine.find_keys(io, plan, files, source)
         return Done(deleted=dict(matched.positions), entries=engine.write(io, matched.rows, metadata))
 
 

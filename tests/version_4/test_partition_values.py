@@ -564,3 +564,15 @@ def test_54_an_expression_with_the_id_of_a_column_is_refused(tmp_path):
     path.write_text(json.dumps(broken))
     with pytest.raises(Exception, match=r"expressions\[0\]\.expr-id: 2 is also the id of a column"):
         new_catalog(tmp_path).load_table("db.t")
+
+
+@PLACES
+@pytest.mark.parametrize("field", ["city", "truncate(2, city)"])
+def test_rows_are_deleted_where_every_partition_value_is_null(
+    tmp_path: Path, field: str, settings: dict[str, str]
+) -> None:
+    table = new_table(tmp_path, "id bigint, city string", [field], **settings)
+    table.append(pa.table({"id": [1, 2], "city": pa.array([None, None], pa.string())}))
+    again = new_catalog(tmp_path).load_table("db.t")
+    assert again.delete("id = 1").rows_deleted == 1
+    assert again.scan().to_arrow().to_pylist() == [{"id": 2, "city": None}]

@@ -454,8 +454,8 @@ def test_rows_that_are_written_again_keep_their_ids_and_numbers(version) -> None
     plan = table.scan().plan()
     io, tasks = table._pointer.io, plan.tasks.sort_by("first_row_id")
     first, second = tasks["location"].to_pylist()
-    gone = {first: BitMap64([0, 1]), second: BitMap64()}
-    entries = ArrowEngine().write_survivors(io, plan, gone, table.metadata)
+    gone = {first: BitMap64([0]), second: BitMap64()}  # its second row had been replaced
+    entries = ArrowEngine().write_survivors(io, plan, plan.drops(io), gone, table.metadata)
     assert entries["record_count"].to_pylist() == [3]
     written = pq.read_table(io.arrow_path(entries["location"][0].as_py())[1], filesystem=io.arrow_path(first)[0])
     assert [written.schema.field(name).metadata for name in LINEAGE] == [

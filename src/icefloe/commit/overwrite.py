@@ -17,7 +17,7 @@ from icefloe.commit.intent import Intent, locations
 from icefloe.commit.resolved import Resolved
 from icefloe.commit.stage import Purpose, make_snapshot
 from icefloe.commit.validate import Isolation, Since, same_partition
-from icefloe.errors import InputError
+from icefloe.errors import ConflictError, InputError
 from icefloe.expr.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.printing import to_text
 from icefloe.expr.stats_eval import Match
@@ -35,6 +35,7 @@ class OverwriteFiles(Intent):
 
     added: pa.Table
     removed: pa.Table  # tasks of the files that are replaced
+    dropped: pa.Table = field(default_factory=empty)  # delete files that no longer apply to anything
     read: Snapshot | None
     filter: Expr = ALWAYS_TRUE
     isolation: Isolation = Isolation.SERIALIZABLE
@@ -52,18 +53,20 @@ class OverwriteFiles(Intent):
         since.check_no_deletes_on(self.removed)
         if self.isolation is Isolation.SERIALIZABLE:
             since.check_no_new_data(self.filter)
-        return Resolved(added=self.added, removed=self.removed)
+        return Resolved(added=self.added, removed=self.removed, dropped=self.dropped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverwriteWhere(Intent):
     """Remove the files all of whose rows match a filter, and add others; metadata alone decides.
 
-    A file of which only some rows match is refused: its rows would have to be read.
+    A file of which only some rows match is refused: its rows would have to be read. ``whole_files`` says that there
+    was none when the operation was prepared, so that one which is there now came by another commit.
     """
 
     filter: Expr
     added: pa.Table = field(default_factory=empty)
+    whole_files: bool = False
     operation: Operation = Operation.OVERWRITE
 
     @property
@@ -75,6 +78,12 @@ class OverwriteWhere(Intent):
         """The files that leave, as of this base."""
         tasks = plan_scan(state.store, state.metadata, state.head, filter=self.filter).tasks
         partly = tasks.filter(pc.not_equal(tasks["match"], int(Match.ALL)))
+        if partly.num_rows > 0 and self.whole_files:
+            raise ConflictError(
+                f"table {state.metadata.location}: {partly['location'][0].as_py()} came by another commit, and may hold"
+                f" rows that match {to_text(self.filter)} beside rows that do not; repeat the operation",
+                files=partly["location"].slice(0, 20).to_pylist(),
+            )
         if partly.num_rows > 0:
             raise InputError(
                 f"table {state.metadata.location}: {partly['location'][0].as_py()} may hold rows that match"

@@ -23,8 +23,10 @@ class CommitResult:
     files_added: int = 0
     files_removed: int = 0
     vectors_added: int = 0
+    delete_files_added: int = 0  # besides deletion vectors: position and equality delete files
     rows_added: int = 0
     rows_deleted: int = 0
+    rows_copied: int = 0  # rows that only moved to another file, which are in neither of the above
     data_bytes_written: int = 0
     metadata_files_written: int = 0
     metadata_bytes_written: int = 0
@@ -41,11 +43,14 @@ class CommitResult:
             return f"{self.operation} {self.table}: nothing to do, no snapshot made, {self.seconds:.3f} s"
         parts = [] if self.snapshot_id is None else [f"snapshot {self.snapshot_id}"]
         if self.files_added > 0:
-            parts.append(f"+{self.files_added} files ({self.rows_added} rows, {self.data_bytes_written} bytes)")
+            copied = "" if self.rows_copied == 0 else f", {self.rows_copied} rows copied"
+            parts.append(f"+{self.files_added} files ({self.rows_added} rows{copied}, {self.data_bytes_written} bytes)")
         if self.files_removed > 0:
             parts.append(f"-{self.files_removed} files")
         if self.rows_deleted > 0 or self.vectors_added > 0:
             parts.append(f"{self.rows_deleted} rows deleted, {self.vectors_added} deletion vectors")
+        if self.delete_files_added > 0:
+            parts.append(f"{self.delete_files_added} delete files")
         parts.append(f"{self.metadata_files_written} metadata files ({self.metadata_bytes_written} bytes)")
         parts.append(f"{self.attempts} attempt{'' if self.attempts == 1 else 's'}")
         return f"{self.operation} {self.table}: {', '.join(parts)}, {self.seconds:.3f} s"
@@ -75,6 +80,7 @@ def result_of(table: str, steps: Sequence[Update], draft: Draft, work: Work, sec
         files_added=figure(SummaryKey.ADDED_DATA_FILES),
         files_removed=figure(SummaryKey.DELETED_DATA_FILES),
         vectors_added=figure(SummaryKey.ADDED_DVS),
+        delete_files_added=figure(SummaryKey.ADDED_DELETE_FILES) - figure(SummaryKey.ADDED_DVS),
         rows_added=figure(SummaryKey.ADDED_RECORDS),
         rows_deleted=figure(SummaryKey.DELETED_RECORDS)
         + figure(SummaryKey.ADDED_POSITION_DELETES)

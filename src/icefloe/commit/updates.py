@@ -58,15 +58,20 @@ class MetadataUpdate(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSchema(MetadataUpdate):
-    """Steps of schema evolution, thought up for the schema of id ``read``."""
+    """Steps of schema evolution, thought up for the schema of id ``read``.
+
+    With ``last_column_id``, files have been written with the ids that new columns get after it, so that no other will
+    do: a column that came and went meanwhile leaves the schema as it was, but takes an id.
+    """
 
     steps: tuple[SchemaChange, ...]
     read: int
+    last_column_id: int | None = None
     name: str = "change schema"
 
     def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
         """The table with the evolved schema, and with its name mapping brought along."""
-        if metadata.current_schema_id != self.read:
+        if metadata.current_schema_id != self.read or self.last_column_id not in (None, metadata.last_column_id):
             raise ConflictError(
                 f"table {metadata.location}: another commit changed the schema from {self.read} to"
                 f" {metadata.current_schema_id}; look at it and repeat the change"

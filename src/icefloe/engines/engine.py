@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.deletes.index import check_supported
+from icefloe.deletes.drops import Drops
 from icefloe.errors import UnsupportedError
 from icefloe.expr.nodes import Expr
+from icefloe.expr.values import Value
 from icefloe.formats.supported import check_types
 from icefloe.io.file_io import FileIO
+from icefloe.model.entries import ContentType, of_type
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.metadata_columns import LINEAGE
 from icefloe.model.schema import Schema
@@ -34,12 +36,13 @@ Positions = Mapping[str, BitMap64]  # by data file location
 class Keyed:
     """The source of an upsert, checked: its rows, and a filter that every row with one of its keys satisfies.
 
-    ``held`` lets go of what was made for it, when the upsert is done.
+    ``held`` lets go of what was made for it, when the upsert is done; ``index`` is what its engine finds rows by.
     """
 
     rows: Any
     on: tuple[str, ...]
     range: Expr
+    index: Any = None
     held: ExitStack = field(default_factory=ExitStack)
 
 
@@ -56,6 +59,17 @@ class Matched:
     lineage: tuple[Field, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Horizon:
+    """What is final of row lineage: a commit that is under way may give other ids and numbers from here on.
+
+    Such an id or number is not written down with a row that moves; the row gets another one.
+    """
+
+    next_row_id: int
+    last_sequence_number: int
+
+
 class Engine(Protocol):
     """Something that moves rows."""
 
@@ -63,7 +77,7 @@ class Engine(Protocol):
         """Write rows to new data files of the table; their entries. They may have columns of ``lineage`` too."""
         ...
 
-    def find_rows(self, io: FileIO, plan: Plan, deleted: Positions) -> dict[str, BitMap64]:
+    def find_rows(self, io: FileIO, plan: Plan, drops: Drops) -> dict[str, BitMap64]:
         """Live rows that match the plan's filter, by file; files without any are left out."""
         ...
 
@@ -71,19 +85,48 @@ class Engine(Protocol):
         """Check the source of an upsert and hold it for the duration; InputError when a key comes twice."""
         ...
 
-    def find_keys(
-        self, io: FileIO, plan: Plan, deleted: Positions, source: Keyed, *, settled: int | None = None
-    ) -> Matched:
+    def find_keys(self, io: FileIO, plan: Plan, drops: Drops, source: Keyed, *, settled: int | None = None) -> Matched:
         """Live rows of the planned files whose key is one of the source's, and the source with their ids.
 
         Only row ids below ``settled`` are final, and are kept.
         """
         ...
 
-    def write_survivors(self, io: FileIO, plan: Plan, deleted: Positions, metadata: TableMetadata) -> pa.Table:
-        """Write the rows of the files named in ``deleted`` again, without those positions; the new entries.
+    def write_key_deletes(self, io: FileIO, source: Keyed, metadata: TableMetadata) -> pa.Table:
+        """Write equality delete files for the keys of a source; their entries. A key with a null deletes nothing."""
+        ...
 
-        Rows keep their ids and the sequence numbers of their last change.
+    def write_updated(
+        self,
+        io: FileIO,
+        plan: Plan,
+        drops: Drops,
+        found: Positions,
+        values: Mapping[str, Value],
+        metadata: TableMetadata,
+        *,
+        others: bool,
+        horizon: Horizon | None = None,
+    ) -> pa.Table:
+        """Write the live rows at these positions again, with new values by column; the new entries.
+
+        With ``others`` the other live rows of those files are written too, as they are. Rows keep their ids.
+        """
+        ...
+
+    def write_survivors(
+        self,
+        io: FileIO,
+        plan: Plan,
+        drops: Drops,
+        found: Positions,
+        metadata: TableMetadata,
+        *,
+        horizon: Horizon | None = None,
+    ) -> pa.Table:
+        """Write the live rows of the files named in ``found`` again, without those positions; the new entries.
+
+        Rows keep their ids and the sequence numbers of their last change, as far as those are final.
         """
         ...
 
@@ -94,12 +137,24 @@ def lineage_of(plan: Plan) -> tuple[Field, ...]:
 
 
 def check_readable(plan: Plan) -> None:
-    """Refuse a plan whose rows no engine can tell yet, by name: rows would come back that the table does not have."""
+    """Refuse a plan whose rows Spark cannot tell yet, by name: rows would come back that the table does not have."""
     numbers = pc.unique(pc.list_flatten(plan.tasks["deletes"]))
     if len(numbers) > 0:
-        check_supported(plan.deletes.take(numbers))
+        check_no_equality_deletes(plan.deletes.take(numbers))
     check_defaults(plan.table_schema)
     check_types(plan.schema)
+
+
+def check_no_equality_deletes(deletes: pa.Table) -> None:
+    """Refuse equality deletes, which Spark does not apply yet."""
+    found = deletes.filter(of_type(deletes, ContentType.EQUALITY_DELETES))
+    if found.num_rows > 0:
+        location = found["location"][0].as_py()
+        raise UnsupportedError(
+            f"equality delete file {location}: equality deletes are not applied on Spark yet; read the table in this"
+            " process (to_arrow), or write its rows again without them",
+            location=location,
+        )
 
 
 def check_defaults(schema: Schema) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
-from icefloe.commit.base import Base, TablePointer
-from icefloe.commit.draft import Update
-from icefloe.commit.intent import RemoveFiles
-from icefloe.commit.loop import commit
+from icefloe.commit.base import Base
 from icefloe.commit.overwrite import RewriteManifests
 from icefloe.commit.publish import CherryPick
 from icefloe.commit.result import CommitResult
@@ -25,10 +22,8 @@ from icefloe.commit.updates import (
     SetSortOrder,
     Upgrade,
 )
-from icefloe.env import SYSTEM, Env
 from icefloe.errors import InputError
 from icefloe.expr.nodes import Expr
-from icefloe.expr.text import parse_filter
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.partition_update import PartitionUpdate
 from icefloe.model.partitioning import PartitionSpec
@@ -37,14 +32,13 @@ from icefloe.model.schema_update import SchemaUpdate, update_of
 from icefloe.model.snapshots import MAIN, Ref, Snapshot
 from icefloe.model.sort_text import sort_order
 from icefloe.scan.select import select_snapshot
-from icefloe.table import rows
 from icefloe.table.edits import Edit
-from icefloe.table.engines import engine_for, engine_of
+from icefloe.table.row_changes import RowChanges
 from icefloe.table.scan import Scan
 from icefloe.table.transaction import Transaction
 
 
-class Table:
+class Table(RowChanges):
     """A table in a catalog. Reads see its current state; each change is one snapshot.
 
     >>> import icefloe, tempfile, pyarrow as pa
@@ -62,19 +56,10 @@ class Table:
     ['B', 'c']
     """
 
-    def __init__(self, pointer: TablePointer, env: Env = SYSTEM) -> None:
-        self._pointer = pointer
-        self._env = env
-
     def __repr__(self) -> str:
         metadata = self.metadata
         head = metadata.current_snapshot_id
         return f"Table({self.name}, format version {metadata.format_version}, snapshot {head}, at {metadata.location})"
-
-    @property
-    def name(self) -> str:
-        """The name in the catalog."""
-        return str(self._pointer)
 
     @property
     def metadata(self) -> TableMetadata:
@@ -115,52 +100,6 @@ class Table:
     def snapshots(self) -> tuple[Snapshot, ...]:
         """All snapshots, oldest first."""
         return tuple(self.metadata.snapshots)
-
-    def append(self, data: Any, *, branch: str = MAIN, wap_id: str | None = None) -> CommitResult:
-        """Add rows: a Spark DataFrame, or anything that speaks Arrow.
-
-        With ``wap_id`` the snapshot is staged under that name and seen by nobody until ``cherry_pick`` publishes it.
-        """
-        base = self._pointer.load()
-        return self._run(rows.append(base, data, engine_of(data), self._env, branch=branch, wap_id=wap_id))
-
-    def delete(self, where: str | Expr, *, branch: str = MAIN, spark: Any = None) -> CommitResult:
-        """Delete the rows that match; Spark does it when a session is given, this process otherwise.
-
-        >>> import icefloe, pyarrow as pa
-        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.delete", schema="id bigint")
-        >>> result = t.append(pa.table({"id": [1, 2, 3]}))
-        >>> t.delete("id >= 2").rows_deleted, t.scan().count()
-        (2, 1)
-        """
-        base = self._pointer.load()
-        return self._run(rows.delete(base, parse_filter(where), engine_for(spark), self._env, branch=branch))
-
-    def upsert(self, data: Any, on: Sequence[str], *, branch: str = MAIN) -> CommitResult:
-        """Replace the rows whose key columns equal those of a row in ``data``, and add the others.
-
-        >>> import icefloe, pyarrow as pa
-        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.upsert", schema="id bigint, note string")
-        >>> result = t.append(pa.table({"id": [1], "note": ["a"]}))
-        >>> result = t.upsert(pa.table({"id": [1, 2], "note": ["A", "b"]}), on=["id"])
-        >>> sorted(t.scan().to_arrow()["note"].to_pylist())
-        ['A', 'b']
-        """
-        if isinstance(on, str) or len(on) == 0:
-            raise InputError("upsert: give the key columns as a list, such as on=['id']")
-        base = self._pointer.load()
-        return self._run(rows.upsert(base, data, tuple(on), engine_of(data), self._env, branch=branch))
-
-    def remove_files(self, locations: Iterable[str]) -> CommitResult:
-        """Take data files out of the table by location; their bytes stay until the snapshots that hold them expire.
-
-        >>> import icefloe, pyarrow as pa
-        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.remove_files", schema="id bigint")
-        >>> result = t.append(pa.table({"id": [1, 2, 3]}))
-        >>> t.remove_files(t.scan().plan().tasks["location"].to_pylist()).files_removed
-        1
-        """
-        return self._commit(RemoveFiles(locations=tuple(locations)))
 
     def transaction(self) -> Transaction:
         """Several operations that land as one commit, or not at all.
@@ -328,14 +267,6 @@ class Table:
         ref = Ref(snapshot_id=CURRENT if snapshot is None else snapshot, type=kind)
         return self._commit(SetRef(ref_name=name, ref=ref, fresh=True))
 
-    def _run(self, prepared: rows.Prepared) -> CommitResult:
-        if prepared.intent is None:
-            return prepared.nothing(self.name)
-        return prepared.result(self._commit(prepared.intent))
-
-    def _commit(self, update: Update) -> CommitResult:
-        return commit(self._pointer, update, self._env)
-
     def scan(self, where: str | Expr | None = None, columns: Iterable[str] | None = None) -> Scan:
         """Read the current snapshot."""
         return self.at().scan(where, columns)
@@ -348,10 +279,15 @@ class Table:
         branch: str | None = None,
         timestamp: datetime | str | None = None,
     ) -> TableAt:
-        """The table as it was at a snapshot, tag, branch or time, for reading."""
+        """The table as it was at a snapshot, tag, branch or time, for reading.
+
+        A branch goes on, so it has the columns of now; the other points of the history have those of their time.
+        """
         base = self._pointer.load()
         chosen = select_snapshot(base.metadata, snapshot=snapshot, tag=tag, branch=branch, timestamp=timestamp)
-        return TableAt(base, chosen)
+        is_past = snapshot is not None or tag is not None or timestamp is not None
+        schema = base.metadata.schema_of(chosen) if is_past and chosen is not None else base.metadata.schema
+        return TableAt(base, chosen, schema)
 
 
 class TableAt:
@@ -368,9 +304,10 @@ class TableAt:
     (2, 1)
     """
 
-    def __init__(self, base: Base, snapshot: Snapshot | None) -> None:
+    def __init__(self, base: Base, snapshot: Snapshot | None, schema: Schema) -> None:
         self._base = base
         self._snapshot = snapshot
+        self._schema = schema
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -379,4 +316,4 @@ class TableAt:
 
     def scan(self, where: str | Expr | None = None, columns: Iterable[str] | None = None) -> Scan:
         """Read this point of the history."""
-        return Scan(self._base, self._snapshot, where, columns)
+        return Scan(self._base, self._snapshot, where, columns, self._schema)

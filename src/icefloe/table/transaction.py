@@ -6,27 +6,33 @@ end. If another commit comes first, the operations are applied again on top of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.draft import Update, draft_of
 from icefloe.commit.loop import begin, discard, land
 from icefloe.commit.result import CommitResult
-from icefloe.commit.updates import ChangePartitioning, ChangeSchema, SetProperties
+from icefloe.commit.updates import ChangePartitioning, SetProperties
+from icefloe.engines.engine import Horizon
+from icefloe.engines.merge import Merge
 from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.nodes import Expr
 from icefloe.expr.text import parse_filter
+from icefloe.expr.values import Value
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.partition_update import PartitionUpdate
 from icefloe.model.schema_update import SchemaUpdate, update_of
-from icefloe.model.snapshots import Operation
+from icefloe.model.snapshots import MAIN, Operation
 from icefloe.table import rows
+from icefloe.table.add_files import Partition, add_files
 from icefloe.table.edits import Edit
 from icefloe.table.engines import engine_for, engine_of
+from icefloe.table.merge import MergeBuilder
 from icefloe.table.scan import Scan
+from icefloe.table.schema_merge import SchemaMode, schema_change, schema_steps
 
 
 class Transaction:
@@ -50,7 +56,7 @@ class Transaction:
         self._work = begin(base, env)
         self._draft = draft_of(base)
         self._steps: list[Update] = []
-        self._copied = 0
+        self._copied = self._dead = 0
         self._open = True
         self.result: CommitResult | None = None
 
@@ -72,28 +78,79 @@ class Transaction:
         """The table as the operations so far have left it."""
         return self._draft.metadata
 
-    def append(self, data: Any) -> None:
-        """Add rows."""
+    def append(self, data: Any, *, schema: SchemaMode = "strict", branch: str = MAIN) -> None:
+        """Add rows; with ``schema="merge"``, after the columns that the table lacks."""
         self._check_open()
-        self._run(rows.append(self._base, data, engine_of(data), self._env))
+        data, change = schema_change(data, self.metadata, schema)
+        if change is not None:
+            self._add(change)
+        self._run(rows.append(self._target(branch), data, engine_of(data)))
 
-    def delete(self, where: str | Expr, *, spark: Any = None) -> None:
+    def overwrite(
+        self, data: Any, where: str | Expr | None = None, *, overwrite_all: bool = False, branch: str = MAIN
+    ) -> None:
+        """Put rows in the place of those that match, or of all."""
+        chosen = rows.overwritten(where, overwrite_all=overwrite_all)
+        self._run(rows.overwrite(self._target(branch), data, chosen, engine_of(data)))
+
+    def overwrite_partitions(self, data: Any, *, branch: str = MAIN) -> None:
+        """Put rows in the place of everything in the partitions that they fall into."""
+        self._run(rows.overwrite_partitions(self._target(branch), data, engine_of(data)))
+
+    def delete(self, where: str | Expr, *, branch: str = MAIN, spark: Any = None) -> None:
         """Delete the rows that match."""
-        self._check_open()
-        self._run(rows.delete(self._base, parse_filter(where), engine_for(spark), self._env))
+        self._run(rows.delete(self._target(branch), parse_filter(where), engine_for(spark)))
 
-    def upsert(self, data: Any, on: Sequence[str]) -> None:
+    def update(
+        self,
+        changes: Mapping[str, str | Value],
+        where: str | Expr | None = None,
+        *,
+        branch: str = MAIN,
+        spark: Any = None,
+    ) -> None:
+        """Set columns of the rows that match, or of all."""
+        self._run(rows.update(self._target(branch), changes, parse_filter(where), engine_for(spark)))
+
+    def upsert(
+        self,
+        data: Any,
+        on: Sequence[str] | None = None,
+        *,
+        deletes: Literal["position", "equality"] | None = None,
+        branch: str = MAIN,
+    ) -> None:
         """Replace rows by key, and add the others."""
+        self._run(rows.upsert(self._target(branch), data, on, engine_of(data), deletes=deletes))
+
+    def merge(self, source: Any, on: str | Value | Sequence[str], *, branch: str = MAIN) -> MergeBuilder[None]:
+        """Update, delete and insert rows by those of a source; see ``Table.merge``."""
         self._check_open()
-        settled = self._draft.base.metadata.next_row_id  # later ones change if the commit is tried again
-        self._run(rows.upsert(self._base, data, tuple(on), engine_of(data), self._env, settled=settled))
+
+        def run(merge: Merge) -> None:
+            self._run(rows.merge(self._target(branch), merge, source, engine_for(None)).change)
+
+        return MergeBuilder(on, run, self._env)
+
+    def add_files(
+        self,
+        paths: str | Iterable[str],
+        *,
+        partition: Partition = None,
+        file_format: str | None = None,
+        branch: str = MAIN,
+    ) -> None:
+        """Take over data files where they lie; see ``Table.add_files``."""
+        self._check_open()
+        for step in add_files(self._base, paths, partition=partition, file_format=file_format, branch=branch):
+            self._add(step)
 
     def update_schema(self) -> Edit[SchemaUpdate]:
         """Change the schema, for the operations that follow too."""
         read = self.metadata
         return Edit(
             update_of(read),
-            lambda update: self._add(ChangeSchema(steps=update.steps, read=read.current_schema_id)),
+            lambda update: self._add(schema_steps(update.steps, read)),
         )
 
     def update_partitioning(self) -> Edit[PartitionUpdate]:
@@ -108,9 +165,11 @@ class Transaction:
         """Set and remove table properties."""
         self._add(SetProperties(updates=dict(updates), removals=tuple(remove)))
 
-    def scan(self, where: str | Expr | None = None, columns: Sequence[str] | None = None) -> Scan:
+    def scan(
+        self, where: str | Expr | None = None, columns: Sequence[str] | None = None, *, branch: str = MAIN
+    ) -> Scan:
         """Read the table as the operations so far have left it."""
-        return Scan(self._base, self.metadata.current_snapshot, where, columns)
+        return Scan(self._base, self._draft.head(branch), where, columns, self.metadata.schema)
 
     def commit(self) -> CommitResult:
         """Land everything; a second call is an error."""
@@ -123,7 +182,9 @@ class Transaction:
             self.result = nothing
             return nothing
         landed = land(self._table, tuple(self._steps), self._work, self._draft, prepared=True)
-        self.result = rows.Prepared(operation=Operation.OVERWRITE, rows_copied=self._copied).result(landed)
+        self.result = rows.Prepared(
+            operation=Operation.OVERWRITE, rows_copied=self._copied, rows_dead=self._dead
+        ).result(landed)
         return self.result
 
     def drop(self) -> None:
@@ -137,10 +198,18 @@ class Transaction:
     def _base(self) -> Base:
         return Base(pointer=self._draft.base.pointer, metadata=self._draft.metadata, store=self._draft.store)
 
+    def _target(self, branch: str) -> rows.Target:
+        """A branch as the operations so far have left it; the lineage they gave changes if the commit is repeated."""
+        self._check_open()
+        before = self._draft.base.metadata
+        final = Horizon(next_row_id=before.next_row_id, last_sequence_number=before.last_sequence_number)
+        return rows.Target(base=self._base, env=self._env, branch=branch, horizon=final)
+
     def _run(self, prepared: rows.Prepared) -> None:
         if prepared.intent is not None:
             self._add(prepared.intent)
             self._copied += prepared.rows_copied
+            self._dead += prepared.rows_dead
 
     def _add(self, update: Update) -> None:
         self._check_open()

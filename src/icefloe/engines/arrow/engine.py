@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from icefloe.deletes.drops import Drops
+from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.engines.arrow.delete import find_rows, write_survivors
-from icefloe.engines.arrow.upsert import check_unique, find_keys, key_range
+from icefloe.engines.arrow.update import write_updated
+from icefloe.engines.arrow.upsert import find_keys, key_range, unique_keys
 from icefloe.engines.arrow.write import write_rows
-from icefloe.engines.engine import Keyed, Matched, Positions
+from icefloe.engines.engine import Horizon, Keyed, Matched, Positions
+from icefloe.expr.values import Value
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow import as_table, conform
+from icefloe.model.entries import empty
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.types import Field
 from icefloe.scan.tasks import Plan
@@ -27,24 +32,52 @@ class ArrowEngine:
         """Write rows to new data files of the table; their entries."""
         return write_rows(io, rows, metadata, lineage=lineage)
 
-    def find_rows(self, io: FileIO, plan: Plan, deleted: Positions) -> dict[str, BitMap64]:
+    def find_rows(self, io: FileIO, plan: Plan, drops: Drops) -> dict[str, BitMap64]:
         """Live rows that match the plan's filter, by file."""
-        return find_rows(io, plan, deleted)
+        return find_rows(io, plan, drops)
 
     @contextmanager
     def keyed(self, rows: Any, metadata: TableMetadata, on: tuple[str, ...]) -> Iterator[Keyed]:
         """The source as one table, with distinct keys."""
         metadata.schema.select(on)
         source = conform(as_table(rows), metadata.schema)
-        check_unique(source, on)
-        yield Keyed(rows=source, on=on, range=key_range(source, on))
+        yield Keyed(rows=source, on=on, range=key_range(source, on), index=unique_keys(source, on))
 
-    def find_keys(
-        self, io: FileIO, plan: Plan, deleted: Positions, source: Keyed, *, settled: int | None = None
-    ) -> Matched:
+    def find_keys(self, io: FileIO, plan: Plan, drops: Drops, source: Keyed, *, settled: int | None = None) -> Matched:
         """Live rows whose key is one of the source's, and the source with their ids."""
-        return find_keys(io, plan, deleted, source.rows, source.on, settled=settled)
+        return find_keys(io, plan, drops, source, settled=settled)
 
-    def write_survivors(self, io: FileIO, plan: Plan, deleted: Positions, metadata: TableMetadata) -> pa.Table:
+    def write_key_deletes(self, io: FileIO, source: Keyed, metadata: TableMetadata) -> pa.Table:
+        """The keys of the source in equality delete files."""
+        keys = source.rows.select(list(source.on)).drop_null()
+        if keys.num_rows == 0:
+            return empty()
+        return write_equality_deletes(io, keys, metadata.schema.select(source.on).fields, metadata=metadata)
+
+    def write_updated(
+        self,
+        io: FileIO,
+        plan: Plan,
+        drops: Drops,
+        found: Positions,
+        values: Mapping[str, Value],
+        metadata: TableMetadata,
+        *,
+        others: bool,
+        horizon: Horizon | None = None,
+    ) -> pa.Table:
+        """Rows with new values in new files, alone or with the others of their files."""
+        return write_updated(io, plan, drops, found, values, metadata, others=others, horizon=horizon)
+
+    def write_survivors(
+        self,
+        io: FileIO,
+        plan: Plan,
+        drops: Drops,
+        found: Positions,
+        metadata: TableMetadata,
+        *,
+        horizon: Horizon | None = None,
+    ) -> pa.Table:
         """The rows that touched files keep, in new files."""
-        return write_survivors(io, plan, deleted, metadata)
+        return write_survivors(io, plan, drops, found, metadata, horizon=horizon)

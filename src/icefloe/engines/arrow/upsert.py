@@ -1,22 +1,26 @@
-"""Rows matched by key in this process: which rows of the table an upsert replaces."""
+"""Rows matched by key in this process: which rows of the table an upsert replaces.
+
+The keys of the source are indexed once. Of the table only the key columns are read, of files and row groups whose
+statistics leave room for one of the keys.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import closing
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.engines.arrow.read import FileTask, file_tasks, threads_for
-from icefloe.engines.engine import Matched
+from icefloe.deletes.bitmaps import bitmap_of
+from icefloe.deletes.drops import Drops
+from icefloe.engines.arrow.key_index import Ints, KeyIndex
+from icefloe.engines.arrow.located import located_rows
+from icefloe.engines.engine import Keyed, Matched
 from icefloe.errors import InputError
-from icefloe.expr.nodes import Expr, Op, Predicate, conjunction
-from icefloe.formats.parquet_reader import read_file
+from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, Op, Predicate, conjunction
+from icefloe.expr.temporal import Nanos
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow import arrow_field
 from icefloe.model.metadata_columns import POS, ROW_ID
@@ -24,96 +28,76 @@ from icefloe.model.schema import Schema
 from icefloe.model.types import DOUBLE, FLOAT
 from icefloe.scan.tasks import Plan
 
-_SOURCE = "_source_row"
-_NOTHING = np.zeros(0, np.int64)
+FEW_KEYS = 100  # so many are listed in a filter; of more only the least and the greatest
 
 
-def check_unique(rows: pa.Table, on: tuple[str, ...]) -> None:
-    """Refuse a source in which two rows have the same key; keys with a null match nothing and may repeat."""
-    keys = rows.select(list(on)).drop_null()
-    counts = keys.group_by(list(on)).aggregate([([], "count_all")])
-    twice = counts.filter(pc.greater(counts["count_all"], 1)).drop_columns(["count_all"])
-    if twice.num_rows > 0:
+def unique_keys(rows: pa.Table, on: tuple[str, ...]) -> KeyIndex:
+    """The rows of a source by key, of which none may come twice; those with a null match nothing and may repeat."""
+    index = KeyIndex([rows[name] for name in on], rows.num_rows)
+    repeated = index.repeated
+    if len(repeated) > 0:
+        key = rows.select(list(on)).slice(int(repeated[0]), 1).to_pylist()[0]
         raise InputError(
-            f"upsert: {twice.num_rows} keys come more than once, such as {twice.slice(0, 1).to_pylist()[0]};"
-            " keep one row of each",
-            keys=on,
+            f"upsert: {len(repeated)} keys come more than once, such as {key}; keep one row of each", keys=on
         )
+    return index
 
 
 def key_range(rows: pa.Table, on: tuple[str, ...]) -> Expr:
-    """A filter that every matching row satisfies: each key between the least and the greatest of the source."""
-    parts = []
-    for name in on:
-        if pa.types.is_floating(rows.schema.field(name).type):
-            continue  # a NaN has no place between the others
-        ends = pc.min_max(rows[name])
-        if ends["min"].is_valid:
-            parts.append(Predicate(Op.GE, name, (ends["min"].as_py(),)))
-            parts.append(Predicate(Op.LE, name, (ends["max"].as_py(),)))
-    return conjunction(parts)
+    """A filter that every matching row satisfies: each key is one of the source's, or between its ends if many."""
+    return conjunction(values_range(name, rows[name]) for name in on)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """Rows of one file that the source replaces: where they lie, by which row of the source, and their ids."""
+def values_range(name: str, values: pa.ChunkedArray) -> Expr:
+    """A filter that a column satisfies wherever it equals one of these values."""
+    if pa.types.is_floating(values.type) or pa.types.is_boolean(values.type):
+        return ALWAYS_TRUE  # a NaN has no place between the others
+    if values.null_count == len(values):
+        return ALWAYS_FALSE
+    distinct = pc.unique(values).drop_null() if len(values) <= FEW_KEYS else None
+    if distinct is not None:
+        return Predicate(Op.IN, name, tuple(literal_of(value) for value in distinct))
+    ends = pc.min_max(values)
+    return conjunction(
+        [Predicate(Op.GE, name, (literal_of(ends["min"]),)), Predicate(Op.LE, name, (literal_of(ends["max"]),))]
+    )
 
-    positions: BitMap64
-    sources: npt.NDArray[np.int64]
-    ids: npt.NDArray[np.int64]  # none for rows without an id that may be kept
+
+def literal_of(value: pa.Scalar) -> object:
+    """A value as a filter takes it."""
+    if pa.types.is_timestamp(value.type) and value.type.unit == "ns":
+        return Nanos(value.value, value.type.tz is not None)
+    return value.as_py()
 
 
 def find_keys(
     io: FileIO,
     plan: Plan,
-    vectors: Mapping[str, BitMap64],
-    rows: pa.Table,
-    on: tuple[str, ...],
+    drops: Drops,
+    source: Keyed,
     *,
     settled: int | None = None,
 ) -> Matched:
     """Positions of live rows whose key is one of the source's, by file; and the source with the ids of those rows."""
+    rows, on, index = source.rows, source.on, source.index
     schema = plan.table_schema.select(on)
     if any(field.type in (FLOAT, DOUBLE) for field in schema.fields):
         raise InputError(f"upsert: floating-point columns cannot be keys: {', '.join(on)}", keys=on)
-    keys = rows.select(list(on)).append_column(_SOURCE, pa.array(np.arange(rows.num_rows))).drop_null()
     read = Schema(fields=(*schema.fields, POS, ROW_ID))
-
-    def find(task: FileTask) -> _Found:
-        batches = read_file(
-            io,
-            task.location,
-            schema=read,
-            deleted=vectors.get(task.location),
-            constants=task.constants,
-            lineage=task.lineage,
-        )
-        return _found(pa.Table.from_batches([batch]).join(keys, list(on), join_type="inner") for batch in batches)
-
-    tasks = list(file_tasks(plan))
-    with ThreadPoolExecutor(max(1, threads_for(plan)), thread_name_prefix="icefloe-match") as pool:
-        found = list(pool.map(find, tasks))
-    positions = {task.location: each.positions for task, each in zip(tasks, found, strict=True)}
-    positions = {location: at for location, at in positions.items() if len(at) > 0}
-    ids = _ids(found, rows.num_rows, 0 if settled is None else settled)
-    if ids.null_count == len(ids):
+    positions: dict[str, BitMap64] = {}
+    last = 0 if settled is None else settled
+    ids: Ints = np.full(rows.num_rows, last, np.int64)
+    with closing(located_rows(io, plan, drops, read, at_least=index.batch_rows)) as chunks:
+        for chunk in chunks:
+            columns = [chunk.rows.column(name) for name in on]
+            places, sources = index.pairs(index.groups(columns, chunk.rows.num_rows))
+            at = chunk.positions[places]
+            for file, part in chunk.by_file(places):
+                known = positions.get(file)
+                positions[file] = bitmap_of(at[part]) if known is None else known | bitmap_of(at[part])
+            kept = chunk.rows.column(ROW_ID.name).take(pa.array(places)).fill_null(last).to_numpy()
+            np.minimum.at(ids, sources, kept)  # of several rows that one replaces, the id of the oldest stays
+    if (ids >= last).all():
         return Matched(positions=positions, rows=rows)
-    return Matched(positions=positions, rows=rows.append_column(arrow_field(ROW_ID), ids), lineage=(ROW_ID,))
-
-
-def _found(matches: Iterable[pa.Table]) -> _Found:
-    positions, sources, ids = BitMap64(), [_NOTHING], [_NOTHING]
-    for matched in matches:
-        positions |= BitMap64(np.asarray(matched[POS.name]).astype(np.uint64))
-        known = matched.filter(matched[ROW_ID.name].is_valid())
-        sources.append(np.asarray(known[_SOURCE]))
-        ids.append(np.asarray(known[ROW_ID.name]))
-    return _Found(positions=positions, sources=np.concatenate(sources), ids=np.concatenate(ids))
-
-
-def _ids(found: list[_Found], rows: int, settled: int) -> pa.Array:
-    """The id that each row of the source goes on with: of several rows that it replaces, that of the oldest."""
-    ids = np.full(rows, settled, np.int64)
-    for each in found:
-        np.minimum.at(ids, each.sources, each.ids)
-    return pa.array(ids, mask=ids >= settled)
+    column = pa.array(ids, mask=ids >= last)
+    return Matched(positions=positions, rows=rows.append_column(arrow_field(ROW_ID), column), lineage=(ROW_ID,))

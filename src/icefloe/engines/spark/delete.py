@@ -14,11 +14,13 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from icefloe.engines.engine import Horizon
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read import FILE, POSITION, FileNumbers, Positioned, Source, survivors
 from icefloe.engines.spark.write import write
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata import TableMetadata
+from icefloe.model.metadata_columns import LAST_UPDATED, ROW_ID
 
 
 def find_rows(rows: Positioned, condition: str) -> dict[str, BitMap64]:
@@ -41,10 +43,22 @@ def positions(frame: DataFrame, files: FileNumbers) -> dict[str, BitMap64]:
 
 
 def rewrite_without(
-    spark: SparkSession, source: Source, deleted: Mapping[str, BitMap64], *, metadata: TableMetadata, io: FileIO
+    spark: SparkSession,
+    source: Source,
+    deleted: Mapping[str, BitMap64],
+    *,
+    metadata: TableMetadata,
+    io: FileIO,
+    horizon: Horizon | None = None,
 ) -> pa.Table:
     """Write what the files in ``deleted`` hold besides the given positions; the entries replace those files.
 
-    ``source.schema`` must be the whole schema of the table; row lineage is kept as far as the source returns it.
+    ``source.schema`` must be the whole schema of the table; row lineage is kept as far as the source returns it and it
+    is final.
     """
-    return write(survivors(spark, source, deleted), metadata=metadata, io=io, lineage=source.inherited.fields)
+    rows, lineage = survivors(spark, source, deleted), source.inherited.fields
+    if horizon is not None:
+        last = {ROW_ID.name: horizon.next_row_id - 1, LAST_UPDATED.name: horizon.last_sequence_number}
+        for name in (field.name for field in lineage):
+            rows = rows.withColumn(name, F.when(F.col(name) <= last[name], F.col(name)))
+    return write(rows, metadata=metadata, io=io, lineage=lineage)

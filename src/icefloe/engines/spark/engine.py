@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -14,9 +15,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.commit.base import Base
-from icefloe.deletes.index import check_supported
-from icefloe.deletes.vectors import load_vectors
-from icefloe.engines.engine import Keyed, Matched, Positions, check_defaults, check_readable, lineage_of
+from icefloe.deletes.drops import Drops
+from icefloe.deletes.index import LISTED
+from icefloe.engines.engine import (
+    Horizon,
+    Keyed,
+    Matched,
+    Positions,
+    check_defaults,
+    check_no_equality_deletes,
+    check_readable,
+    lineage_of,
+)
 from icefloe.engines.spark.conform import quoted
 from icefloe.engines.spark.delete import find_rows, rewrite_without
 from icefloe.engines.spark.identity import IdentityColumns
@@ -26,11 +36,12 @@ from icefloe.engines.spark.schema import names_are_stable
 from icefloe.engines.spark.session import capabilities
 from icefloe.engines.spark.upsert import find_keys, find_keys_and_ids, keyed
 from icefloe.engines.spark.write import write
-from icefloe.errors import InputError
+from icefloe.errors import InputError, UnsupportedError
 from icefloe.expr.bind import bind
 from icefloe.expr.nodes import ALWAYS_TRUE, Bound, Expr, conjunction
 from icefloe.expr.row_filter import to_sql
-from icefloe.formats.parquet_reader import stored_columns
+from icefloe.expr.values import Value
+from icefloe.formats.reader import stored_columns
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.metadata_columns import ROW_ID
@@ -55,11 +66,11 @@ class SparkEngine:
         """Write rows to new data files of the table; their entries."""
         return write(_frame(rows), metadata=metadata, io=io, lineage=lineage)
 
-    def find_rows(self, io: FileIO, plan: Plan, deleted: Positions) -> dict[str, BitMap64]:
+    def find_rows(self, io: FileIO, plan: Plan, drops: Drops) -> dict[str, BitMap64]:
         """Live rows that match the plan's filter, by file."""
         if plan.files == 0:
             return {}
-        rows = rows_with_positions(self._spark, _planned(io, plan, deleted, plan.table_schema))
+        rows = rows_with_positions(self._spark, _planned(io, plan, drops, plan.table_schema))
         return find_rows(rows, to_sql(cast(Bound, plan.filter)))
 
     @contextmanager
@@ -68,24 +79,54 @@ class SparkEngine:
         with keyed(_frame(rows), metadata.schema, on) as source:
             yield source
 
-    def find_keys(
-        self, io: FileIO, plan: Plan, deleted: Positions, source: Keyed, *, settled: int | None = None
-    ) -> Matched:
+    def find_keys(self, io: FileIO, plan: Plan, drops: Drops, source: Keyed, *, settled: int | None = None) -> Matched:
         """Live rows whose key is one of the source's, and the source with their ids."""
         if plan.files == 0:
             return Matched(positions={}, rows=source.rows)
         keys = plan.table_schema.select(source.on)
         if settled is None or len(lineage_of(plan)) == 0:
-            return find_keys(rows_with_positions(self._spark, _planned(io, plan, deleted, keys)), source)
-        planned = _planned(io, plan, deleted, keys, (ROW_ID,))
+            return find_keys(rows_with_positions(self._spark, _planned(io, plan, drops, keys)), source)
+        planned = _planned(io, plan, drops, keys, (ROW_ID,))
         return find_keys_and_ids(rows_with_positions(self._spark, planned), source, settled=settled)
 
-    def write_survivors(self, io: FileIO, plan: Plan, deleted: Positions, metadata: TableMetadata) -> pa.Table:
+    def write_key_deletes(self, io: FileIO, source: Keyed, metadata: TableMetadata) -> pa.Table:
+        """Refused: equality deletes are not written on Spark yet."""
+        raise UnsupportedError(
+            "equality deletes are not written on Spark yet; upsert with deletes='position'", feature="equality deletes"
+        )
+
+    def write_updated(
+        self,
+        io: FileIO,
+        plan: Plan,
+        drops: Drops,
+        found: Positions,
+        values: Mapping[str, Value],
+        metadata: TableMetadata,
+        *,
+        others: bool,
+        horizon: Horizon | None = None,
+    ) -> pa.Table:
+        """Refused: updates are not done on Spark yet."""
+        raise UnsupportedError(
+            "update is not done on Spark yet; do it in this process, without a Spark session", feature="update"
+        )
+
+    def write_survivors(
+        self,
+        io: FileIO,
+        plan: Plan,
+        drops: Drops,
+        found: Positions,
+        metadata: TableMetadata,
+        *,
+        horizon: Horizon | None = None,
+    ) -> pa.Table:
         """The rows that touched files keep, in new files."""
-        touched = pa.array(list(deleted), pa.string())
+        touched = pa.array(list(found), pa.string())
         plan = plan.with_tasks(plan.tasks.filter(pc.is_in(plan.tasks["location"], value_set=touched)))
-        planned = _planned(io, plan, {}, metadata.schema, lineage_of(plan))
-        return rewrite_without(self._spark, planned, deleted, metadata=metadata, io=io)
+        planned = _planned(io, plan, drops, metadata.schema, lineage_of(plan))
+        return rewrite_without(self._spark, planned, found, metadata=metadata, io=io, horizon=horizon)
 
 
 def _frame(rows: Any) -> DataFrame:
@@ -94,11 +135,10 @@ def _frame(rows: Any) -> DataFrame:
     return rows
 
 
-def _planned(
-    io: FileIO, plan: Plan, deleted: Positions, schema: Schema, metadata_columns: tuple[Field, ...] = ()
-) -> Source:
+def _planned(io: FileIO, plan: Plan, drops: Drops, schema: Schema, metadata_columns: tuple[Field, ...] = ()) -> Source:
     """The files of a plan that was made already, whatever Spark filters on top of it."""
     check_readable(plan)
+    deleted = drops.positions(plan.tasks["location"].to_pylist())
     return Source(
         plan=lambda _: plan,
         vectors=lambda _: deleted,
@@ -112,24 +152,38 @@ def _planned(
 
 
 def read_scan(
-    spark: SparkSession, base: Base, snapshot: Snapshot | None, filter_: Expr, columns: Sequence[str] | None
+    spark: SparkSession,
+    base: Base,
+    snapshot: Snapshot | None,
+    filter_: Expr,
+    columns: Sequence[str] | None,
+    schema: Schema | None = None,
 ) -> DataFrame:
-    """A scan as a DataFrame; files are planned when a query runs, with the query's own filters and the scan's."""
+    """A scan as a DataFrame; files are planned when a query runs, with the query's own filters and the scan's.
+
+    Columns are those of ``schema``, by default the one that reading this snapshot uses.
+    """
     capabilities(spark)
     metadata, store = base.metadata, base.store
-    schema = metadata.schema if snapshot is None else read_schema(metadata, snapshot)
+    if schema is None:
+        schema = metadata.schema if snapshot is None else read_schema(metadata, snapshot)
     wanted = selected(metadata, schema, columns).fields
     root = read_root(store, snapshot)
     deletes = all_deletes(store, root)
     check_defaults(schema)
-    check_supported(deletes)  # at once, and not when a query runs
+    check_no_equality_deletes(deletes)  # at once, and not when a query runs
 
     def plan(more: Expr) -> Plan:
-        return plan_scan(store, metadata, snapshot, filter=conjunction([filter_, more]))
+        return _numbered(
+            plan_scan(store, metadata, snapshot, filter=conjunction([filter_, more]), schema=schema), deletes
+        )
+
+    def vectors(tasks: pa.Table) -> Positions:
+        return Drops(store.io, tasks, deletes, fields={}).positions(tasks["location"].to_pylist())
 
     source = Source(
         plan=plan,
-        vectors=lambda tasks: load_vectors(store.io, tasks),
+        vectors=vectors,
         schema=schema,
         location=metadata.location,
         size_bytes=_size(snapshot),
@@ -144,6 +198,17 @@ def read_scan(
     if filter_ != ALWAYS_TRUE:
         rows = rows.where(F.expr(to_sql(bind(filter_, schema))))
     return rows if columns is None else rows.select(*(quoted(field.name) for field in wanted))
+
+
+def _numbered(plan: Plan, deletes: pa.Table) -> Plan:
+    """The plan with its delete files told by their rows in the table of all of them, which every plan can share."""
+    if plan.deletes.num_rows == 0:
+        return plan
+    rows = pc.index_in(plan.deletes["location"], value_set=deletes["location"].combine_chunks()).combine_chunks()
+    listed = plan.tasks["deletes"].combine_chunks()
+    lists = pa.ListArray.from_arrays(listed.offsets, rows.take(listed.values))
+    index = plan.tasks.schema.get_field_index("deletes")
+    return replace(plan, tasks=plan.tasks.set_column(index, LISTED, lists), deletes=deletes)
 
 
 def _size(snapshot: Snapshot | None) -> int:

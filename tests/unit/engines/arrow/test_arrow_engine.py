@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from icefloe.expr.nodes import ALWAYS_TRUE, Bound
 from icefloe.expr.row_filter import matches
 from icefloe.expr.stats_eval import evaluate
 from icefloe.expr.text import parse_filter
+from icefloe.formats.row_mask import FileDrops
 from icefloe.io.local import LocalFileIO
 from icefloe.model import entries as model_entries
 from icefloe.model.arrow import arrow_schema
@@ -59,6 +59,13 @@ def plan_of(entries: pa.Table, filter: Bound = ALWAYS_TRUE, schema: Schema = SCH
     return Plan(tasks=tasks, schema=wanted, table_schema=schema, filter=filter)
 
 
+class Vectors(dict[str, BitMap64]):
+    """What files have lost by position, told the way ``icefloe.deletes.drops.Drops`` does."""
+
+    def of(self, location: str) -> FileDrops:
+        return FileDrops(positions=self.get(location))
+
+
 @dataclass(frozen=True)
 class Rewrite:
     added: pa.Table
@@ -66,13 +73,13 @@ class Rewrite:
     rows_deleted: int
 
 
-def rewrite_without(plan: Plan, vectors: Mapping[str, BitMap64], metadata: TableMetadata) -> Rewrite:
+def rewrite_without(plan: Plan, vectors: Vectors, metadata: TableMetadata) -> Rewrite:
     """Copy-on-write as the table does it: find the rows, then write what the touched files keep."""
     found = find_rows(IO, plan, vectors)
     counts = dict(zip(plan.tasks["location"].to_pylist(), plan.tasks["record_count"].to_pylist(), strict=True))
     gone = {name: rows | vectors.get(name, BitMap64()) for name, rows in found.items()}
     partly = {name: rows for name, rows in gone.items() if len(rows) < counts[name]}
-    added = write_survivors(IO, plan, partly, metadata)
+    added = write_survivors(IO, plan, vectors, partly, metadata)
     return Rewrite(added, tuple(name for name in counts if name in gone), sum(map(len, found.values())))
 
 
@@ -93,7 +100,7 @@ def test_rows_written_are_read_back_in_the_order_of_the_plan(tmp_path: Path) -> 
     metadata = table_at(tmp_path)
     entries = files(metadata, *(rows(10, start) for start in range(0, 100, 10)))
     assert all(name.startswith(metadata.location + "/data/") for name in entries["location"].to_pylist())
-    reader = read_plan(IO, plan_of(entries), {})
+    reader = read_plan(IO, plan_of(entries))
     assert reader.schema.equals(arrow_schema(SCHEMA), check_metadata=True)
     assert reader.read_all()["id"].to_pylist() == list(range(100))
 
@@ -101,7 +108,7 @@ def test_rows_written_are_read_back_in_the_order_of_the_plan(tmp_path: Path) -> 
 def test_a_plan_is_read_with_its_filter_projection_and_deleted_rows(tmp_path: Path) -> None:
     entries = files(table_at(tmp_path), rows(10), rows(10, 10))
     first, second = entries["location"].to_pylist()
-    vectors = {first: BitMap64([8]), second: BitMap64([0])}
+    vectors = Vectors({first: BitMap64([8]), second: BitMap64([0])})
     plan = plan_of(entries, where("x >= 3.5"), columns=("note",))
     assert plan.tasks["match"].to_pylist() == [1, 2]
     found = read_plan(IO, plan, vectors).read_all()
@@ -110,7 +117,7 @@ def test_a_plan_is_read_with_its_filter_projection_and_deleted_rows(tmp_path: Pa
 
 
 def test_an_empty_plan_has_a_schema_and_no_rows(tmp_path: Path) -> None:
-    reader = read_plan(IO, plan_of(files(table_at(tmp_path), rows(1)).slice(0, 0)), {})
+    reader = read_plan(IO, plan_of(files(table_at(tmp_path), rows(1)).slice(0, 0)))
     assert reader.read_all().equals(arrow_schema(SCHEMA).empty_table())
 
 
@@ -119,15 +126,15 @@ def test_a_missing_file_and_another_format_are_named(tmp_path: Path) -> None:
     lost = entries["location"][1].as_py()
     Path(lost.removeprefix("file://")).unlink()
     with pytest.raises(NoSuchFile, match=lost):
-        read_plan(IO, plan_of(entries), {}).read_all()
-    orc = model_entries.put(entries, "file_format", "orc")
-    with pytest.raises(UnsupportedError, match=r"format orc"):
-        read_plan(IO, plan_of(orc), {}).read_all()
+        read_plan(IO, plan_of(entries)).read_all()
+    other = model_entries.put(entries, "file_format", "lance")
+    with pytest.raises(UnsupportedError, match=r"format lance"):
+        read_plan(IO, plan_of(other)).read_all()
 
 
 def test_a_reader_given_up_early_stops_its_threads(tmp_path: Path) -> None:
     entries = files(table_at(tmp_path), *(rows(5, start) for start in range(0, 50, 5)))
-    reader = read_plan(IO, plan_of(entries), {})
+    reader = read_plan(IO, plan_of(entries))
     assert reader.read_next_batch().num_rows == 5
     reader.close()
 
@@ -137,7 +144,7 @@ def test_streams_and_foreign_types_are_written(tmp_path: Path) -> None:
     stream = pa.RecordBatchReader.from_batches(rows(1).schema, iter(rows(30).to_batches(max_chunksize=7)))
     entries = write_rows(IO, stream, metadata)
     assert entries.num_rows == 3
-    assert sorted(read_plan(IO, plan_of(entries), {}).read_all()["id"].to_pylist()) == list(range(30))
+    assert sorted(read_plan(IO, plan_of(entries)).read_all()["id"].to_pylist()) == list(range(30))
     narrow = pa.table({"id": pa.array([1], pa.int8()), "note": pa.array(["x"], pa.large_string())})
     assert write_rows(IO, narrow, metadata)["null_value_count:2"].to_pylist() == [1]
 
@@ -157,7 +164,7 @@ def test_wrong_rows_are_refused_before_anything_is_written(tmp_path: Path) -> No
 def test_found_rows_are_physical_positions_of_live_rows(tmp_path: Path) -> None:
     entries = files(table_at(tmp_path), rows(10), rows(10, 10), rows(10, 20))
     first, second, third = entries["location"].to_pylist()
-    found = find_rows(IO, plan_of(entries, where("id > 7")), {first: BitMap64([9]), second: BitMap64([0, 5])})
+    found = find_rows(IO, plan_of(entries, where("id > 7")), Vectors({first: BitMap64([9]), second: BitMap64([0, 5])}))
     assert found == {first: BitMap64([8]), second: BitMap64([1, 2, 3, 4, 6, 7, 8, 9]), third: BitMap64(range(10))}
 
 
@@ -165,7 +172,7 @@ def test_a_file_whose_rows_all_match_is_not_opened(tmp_path: Path) -> None:
     entries = files(table_at(tmp_path), rows(4))
     location = entries["location"][0].as_py()
     Path(location.removeprefix("file://")).unlink()
-    assert find_rows(IO, plan_of(entries, where("id >= 0")), {location: BitMap64([1])}) == {
+    assert find_rows(IO, plan_of(entries, where("id >= 0")), Vectors({location: BitMap64([1])})) == {
         location: BitMap64([0, 2, 3])
     }
 
@@ -173,7 +180,7 @@ def test_a_file_whose_rows_all_match_is_not_opened(tmp_path: Path) -> None:
 def test_rows_found_already_deleted_are_no_rows(tmp_path: Path) -> None:
     entries = files(table_at(tmp_path), rows(4))
     location = entries["location"][0].as_py()
-    assert find_rows(IO, plan_of(entries, where("id = 2")), {location: BitMap64([2])}) == {}
+    assert find_rows(IO, plan_of(entries, where("id = 2")), Vectors({location: BitMap64([2])})) == {}
 
 
 def test_only_files_that_keep_some_rows_are_rewritten(tmp_path: Path) -> None:
@@ -182,16 +189,17 @@ def test_only_files_that_keep_some_rows_are_rewritten(tmp_path: Path) -> None:
     entries = files(metadata, rows(10), untouched, rows(10, 100))
     first, _, third = entries["location"].to_pylist()
     Path(third.removeprefix("file://")).unlink()  # planning knows that all its rows go: it need not be read
-    done = rewrite_without(plan_of(entries, where("id BETWEEN 5 AND 500")), {first: BitMap64([0, 6])}, metadata)
+    gone = Vectors({first: BitMap64([0, 6])})
+    done = rewrite_without(plan_of(entries, where("id BETWEEN 5 AND 500")), gone, metadata)
     assert done.removed == (first, third)
     assert done.rows_deleted == 4 + 10
-    assert read_plan(IO, plan_of(done.added), {}).read_all()["id"].to_pylist() == [1, 2, 3, 4]
+    assert read_plan(IO, plan_of(done.added)).read_all()["id"].to_pylist() == [1, 2, 3, 4]
 
 
 def test_a_delete_that_matches_nothing_does_nothing(tmp_path: Path) -> None:
     metadata = table_at(tmp_path)
     entries = files(metadata, rows(10))
-    done = rewrite_without(plan_of(entries, where("note = 'n3x'")), {}, metadata)
+    done = rewrite_without(plan_of(entries, where("note = 'n3x'")), Vectors(), metadata)
     assert (done.added.num_rows, done.removed, done.rows_deleted) == (0, (), 0)
 
 
@@ -199,8 +207,8 @@ def test_rows_whose_filter_is_null_are_kept(tmp_path: Path) -> None:
     metadata = table_at(tmp_path)
     data = pa.table({"id": [1, None, 3], "x": [None, math.nan, 1.0], "note": [None, "b", "c"]})
     entries = files(metadata, data)
-    done = rewrite_without(plan_of(entries, where("NOT (id = 3)")), {}, metadata)
-    assert read_plan(IO, plan_of(done.added), {}).read_all()["id"].to_pylist() == [None, 3]
+    done = rewrite_without(plan_of(entries, where("NOT (id = 3)")), Vectors(), metadata)
+    assert read_plan(IO, plan_of(done.added)).read_all()["id"].to_pylist() == [None, 3]
 
 
 def test_required_fields_below_null_structs_survive_a_rewrite(tmp_path: Path) -> None:
@@ -208,8 +216,8 @@ def test_required_fields_below_null_structs_survive_a_rewrite(tmp_path: Path) ->
     metadata = table_at(tmp_path, schema)
     data = pa.table({"id": [1, 2, 3], "s": [None, {"a": "x"}, None]})
     entries = write_rows(IO, data, metadata)
-    done = rewrite_without(plan_of(entries, where("id = 2", schema), schema), {}, metadata)
-    assert read_plan(IO, plan_of(done.added, schema=schema), {}).read_all().to_pylist() == [
+    done = rewrite_without(plan_of(entries, where("id = 2", schema), schema), Vectors(), metadata)
+    assert read_plan(IO, plan_of(done.added, schema=schema)).read_all().to_pylist() == [
         {"id": 1, "s": None},
         {"id": 3, "s": None},
     ]
@@ -246,12 +254,12 @@ def test_reading_finding_and_rewriting_agree_with_brute_force(
     metadata = table_at(tmp_path, spec=BUCKETS if partitioned else UNPARTITIONED)
     entries = files(metadata, *(pa.Table.from_pylist(table, schema=arrow_schema(SCHEMA)) for table in tables))
     locations, counts = entries["location"].to_pylist(), entries["record_count"].to_pylist()
-    vectors = {
-        location: BitMap64(p for p in chosen if p < count)
+    vectors = Vectors(
+        (location, BitMap64(p for p in chosen if p < count))
         for location, count, chosen in zip(locations, counts, gone, strict=False)
-    }
+    )
     content = {
-        name: read_plan(IO, plan_of(entries.slice(i, 1)), {}).read_all().to_pylist() for i, name in enumerate(locations)
+        name: read_plan(IO, plan_of(entries.slice(i, 1))).read_all().to_pylist() for i, name in enumerate(locations)
     }
     filter = where(text)
     plan = plan_of(entries, filter)
@@ -266,5 +274,5 @@ def test_reading_finding_and_rewriting_agree_with_brute_force(
     assert done.removed == tuple(name for name in locations if len(hits[name]) > 0)
     assert done.rows_deleted == sum(map(len, hits.values()))
     kept = [row for name in done.removed for p, row in live[name] if p not in hits[name]]
-    added = read_plan(IO, plan_of(done.added), {}).read_all().to_pylist()
+    added = read_plan(IO, plan_of(done.added)).read_all().to_pylist()
     assert sorted(map(str, added)) == sorted(map(str, kept))

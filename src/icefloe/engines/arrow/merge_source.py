@@ -1,0 +1,241 @@
+"""The source of a merge, made ready: its rows by key, and which rows of the table could meet one of them.
+
+Equalities between the two sides become an index of the source; what else the joining condition says is asked of the
+pairs that they leave. Key values and conditions on the table alone also prune files and row groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.engines.arrow.key_index import KeyIndex
+from icefloe.engines.arrow.upsert import literal_of, values_range
+from icefloe.engines.merge import BOTH, SOURCE, TARGET, Action, Clause, Merge, Names, When, columns_read, sides_of
+from icefloe.errors import InputError
+from icefloe.expr.bind import bind
+from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, Op, Predicate, conjunction, disjunction
+from icefloe.expr.value_nodes import Call, Constant, Node, Reference
+from icefloe.expr.value_types import BOOLEAN, BYTES, FLOAT, OTHER, TEXT, common_type, convert, kind_of
+from icefloe.expr.values import Value, evaluate_value
+from icefloe.model import types
+from icefloe.model.arrow import arrow_type
+from icefloe.model.schema import Schema
+
+_LONG_BYTES = 2**31 - 1  # of text, that one array with short offsets can hold
+_FLIPPED = {"=": Op.EQ, "<": Op.GT, "<=": Op.GE, ">": Op.LT, ">=": Op.LE, "!=": Op.NE}
+_STRAIGHT = {"=": Op.EQ, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE, "!=": Op.NE}
+_NULL_TESTS = {"is null": Op.IS_NULL, "is not null": Op.NOT_NULL}
+
+
+class MergeSource:
+    """A merge and its source, checked against the schema of the table."""
+
+    def __init__(self, merge: Merge, rows: pa.Table, schema: Schema) -> None:
+        merge.check()
+        _check_names(rows.column_names)
+        self.schema = schema
+        self.rows = rows.num_rows
+        self.columns: Mapping[str, pa.Array] = {name: _whole(rows[name]) for name in rows.column_names}
+        self._names = Names(
+            target=frozenset(field.name for field in schema.fields), source=frozenset(rows.column_names)
+        )
+        self.clauses = tuple(self._resolved(clause) for clause in merge.clauses)
+        self._split(self._names.resolve(merge.on, BOTH))
+
+    def of(self, when: When) -> list[tuple[int, Clause]]:
+        """The clauses about some rows, with their numbers."""
+        return [(number, clause) for number, clause in enumerate(self.clauses) if clause.when is when]
+
+    def _resolved(self, clause: Clause) -> Clause:
+        sides = clause.when.sides
+        condition = None if clause.condition is None else self._names.resolve(clause.condition, sides)
+        return replace(clause, condition=condition, assignments=self._assignments(clause, sides))
+
+    def _assignments(self, clause: Clause, sides: frozenset[str]) -> Mapping[str, Value] | None:
+        """What a clause writes to which columns; an update writes all, those that it does not name as they are."""
+        if clause.action is Action.DELETE:
+            return None
+        if clause.assignments is None:
+            given = {name: _column(SOURCE, name) for name in self.columns if name in self._names.target}
+            if len(given) == 0:
+                raise InputError(f"merge: {str(clause)!r}: the source has none of the table's columns")
+        else:
+            given = {}
+            for name, value in clause.assignments.items():
+                own = name[2:] if name.startswith(f"{TARGET}.") and name not in self._names.target else name
+                if own not in self._names.target:
+                    raise InputError(f"merge: {str(clause)!r}: the table has no column {name!r}", field=name)
+                given[own] = self._names.resolve(value, sides)
+        if clause.action is Action.INSERT:
+            return given
+        return {field.name: given.get(field.name, _column(TARGET, field.name)) for field in self.schema.fields}
+
+    def _split(self, on: Value) -> None:
+        """Take the joining condition apart: equalities between the sides, and the rest."""
+        parts = on.node.arguments if isinstance(on.node, Call) and on.node.function == "and" else (on.node,)
+        self._keys: list[Value] = []
+        ours: list[Any] = []
+        rest: list[Node] = []
+        ranges: list[Expr] = []
+        for part in _flat(parts):
+            pair = _equality(part)
+            if pair is None:
+                rest.append(part)
+                ranges.append(implied(part, self.schema))
+                continue
+            theirs, own = (Value(on.text, node) for node in pair)
+            values = evaluate_value(own, self._all(SOURCE, own), self.rows)
+            key, pruning = self._key(theirs, values, on.text)
+            self._keys.append(theirs)
+            ours.append(key)
+            ranges.append(pruning)
+        self.is_keyed = len(ours) > 0
+        self._types = [key.type for key in ours]
+        self.index = KeyIndex(ours, self.rows)
+        joined = rest[0] if len(rest) == 1 else Call("and", tuple(rest))
+        self.rest = None if len(rest) == 0 else Value(on.text, joined)
+        self._matching = ALWAYS_FALSE if self.rows == 0 else conjunction(ranges)
+
+    def _key(self, theirs: Value, values: Any, text: str) -> tuple[Any, Expr]:
+        """The source's values of a key in the type in which both sides compare, and a filter of the table for them."""
+        type_ = evaluate_value(theirs, self._empty(theirs), 0).type
+        try:
+            common = common_type([type_, values.type], [False, False])
+            if kind_of(common) == OTHER:
+                raise ValueError(f"{common} cannot be a key")
+            key = convert(values, common)
+        except (ValueError, pa.ArrowException) as error:
+            raise InputError(f"merge: {text!r}: {error}", value=text) from error
+        node = theirs.node
+        is_plain = isinstance(node, Reference) and len(node.path) == 2 and common == type_
+        if not is_plain or kind_of(common) in (FLOAT, BOOLEAN):
+            return key, ALWAYS_FALSE if key.null_count == len(key) else ALWAYS_TRUE
+        return key, values_range(theirs.node.path[1], pa.chunked_array([key]))  # type: ignore[union-attr]
+
+    @cached_property
+    def range(self) -> Expr:
+        """A filter that every row of the table satisfies that this merge could look at."""
+        parts = [self._matching]
+        for _, clause in self.of(When.NOT_MATCHED_BY_SOURCE):
+            parts.append(ALWAYS_TRUE if clause.condition is None else implied(clause.condition.node, self.schema))
+        return disjunction(parts)
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """The columns of the table that decide what happens to a row."""
+        asked = [*self._keys, *(clause.condition for clause in self.clauses if clause.condition is not None)]
+        return _read_by(asked if self.rest is None else [*asked, self.rest])
+
+    @cached_property
+    def rewritten(self) -> frozenset[str]:
+        """The columns of the table that updated rows are made of."""
+        updates = [clause for clause in self.clauses if clause.action is Action.UPDATE]
+        return _read_by(value for clause in updates for value in (clause.assignments or {}).values())
+
+    def keys_of(self, rows: pa.RecordBatch) -> list[Any]:
+        """The key columns of rows of the table."""
+        columns = {f"{TARGET}.{name}": rows.column(name) for name in rows.schema.names}
+        found = (evaluate_value(key, columns, rows.num_rows) for key in self._keys)
+        return [convert(values, type_) for values, type_ in zip(found, self._types, strict=True)]
+
+    def _all(self, side: str, value: Value) -> dict[str, Any]:
+        return {f"{side}.{name}": self.columns[name] for name in columns_read(value, side)}
+
+    def _empty(self, value: Value) -> dict[str, Any]:
+        fields = {field.name: field for field in self.schema.fields}
+        return {f"{TARGET}.{n}": pa.array([], arrow_type(fields[n].type)) for n in columns_read(value, TARGET)}
+
+
+def _flat(parts: Iterable[Node]) -> Iterable[Node]:
+    for part in parts:
+        if isinstance(part, Call) and part.function == "and":
+            yield from _flat(part.arguments)
+        else:
+            yield part
+
+
+def _equality(node: Node) -> tuple[Node, Node] | None:
+    """The sides of an equality between the table and the source, the table's first."""
+    if not (isinstance(node, Call) and node.function == "="):
+        return None
+    left, right = node.arguments
+    sides = (sides_of(left), sides_of(right))
+    if sides == (frozenset({TARGET}), frozenset({SOURCE})):
+        return left, right
+    return (right, left) if sides == (frozenset({SOURCE}), frozenset({TARGET})) else None
+
+
+def implied(node: Node, schema: Schema) -> Expr:
+    """A filter of the table that is true wherever a condition is, as far as filters can say it."""
+    if not isinstance(node, Call):
+        return ALWAYS_TRUE
+    if node.function == "and":
+        return conjunction(implied(part, schema) for part in node.arguments)
+    if node.function == "or":
+        return disjunction([implied(part, schema) for part in node.arguments])
+    found = _predicate(node)
+    if found is None:
+        return ALWAYS_TRUE
+    try:
+        bind(found, schema)
+    except InputError:  # the two do not compare in a filter
+        return ALWAYS_TRUE
+    # Filters compare floating-point numbers with decimals exactly, and values as floating-point numbers.
+    return ALWAYS_TRUE if schema.field(found.column).type in (types.FLOAT, types.DOUBLE) else found
+
+
+def _predicate(node: Call) -> Predicate | None:
+    """The predicate of a test of one column of the table against constants."""
+    if node.function in _NULL_TESTS:
+        (tested,) = node.arguments
+        return Predicate(_NULL_TESTS[node.function], _name(tested)) if _is_column(tested) else None
+    if node.function == "in" and _is_column(node.arguments[0]):
+        items = node.arguments[1:]
+        known = [literal_of(item.value) for item in items if isinstance(item, Constant)]
+        return Predicate(Op.IN, _name(node.arguments[0]), tuple(known)) if len(known) == len(items) else None
+    if node.function not in _STRAIGHT:
+        return None
+    match node.arguments:
+        case (Reference() as column, Constant() as constant) if _is_column(column):
+            return Predicate(_STRAIGHT[node.function], _name(column), (literal_of(constant.value),))
+        case (Constant() as constant, Reference() as column) if _is_column(column):
+            return Predicate(_FLIPPED[node.function], _name(column), (literal_of(constant.value),))
+    return None
+
+
+def _is_column(node: Node) -> bool:
+    return isinstance(node, Reference) and node.path[0] == TARGET
+
+
+def _name(node: Any) -> str:
+    return ".".join(node.path[1:])
+
+
+def _column(side: str, name: str) -> Value:
+    return Value(f"{side}.{name}", Reference((side, name)))
+
+
+def _read_by(values: Iterable[Value]) -> frozenset[str]:
+    return frozenset(name for value in values for name in columns_read(value, TARGET))
+
+
+def _check_names(names: list[str]) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if len(repeated) > 0:
+        raise InputError(f"merge: two columns of the source are named {repeated[0]!r}", field=repeated[0])
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array, without dictionary or extension type."""
+    if column.nbytes >= _LONG_BYTES and kind_of(column.type) in (TEXT, BYTES):
+        column = column.cast(pa.large_string() if kind_of(column.type) == TEXT else pa.large_binary())
+    array = column.combine_chunks()
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    return pc.cast(array, array.type.value_type) if pa.types.is_dictionary(array.type) else array

@@ -1,0 +1,141 @@
+"""A MERGE as a value: what joins the rows of a source with those of a table, and what happens to each.
+
+Names in the texts are qualified by ``t`` (or ``target``) for the table and ``s`` (or ``source``) for the source; a name
+that only one of them has needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import pairwise
+
+from icefloe.errors import InputError
+from icefloe.expr.value_nodes import Call, Case, Node, Reference, walk
+from icefloe.expr.values import Value
+
+TARGET, SOURCE = "t", "s"
+BOTH = frozenset({TARGET, SOURCE})
+_ALIASES: Mapping[str, str] = {"t": TARGET, "target": TARGET, "s": SOURCE, "source": SOURCE}
+_SIDES = {TARGET: "the table", SOURCE: "the source"}
+
+
+class When(Enum):
+    """Which rows a clause is about."""
+
+    MATCHED = "when matched"
+    NOT_MATCHED = "when not matched"
+    NOT_MATCHED_BY_SOURCE = "when not matched by source"
+
+    @property
+    def sides(self) -> frozenset[str]:
+        """Whose columns such rows have."""
+        return {When.MATCHED: BOTH, When.NOT_MATCHED: frozenset({SOURCE})}.get(self, frozenset({TARGET}))
+
+
+class Action(Enum):
+    """What a clause does."""
+
+    UPDATE = "update"
+    DELETE = "delete"
+    INSERT = "insert"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """What happens to rows for which ``condition`` is true, and no clause before it was.
+
+    ``assignments`` are the values of columns; none stands for all columns that the source has.
+    """
+
+    when: When
+    action: Action
+    condition: Value | None = None
+    assignments: Mapping[str, Value] | None = None
+
+    def __str__(self) -> str:
+        tested = "" if self.condition is None else f" and {self.condition}"
+        return f"{self.when.value}{tested} {self.action.value}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """The clauses of a merge in order, and the condition that joins its rows."""
+
+    on: Value
+    clauses: tuple[Clause, ...]
+
+    def of(self, when: When) -> tuple[Clause, ...]:
+        """The clauses about some rows."""
+        return tuple(clause for clause in self.clauses if clause.when is when)
+
+    def check(self) -> None:
+        """Refuse a merge that does nothing, and clauses that no row can reach."""
+        if len(self.clauses) == 0:
+            raise InputError(
+                "merge: say what to do, such as when_matched_update_all() or when_not_matched_insert_all()"
+            )
+        for when in When:
+            reached = self.of(when)
+            for before, after in pairwise(reached):
+                if before.condition is None:
+                    raise InputError(f"merge: no row reaches {str(after)!r}, because {str(before)!r} takes them all")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """The columns of both sides, by which names are told apart."""
+
+    target: frozenset[str]
+    source: frozenset[str]
+
+    def resolve(self, value: Value, sides: frozenset[str]) -> Value:
+        """The value with every name qualified by its side; ``sides`` are those whose columns there are."""
+        return Value(value.text, self._resolved(value.node, value.text, sides))
+
+    def _resolved(self, node: Node, text: str, sides: frozenset[str]) -> Node:
+        match node:
+            case Reference():
+                return self._reference(node, text, sides)
+            case Call():
+                return replace(node, arguments=tuple(self._resolved(part, text, sides) for part in node.arguments))
+            case Case():
+                return Case(
+                    tuple(self._resolved(part, text, sides) for part in node.conditions),
+                    tuple(self._resolved(part, text, sides) for part in node.results),
+                    self._resolved(node.default, text, sides),
+                )
+            case _:
+                return node
+
+    def _reference(self, node: Reference, text: str, sides: frozenset[str]) -> Reference:
+        side = _ALIASES.get(node.path[0].lower()) if len(node.path) > 1 else None
+        if side is not None:
+            column, path = node.path[1], node.path[1:]
+            if side not in sides:
+                raise InputError(f"merge: {text!r}: these rows have no columns of {_SIDES[side]}", value=text)
+            if column not in self._columns(side):
+                raise InputError(f"merge: {text!r}: {_SIDES[side]} has no column {column!r}", field=column)
+            return Reference((side, *path))
+        having = [side for side in sorted(sides) if node.path[0] in self._columns(side)]
+        if len(having) == 2:
+            name = node.name
+            raise InputError(f"merge: {text!r}: both sides have {name!r}; write t.{name} or s.{name}", field=name)
+        if len(having) == 0:
+            of = " or ".join(_SIDES[side] for side in sorted(sides, reverse=True))
+            raise InputError(f"merge: {text!r}: there is no column {node.name!r} in {of}", field=node.name)
+        return Reference((having[0], *node.path))
+
+    def _columns(self, side: str) -> frozenset[str]:
+        return self.target if side == TARGET else self.source
+
+
+def sides_of(node: Node) -> frozenset[str]:
+    """Whose columns a resolved node reads."""
+    return frozenset(part.path[0] for part in walk(node) if isinstance(part, Reference))
+
+
+def columns_read(value: Value, side: str) -> frozenset[str]:
+    """The columns of one side, by their own names, that a resolved value reads."""
+    return frozenset(part.path[1] for part in walk(value.node) if isinstance(part, Reference) and part.path[0] == side)

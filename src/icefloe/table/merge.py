@@ -1,0 +1,160 @@
+"""A merge as its author writes it, clause by clause, and what it did.
+
+>>> import icefloe, pyarrow as pa
+>>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.merge", schema="id bigint, note string")
+>>> result = t.append(pa.table({"id": [1, 2, 3], "note": ["a", "b", "c"]}))
+>>> changes = pa.table({"id": [2, 3, 4], "note": ["B", "", "d"], "op": ["U", "D", "U"]})
+>>> merge = t.merge(changes, on="t.id = s.id").when_matched_delete("s.op = 'D'").when_matched_update_all()
+>>> result = merge.when_not_matched_insert_all().execute()
+>>> result.rows_inserted, result.rows_updated, result.rows_deleted
+(1, 1, 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Generic, Self, TypeVar
+
+from icefloe.commit.result import CommitResult
+from icefloe.engines.merge import SOURCE, TARGET, Action, Clause, Merge, When
+from icefloe.env import Env
+from icefloe.errors import InputError
+from icefloe.expr.value_nodes import Call, Reference
+from icefloe.expr.values import Value, parse_value
+from icefloe.table.rows.merge import PreparedMerge
+
+R = TypeVar("R")
+Values = Mapping[str, str | Value]
+
+
+class MergeBuilder(Generic[R]):
+    """The clauses of a merge; for each row the first whose condition is true decides.
+
+    Texts name columns as ``t.id`` (of the table) and ``s.id`` (of the source).
+    """
+
+    def __init__(self, on: str | Value | Sequence[str], run: Callable[[Merge], R], env: Env) -> None:
+        now = env.now_ms()
+        self._env = replace(env, now_ms=lambda: now)  # one moment for all texts
+        self._run = run
+        self._merge = Merge(on=self._joined(on), clauses=())
+
+    def when_matched_update(self, values: Values, condition: str | Value | None = None) -> Self:
+        """Set columns of rows that match a row of the source; values may use the columns of both."""
+        return self._and(When.MATCHED, Action.UPDATE, condition, values)
+
+    def when_matched_update_all(self, condition: str | Value | None = None) -> Self:
+        """Set all columns that the source has too to its values; the others stay as they are."""
+        return self._and(When.MATCHED, Action.UPDATE, condition)
+
+    def when_matched_delete(self, condition: str | Value | None = None) -> Self:
+        """Delete rows that match a row of the source."""
+        return self._and(When.MATCHED, Action.DELETE, condition)
+
+    def when_not_matched_insert(self, values: Values, condition: str | Value | None = None) -> Self:
+        """Add rows of the source that match no row of the table; columns without a value get their default or null."""
+        return self._and(When.NOT_MATCHED, Action.INSERT, condition, values)
+
+    def when_not_matched_insert_all(self, condition: str | Value | None = None) -> Self:
+        """Add rows of the source that match no row of the table, with the columns that both have."""
+        return self._and(When.NOT_MATCHED, Action.INSERT, condition)
+
+    def when_not_matched_by_source_update(self, values: Values, condition: str | Value | None = None) -> Self:
+        """Set columns of rows that match no row of the source; values may use the columns of the table."""
+        return self._and(When.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, values)
+
+    def when_not_matched_by_source_delete(self, condition: str | Value | None = None) -> Self:
+        """Delete rows that match no row of the source."""
+        return self._and(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition)
+
+    def execute(self) -> R:
+        """Do it, as one snapshot; a merge that changes nothing makes none."""
+        self._merge.check()
+        return self._run(self._merge)
+
+    def _and(self, when: When, action: Action, condition: str | Value | None, values: Values | None = None) -> Self:
+        if values is not None and len(values) == 0:
+            raise InputError(f"merge: {when.value} {action.value}: give the value of at least one column")
+        clause = Clause(
+            when=when,
+            action=action,
+            condition=None if condition is None else parse_value(condition, env=self._env),
+            assignments=None
+            if values is None
+            else {name: parse_value(value, env=self._env) for name, value in values.items()},
+        )
+        self._merge = replace(self._merge, clauses=(*self._merge.clauses, clause))
+        return self
+
+    def _joined(self, on: str | Value | Sequence[str]) -> Value:
+        """The joining condition; a list of columns stands for their equality."""
+        if isinstance(on, (str, Value)):
+            return parse_value(on, env=self._env)
+        if len(on) == 0:
+            raise InputError("merge: give a condition such as on='t.id = s.id', or the key columns as a list")
+        pairs = [Call("=", (Reference((TARGET, name)), Reference((SOURCE, name)))) for name in on]
+        text = " AND ".join(f"t.{name} = s.{name}" for name in on)
+        return Value(text, pairs[0] if len(pairs) == 1 else Call("and", tuple(pairs)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeResult:
+    """What a merge did.
+
+    >>> MergeResult(table="db.t", snapshot_id=7, rows_inserted=1)  # doctest: +NORMALIZE_WHITESPACE
+    merge db.t: snapshot 7, 1 rows inserted, 0 updated, 0 deleted, read 0 files and skipped 0,
+    +0 -0 files (0 bytes), 0.000 s
+    """
+
+    table: str
+    snapshot_id: int | None
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    rows_copied: int = 0  # rows that only moved to another file
+    files_read: int = 0
+    files_skipped: int = 0  # none of their rows could be meant, as statistics say
+    files_added: int = 0
+    files_removed: int = 0
+    vectors_added: int = 0
+    data_bytes_written: int = 0
+    metadata_files_written: int = 0
+    metadata_bytes_written: int = 0
+    attempts: int = 1
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        """All figures by name."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        seen = f"read {self.files_read} files and skipped {self.files_skipped}"
+        if self.snapshot_id is None:
+            return f"merge {self.table}: nothing to do, no snapshot made, {seen}, {self.seconds:.3f} s"
+        rows = f"{self.rows_inserted} rows inserted, {self.rows_updated} updated, {self.rows_deleted} deleted"
+        files = f"+{self.files_added} -{self.files_removed} files ({self.data_bytes_written} bytes)"
+        return f"merge {self.table}: snapshot {self.snapshot_id}, {rows}, {seen}, {files}, {self.seconds:.3f} s"
+
+
+def merge_result(prepared: PreparedMerge, landed: CommitResult, seconds: float) -> MergeResult:
+    """The figures of a merge that landed, or that had nothing to do, after so many seconds."""
+    merged = prepared.merged
+    return MergeResult(
+        table=landed.table,
+        snapshot_id=landed.snapshot_id,
+        rows_inserted=merged.inserted,
+        rows_updated=merged.updated,
+        rows_deleted=merged.deleted,
+        rows_copied=landed.rows_copied,
+        files_read=prepared.files_read,
+        files_skipped=prepared.files_skipped,
+        files_added=landed.files_added,
+        files_removed=landed.files_removed,
+        vectors_added=landed.vectors_added,
+        data_bytes_written=landed.data_bytes_written,
+        metadata_files_written=landed.metadata_files_written,
+        metadata_bytes_written=landed.metadata_bytes_written,
+        attempts=landed.attempts,
+        seconds=seconds,
+    )

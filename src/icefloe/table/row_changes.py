@@ -1,0 +1,216 @@
+"""What a table does with its rows: every method prepares an operation and commits it as one snapshot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from icefloe.commit.base import TablePointer
+from icefloe.commit.draft import Update
+from icefloe.commit.intent import RemoveFiles
+from icefloe.commit.loop import commit
+from icefloe.commit.result import CommitResult
+from icefloe.engines.merge import Merge
+from icefloe.env import SYSTEM, Env
+from icefloe.errors import InputError
+from icefloe.expr.nodes import Expr
+from icefloe.expr.text import parse_filter
+from icefloe.expr.values import Value
+from icefloe.model.snapshots import MAIN, Operation
+from icefloe.table import rows
+from icefloe.table.add_files import Partition, add_files
+from icefloe.table.engines import engine_for, engine_of
+from icefloe.table.merge import MergeBuilder, MergeResult, merge_result
+from icefloe.table.schema_merge import SchemaMode
+from icefloe.table.transaction import Transaction
+
+DeleteName = Literal["position", "equality"]
+
+
+class RowChanges:
+    """The methods of a table that change its rows."""
+
+    def __init__(self, pointer: TablePointer, env: Env = SYSTEM) -> None:
+        self._pointer = pointer
+        self._env = env
+
+    @property
+    def name(self) -> str:
+        """The name in the catalog."""
+        return str(self._pointer)
+
+    def append(
+        self, data: Any, *, schema: SchemaMode = "strict", branch: str = MAIN, wap_id: str | None = None
+    ) -> CommitResult:
+        """Add rows: a Spark DataFrame, or anything that speaks Arrow.
+
+        With ``schema="merge"`` the table first gets the columns that the rows have and it lacks, in the same commit.
+        With ``wap_id`` the snapshot is staged under that name and seen by nobody until ``cherry_pick`` publishes it.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.append", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1], "note": ["new"]}), schema="merge")
+        >>> t.scan().to_arrow().to_pylist()
+        [{'id': 1, 'note': 'new'}]
+        """
+        if schema != "strict":
+            return self._append_merging(data, schema, branch, wap_id)
+        return self._run(rows.append(self._target(branch), data, engine_of(data), wap_id=wap_id))
+
+    def overwrite(
+        self, data: Any, where: str | Expr | None = None, *, overwrite_all: bool = False, branch: str = MAIN
+    ) -> CommitResult:
+        """Put rows in the place of those that match ``where``, as one snapshot; rows for which it is null stay.
+
+        To replace all rows, say ``overwrite_all=True`` in place of a condition.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.overwrite", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1, 2, 3]}))
+        >>> result = t.overwrite(pa.table({"id": [20, 30]}), where="id >= 2")
+        >>> sorted(t.scan().to_arrow()["id"].to_pylist())
+        [1, 20, 30]
+        """
+        chosen = rows.overwritten(where, overwrite_all=overwrite_all)
+        return self._run(rows.overwrite(self._target(branch), data, chosen, engine_of(data)))
+
+    def overwrite_partitions(self, data: Any, *, branch: str = MAIN) -> CommitResult:
+        """Put rows in the place of everything in the partitions that they fall into.
+
+        A table without partitions is replaced as a whole; without rows nothing happens.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table(
+        ...     "docs.overwrite_partitions", schema="city string, id bigint", partition_by=["city"])
+        >>> result = t.append(pa.table({"city": ["Oslo", "Oslo", "Rome"], "id": [1, 2, 3]}))
+        >>> result = t.overwrite_partitions(pa.table({"city": ["Oslo"], "id": [10]}))
+        >>> sorted(t.scan().to_arrow()["id"].to_pylist())
+        [3, 10]
+        """
+        return self._run(rows.overwrite_partitions(self._target(branch), data, engine_of(data)))
+
+    def delete(self, where: str | Expr, *, branch: str = MAIN, spark: Any = None) -> CommitResult:
+        """Delete the rows that match; Spark does it when a session is given, this process otherwise.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.delete", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1, 2, 3]}))
+        >>> t.delete("id >= 2").rows_deleted, t.scan().count()
+        (2, 1)
+        """
+        return self._run(rows.delete(self._target(branch), parse_filter(where), engine_for(spark)))
+
+    def update(
+        self,
+        changes: Mapping[str, str | Value],
+        where: str | Expr | None = None,
+        *,
+        branch: str = MAIN,
+        spark: Any = None,
+    ) -> CommitResult:
+        """Set columns to new values, given as SQL, in the rows that match; in all of them without ``where``.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.update", schema="id bigint, note string")
+        >>> result = t.append(pa.table({"id": [1, 2], "note": ["a", "b"]}))
+        >>> result = t.update({"note": "upper(note) || '!'"}, where="id = 2")
+        >>> sorted(t.scan().to_arrow()["note"].to_pylist())
+        ['B!', 'a']
+        """
+        return self._run(rows.update(self._target(branch), changes, parse_filter(where), engine_for(spark)))
+
+    def upsert(
+        self, data: Any, on: Sequence[str] | None = None, *, deletes: DeleteName | None = None, branch: str = MAIN
+    ) -> CommitResult:
+        """Replace the rows whose key columns equal those of a row in ``data``, and add the others.
+
+        The keys are ``on``, or else the identifier fields of the schema. A key with a null equals none.
+
+        With ``deletes="equality"`` the table is not read: the keys are written to equality delete files, which readers
+        apply until the table is compacted. That suits streams of small changes. The default is the table's property
+        ``write.upsert.deletes``, which is ``position`` if it is not set.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.upsert", schema="id bigint, note string")
+        >>> result = t.append(pa.table({"id": [1], "note": ["a"]}))
+        >>> result = t.upsert(pa.table({"id": [1, 2], "note": ["A", "b"]}), on=["id"])
+        >>> sorted(t.scan().to_arrow()["note"].to_pylist())
+        ['A', 'b']
+        """
+        return self._run(rows.upsert(self._target(branch), data, on, engine_of(data), deletes=deletes))
+
+    def merge(self, source: Any, on: str | Value | Sequence[str], *, branch: str = MAIN) -> MergeBuilder[MergeResult]:
+        """Update, delete and insert rows by those of a source, as one snapshot; ``on`` joins the two.
+
+        Add clauses, then ``execute()``. A row of the table that several rows of the source match is an error.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.merging", schema="id bigint, n bigint")
+        >>> result = t.append(pa.table({"id": [1, 2], "n": [10, 20]}))
+        >>> merge = t.merge(pa.table({"id": [2, 3], "n": [5, 7]}), on="t.id = s.id")
+        >>> result = merge.when_matched_update({"n": "t.n + s.n"}).when_not_matched_insert_all().execute()
+        >>> sorted(t.scan().to_arrow()["n"].to_pylist())
+        [7, 10, 25]
+        """
+
+        def run(merge: Merge) -> MergeResult:
+            started = time.perf_counter()
+            prepared = rows.merge(self._target(branch), merge, source, engine_for(None))
+            return merge_result(prepared, self._run(prepared.change), time.perf_counter() - started)
+
+        return MergeBuilder(on, run, self._env)
+
+    def add_files(
+        self,
+        paths: str | Iterable[str],
+        *,
+        partition: Partition = None,
+        file_format: str | None = None,
+        branch: str = MAIN,
+    ) -> CommitResult:
+        """Take over data files where they lie: Parquet, ORC or Avro files, or folders of them; nothing is copied.
+
+        Columns are matched by field id, or by name in files without ids; the table gets a name mapping if it has none.
+        All rows of a file must lie in one partition. ``partition`` states the values that files lack:
+        ``partition="hive"`` takes them from paths such as ``.../region=eu/part-0.parquet``, a mapping gives them for
+        all files. A file that is in the table already, or does not fit it, is refused, and then none is added.
+
+        >>> import icefloe, tempfile, pyarrow as pa, pyarrow.parquet as pq
+        >>> folder = tempfile.mkdtemp()
+        >>> pq.write_table(pa.table({"id": [1, 2]}), f"{folder}/old.parquet")
+        >>> t = icefloe.catalog("demo", uri=f"file://{folder}/wh").create_table("db.t", schema="id bigint")
+        >>> t.add_files(f"{folder}/old.parquet").rows_added, t.scan().count()
+        (2, 2)
+        """
+        steps = add_files(self._pointer.load(), paths, partition=partition, file_format=file_format, branch=branch)
+        return self._run(rows.Prepared(operation=Operation.APPEND)) if len(steps) == 0 else self._commit(steps)
+
+    def remove_files(self, locations: Iterable[str]) -> CommitResult:
+        """Take data files out of the table by location; their bytes stay until the snapshots that hold them expire.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.remove_files", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1, 2, 3]}))
+        >>> t.remove_files(t.scan().plan().tasks["location"].to_pylist()).files_removed
+        1
+        """
+        return self._commit(RemoveFiles(locations=tuple(locations)))
+
+    def _append_merging(self, data: Any, schema: SchemaMode, branch: str, wap_id: str | None) -> CommitResult:
+        if wap_id is not None:
+            raise InputError("append: a staged snapshot is seen by nobody, but a changed schema would be by all")
+        with Transaction(self._pointer, self._env) as work:
+            work.append(data, schema=schema, branch=branch)
+        return rows.Prepared(operation=Operation.APPEND).nothing(self.name) if work.result is None else work.result
+
+    def _target(self, branch: str) -> rows.Target:
+        return rows.Target(base=self._pointer.load(), env=self._env, branch=branch)
+
+    def _run(self, prepared: rows.Prepared) -> CommitResult:
+        if prepared.intent is None:
+            return prepared.nothing(self.name)
+        return prepared.result(self._commit(prepared.intent))
+
+    def _commit(self, update: Update | Sequence[Update]) -> CommitResult:
+        return commit(self._pointer, update, self._env)

@@ -1,0 +1,499 @@
+"""Files by reference: what a table takes over, how it reads it, and what it refuses."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+from pathlib import Path
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import orc
+
+import icefloe
+from icefloe.commit.draft import State
+from icefloe.commit.loop import commit
+from icefloe.commit.take_over import known_files
+from icefloe.errors import ConflictError, CorruptFile, InputError, NoSuchFile
+from icefloe.model.name_mapping import NAME_MAPPING_PROPERTY
+from icefloe.table.add_files import add_files
+from tables import VERSIONS, new_catalog, sorted_rows
+
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "note": ["a", None, "c"]})
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return new_catalog(tmp_path)
+
+
+@pytest.fixture
+def table(lake):
+    return lake.create_table("db.t", schema="id bigint, note string")
+
+
+def file_of(folder: Path, rows: pa.Table, name: str = "a.parquet", **options: object) -> str:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, path, **options)
+    return str(path)
+
+
+def with_ids(rows: pa.Table, *ids: int) -> pa.Table:
+    fields = [f.with_metadata({"PARQUET:field_id": str(id_)}) for f, id_ in zip(rows.schema, ids, strict=True)]
+    return rows.cast(pa.schema(fields))
+
+
+def entry_of(table, *, statistics: bool = True) -> dict[str, object]:
+    (row,) = icefloe.scan.plan.plan_scan(
+        table._pointer.load().store, table.metadata, table.metadata.current_snapshot, statistics=statistics
+    ).tasks.to_pylist()
+    return row
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_file_without_ids_is_read_by_its_names(version, tmp_path, lake):
+    table = lake.create_table("db.t", schema="id bigint, note string", format_version=version)
+    table.append(pa.table({"id": pa.array([9], pa.int64()), "note": ["own"]}))
+    path = file_of(tmp_path, ROWS)
+    before = Path(path).read_bytes()
+    result = table.add_files(path)
+    assert (result.files_added, result.rows_added, result.operation) == (1, 3, "set properties, append")
+    assert sorted_rows(table.scan().to_arrow()) == sorted_rows(
+        pa.concat_tables([ROWS, pa.table({"id": pa.array([9], pa.int64()), "note": ["own"]})])
+    )
+    assert table.scan("id = 2").to_arrow().to_pylist() == [{"id": 2, "note": None}]
+    assert NAME_MAPPING_PROPERTY in table.properties
+    assert Path(path).read_bytes() == before
+    assert f"file://{path}" in table.scan().plan().tasks["location"].to_pylist()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_file_with_ids_is_read_by_them(version, tmp_path, lake):
+    table = lake.create_table("db.t", schema="id bigint, note string", format_version=version)
+    with table.update_schema() as edit:
+        edit.rename_column("note", "memo")
+    swapped = with_ids(ROWS.select(["note", "id"]), 2, 1)
+    assert table.add_files([file_of(tmp_path, swapped)]).operation == "append"
+    assert table.scan().to_arrow().to_pylist() == ROWS.rename_columns(["id", "memo"]).to_pylist()
+    assert NAME_MAPPING_PROPERTY not in table.properties
+
+
+def test_an_entry_tells_what_the_footer_tells(tmp_path, table):
+    table.add_files(file_of(tmp_path, ROWS, row_group_size=2))
+    entry = entry_of(table)
+    assert (entry["record_count"], entry["file_format"]) == (3, "parquet")
+    assert entry["file_size_in_bytes"] == (tmp_path / "a.parquet").stat().st_size
+    assert (entry["lower_bound:1"], entry["upper_bound:1"], entry["null_value_count:2"]) == (1, 3, 1)
+    assert len(entry["split_offsets"]) == 2
+    assert table.scan("id > 3").plan().files == 0
+
+
+@pytest.mark.parametrize("kind", ["orc", "avro"])
+def test_files_of_other_formats_are_measured_by_reading_them(kind, tmp_path, table):
+    path = tmp_path / f"a.{kind}"
+    if kind == "orc":
+        orc.write_table(ROWS, path)
+    else:
+        schema = {
+            "type": "record",
+            "name": "r",
+            "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"]}],
+        }
+        with open(path, "wb") as out:
+            fastavro.writer(out, schema, ROWS.to_pylist())
+    table.add_files(str(path))
+    assert table.scan().to_arrow().to_pylist() == ROWS.to_pylist()
+    entry = entry_of(table)
+    assert (entry["record_count"], entry["file_format"]) == (3, kind)
+    assert (entry["lower_bound:1"], entry["upper_bound:1"], entry["null_value_count:2"]) == (1, 3, 1)
+    assert table.scan("id > 3").plan().files == 0
+
+
+def test_a_column_that_a_file_lacks_is_not_measured(tmp_path, table):
+    orc.write_table(ROWS.select(["id"]), tmp_path / "a.orc")
+    table.add_files(str(tmp_path / "a.orc"))
+    assert entry_of(table).get("value_count:2") is None
+    assert table.scan("note is null").count() == 3
+
+
+def test_the_format_is_known_by_the_first_bytes_where_the_name_does_not_tell(tmp_path, table):
+    table.add_files(file_of(tmp_path, ROWS, "part-00000"))
+    assert table.scan().count() == 3
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(InputError, match=r"notes\.txt is no Parquet, ORC or Avro file"):
+        table.add_files(str(tmp_path / "notes.txt"))
+
+
+def test_a_folder_is_all_its_data_files(tmp_path, table):
+    for number in range(3):
+        file_of(tmp_path, ROWS, f"old/part-{number}.parquet")
+    (tmp_path / "old" / "_SUCCESS").touch()
+    (tmp_path / "old" / ".part-0.parquet.crc").write_bytes(b"crc")
+    file_of(tmp_path, ROWS, "old/_temporary/0/part-9.parquet")
+    assert table.add_files(str(tmp_path / "old")).files_added == 3
+    assert table.scan().count() == 9
+    with pytest.raises(NoSuchFile, match="there is no file at"):
+        table.add_files(str(tmp_path / "absent"))
+
+
+def test_a_file_without_rows_adds_nothing(tmp_path, table):
+    result = table.add_files(file_of(tmp_path, ROWS.slice(0, 0)))
+    assert (result.snapshot_id, result.files_added, len(table.snapshots)) == (None, 0, 0)
+
+
+def test_a_file_is_not_added_twice(tmp_path, table):
+    path = file_of(tmp_path, ROWS)
+    with pytest.raises(InputError, match="is given twice"):
+        table.add_files([path, f"file:{path}"])
+    table.add_files(path)
+    for spelled in (path, f"file:{path}", f"file://{path}"):
+        with pytest.raises(InputError, match="is in the table already"):
+            table.add_files([file_of(tmp_path, ROWS, "b.parquet"), spelled])
+    assert table.scan().count() == 3
+
+
+def test_a_file_that_another_commit_added_meanwhile_is_a_conflict(tmp_path, table):
+    path = file_of(tmp_path, ROWS)
+    late = add_files(table._pointer.load(), path)
+    table.add_files(path)
+    with pytest.raises(ConflictError, match=r"has added .*a.parquet since|changed the schema or the name mapping"):
+        commit(table._pointer, late)
+    assert Path(path).exists()
+    assert table.scan().count() == 3
+
+
+def test_a_schema_that_changed_meanwhile_is_a_conflict(tmp_path, table):
+    late = add_files(table._pointer.load(), file_of(tmp_path, with_ids(ROWS, 1, 2)))
+    with table.update_schema() as edit:
+        edit.add_column("more", "int")
+    with pytest.raises(ConflictError, match="changed the schema"):
+        commit(table._pointer, late)
+
+
+def test_files_in_the_table_folder_survive_a_commit_that_fails(table):
+    folder = Path(table.location.removeprefix("file://")) / "data"
+    path = file_of(folder, with_ids(ROWS, 1, 2), "given.parquet")
+    late = add_files(table._pointer.load(), path)
+    table.add_files(path)
+    with pytest.raises(ConflictError):
+        commit(table._pointer, late)
+    with table.transaction() as transaction, pytest.raises(InputError):
+        transaction.add_files(path)
+    assert Path(path).exists()
+    assert table.scan().count() == 3
+
+
+def test_a_transaction_adds_files_beside_other_changes(tmp_path, table):
+    with table.transaction() as transaction:
+        transaction.append(ROWS)
+        transaction.add_files(file_of(tmp_path, ROWS))
+        transaction.delete("id = 1")
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [2, 2, 3, 3]
+
+
+def test_files_go_to_a_branch(tmp_path, table):
+    table.append(ROWS)
+    table.branch("dev")
+    table.add_files(file_of(tmp_path, ROWS), branch="dev")
+    assert (table.scan().count(), table.at(branch="dev").scan().count()) == (3, 6)
+
+
+def test_the_mapping_of_the_table_is_used_where_it_has_one(tmp_path, table):
+    table.set_properties(
+        {NAME_MAPPING_PROPERTY: '[{"field-id": 1, "names": ["id", "key"]}, {"field-id": 2, "names": ["note", "text"]}]'}
+    )
+    path = file_of(tmp_path, ROWS.rename_columns(["key", "text"]))
+    assert table.add_files(path).operation == "append"
+    assert table.scan().to_arrow().to_pylist() == ROWS.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (ROWS.append_column("extra", pa.array([1, 2, 3])), "the table has no column 'extra'"),
+        (with_ids(ROWS, 1, 7), "column 'note' has field id 7, which no column of the table has"),
+        (with_ids(ROWS, 2, 1), "column 'id' has field id 2, which in the table is the id of 'note'"),
+        (with_ids(ROWS, 1, 2_147_483_540), "field id 2147483540, which no column of the table has"),
+        (ROWS.set_column(0, "id", pa.array(["1", "2", "3"])), "column 'id' is string in the file"),
+        (ROWS.set_column(0, "id", pa.array([1.0, 2.0, 3.0])), "column 'id' is double in the file"),
+        (ROWS.set_column(0, "id", pa.array([1, 2, 3], pa.uint64())), "column 'id' is uint64 in the file"),
+    ],
+    ids=["extra", "unknown id", "ids of another table", "reserved id", "text", "double", "unsigned"],
+)
+def test_columns_that_are_not_the_tables_are_refused(rows, says, tmp_path, table):
+    with pytest.raises(InputError) as refusal:
+        table.add_files([file_of(tmp_path, ROWS, "good.parquet"), file_of(tmp_path, rows, "bad.parquet")])
+    assert says in str(refusal.value)
+    assert "bad.parquet" in str(refusal.value)
+    assert refusal.value.context["location"] == f"file://{tmp_path}/bad.parquet"
+    assert len(table.snapshots) == 0
+
+
+@pytest.mark.parametrize(
+    ("type_", "stored"),
+    [
+        ("float", pa.array([1.5, None], pa.float16())),
+        ("bigint", pa.array([200, None], pa.uint8())),
+        ("string", pa.array(["a", None]).dictionary_encode()),
+        ("string", pa.array(["a", None], pa.large_string())),
+        ("date", pa.array([dt.date(1969, 12, 31), None], pa.date64())),
+        ("timestamp_ntz", pa.array([dt.datetime(1960, 1, 1), None], pa.timestamp("ms"))),
+        ("timestamp", pa.array([0, None], pa.timestamp("us", "Asia/Kolkata"))),
+        ("decimal(9,2)", pa.array([Decimal("1.25"), None], pa.decimal128(5, 2))),
+        ("array<int>", pa.array([[1], None], pa.large_list(pa.int16()))),
+    ],
+    ids=lambda value: value if isinstance(value, str) else str(value.type).split("<")[0],
+)
+def test_arrow_types_that_hold_values_of_a_column_are_taken(type_, stored, tmp_path, lake):
+    table = lake.create_table("db.t", schema=f"x {type_}")
+    table.add_files(file_of(tmp_path, pa.table({"x": stored})))
+    column = table.schema.field("x").type
+    expected = stored.cast(icefloe.model.arrow.arrow_type(column)).to_pylist()
+    assert table.scan().to_arrow()["x"].to_pylist() == expected
+    if not pa.types.is_nested(stored.type):
+        assert table.scan("x is not null").to_arrow()["x"].to_pylist() == expected[:1]
+        value = expected[0]
+        bound = entry_of(table).get("lower_bound:1")
+        assert bound is None or bound <= value
+
+
+def test_narrower_types_and_missing_optional_columns_are_taken(tmp_path, table):
+    table.add_files(file_of(tmp_path, pa.table({"id": pa.array([5], pa.int16())})))
+    assert table.scan().to_arrow().to_pylist() == [{"id": 5, "note": None}]
+    assert entry_of(table)["lower_bound:1"] == 5
+
+
+def test_a_file_that_is_cut_short_is_corrupt(tmp_path, table):
+    path = Path(file_of(tmp_path, ROWS))
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(CorruptFile, match=r"a\.parquet"):
+        table.add_files(str(path))
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+def test_required_columns_must_have_all_values(statistics, tmp_path, lake):
+    table = lake.create_table("db.t", schema="id bigint not null, note string")
+    table.add_files(file_of(tmp_path, ROWS, write_statistics=statistics))
+    assert table.scan().count() == 3
+    hollow = ROWS.set_column(0, "id", pa.array([1, None, 3], pa.int64()))
+    with pytest.raises(InputError, match=r"'id'"):
+        table.add_files(file_of(tmp_path, hollow, "hollow.parquet", write_statistics=statistics))
+    with pytest.raises(InputError, match="lacks the required column 'id'"):
+        table.add_files(file_of(tmp_path, ROWS.select(["note"]), "none.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("struct<x: int not null>", {"x": None}),
+        ("array<struct<x: int not null>>", [{"x": 1}, {"x": None}]),
+        ("map<string, struct<x: int not null>>", [("k", {"x": None})]),
+    ],
+)
+def test_required_fields_inside_others_must_have_all_values(type_, value, tmp_path, lake):
+    table = lake.create_table("db.t", schema=f"id bigint, v {type_}")
+    stored = pa.struct([("x", pa.int32())])
+    arrow = {"s": stored, "a": pa.list_(stored), "m": pa.map_(pa.string(), stored)}[type_[0]]
+    good = {"s": {"x": 1}, "a": [{"x": 1}], "m": [("k", {"x": 1})]}[type_[0]]
+    empty = {"s": None, "a": [], "m": []}[type_[0]]
+
+    def rows(*values: object) -> pa.Table:
+        return pa.table({"id": pa.array(range(len(values)), pa.int64()), "v": pa.array(values, arrow)})
+
+    table.add_files(file_of(tmp_path, rows(None, good, empty)))
+    assert table.scan().count() == 3
+    with pytest.raises(InputError, match=r"required column 'v\.(element\.|value\.)?x' has 1 nulls in the file"):
+        table.add_files(file_of(tmp_path, rows(good, value), "bad.parquet"))
+
+
+EVENTS = pa.table(
+    {
+        "id": pa.array([1, 2], pa.int64()),
+        "ts": pa.array([dt.datetime(2026, 11, 15, 1), dt.datetime(2026, 11, 15, 23)], pa.timestamp("us")),
+        "city": ["Oslo", "Oslo"],
+    }
+)
+EVENT_COLUMNS = "id bigint, ts timestamp_ntz, city string"
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+def test_partition_values_are_proved_by_the_file(statistics, tmp_path, lake):
+    table = lake.create_table("db.t", schema=EVENT_COLUMNS, partition_by=["day(ts)", "city", "truncate(2, city)"])
+    table.add_files(file_of(tmp_path, EVENTS, write_statistics=statistics))
+    entry = entry_of(table)
+    assert entry["lower_bound:p1000"] == dt.date(2026, 11, 15)
+    assert (entry["lower_bound:p1001"], entry["lower_bound:p1002"]) == ("Oslo", "Os")
+    assert table.scan("city = 'Rome'").plan().files == 0
+    assert table.scan("city = 'Oslo'").count() == 2
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("partition", ["day(ts)", "city", "bucket(8, id)", "truncate(10, id)"])
+def test_rows_of_several_partitions_are_refused(partition, statistics, tmp_path, lake):
+    table = lake.create_table("db.t", schema=EVENT_COLUMNS, partition_by=[partition])
+    mixed = pa.table(
+        {
+            "id": pa.array([1, 22], pa.int64()),
+            "ts": pa.array([dt.datetime(2026, 11, 15), dt.datetime(2026, 11, 16)], pa.timestamp("us")),
+            "city": ["Oslo", "Rome"],
+        }
+    )
+    with pytest.raises(InputError, match=r"its rows belong to several partitions, such as .*=.* and .*=.*; write them"):
+        table.add_files(file_of(tmp_path, mixed, write_statistics=statistics))
+
+
+def test_nulls_beside_values_are_two_partitions(tmp_path, lake):
+    table = lake.create_table("db.t", schema=EVENT_COLUMNS, partition_by=["city"])
+    with pytest.raises(InputError, match="several partitions"):
+        table.add_files(file_of(tmp_path, EVENTS.set_column(2, "city", pa.array(["Oslo", None]))))
+    nothing = EVENTS.set_column(2, "city", pa.array([None, None], pa.string()))
+    table.add_files(file_of(tmp_path, nothing, "nulls.parquet"))
+    assert entry_of(table)["null_value_count:p1000"] == 2
+    assert table.scan("city is null").count() == 2
+
+
+def test_buckets_are_proved_by_reading_the_column(tmp_path, lake):
+    table = lake.create_table("db.t", schema="id bigint", partition_by=["bucket(2, id)"])
+    ids = list(range(100))
+    buckets = icefloe.transforms.parse_transform("bucket[2]").apply(pa.array(ids), table.schema.field("id").type)
+    for bucket in (0, 1):
+        own = [i for i, b in zip(ids, buckets.to_pylist(), strict=True) if b == bucket]
+        table.add_files(file_of(tmp_path, pa.table({"id": pa.array(own, pa.int64())}), f"{bucket}.parquet"))
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ids
+    assert table.scan("id = 7").plan().files == 1
+
+
+def test_bounds_in_one_bucket_prove_nothing_of_what_lies_between(tmp_path, lake):
+    table = lake.create_table("db.t", schema="id bigint", partition_by=["bucket(2, id)"])
+    ids = list(range(100))
+    buckets = icefloe.transforms.parse_transform("bucket[2]").apply(pa.array(ids), table.schema.field("id").type)
+    last = max(i for i in ids if buckets[i] == buckets[0])
+    assert len(set(buckets.slice(0, last + 1).to_pylist())) == 2
+    with pytest.raises(InputError, match="several partitions"):
+        table.add_files(file_of(tmp_path, pa.table({"id": pa.array(ids[: last + 1], pa.int64())})))
+
+
+def test_a_nan_hides_behind_the_bounds_of_a_footer(tmp_path, lake):
+    table = lake.create_table("db.t", schema="x double", partition_by=["x"])
+    with pytest.raises(InputError, match="several partitions"):
+        table.add_files(file_of(tmp_path, pa.table({"x": [1.0, float("nan"), 1.0]})))
+    table.add_files(file_of(tmp_path, pa.table({"x": [1.0, 1.0]}), "ones.parquet"))
+    table.add_files(file_of(tmp_path, pa.table({"x": [float("nan")]}), "nan.parquet"))
+    table.add_files(file_of(tmp_path, pa.table({"x": [-0.0, 0.0]}), "zeros.parquet"))
+    assert table.scan("x = 1").plan().files == 1
+    assert table.scan("x = 0").count() == 2
+
+
+def test_partitions_are_taken_from_hive_paths(tmp_path, lake):
+    table = lake.create_table("db.t", schema="id bigint, region string, day date", partition_by=["region", "day"])
+    ids = pa.table({"id": pa.array([1], pa.int64())})
+    file_of(tmp_path, ids, "old/region=eu%20west/day=2026-11-15/a.parquet")
+    file_of(tmp_path, ids, "old/region=__HIVE_DEFAULT_PARTITION__/day=2026-11-16/a.parquet")
+    assert table.add_files(str(tmp_path / "old"), partition="hive").files_added == 2
+    assert sorted_rows(table.scan().to_arrow()) == [
+        (1, "eu west", dt.date(2026, 11, 15)),
+        (1, None, dt.date(2026, 11, 16)),
+    ]
+    assert table.scan("region = 'eu west'").plan().files == 1
+    assert table.scan("day > '2026-11-15'", columns=["day"]).to_arrow()["day"].to_pylist() == [dt.date(2026, 11, 16)]
+
+
+VALUES = [
+    ("int", "7", 7),
+    ("bigint", "-7", -7),
+    ("boolean", "TRUE", True),
+    ("double", "1.5", 1.5),
+    ("decimal(9,2)", "1.25", Decimal("1.25")),
+    ("date", "1969-12-31", dt.date(1969, 12, 31)),
+    ("timestamp_ntz", "2026-11-15 01:02:03.5", dt.datetime(2026, 11, 15, 1, 2, 3, 500_000)),
+    ("string", "x=y", "x=y"),
+    ("uuid", "f79c3e09-677c-4bbd-a479-3f349cb785e7", uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")),
+]
+
+
+@pytest.mark.parametrize(("type_", "text", "value"), VALUES, ids=[type_ for type_, _, _ in VALUES])
+def test_stated_values_become_values_of_the_column(type_, text, value, tmp_path, lake):
+    table = lake.create_table("db.t", schema=f"id bigint, p {type_}", partition_by=["p"])
+    ids = pa.table({"id": pa.array([1], pa.int64())})
+    table.add_files(file_of(tmp_path, ids, f"p={text}/a.parquet"), partition="hive")
+    table.add_files(file_of(tmp_path, ids, "b.parquet"), partition={"p": value})
+    stored = value.bytes if isinstance(value, uuid.UUID) else value
+    found = table.scan().to_arrow()["p"].to_pylist()
+    assert [v.bytes if isinstance(v, uuid.UUID) else v for v in found] == [stored, stored]
+
+
+def test_stated_values_of_columns_that_are_there_must_be_true(tmp_path, lake):
+    table = lake.create_table("db.t", schema=EVENT_COLUMNS, partition_by=["city", "day(ts)"])
+    file_of(tmp_path, EVENTS, "right/city=Oslo/ts_day=2026-11-15/a.parquet")
+    table.add_files(str(tmp_path / "right"), partition="hive")
+    file_of(tmp_path, EVENTS, "wrong/city=Rome/a.parquet")
+    with pytest.raises(InputError, match="'city' is said to be 'Rome', but its rows have city=Oslo"):
+        table.add_files(str(tmp_path / "wrong"), partition="hive")
+    file_of(tmp_path, EVENTS, "late/city=Oslo/ts_day=2026-11-16/a.parquet")
+    with pytest.raises(InputError, match="'ts_day' is said to be '2026-11-16', but its rows have ts_day=2026-11-15"):
+        table.add_files(str(tmp_path / "late"), partition="hive")
+    assert table.scan().count() == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "by", "partition", "says"),
+    [
+        ("id bigint, p int", ["p"], None, "the file lacks column 'p', by which the table is partitioned"),
+        ("id bigint, p int", ["bucket(4, p)"], {"p_bucket": 1}, "the value of bucket[4] cannot stand in for it"),
+        ("id bigint, p int", ["p"], {"p": "x"}, "partition p='x' is no value of type int"),
+        ("id bigint, p int", ["p"], {"q": 1}, "the table is not partitioned by 'q', but by p"),
+        ("id bigint, p int", [], {"p": 1}, "the table is not partitioned by 'p', but by nothing"),
+        ("id bigint, p int", ["p"], "path", "give 'hive', or values by name"),
+        ("id bigint, p binary", ["p"], "hive", "bytes have no agreed form in a path"),
+        ("id bigint, p int", [], "hive", "its path states column 'p', which the file lacks"),
+        ("id bigint, p int not null", ["p"], {"p": None}, "required column 'p'"),
+    ],
+)
+def test_partition_values_that_cannot_be_are_refused(columns, by, partition, says, tmp_path, lake):
+    table = lake.create_table("db.t", schema=columns, partition_by=by)
+    path = file_of(tmp_path, pa.table({"id": pa.array([1], pa.int64())}), "p=1/a.parquet")
+    with pytest.raises(InputError) as refusal:
+        table.add_files(path, partition=partition)
+    assert says in str(refusal.value)
+
+
+def test_a_folder_that_states_what_nobody_asks_for_is_no_matter(tmp_path, table):
+    table.add_files(file_of(tmp_path, ROWS, "env=prod/a.parquet"), partition="hive")
+    assert table.scan().count() == 3
+
+
+def test_files_are_known_under_every_spelling(tmp_path, table):
+    path = file_of(tmp_path, ROWS)
+    table.add_files(path)
+    base = table._pointer.load()
+    state = State(metadata=base.metadata, store=base.store, head=base.metadata.current_snapshot)
+    assert known_files(state, [f"file:{path}", f"{path}.other"]) == (f"file:{path}",)
+
+
+def test_reading_is_confined_to_allowed_roots(tmp_path):
+    lake = icefloe.catalog(
+        "lake",
+        uri=f"sqlite:///{tmp_path}/catalog.db",
+        warehouse=f"file://{tmp_path}/wh",
+        properties={"allowed-roots": f"file://{tmp_path}/trusted"},
+    )
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", schema="id bigint, note string")
+    table.add_files(file_of(tmp_path, ROWS, "trusted/a.parquet"))
+    with pytest.raises(InputError, match="refused to read"):
+        table.add_files(file_of(tmp_path, ROWS, "elsewhere/a.parquet"))
+    assert table.scan().count() == 3
+
+
+def test_rows_of_added_files_have_lineage_like_others(tmp_path, lake):
+    table = lake.create_table("db.t", schema="id bigint, note string", format_version=3)
+    table.append(ROWS)
+    table.add_files(file_of(tmp_path, ROWS))
+    assert sorted(table.scan(columns=["_row_id"]).to_arrow()["_row_id"].to_pylist()) == [0, 1, 2, 3, 4, 5]
+    table.delete("id = 2")
+    assert table.scan().count() == 4
+    assert (tmp_path / "a.parquet").exists()

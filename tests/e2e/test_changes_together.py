@@ -1,0 +1,209 @@
+"""Several changes of rows as one commit, on branches, and beside the commits of others."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+from changing import COPY, MERGE, MODES, check, ids_of, lineage_of, new_table, people, rows_of, stored
+from icefloe.errors import ConflictError, InputError, StorageError
+from icefloe.table.table import Table
+
+
+@pytest.fixture(params=MODES, ids=[f"v{version}-{mode}" for version, mode in MODES])
+def table(request, tmp_path) -> Table:
+    version, mode = request.param
+    return new_table(tmp_path, version, mode, partition_by=("city",))
+
+
+def test_each_change_sees_those_before_it_and_all_land_at_once(table):
+    table.append(people(1, 2, 3))
+    with table.transaction() as tx:
+        tx.append(people(4, 5, city="Rome"))
+        tx.update({"amount": "amount + id"}, where="id in (2, 4)")
+        tx.delete("id = 1")
+        tx.upsert(people(3, 6, amount=8), on=["id"])
+        tx.overwrite(people(50, city="Rome"), where="id = 5")
+        tx.overwrite_partitions(people(70, city="Bern"))
+        seen = sorted(tx.scan().to_arrow()["id"].to_pylist())
+        assert ids_of(table) == [1, 2, 3]
+    assert seen == ids_of(table) == [2, 3, 4, 6, 50, 70]
+    assert rows_of(table)[:2] == [(2, "Oslo", 3), (3, "Oslo", 8)]
+    assert tx.result.snapshots == 6
+    assert len(table.metadata.metadata_log) == 2
+    check(table)
+
+
+def test_figures_of_a_transaction_are_those_of_its_changes(table):
+    table.append(people(*range(10)))
+    table.delete("id in (0, 1)")
+    with table.transaction() as tx:
+        tx.delete("id = 2")
+        tx.update({"amount": "5"}, where="id in (3, 4)")
+        tx.upsert(people(5, 11), on=["id"])
+    copies = table.properties["write.delete.mode"] == COPY
+    assert (tx.result.rows_added, tx.result.rows_deleted) == (4, 4)
+    assert tx.result.rows_copied == (7 + 5 + 6 if copies else 0)
+    assert ids_of(table) == [3, 4, 5, 6, 7, 8, 9, 11]
+
+
+def test_branches_inside_of_a_transaction(table):
+    table.append(people(1, 2, 3))
+    with table.transaction() as tx:
+        tx.delete("id = 1", branch="dev")
+        tx.update({"amount": "0"}, where="id = 2", branch="dev")
+        tx.append(people(4), branch="dev")
+        tx.overwrite(people(30), where="id = 3")
+        assert sorted(tx.scan(branch="dev").to_arrow()["id"].to_pylist()) == [2, 3, 4]
+        assert sorted(tx.scan().to_arrow()["id"].to_pylist()) == [1, 2, 30]
+    assert ids_of(table) == [1, 2, 30]
+    assert rows_of(table, branch="dev") == [(2, "Oslo", 0), (3, "Oslo", 1), (4, "Oslo", 1)]
+    check(table)
+
+
+def test_changes_are_made_again_upon_the_commit_of_another(table):
+    """Ids and sequence numbers that the first attempt gave must not be written down with rows that move."""
+    table.append(people(1, 2, 3))
+    late = table.transaction()
+    late.append(people(10, 11, 12, city="Rome"))
+    late.delete("id = 10")
+    late.update({"amount": "7"}, where="id = 11")
+    late.upsert(people(12, 13, city="Rome", amount=9), on=["id"])
+    table.append(people(20, 21, city="Bern"))
+    assert late.commit().attempts == 2
+    expected = [(11, "Rome", 7), (12, "Rome", 9), (13, "Rome", 9), (20, "Bern", 1), (21, "Bern", 1)]
+    assert rows_of(table) == sorted([*((i, "Oslo", 1) for i in (1, 2, 3)), *expected], key=repr)
+    if table.format_version > 2:
+        lineage = lineage_of(table)
+        assert len({row_id for row_id, _ in lineage.values()}) == len(lineage)
+        assert all(row_id < table.metadata.next_row_id for row_id, _ in lineage.values())
+        numbers = {snapshot.sequence_number for snapshot in table.snapshots}
+        assert {number for _, number in lineage.values()} <= numbers
+        assert lineage[20][1] == 2
+        assert all(lineage[key][1] > 2 for key in (11, 12, 13))
+    check(table)
+
+
+def test_a_transaction_that_is_dropped_leaves_nothing_behind(table, tmp_path):
+    table.append(people(1, 2, 3))
+    before = stored(tmp_path)
+    tx = table.transaction()
+    tx.delete("id = 1")
+    tx.update({"amount": "0"}, where="id = 2")
+    tx.upsert(people(3, 4), on=["id"])
+    tx.overwrite(people(9), overwrite_all=True)
+    assert len(stored(tmp_path)) > len(before)
+    tx.drop()
+    assert stored(tmp_path) == before
+    assert ids_of(table) == [1, 2, 3]
+
+
+def test_a_change_that_fails_leaves_the_transaction_as_it_was(table, tmp_path):
+    table.append(people(1, 2, 3))
+    with table.transaction() as tx:
+        tx.delete("id = 1")
+        before = stored(tmp_path)
+        with pytest.raises(InputError, match="required"):
+            tx.update({"id": "null"}, where="id = 2")
+        with pytest.raises(InputError, match="more than once"):
+            tx.upsert(people(7, 7), on=["id"])
+        assert stored(tmp_path) == before
+    assert ids_of(table) == [2, 3]
+    with pytest.raises(InputError, match="this transaction has ended"):
+        tx.update({"amount": "0"})
+
+
+def test_changes_of_nothing_make_no_commit(table):
+    table.append(people(1))
+    with table.transaction() as tx:
+        tx.delete("id = 9")
+        tx.update({"amount": "0"}, where="id = 9")
+        tx.upsert(people(), on=["id"])
+        tx.overwrite(people(), where="id = 9")
+        tx.overwrite_partitions(people())
+    assert tx.result.snapshot_id is None
+    assert len(table.snapshots) == 1
+
+
+def test_deletes_of_one_file_at_the_same_time(table):
+    """Position delete files add up. A file has one deletion vector, and a copy must be of the file as it is."""
+    table.append(people(1, 2, 3))
+    late = table.transaction()
+    late.delete("id = 1")
+    table.delete("id = 2")
+    if (table.format_version, table.properties["write.delete.mode"]) == (2, MERGE):
+        late.commit()
+        assert ids_of(table) == [3]
+    else:
+        with pytest.raises(ConflictError):
+            late.commit()
+        assert ids_of(table) == [1, 3]
+    check(table)
+
+
+def test_a_delete_does_not_bring_back_what_another_deleted(table):
+    table.append(people(1, 2, 3))
+    table.append(people(4, 5, city="Rome"))
+    late = table.transaction()
+    late.delete("id = 1 and city = 'Oslo'")
+    table.delete("id = 4 and city = 'Rome'")
+    late.commit()
+    assert ids_of(table) == [2, 3, 5]
+    check(table)
+
+
+def test_a_file_that_was_replaced_meanwhile_is_a_conflict(table):
+    table.append(people(1, 2, 3))
+    late = table.transaction()
+    late.delete("id = 1")
+    table.overwrite(people(1, 5), overwrite_all=True)
+    with pytest.raises(ConflictError):
+        late.commit()
+    assert ids_of(table) == [1, 5]
+
+
+def test_position_deletes_of_version_2_are_not_committed_to_a_later_version(tmp_path):
+    table = new_table(tmp_path, 2, MERGE)
+    table.append(people(1, 2, 3))
+    late = table.transaction()
+    late.delete("id = 1")
+    table.upgrade(3)
+    with pytest.raises(ConflictError, match="deletes rows by deletion vectors"):
+        late.commit()
+    table.delete("id = 1")
+    assert ids_of(table) == [2, 3]
+
+
+def test_a_delete_file_about_several_files_conflicts_if_one_of_them_left(tmp_path):
+    table = new_table(tmp_path, 2, MERGE)
+    table.append(people(1, 2, 3))
+    table.append(people(4, 5, 6))
+    late = table.transaction()
+    late.delete("id in (1, 4)")
+    table.overwrite(people(40, 50), where="id >= 4")
+    with pytest.raises(ConflictError, match="was removed by another commit"):
+        late.commit()
+    assert ids_of(table) == [1, 2, 3, 40, 50]
+
+
+@pytest.mark.parametrize("verb", ["upsert", "overwrite", "update"])
+def test_new_files_are_deleted_when_the_rest_of_a_change_fails(tmp_path, monkeypatch, verb):
+    table = new_table(tmp_path, 4, MERGE)
+    table.append(people(1, 2, 3))
+    before = stored(tmp_path)
+
+    def fails(*_: object) -> None:
+        assert len(stored(tmp_path)) == len(before) + 1
+        raise StorageError("the disk is full")
+
+    module = import_module(f"icefloe.table.rows.{'delete' if verb == 'overwrite' else verb}")
+    monkeypatch.setattr(module, "remove_rows", fails)
+    change = {
+        "upsert": lambda: table.upsert(people(2), on=["id"]),
+        "overwrite": lambda: table.overwrite(people(9), where="id = 2"),
+        "update": lambda: table.update({"amount": "0"}, where="id = 2"),
+    }[verb]
+    with pytest.raises(StorageError, match="the disk is full"):
+        change()
+    assert stored(tmp_path) == before
