@@ -1,4 +1,4 @@
-"""Other programs on the same catalog file: pyiceberg, DuckDB, and Apache Iceberg inside the Spark that icefloe uses."""
+"""Other programs on the same tables: pyiceberg, DuckDB, iceberg-rust, and Apache Iceberg in the Spark of icefloe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import duckdb_extension_avro
 import duckdb_extension_iceberg
 import pyarrow as pa
 import pytest
+from datafusion import SessionContext
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg_core.datafusion import IcebergDataFusionTable
 from pyspark.sql import SparkSession
 
 from interop.jars import classpath
@@ -90,7 +92,13 @@ def readers(spark, pyiceberg, duck):
     def by_iceberg(table) -> pa.Table:
         return spark.table(f"{CATALOG}.{table.name}").toArrow()
 
-    return {"pyiceberg": by_pyiceberg, "duckdb": by_duckdb, "apache iceberg": by_iceberg}
+    def by_rust(table) -> pa.Table:
+        context = SessionContext()
+        provider = IcebergDataFusionTable(table.name.split("."), table.metadata_location, {})
+        context.register_table("read", provider)
+        return context.sql("SELECT * FROM read").to_arrow_table()
+
+    return {"pyiceberg": by_pyiceberg, "duckdb": by_duckdb, "apache iceberg": by_iceberg, "iceberg-rust": by_rust}
 
 
 @pytest.fixture

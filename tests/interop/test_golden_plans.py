@@ -9,19 +9,18 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from icefloe.codecs.context import manifest_context
-from icefloe.formats.parquet_reader import read_file
+from icefloe.formats.reader import read_file
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, concat
 from icefloe.model.schema import Schema
 from icefloe.scan.tasks import Plan
 from icefloe.tree.root import live_rows, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
-from interop.golden import Relative, metadata_files, metadata_of, plan_of
-from interop.test_golden_tables import EQUAL, OF_VERSION_1, REFUSED, by_duckdb, rows
+from interop.golden import TABLES, Relative, has_root, metadata_files, metadata_of, plan_of
+from interop.test_golden_tables import by_duckdb, rows
 from unit.deletes.oracle import applies, may_equal, may_name
 
 pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("golden_folder")]
 
-ALL = (*EQUAL, *REFUSED, OF_VERSION_1)
 Pairs = dict[str, set[str]]  # delete files by data file
 
 
@@ -60,20 +59,17 @@ def by_the_rules(file: str) -> Pairs:
     return found
 
 
-def has_root(file: str) -> bool:
-    snapshot = metadata_of(file).current_snapshot
-    return snapshot is not None and Path(snapshot.root_location).exists()
-
-
-@pytest.mark.parametrize("table", ALL)
+@pytest.mark.parametrize("table", TABLES)
 def test_files_and_deletes_are_those_of_the_rules(table: str) -> None:
-    complete = [file for file in metadata_files(table) if has_root(file)]  # of some older ones the manifests are gone
+    complete = [
+        file for file in metadata_files(table) if has_root(metadata_of(file).current_snapshot)
+    ]  # of some older ones the manifests are gone
     assert metadata_files(table)[-1] in complete
     for file in complete:
         assert planned(plan_of(metadata_of(file))) == by_the_rules(file), file
 
 
-@pytest.mark.parametrize("table", [table for table in ALL if not table.startswith("equality_deletes")])
+@pytest.mark.parametrize("table", [table for table in TABLES if not table.startswith("equality_deletes")])
 def test_files_and_deletes_are_those_of_pyiceberg(table: str) -> None:
     file = metadata_files(table)[-1]
     found = planned(plan_of(metadata_of(file)))
@@ -81,7 +77,7 @@ def test_files_and_deletes_are_those_of_pyiceberg(table: str) -> None:
     assert found == by_pyiceberg(file)
 
 
-@pytest.mark.parametrize("table", [table for table in ALL if table.startswith("equality_deletes")])
+@pytest.mark.parametrize("table", [table for table in TABLES if table.startswith("equality_deletes")])
 def test_tables_with_equality_deletes_have_some_that_apply(table: str) -> None:
     file = metadata_files(table)[-1]
     plan = plan_of(metadata_of(file))
@@ -112,8 +108,8 @@ def content(location: str, schema: Schema) -> list[dict[str, object]]:
     return [row for batch in read_file(Relative(), location, schema=schema) for row in batch.to_pylist()]
 
 
-@pytest.mark.parametrize("table", [table for table in ALL if table.startswith("equality_deletes")])
+@pytest.mark.parametrize("table", [table for table in TABLES if table.startswith("equality_deletes")])
 def test_applying_the_planned_equality_deletes_gives_the_rows_of_duckdb(duck: Any, table: str) -> None:
     for file in metadata_files(table):
-        if has_root(file):
+        if has_root(metadata_of(file).current_snapshot):
             assert live_rows_of(plan_of(metadata_of(file))) == rows(by_duckdb(duck, file)), file

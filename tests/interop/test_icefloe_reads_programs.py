@@ -101,15 +101,22 @@ def test_one_catalog_file_serves_three_programs_at_once(catalog, pyiceberg, spar
     assert names == {row.tableName for row in spark.sql("SHOW TABLES IN lake.db").collect()}
 
 
-def test_a_delete_file_that_is_not_applied_yet_is_refused_by_name(namespace, catalog, spark):
+@pytest.mark.parametrize("granularity", ["file", "partition"])
+def test_position_deletes_that_apache_iceberg_wrote(granularity, namespace, catalog, spark):
+    name = f"theirs.merge_on_read_{granularity}"
     spark.sql(
-        "CREATE TABLE lake.theirs.merge_on_read (id bigint) USING iceberg"
-        " TBLPROPERTIES ('format-version' = '2', 'write.delete.mode' = 'merge-on-read')"
+        f"CREATE TABLE lake.{name} (id bigint) USING iceberg TBLPROPERTIES ('format-version' = '2',"
+        f" 'write.delete.mode' = 'merge-on-read', 'write.delete.granularity' = '{granularity}')"
     )
-    spark.range(100).repartition(1).writeTo("lake.theirs.merge_on_read").append()
-    spark.sql("DELETE FROM lake.theirs.merge_on_read WHERE id = 7")
-    with pytest.raises(Exception, match=r"position delete file .* not applied yet"):
-        catalog.load_table("theirs.merge_on_read").scan().to_arrow()
+    for start in (0, 100):
+        spark.range(start, start + 100).repartition(1).writeTo(f"lake.{name}").append()
+    spark.sql(f"DELETE FROM lake.{name} WHERE id IN (7, 150)")
+    table = catalog.load_table(name)
+    assert table.scan().plan().deletes.num_rows > 0
+    expected = [i for i in range(200) if i not in (7, 150)]
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == expected
+    assert sorted(table.scan().to_spark(spark).toArrow()["id"].to_pylist()) == expected
+    assert table.scan().count() == 198
 
 
 def test_deletion_vectors_that_apache_iceberg_wrote_in_version_3(namespace, catalog, spark):

@@ -19,6 +19,7 @@ def table(catalog):
 SAYS = {
     "pyiceberg": "format-version",  # it knows 1, 2 and 3
     "duckdb": "manifest-list",
+    "iceberg-rust": "did not match any variant of untagged enum TableMetadataEnum",
     "apache iceberg": "missing list: manifests",  # without a manifest list it looks for what version 1 has
 }
 
