@@ -15,6 +15,7 @@ EXCEPTIONS: Mapping[str, str] = {
     "icefloe.catalogs.settings._yaml": "PyYAML is optional: nothing but a configuration file of pyiceberg needs it",
     "icefloe.engines.engine.spark_engine": "pyspark is optional: nothing but the use of Spark may need it",
     "icefloe.io.select._optional": "obstore and fsspec are optional: nothing but locations of their schemes needs them",
+    "icefloe.table.scan._optional": "polars and duckdb are optional: nothing but to_polars and to_duckdb needs them",
 }
 
 

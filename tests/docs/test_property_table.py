@@ -20,7 +20,7 @@ def listed(page: str) -> dict[str, str]:
     return {found["name"]: found["default"].strip() for found in LINE.finditer(text)}
 
 
-@pytest.mark.parametrize("page", ["version-4.md"])
+@pytest.mark.parametrize("page", ["version-4.md", "writing.md"])
 def test_listed_properties_exist_and_have_the_listed_defaults(page: str) -> None:
     found = listed(page)
     assert len(found) > 5
