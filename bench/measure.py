@@ -40,6 +40,15 @@ def _cpu_of(process: int) -> float:
     return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def peak_mb() -> float:
+    """The most memory that this process has had; unlike ``ru_maxrss``, without what its parent had when it forked."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    (line,) = (line for line in status.read_text(encoding="utf-8").splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
 def median(samples: Sequence[Sample], key: str) -> float:
     return statistics.median(sample[key] for sample in samples)
 

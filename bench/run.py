@@ -24,10 +24,12 @@ import huge
 import manifests
 import metadata_load
 import planning
+import rows
 import spark_scan
 import stats_eval
 import thresholds
 import transforms
+import writes
 from machine import facts
 from plot import svg
 from report import as_rich, charts, page
@@ -45,6 +47,8 @@ BENCHES = {
     "thresholds": thresholds,
     "bitmaps": bitmaps,
     "huge": huge,
+    "rows": rows,
+    "writes": writes,
 }
 
 
