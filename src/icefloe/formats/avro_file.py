@@ -21,10 +21,11 @@ from icefloe.codecs.avro_frame import BlockPlace, Header, find_blocks, read_head
 from icefloe.codecs.avro_rows import RowDecoder
 from icefloe.codecs.avro_stored import StoredSchema, stored_schema, takes_nothing
 from icefloe.codecs.avro_typed import Projection, fixed_bytes, project, typed
-from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError, NoSuchFile, StorageError
+from icefloe.errors import CorruptFile, IcefloeError, LimitError
 from icefloe.formats.align import without_columns
 from icefloe.formats.field_ids import labelled
 from icefloe.formats.relabel import relabel
+from icefloe.formats.storage_errors import reading
 from icefloe.formats.stored_file import Piece, StoredFile
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, MIB, Limits
@@ -197,25 +198,10 @@ def open_avro(
 def _open(io: FileIO, location: str, mapping: NameMapping | None, limits: Limits) -> Iterator[StoredFile]:
     """The open file; what goes wrong while it is read is told in the terms of this library."""
     files, path = io.arrow_path(location)
-    try:
-        with files.open_input_file(path) as file:
-            source = _Source(file, location, far=not isinstance(files, fs.LocalFileSystem), limits=limits)
-            stored = stored_schema(source.header.schema, where=location, limits=limits)
-            yield AvroFile(source, stored, labelled(stored.arrow, mapping, location))
-    except FormatError as error:
-        raise error if "location" in error.context else _at(error, location) from error
-    except IcefloeError:  # storage of this library speaks for itself, also through Arrow
-        raise
-    except FileNotFoundError as error:
-        raise NoSuchFile(f"data file {location} is missing", location=location) from error
-    except (OSError, pa.ArrowException) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the machine's doing, not the file's
-            raise StorageError(f"cannot read data file {location}: {error}", location=location) from error
-        raise CorruptFile(f"cannot read data file {location}: {error}", location=location) from error
-
-
-def _at(error: FormatError, location: str) -> FormatError:
-    return type(error)(str(error), **{**error.context, "location": location})
+    with reading(location), files.open_input_file(path) as file:
+        source = _Source(file, location, far=not isinstance(files, fs.LocalFileSystem), limits=limits)
+        stored = stored_schema(source.header.schema, where=location, limits=limits)
+        yield AvroFile(source, stored, labelled(stored.arrow, mapping, location))
 
 
 @contextmanager

@@ -20,9 +20,10 @@ from icefloe.codecs.avro_encode import encode_metadata, encode_records, number
 from icefloe.codecs.avro_frame import MAGIC, SYNC_BYTES
 from icefloe.codecs.avro_schemas import avro_name
 from icefloe.codecs.avro_types import avro_schema
-from icefloe.errors import IcefloeError, InputError, StorageError, UnsupportedError
+from icefloe.errors import InputError, UnsupportedError
 from icefloe.formats.layout import Layout
 from icefloe.formats.measure import Measurer
+from icefloe.formats.storage_errors import open_sink, writing
 from icefloe.formats.written import WrittenFile
 from icefloe.io.file_io import FileIO
 from icefloe.limits import MIB
@@ -57,7 +58,7 @@ class AvroWriter:
         )
         # No two files have one location, so this is a marker that data does not contain by chance.
         self._sync = hashlib.sha256(header + location.encode()).digest()[:SYNC_BYTES]
-        self._sink = _open(io, location)
+        self._sink = open_sink(io, location)
         self._write(header + self._sync)
 
     @property
@@ -94,14 +95,14 @@ class AvroWriter:
             yield b"".join((number(count), number(len(block)), block, self._sync))
 
     def _write(self, data: bytes) -> None:
-        with _storage_errors(self.location):
+        with writing(self.location):
             self._sink.write(data)
             self.written_bytes += len(data)
 
     def close(self) -> WrittenFile:
         """Finish the file; it is not durable before ``FileIO.sync``."""
         self.flush()
-        with _storage_errors(self.location):
+        with writing(self.location):
             self._sink.close()
         return WrittenFile(
             location=self.location,
@@ -165,20 +166,3 @@ def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     step = max(1, min(_SLICE_ROWS, _SLICE_BYTES * batch.num_rows // max(1, batch.nbytes)))
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)
-
-
-def _open(io: FileIO, location: str) -> Any:
-    files, path = io.arrow_path(location)
-    with _storage_errors(location):
-        files.create_dir(path.rpartition("/")[0], recursive=True)
-        return files.open_output_stream(path)
-
-
-@contextlib.contextmanager
-def _storage_errors(location: str) -> Iterator[None]:
-    try:
-        yield
-    except IcefloeError:  # storage of this library speaks for itself, also through Arrow
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot write {location}: {error}", location=location) from error

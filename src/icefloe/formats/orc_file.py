@@ -21,16 +21,14 @@ from icefloe.codecs.orc_types import BINARY_TYPE, ID, LENGTH, LONG_TYPE, TIMESTA
 from icefloe.errors import (
     CorruptFile,
     FormatError,
-    IcefloeError,
     LimitError,
-    NoSuchFile,
-    StorageError,
     UnsupportedError,
 )
 from icefloe.formats.align import without_columns
 from icefloe.formats.field_ids import field_id, labelled
 from icefloe.formats.orc_stats import stripe_stats
 from icefloe.formats.relabel import relabel
+from icefloe.formats.storage_errors import reading
 from icefloe.formats.stored_file import Piece, StoredFile
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT
@@ -102,29 +100,15 @@ def _open(io: FileIO, location: str, mapping: NameMapping | None) -> Iterator[St
     """The open file; what goes wrong while it is read is told in the terms of this library."""
     files, path = io.arrow_path(location)
     try:
-        with files.open_input_file(path) as source:
+        with reading(location), files.open_input_file(path) as source:
             stripes = read_stripes(lambda offset, length: source.read_at(length, offset), source.size())
             file = orc.ORCFile(source)
             schema = pa.schema([_presented(field, location, 0) for field in file.schema])
             yield OrcFile(file, stripes, labelled(schema, mapping, location), location)
-    except FormatError as error:
-        raise error if "location" in error.context else _at(error, location) from error
-    except IcefloeError:  # storage of this library speaks for itself, also through Arrow
-        raise
-    except FileNotFoundError as error:
-        raise NoSuchFile(f"data file {location} is missing", location=location) from error
-    except (OSError, pa.ArrowException) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the machine's doing, not the file's
-            raise StorageError(f"cannot read data file {location}: {error}", location=location) from error
-        if _OUT_OF_RANGE in str(error):
-            raise UnsupportedError(
-                f"{location}: {error}; such times are read from Parquet", location=location
-            ) from error
-        raise CorruptFile(f"cannot read data file {location}: {error}", location=location) from error
-
-
-def _at(error: FormatError, location: str) -> FormatError:
-    return type(error)(f"cannot read data file {location}: {error}", **{**error.context, "location": location})
+    except CorruptFile as error:
+        if _OUT_OF_RANGE not in str(error):
+            raise
+        raise UnsupportedError(f"{error}; such times are read from Parquet", location=location) from error
 
 
 def _presented(field: pa.Field, location: str, depth: int) -> pa.Field:

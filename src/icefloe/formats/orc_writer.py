@@ -8,7 +8,7 @@ timestamps back as 64 bits of nanoseconds, so values before 1677 or after 2262 a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,11 +19,12 @@ from pyarrow import orc
 
 from icefloe.codecs.orc_tail import read_stripes
 from icefloe.codecs.orc_types import ID, OrcType, orc_schema
-from icefloe.errors import IcefloeError, InputError, StorageError, UnsupportedError
+from icefloe.errors import InputError, UnsupportedError
 from icefloe.formats.layout import Layout, positive
 from icefloe.formats.measure import Measurer
 from icefloe.formats.orc_stats import orc_leaves
 from icefloe.formats.relabel import relabel
+from icefloe.formats.storage_errors import open_sink, writing
 from icefloe.formats.written import WrittenFile
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow import arrow_type
@@ -62,7 +63,7 @@ class OrcWriter:
         self._measurer = Measurer(layout.schema)
         self._rows = 0
         self._size: int | None = None  # of the finished file
-        self._sink = _open(io, location)
+        self._sink = open_sink(io, location)
         self._writer = orc.ORCWriter(self._sink, stripe_size=self._stripe_bytes, **settings)
 
     @property
@@ -114,13 +115,13 @@ class OrcWriter:
     def _write(self, batch: pa.RecordBatch) -> None:
         columns = [column if column.type.num_fields == 0 else _plain(column) for column in batch.columns]
         batch = pa.RecordBatch.from_arrays(columns, names=[str(number) for number in range(len(columns))])
-        with _storage_errors(self.location):
+        with writing(self.location):
             self._writer.write(pa.Table.from_batches([relabel(batch, self._stored)]))
 
     def _finish(self) -> None:
         if self._size is not None:
             return
-        with _storage_errors(self.location):
+        with writing(self.location):
             if self._rows == 0:  # a file without rows still has its columns
                 self._writer.write(self._stored.empty_table())
             self._writer.close()
@@ -269,20 +270,3 @@ def _without_unknown_fields(array: pa.Array, type_: Type) -> pa.Array:
     inner = [_without_unknown_fields(array.field(i), field.type) for i, field in kept]
     fields = [pa.field(field.name, values.type) for (_, field), values in zip(kept, inner, strict=True)]
     return pa.StructArray.from_arrays(inner, fields=fields, mask=array.is_null())
-
-
-def _open(io: FileIO, location: str) -> Any:
-    files, path = io.arrow_path(location)
-    with _storage_errors(location):
-        files.create_dir(path.rpartition("/")[0], recursive=True)
-        return files.open_output_stream(path)
-
-
-@contextlib.contextmanager
-def _storage_errors(location: str) -> Iterator[None]:
-    try:
-        yield
-    except IcefloeError:  # storage of this library speaks for itself, also through Arrow
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot write {location}: {error}", location=location) from error

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from icefloe.errors import CorruptFile, IcefloeError, NoSuchFile, StorageError
+from icefloe.errors import CorruptFile
 from icefloe.formats.align import without_columns
 from icefloe.formats.field_ids import field_id, labelled, projected_leaves
 from icefloe.formats.parquet_stats import group_stats
 from icefloe.formats.relabel import relabel
+from icefloe.formats.storage_errors import reading
 from icefloe.formats.stored_file import Piece, StoredFile
 from icefloe.io.file_io import FileIO
 from icefloe.model.mapped_arrow import has_ids
@@ -122,7 +123,7 @@ def open_parquet(
 def _open(io: FileIO, location: str, mapping: NameMapping | None, repeating: tuple[str, ...]) -> Iterator[StoredFile]:
     """The open file; what goes wrong while it is read is told in the terms of this library."""
     files, path = io.arrow_path(location)
-    try:
+    with reading(location):
         # Far away each read is a request, so the columns of a row group are fetched together.
         far = not isinstance(files, fs.LocalFileSystem)
         source = files.open_input_file(path)
@@ -132,14 +133,6 @@ def _open(io: FileIO, location: str, mapping: NameMapping | None, repeating: tup
             source, metadata=footer, read_dictionary=known, pre_buffer=far, coerce_int96_timestamp_unit="us"
         ) as file:
             yield ParquetFile(file, mapping, location)
-    except IcefloeError:  # storage of this library speaks for itself, also through Arrow
-        raise
-    except FileNotFoundError as error:
-        raise NoSuchFile(f"data file {location} is missing", location=location) from error
-    except (OSError, pa.ArrowException) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the machine's doing, not the file's
-            raise StorageError(f"cannot read data file {location}: {error}", location=location) from error
-        raise CorruptFile(f"cannot read data file {location}: {error}", location=location) from error
 
 
 def _is_text(footer: Any, name: str) -> bool:

@@ -10,15 +10,15 @@ bounds: it would lose such rows. So a file that holds a NaN has no footer statis
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from icefloe.errors import IcefloeError, StorageError
 from icefloe.formats.layout import Layout
 from icefloe.formats.measure import Measurer
 from icefloe.formats.parquet_options import parquet_options
+from icefloe.formats.storage_errors import open_sink, writing
 from icefloe.formats.written import WrittenFile
 from icefloe.io.file_io import FileIO
 from icefloe.model.schema import Schema
@@ -71,7 +71,7 @@ class ParquetWriter:
         """Write the waiting rows as a row group."""
         if self._pending_rows == 0:
             return
-        with storage_errors(self.location):
+        with writing(self.location):
             if self._writer is None:
                 self._begin()
             for batch in self._pending:
@@ -96,7 +96,7 @@ class ParquetWriter:
     def close(self) -> WrittenFile:
         """Finish the file; it is not durable before ``FileIO.sync``."""
         self.flush()
-        with storage_errors(self.location):
+        with writing(self.location):
             if self._writer is None:
                 self._begin()
             self._writer.close()
@@ -120,22 +120,3 @@ class ParquetWriter:
                 self._writer.close()
         with contextlib.suppress(OSError, pa.ArrowException):
             self._sink.close()
-
-
-def open_sink(io: FileIO, location: str) -> Any:
-    """An output stream of Arrow to a new file; folders are made as needed."""
-    files, path = io.arrow_path(location)
-    with storage_errors(location):
-        files.create_dir(path.rpartition("/")[0], recursive=True)
-        return files.open_output_stream(path)
-
-
-@contextlib.contextmanager
-def storage_errors(location: str) -> Iterator[None]:
-    """Errors of storage while a file is written, as errors of this library that name the file."""
-    try:
-        yield
-    except IcefloeError:  # storage of this library speaks for itself, also through Arrow
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot write {location}: {error}", location=location) from error

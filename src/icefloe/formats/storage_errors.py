@@ -1,0 +1,53 @@
+"""What goes wrong while a data file is read or written, told in the terms of this library, with the file's location."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from icefloe.errors import CorruptFile, FormatError, IcefloeError, NoSuchFile, StorageError
+from icefloe.io.file_io import FileIO
+
+
+@contextmanager
+def reading(location: str) -> Iterator[None]:
+    """Errors of storage and of decoders while a data file is read."""
+    try:
+        yield
+    except FormatError as error:
+        raise error if "location" in error.context else _at(error, location) from error
+    except IcefloeError:  # storage of this library speaks for itself, also through Arrow
+        raise
+    except FileNotFoundError as error:
+        raise NoSuchFile(f"data file {location} is missing", location=location) from error
+    except (OSError, pa.ArrowException) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the machine's doing, not the file's
+            raise StorageError(f"cannot read data file {location}: {error}", location=location) from error
+        raise CorruptFile(f"cannot read data file {location}: {error}", location=location) from error
+
+
+def _at(error: FormatError, location: str) -> FormatError:
+    text = str(error) if location in str(error) else f"{location}: {error}"
+    return type(error)(text, **{**error.context, "location": location})
+
+
+@contextmanager
+def writing(location: str) -> Iterator[None]:
+    """Errors of storage while a file is written."""
+    try:
+        yield
+    except IcefloeError:  # as above
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write {location}: {error}", location=location) from error
+
+
+def open_sink(io: FileIO, location: str) -> Any:
+    """An output stream of Arrow to a new file; folders are made as needed."""
+    files, path = io.arrow_path(location)
+    with writing(location):
+        files.create_dir(path.rpartition("/")[0], recursive=True)
+        return files.open_output_stream(path)
