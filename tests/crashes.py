@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from icefloe.catalogs.catalog import Pointers, Swap
 from icefloe.catalogs.memory import MemoryCatalog
@@ -38,6 +40,7 @@ LONG = os.environ.get("ICEFLOE_LONG", "") == "1"  # everything, instead of what 
 VERSIONS = WRITABLE
 NAME = ("db", "t")
 LOCATION = "memory://wh/t"
+FOREIGN_FILE = f"{LOCATION}/landing/given.parquet"  # another program's, in no snapshot at first
 ENV = replace(SYSTEM, sleep=lambda seconds: None)
 RIVAL_ROW, NEXT_ROW = 888, 777
 MANY = 400  # more calls than any operation makes
@@ -61,6 +64,12 @@ View = tuple[dict[str, list[tuple[int, int]]], tuple[str, ...], int]
 
 def rows(*ids: int, part: int = 1) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "part": pa.array([part] * len(ids), pa.int32())})
+
+
+def parquet_bytes(data: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(data, sink)
+    return sink.getvalue()
 
 
 @dataclass(eq=False)
@@ -133,6 +142,7 @@ def start_world(version: int, *, deep: bool = False) -> World:
     )
     world.catalog.create_namespace("db")
     create_table(world.catalog, NAME, world.io, metadata)
+    world.io.write_new(FOREIGN_FILE, parquet_bytes(rows(90, 91, part=9)))
     table = world.table()
     table.append(rows(0, 1, 2, part=0))
     table.append(rows(3, 4, 5))
@@ -211,6 +221,8 @@ FIRST: dict[str, Act] = {
 }
 OTHERS: dict[str, Act] = {
     "upsert": lambda table: table.upsert(rows(2, 40), on=["id"]),
+    "upsert by equality": lambda table: table.upsert(rows(3, 40), on=["id", "part"], deletes="equality"),
+    "add files": lambda table: table.add_files([FOREIGN_FILE]),
     "replace partitions": replace_partitions,
     "rewrite manifests": lambda table: table.rewrite_manifests(),
     "remove files": lambda table: table.remove_files(table.scan("part = 2").plan().tasks["location"].to_pylist()),
@@ -222,6 +234,11 @@ OTHERS: dict[str, Act] = {
     "remove snapshots": remove_snapshots,
 }
 ACTS = {**FIRST, **OTHERS}
+
+
+def exists_in(name: str, version: int) -> bool:
+    """Whether tables of a version have an operation: version 1 has no delete files."""
+    return version > 1 or name != "upsert by equality"
 
 
 class Rival(CrashPointers):
@@ -276,15 +293,15 @@ def run(start: World, act: Act, strike: Strike | None = None, *, rival: World | 
     """Run an operation on a copy of a world as a process that may be struck."""
     world, fuse = start.copy(), Fuse(strike)
     pointers = CrashPointers(world.catalog, fuse) if rival is None else Rival(world, fuse, rival)
-    io = CrashFileIO(world.io, fuse)
+    storage = CrashFileIO(world.io, fuse)
     error: BaseException | None = None
     try:
-        act(world.table(io, pointers))
+        act(world.table(storage, pointers))
     except (IcefloeError, KeyboardInterrupt, Died) as caught:
         error = caught
     if fuse.dead:
         error = Died("the process is dead, whatever it still said")
-        io.power_cut()
+        storage.power_cut()
     return Ended(
         world=world,
         error=error,
@@ -292,7 +309,7 @@ def run(start: World, act: Act, strike: Strike | None = None, *, rival: World | 
         hit=fuse.hit,
         rival_came=isinstance(pointers, Rival) and pointers.came,
         swaps=tuple(pointers.swaps),
-        deleted=tuple(io.deleted),
+        deleted=tuple(storage.deleted),
     )
 
 
@@ -337,6 +354,7 @@ class Expected:
         else:
             assert seen in (none.view, self.whole)
         assert named <= world.files(), "a file that a snapshot names is gone"
+        assert FOREIGN_FILE in world.files(), "a file that another program wrote is gone"
         if ended.may_leave_nothing:
             assert world.files() - named - none.loose - self._left == set(), "files that nobody names were left behind"
 

@@ -64,7 +64,8 @@ class _Work(Generic[T]):
         self._threads: list[threading.Thread] = []
         for _ in range(threads):
             # Not an executor: at the end of the interpreter it waits for its threads before they can learn of the end.
-            thread = threading.Thread(target=self._produce, name="icefloe-read")
+            # Never daemons, which a daemon's threads would be: those are killed at the end, perhaps with the lock held.
+            thread = threading.Thread(target=self._produce, name="icefloe-read", daemon=False)
             self._threads.append(thread)
             thread.start()
 

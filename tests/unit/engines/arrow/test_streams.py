@@ -163,6 +163,20 @@ thread.join()
     assert output_of(program) == "0\n0\n"
 
 
+def test_a_stream_of_a_daemon_is_read_by_threads_that_the_program_waits_for() -> None:
+    """A daemon's threads were daemons: killed at the end of a program with a lock held, which then waited for ever."""
+    seen: list[bool] = []
+
+    def source() -> Iterator[int]:
+        seen.append(threading.current_thread().daemon)
+        return iter([1])
+
+    reader = threading.Thread(target=lambda: list(in_order([source, source], threads=2)), daemon=True)
+    reader.start()
+    reader.join()
+    assert seen == [False, False]
+
+
 def test_a_thread_that_outlives_the_main_one_reads_to_the_end() -> None:
     program = """
 import threading
