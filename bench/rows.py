@@ -2,7 +2,8 @@
 
 All contenders read the same files: plain pyarrow.dataset and polars as files, icefloe and pyiceberg as the table that
 icefloe wrote. Then 1 % of the rows is deleted on branches, once by position delete files, once by equality deletes and
-once by deletion vectors. Every contender has a process of its own for each question; they take turns.
+once by deletion vectors. The contenders take turns, and every turn is a process of its own: what one of them keeps of
+its memory, which may be all there is, is gone before the next one begins.
 """
 
 from __future__ import annotations
@@ -94,18 +95,15 @@ def _delete_by_equality(table: Any) -> None:
 
 def _measure(folder: str, deleted: str, question: str, sizes: Sizes) -> dict[str, list[Sample]]:
     able = [name for name in CONTENDERS if (deleted, name) not in UNABLE]
-    workers = {name: Worker("rows_worker.py", name, folder, question, deleted) for name in able}
     samples: dict[str, list[Sample]] = {name: [] for name in able}
-    try:
-        for number in range(-sizes.warm_up, sizes.runs):
-            shift = number % len(able)
-            for name in able[shift:] + able[:shift]:
-                found = workers[name].run(1)
-                if number >= 0:
-                    samples[name] += found
-    finally:
-        for worker in workers.values():
-            worker.stop()
+    for number in range(sizes.runs):
+        shift = number % len(able)
+        for name in able[shift:] + able[:shift]:
+            worker = Worker("rows_worker.py", name, folder, question, deleted)
+            try:
+                samples[name] += worker.run(sizes.warm_up + 1)[sizes.warm_up :]
+            finally:
+                worker.stop()
     _check(samples, deleted)
     return samples
 

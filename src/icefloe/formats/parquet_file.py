@@ -24,8 +24,10 @@ from icefloe.model.name_mapping import NameMapping
 from icefloe.model.schema import Schema
 from icefloe.model.types import TIMESTAMPTZ, Field, Struct
 
-BATCH_BYTES = 16 * 1024 * 1024
+BATCH_BYTES = 64 * 1024 * 1024
 _LEAST_ROWS = 1024
+_TEXTS = frozenset({"UTF8", "NONE"})
+_PLAIN_BYTES = 4  # at least, of a text that is stored as it is: its length comes first
 
 
 class ParquetFile:
@@ -114,7 +116,8 @@ def open_parquet(
 ) -> AbstractContextManager[StoredFile]:
     """An open Parquet file; ``mapping`` gives ids to the columns of a file that has none.
 
-    The texts of top-level columns that are ``repeating`` come back as dictionaries, as they are likely stored.
+    Texts of top-level columns come back as dictionaries where they are stored so, and always those of ``repeating``:
+    rows are then dropped, and texts put together, in half the time.
     """
     return _open(io, location, mapping, repeating)
 
@@ -127,14 +130,34 @@ def _open(io: FileIO, location: str, mapping: NameMapping | None, repeating: tup
         # Far away each read is a request, so the columns of a row group are fetched together.
         far = not isinstance(files, fs.LocalFileSystem)
         source = files.open_input_file(path)
-        footer = None if len(repeating) == 0 else pq.read_metadata(source)
-        known = [name for name in repeating if footer is not None and _is_text(footer, name)]
+        footer = pq.read_metadata(source)
+        texts = _texts(footer)
+        known = [name for name, place in texts.items() if name in repeating or _is_by_dictionary(footer, place)]
         with pq.ParquetFile(
             source, metadata=footer, read_dictionary=known, pre_buffer=far, coerce_int96_timestamp_unit="us"
         ) as file:
             yield ParquetFile(file, mapping, location)
 
 
-def _is_text(footer: Any, name: str) -> bool:
-    columns = [footer.schema.column(index) for index in range(footer.num_columns)]
-    return any(column.path == name and column.physical_type == "BYTE_ARRAY" for column in columns)
+def _texts(footer: Any) -> dict[str, int]:
+    """The top-level columns of texts or bytes, and their places."""
+    columns = [footer.schema.column(place) for place in range(footer.num_columns)]
+    return {
+        column.path: place
+        for place, column in enumerate(columns)
+        if column.path == column.name and column.physical_type == "BYTE_ARRAY" and column.converted_type in _TEXTS
+    }
+
+
+def _is_by_dictionary(footer: Any, place: int) -> bool:
+    """Whether all chunks of a column hold numbers of values rather than values, each of which would take four bytes.
+
+    A footer lists the encodings of a chunk, and dictionaries themselves are stored plain: it does not say which pages
+    have which encoding.
+    """
+    chunks = (footer.row_group(group).column(place) for group in range(footer.num_row_groups))
+    return all(
+        chunk.has_dictionary_page and chunk.total_uncompressed_size < _PLAIN_BYTES * chunk.num_values
+        for chunk in chunks
+        if chunk.num_values > 0
+    )

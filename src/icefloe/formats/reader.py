@@ -30,7 +30,7 @@ from icefloe.model.name_mapping import NameMapping
 from icefloe.model.schema import Schema
 from icefloe.model.types import Field, Struct
 
-BATCH_ROWS = 128 * 1024
+BATCH_ROWS = 1024 * 1024
 
 _OPENERS: Mapping[str, Callable[[FileIO, str, NameMapping | None], AbstractContextManager[StoredFile]]] = {
     "parquet": open_parquet,
