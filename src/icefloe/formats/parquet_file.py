@@ -26,6 +26,7 @@ from icefloe.model.types import TIMESTAMPTZ, Field, Struct
 
 BATCH_BYTES = 64 * 1024 * 1024
 _LEAST_ROWS = 1024
+_FEW_BYTES = 256 * 1024  # are decoded sooner than shared out to threads
 _TEXTS = frozenset({"UTF8", "NONE"})
 _PLAIN_BYTES = 4  # at least, of a text that is stored as it is: its length comes first
 
@@ -74,8 +75,12 @@ class ParquetFile:
                 yield without_columns(min(batch_rows, piece.rows - start))
             return
         columns = [self._file.metadata.schema.column(index).path for index in leaves]
-        at_once, label, read = self._rows_at_once(piece, leaves, batch_rows), None, 0
-        for batch in self._file.iter_batches(batch_size=at_once, row_groups=[piece.index], columns=columns):
+        size, label, read = self._bytes(piece, leaves), None, 0
+        # Fewer rows than asked for where rows are large.
+        at_once = max(1, min(batch_rows, max(_LEAST_ROWS, BATCH_BYTES * piece.rows // max(1, size))))
+        for batch in self._file.iter_batches(
+            batch_size=at_once, row_groups=[piece.index], columns=columns, use_threads=size > _FEW_BYTES
+        ):
             read += batch.num_rows
             if self._label is not None or self._has_int96:
                 label = self._labels(batch.schema, wanted) if label is None else label
@@ -85,11 +90,10 @@ class ParquetFile:
             message = f"{self._location}: row group {piece.index} has {read} rows, its footer says {piece.rows}"
             raise CorruptFile(message, location=self._location)
 
-    def _rows_at_once(self, piece: Piece, leaves: list[int], batch_rows: int) -> int:
-        """How many rows make a batch: fewer than asked for where rows are large."""
+    def _bytes(self, piece: Piece, leaves: list[int]) -> int:
+        """What columns of a row group take before they are decoded."""
         group = self._file.metadata.row_group(piece.index)
-        size = sum(int(group.column(index).total_uncompressed_size) for index in leaves)
-        return max(1, min(batch_rows, max(_LEAST_ROWS, BATCH_BYTES * piece.rows // max(1, size))))
+        return sum(int(group.column(index).total_uncompressed_size) for index in leaves)
 
     def _labels(self, schema: pa.Schema, wanted: tuple[Field, ...]) -> pa.Schema:
         """The schema of a batch with ids, and with a time zone where old timestamps are wanted with one."""
@@ -150,14 +154,12 @@ def _texts(footer: Any) -> dict[str, int]:
 
 
 def _is_by_dictionary(footer: Any, place: int) -> bool:
-    """Whether all chunks of a column hold numbers of values rather than values, each of which would take four bytes.
+    """Whether a column mostly holds numbers of values rather than values, each of which would take four bytes.
 
     A footer lists the encodings of a chunk, and dictionaries themselves are stored plain: it does not say which pages
     have which encoding.
     """
-    chunks = (footer.row_group(group).column(place) for group in range(footer.num_row_groups))
-    return all(
-        chunk.has_dictionary_page and chunk.total_uncompressed_size < _PLAIN_BYTES * chunk.num_values
-        for chunk in chunks
-        if chunk.num_values > 0
-    )
+    chunks = [footer.row_group(group).column(place) for group in range(footer.num_row_groups)]
+    size = sum(chunk.total_uncompressed_size for chunk in chunks)
+    values = sum(chunk.num_values for chunk in chunks)
+    return size < _PLAIN_BYTES * values and all(chunk.has_dictionary_page for chunk in chunks)

@@ -32,6 +32,7 @@ from icefloe.scan.tasks import Plan
 
 MAX_THREADS = 8
 PART_BYTES = 16 * 1024 * 1024  # of a file that tells how many pieces it has
+FEW_BYTES = 256 * 1024
 BLIND_PART_BYTES = 64 * 1024 * 1024  # of any other: it may turn out to be one piece
 
 
@@ -102,12 +103,15 @@ def _constants(plan: Plan) -> Iterator[Mapping[int, pa.Scalar]]:
 def reading_threads(plan: Plan | None = None) -> int:
     """How many files or parts of files to read at the same time, if there are that many.
 
-    Where the files of ``plan`` are far away, threads mostly wait, and there are more of them than processors.
+    Where the files of ``plan`` are far away, threads mostly wait, and there are more of them than processors. Few bytes
+    nearby are read sooner than threads are started.
     """
     if plan is not None and plan.files > 0:
         scheme = plan.tasks["location"][0].as_py().partition("://")[0]
         if len(scheme_family(scheme)) > 0:
             return MAX_THREADS
+        if pc.sum(plan.tasks["file_size_in_bytes"]).as_py() < FEW_BYTES:
+            return 1
     return min(MAX_THREADS, os.cpu_count() or 1)
 
 

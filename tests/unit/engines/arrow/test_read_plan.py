@@ -121,9 +121,13 @@ def _as_expression(text: str) -> Any:
     }[text]
 
 
-def test_more_threads_read_what_is_far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_threads_read_what_is_far_away_and_one_what_is_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(read.os, "cpu_count", lambda: 2)
     plan = plan_of(files(table_at(tmp_path), rows(1)))
+    assert reading_threads(plan) == 1
+    monkeypatch.setattr(read, "FEW_BYTES", 1)
     assert reading_threads() == reading_threads(plan) == 2
     far = plan.with_tasks(plan.tasks.set_column(0, "location", pa.array(["s3a://bucket/f.parquet"])))
     assert reading_threads(far) == 8
