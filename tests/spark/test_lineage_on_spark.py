@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 BOTH = pytest.mark.parametrize("version", [3, 4])
 SCHEMA = "id bigint not null, note string"
 LINEAGE = ["_row_id", "_last_updated_sequence_number"]
-ALL = ["id", *LINEAGE, "_pos", "_file"]
+ALL = ["id", *LINEAGE, "_pos", "_file", "_spec_id"]
 
 
 def new_table(folder: Path, version: int = 4, schema: str = SCHEMA, partition_by: tuple[str, ...] = (), **properties):
@@ -184,8 +184,8 @@ def test_what_cannot_be_asked_of_a_scan_is_refused_at_once(spark, tmp_path) -> N
     table.append(notes(1))
     with pytest.raises(UnsupportedError, match="cannot be filtered by the metadata column '_row_id'"):
         table.scan("_row_id = 1")
-    with pytest.raises(UnsupportedError, match="'_partition' is not read yet"):
-        table.scan(columns=["_partition"]).to_spark(spark)
+    with pytest.raises(UnsupportedError, match="'_deleted' is not read on Spark yet; there are: _file, _pos, _spec_id"):
+        table.scan(columns=["_deleted"]).to_spark(spark)
     with pytest.raises(InputError, match="the table has no column _row_id"):
         table.append(spark.sql("SELECT 1L id, 'x' note, 7L _row_id"))
 

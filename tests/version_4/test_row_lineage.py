@@ -361,8 +361,8 @@ def test_metadata_columns_that_a_table_cannot_tell_are_refused() -> None:
         with pytest.raises(InputError, match="needs row lineage, which tables have from format version 3"):
             table.scan(columns=[name]).to_arrow()
     assert table.scan(columns=["_pos"]).to_arrow()["_pos"].to_pylist() == [0]
-    with pytest.raises(UnsupportedError, match="'_deleted' is not read yet; there are: _file, _pos, _row_id"):
-        table.scan(columns=["_deleted"]).plan()
+    with pytest.raises(InputError, match="no column '_partition': the table is not partitioned"):
+        table.scan(columns=["_partition"]).plan()
     with pytest.raises(InputError, match="'_pos' is selected twice"):
         table.scan(columns=["_pos", "id", "_pos"]).plan()
     with pytest.raises(InputError, match="no column 'nothing'"):

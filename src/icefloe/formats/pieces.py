@@ -58,7 +58,12 @@ class PieceReader:
         self._shapes: dict[str, _Shape] = {}
 
     def rows(self, piece: Piece, *, every: bool) -> Iterator[pa.RecordBatch]:
-        """The rows of a piece that are left; ``every`` one of them is known to match the filter, or some may."""
+        """The rows of a piece that are left; ``every`` one of them is known to match the filter, or some may.
+
+        Where deleted rows are to be told from others, they are not left out.
+        """
+        if self._reading.complete.tells_deleted:
+            return self._told(piece, [] if every else [self._filter])
         if self._deleted.count(piece.start, piece.rows) == piece.rows:
             return iter(())
         tests = self._drops if every else [*self._drops, self._filter]
@@ -82,6 +87,22 @@ class PieceReader:
             elif keep.true_count > 0:
                 rows = shape.output(shape.returned(batch).filter(keep))
                 yield self._reading.complete(rows, position, keep)
+            position += batch.num_rows
+
+    def _told(self, piece: Piece, tests: list[_Test]) -> Iterator[pa.RecordBatch]:
+        """The rows that pass the tests, with what became of them."""
+        position, both = piece.start, [*self._drops, *tests]
+        fields = merged(self._reading.complete.stored, *(test.schema for test in both))
+        for batch in self._read(piece, fields):
+            live = self._shape("live", batch, self._drops)
+            alive = live.kept(batch, self._deleted.kept(position, batch.num_rows))
+            deleted = pa.repeat(False, batch.num_rows) if alive is None else pc.invert(alive)
+            keep = self._shape(f"told for {len(tests)}", batch, tests).kept(batch, None)
+            rows = live.returned(batch)
+            if keep is not None:
+                rows, deleted = rows.filter(keep), deleted.filter(keep)
+            if rows.num_rows > 0:
+                yield self._reading.complete(live.output(rows), position, keep, deleted)
             position += batch.num_rows
 
     def _in_two_steps(

@@ -95,9 +95,9 @@ def read_file(
 
     ``filter`` is bound to ``table_schema`` (by default ``schema``) and may test columns that are not returned.
     ``constants`` has values by column id for columns that the file lacks, such as those of its partition. ``schema``
-    may have the metadata columns of ``metadata_columns.SCANNED``; ``lineage`` is what rows inherit then. ``mapping``
-    gives ids to the columns of a file without any. With ``row_positions`` a last column ``_pos`` holds each row's
-    position in the file. ``share`` says which part of the file to read.
+    may have metadata columns; ``lineage`` is what rows inherit then, and with ``_deleted`` dropped rows come back too.
+    ``mapping`` gives ids to the columns of a file without any. With ``row_positions`` a last column ``_pos`` holds each
+    row's position in the file. ``share`` says which part of the file to read.
     """
     if filter == ALWAYS_FALSE:
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from icefloe.errors import InputError, UnsupportedError
+from icefloe.errors import InputError
 from icefloe.model.schema import Schema
 from icefloe.model.types import BOOLEAN, INT, LONG, STRING, Field, Struct
 
@@ -25,7 +25,6 @@ LAST_UPDATED = Field(
     doc="Sequence number of the commit that last changed a row",
 )
 LINEAGE = (ROW_ID, LAST_UPDATED)
-SCANNED = (FILE, POS, *LINEAGE)  # what a scan can return beside the table's columns
 DELETE_FILE_PATH = Field(
     *(2_147_483_546, "file_path", STRING, True), doc="Path of a file, used in position-based delete files"
 )
@@ -35,6 +34,7 @@ DELETE_POS = Field(
 DELETE_ROW_ID = 2_147_483_544  # ``row``: its type is that of the table's rows, see ``deleted_row_column``
 
 _PARTITION = "_partition"
+_UNPARTITIONED = Struct(())
 _ROW = "row"
 _BY_NAME: Mapping[str, Field] = {
     field.name: field for field in (FILE, POS, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED, DELETE_FILE_PATH, DELETE_POS)
@@ -85,10 +85,13 @@ def deleted_row_column(type_: Struct) -> Field:
     return Field(DELETE_ROW_ID, _ROW, type_, False, "Deleted row values, used in position-based delete files")
 
 
-def scan_schema(schema: Schema, names: Sequence[str], *, row_lineage: bool) -> Schema:
+def scan_schema(
+    schema: Schema, names: Sequence[str], *, row_lineage: bool, partition: Struct = _UNPARTITIONED
+) -> Schema:
     """The columns that a scan returns, in the order of their names: those of the table, and metadata columns.
 
-    A column of the table is meant where both have the name, as a table of another program may have it.
+    A column of the table is meant where both have the name, as a table of another program may have it. ``partition``
+    is the type of ``_partition``.
 
     >>> scan_schema(Schema(fields=(Field(1, "id", LONG),)), ("_pos", "id"), row_lineage=True).fields[0].id
     2147483645
@@ -99,15 +102,15 @@ def scan_schema(schema: Schema, names: Sequence[str], *, row_lineage: bool) -> S
         if name not in own and name in fields:
             raise InputError(f"column {name!r} is selected twice", field=name)
         if name not in own:
-            fields[name] = _scanned(name, row_lineage)
+            fields[name] = _scanned(name, row_lineage, partition)
     return Schema(fields=tuple(fields[name] for name in names), schema_id=schema.schema_id)
 
 
-def _scanned(name: str, row_lineage: bool) -> Field:
+def _scanned(name: str, row_lineage: bool, partition: Struct) -> Field:
     if name in (LAST_UPDATED.name, ROW_ID.name) and not row_lineage:
         raise InputError(f"column {name!r} needs row lineage, which tables have from format version 3 on", field=name)
-    for field in SCANNED:
-        if field.name == name:
-            return field
-    known = ", ".join(field.name for field in SCANNED)
-    raise UnsupportedError(f"the metadata column {name!r} is not read yet; there are: {known}", field=name)
+    if name != _PARTITION:
+        return metadata_column(name)
+    if len(partition.fields) == 0:
+        raise InputError(f"there is no column {name!r}: the table is not partitioned", field=name)
+    return partition_column(partition)

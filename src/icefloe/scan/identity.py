@@ -49,13 +49,13 @@ def identity_values(tasks: pa.Table, specs: Iterable[PartitionSpec], column: Fie
     values, known = pa.nulls(tasks.num_rows, type_), pa.repeat(False, tasks.num_rows)
     for field_id, spec_ids in specs_by_field(specs, column.id).items():
         own = pc.is_in(_column(tasks, "partition_spec_id", pa.int32()), value_set=pa.array(spec_ids, pa.int32()))
-        value, told = _partition_value(tasks, partition_key(field_id), type_)
+        value, told = partition_value(tasks, partition_key(field_id), type_)
         told = pc.and_(own, told)
         values, known = pc.if_else(told, value, values), pc.or_(known, told)
     return IdentityValues(values=values, known=known)
 
 
-def _partition_value(tasks: pa.Table, key: str, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
+def partition_value(tasks: pa.Table, key: str, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
     """A partition field's values, and where there are any: null and NaN are told by counts."""
     value = _column(tasks, stat("lower_bound", key), type_)
     is_null, is_nan = (_positive(tasks, stat(measure, key)) for measure in ("null_value_count", "nan_value_count"))

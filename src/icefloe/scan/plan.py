@@ -24,6 +24,7 @@ from icefloe.model.partitioning import PartitionField
 from icefloe.model.schema import Schema
 from icefloe.model.snapshots import Snapshot
 from icefloe.model.types import Field
+from icefloe.scan.partitions import partition_struct
 from icefloe.scan.prune import Pruner, delete_rows, statistics_keys
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.scan.trace import Tracer
@@ -67,7 +68,7 @@ def plan_scan(
     remaining, index = residuals(bound, fields, table_schema, attached.data)
     return Plan(
         tasks=to_tasks(attached.data, index, statistics=statistics),
-        schema=selected(metadata, table_schema, columns),
+        schema=selected(store, metadata, table_schema, columns),
         table_schema=table_schema,
         filter=bound,
         residuals=tuple(remaining),
@@ -83,9 +84,12 @@ def plan_scan(
     )
 
 
-def selected(metadata: TableMetadata, schema: Schema, columns: Sequence[str] | None) -> Schema:
+def selected(store: ManifestStore, metadata: TableMetadata, schema: Schema, columns: Sequence[str] | None) -> Schema:
     """The columns that a scan returns: all of the table's, or those that are named, metadata columns among them."""
-    return schema if columns is None else scan_schema(schema, columns, row_lineage=metadata.rules.row_lineage)
+    if columns is None:
+        return schema
+    partition = partition_struct(store.context)
+    return scan_schema(schema, columns, row_lineage=metadata.rules.row_lineage, partition=partition)
 
 
 def read_schema(metadata: TableMetadata, snapshot: Snapshot) -> Schema:

@@ -16,7 +16,7 @@ from icefloe.errors import UnsupportedError
 from icefloe.expr.nodes import ALWAYS_TRUE, Expr, Predicate, conjunction, leaves
 from icefloe.expr.stats_eval import Match
 from icefloe.expr.text import parse_filter
-from icefloe.model.metadata_columns import is_metadata_column
+from icefloe.model.metadata_columns import DELETED, is_metadata_column
 from icefloe.model.schema import Schema
 from icefloe.model.snapshots import Snapshot
 from icefloe.scan.plan import plan_scan
@@ -97,6 +97,8 @@ class Scan:
     def count(self) -> int:
         """How many rows there are; files that match as a whole and have no delete files are not read."""
         plan = self.plan()
+        if DELETED in plan.schema.fields:
+            return sum(batch.num_rows for batch in read_plan(self._base.store.io, plan))
         whole = pc.and_(
             pc.equal(plan.tasks["match"], int(Match.ALL)), pc.equal(pc.list_value_length(plan.tasks["deletes"]), 0)
         )

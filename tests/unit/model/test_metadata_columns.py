@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icefloe.errors import InputError, UnsupportedError
+from icefloe.errors import InputError
 from icefloe.model.metadata_columns import (
     FILE,
     MAX_COLUMN_ID,
@@ -70,6 +70,12 @@ def test_a_scan_returns_columns_of_the_table_and_metadata_columns_in_the_order_a
     assert chosen.schema_id == 3
 
 
+def test_the_partition_of_a_row_has_the_type_of_the_table():
+    type_ = Struct((Field(1000, "day", INT),))
+    chosen = scan_schema(Schema(fields=()), ["_partition", "_spec_id", "_deleted"], row_lineage=False, partition=type_)
+    assert chosen.fields == (partition_column(type_), metadata_column("_spec_id"), metadata_column("_deleted"))
+
+
 def test_a_column_of_the_table_is_meant_where_it_has_the_name_of_a_metadata_column():
     schema = Schema(fields=(Field(1, "_row_id", STRING),))
 
@@ -83,8 +89,7 @@ def test_a_column_of_the_table_is_meant_where_it_has_the_name_of_a_metadata_colu
         (["_last_updated_sequence_number"], InputError, "needs row lineage"),
         (["_pos", "_pos"], InputError, "'_pos' is selected twice"),
         (["id", "id"], InputError, "'id' is selected twice"),
-        (["_spec_id"], UnsupportedError, "'_spec_id' is not read yet; there are: _file, _pos, _row_id"),
-        (["_partition"], UnsupportedError, "'_partition' is not read yet"),
+        (["_partition"], InputError, "no column '_partition': the table is not partitioned"),
         (["pos"], InputError, "no column 'pos'"),
         (["_nothing"], InputError, "no column '_nothing'"),
     ],

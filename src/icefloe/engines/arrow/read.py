@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,10 +25,13 @@ from icefloe.formats.row_mask import NO_DROPS, FileDrops
 from icefloe.io.file_io import FileIO
 from icefloe.io.schemes import scheme_family
 from icefloe.model.arrow import arrow_schema
+from icefloe.model.metadata_columns import PARTITION_ID
 from icefloe.model.name_mapping import NameMapping
 from icefloe.model.origin import NOWHERE, Origin
 from icefloe.model.schema import Schema
+from icefloe.model.types import Struct
 from icefloe.scan.identity import identity_columns, identity_values
+from icefloe.scan.partitions import partition_tuples
 from icefloe.scan.tasks import Plan
 
 MAX_THREADS = 8
@@ -70,11 +74,11 @@ class FileTask:
 def file_tasks(plan: Plan) -> Iterator[FileTask]:
     """The files of a plan, one by one."""
     names = ["location", "file_format", "record_count", "file_size_in_bytes", "match", "residual"]
-    tasks = plan.tasks.select([*names, "first_row_id", "sequence_number"])
+    tasks = plan.tasks.select(names)
     tasks = tasks.append_column("pieces", pc.list_value_length(plan.tasks["split_offsets"]))
-    constants, mapping = _constants(plan), plan.mapping
+    constants, lineages, mapping = _constants(plan), _lineages(plan), plan.mapping
     for batch in tasks.to_batches(max_chunksize=1024):
-        for location, kind, rows, size, match, left, first, number, pieces in zip(
+        for location, kind, rows, size, match, left, pieces in zip(
             *(column.to_pylist() for column in batch.columns), strict=True
         ):
             rest = plan.filter if left is None else plan.residuals[left]
@@ -83,13 +87,24 @@ def file_tasks(plan: Plan) -> Iterator[FileTask]:
                 rows=rows,
                 filter=ALWAYS_TRUE if match == Match.ALL else rest,
                 constants=next(constants),
-                lineage=Lineage(first_row_id=first, sequence_number=number),
+                lineage=next(lineages),
                 file_format=kind,
                 mapping=mapping,
                 size=size,
                 pieces=pieces,
                 origin=plan.origin,
             )
+
+
+def _lineages(plan: Plan) -> Iterator[Lineage]:
+    """What the rows of each file inherit; partition tuples only if they are asked for."""
+    tuples: Iterator[pa.StructScalar | None] = repeat(None)
+    for field in plan.schema.fields:
+        if field.id == PARTITION_ID and isinstance(field.type, Struct):
+            tuples = iter(partition_tuples(plan.tasks, field.type))
+    names = ("first_row_id", "sequence_number", "partition_spec_id")
+    for first, number, spec in zip(*(plan.tasks[name].to_pylist() for name in names), strict=True):
+        yield Lineage(first_row_id=first, sequence_number=number, spec_id=spec, partition=next(tuples))
 
 
 def _constants(plan: Plan) -> Iterator[Mapping[int, pa.Scalar]]:

@@ -167,7 +167,7 @@ def read_scan(
     metadata, store = base.metadata, base.store
     if schema is None:
         schema = metadata.schema if snapshot is None else read_schema(metadata, snapshot)
-    wanted = selected(metadata, schema, columns).fields
+    wanted = selected(store, metadata, schema, columns).fields
     root = read_root(store, snapshot)
     deletes = all_deletes(store, root)
     check_defaults(schema)

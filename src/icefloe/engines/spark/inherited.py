@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DataType, LongType, StringType, StructField
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField
 
-from icefloe.model.metadata_columns import FILE, LAST_UPDATED, LINEAGE, POS, ROW_ID
+from icefloe.errors import UnsupportedError
+from icefloe.model.metadata_columns import FILE, LAST_UPDATED, LINEAGE, POS, ROW_ID, SPEC_ID
 from icefloe.model.types import Field
 
 
@@ -39,13 +40,20 @@ def of_task(name: str, type_: DataType, column: str) -> FileConstant:
 _LOCATION = of_task("_icefloe_file", StringType(), "location")
 _FIRST = of_task("_icefloe_first_row_id", LongType(), "first_row_id")
 _NUMBER = of_task("_icefloe_sequence_number", LongType(), "sequence_number")
-_NEEDS = {FILE: (_LOCATION,), POS: (), ROW_ID: (_FIRST,), LAST_UPDATED: (_FIRST, _NUMBER)}
+_SPEC = of_task("_icefloe_spec_id", IntegerType(), "partition_spec_id")
+_NEEDS = {FILE: (_LOCATION,), POS: (), SPEC_ID: (_SPEC,), ROW_ID: (_FIRST,), LAST_UPDATED: (_FIRST, _NUMBER)}
 
 
 class InheritedColumns:
     """The metadata columns that one DataFrame returns."""
 
     def __init__(self, fields: tuple[Field, ...]) -> None:
+        for field in fields:
+            if field not in _NEEDS:
+                known = ", ".join(known.name for known in _NEEDS)
+                raise UnsupportedError(
+                    f"the metadata column {field.name!r} is not read on Spark yet; there are: {known}", field=field.name
+                )
         self.fields = fields
         self.stored = tuple(replace(field, name=_stored(field)) for field in fields if field in LINEAGE)
         needed = {constant.name: constant for field in fields for constant in _NEEDS[field]}
@@ -68,6 +76,8 @@ def _value(field: Field, row_index: str) -> Column:
         return F.col(_LOCATION.name)
     if field == POS:
         return F.col(row_index)
+    if field == SPEC_ID:
+        return F.col(_SPEC.name)
     inherited = F.col(_FIRST.name) + F.col(row_index) if field == ROW_ID else F.col(_NUMBER.name)
     # A file without a first row id is from before the table had row lineage: whatever it holds, its rows have none.
     return F.when(F.col(_FIRST.name).isNotNull(), F.coalesce(F.col(_stored(field)), inherited))
