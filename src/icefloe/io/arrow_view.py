@@ -18,7 +18,10 @@ Open = Callable[[str], Any]
 
 
 def arrow_view(io: FileIO, scheme: str, *, open_input: Open, open_output: Open) -> Any:
-    """A ``pyarrow.fs.FileSystem`` whose paths are the storage's locations without ``scheme``, as ``memory://``."""
+    """A ``pyarrow.fs.FileSystem`` whose paths are the storage's locations without ``scheme``, as ``memory://``.
+
+    It holds the storage, which must not hold it: Python cannot see through Arrow, and would never free the two.
+    """
     return fs.PyFileSystem(_Handler(io, scheme, open_input, open_output))
 
 

@@ -36,7 +36,6 @@ class MemoryFileIO:
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
         self._lock = threading.Lock()
-        self._arrow = arrow_view(self, SCHEME, open_input=self._open_input, open_output=self._open_output)
 
     def read(self, location: str) -> bytes:
         """The whole file."""
@@ -102,7 +101,8 @@ class MemoryFileIO:
 
     def arrow_path(self, location: str) -> tuple[Any, str]:
         """An Arrow file system over this store, and the path in it."""
-        return self._arrow, _key(location)[len(SCHEME) :]
+        view = arrow_view(self, SCHEME, open_input=self._open_input, open_output=self._open_output)
+        return view, _key(location)[len(SCHEME) :]
 
     def _open_input(self, location: str) -> Any:
         return pa.BufferReader(self.read(location))

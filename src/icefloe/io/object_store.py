@@ -109,7 +109,6 @@ class ObjectStoreFileIO:
         self._properties = storage_properties(properties or {})
         self._env = env
         self._buckets: dict[str, _Bucket] = {}
-        self._views: dict[str, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ObjectStoreFileIO, (self._scheme, self._properties)
@@ -247,11 +246,8 @@ class ObjectStoreFileIO:
         """An Arrow file system over this store, and the path in it: the location without its scheme."""
         self._object(location)
         scheme, _, path = location.partition("://")
-        if scheme not in self._views:
-            self._views[scheme] = arrow_view(
-                self, f"{scheme}://", open_input=self._open_input, open_output=self._open_output
-            )
-        return self._views[scheme], path
+        view = arrow_view(self, f"{scheme}://", open_input=self._open_input, open_output=self._open_output)
+        return view, path
 
     def _open_input(self, location: str) -> Any:
         return pa.PythonFile(RangeFile(self, location), mode="r")

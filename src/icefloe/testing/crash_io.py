@@ -178,7 +178,6 @@ class CrashFileIO:
         self.scheme = scheme
         self.unsynced: dict[str, bytes] = {}  # what Arrow wrote and nobody has synced
         self.deleted: Locations = []
-        self._arrow = arrow_view(self, scheme, open_input=self._open_input, open_output=self._open_output)
 
     def power_cut(self) -> None:
         """Tear the files that nobody has synced: half of their bytes are there."""
@@ -246,7 +245,8 @@ class CrashFileIO:
 
     def arrow_path(self, location: str) -> tuple[Any, str]:
         """An Arrow file system whose files are counted here, and the path in it."""
-        return self._arrow, location.removeprefix(self.scheme)
+        view = arrow_view(self, self.scheme, open_input=self._open_input, open_output=self._open_output)
+        return view, location.removeprefix(self.scheme)
 
     def _sync(self, locations: Sequence[str]) -> None:
         self.inner.sync(locations)

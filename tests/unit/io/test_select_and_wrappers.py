@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
+import weakref
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,9 +15,12 @@ import pyarrow.dataset as ds
 import pytest
 
 from icefloe.errors import CommitStateUnknown, InputError, StorageError
+from icefloe.io.file_io import FileIO
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
+from icefloe.io.object_store import ObjectStoreFileIO
 from icefloe.testing.counting_io import Call, CountingFileIO
+from icefloe.testing.crash_io import CrashFileIO, Fuse
 from icefloe.testing.faulty_io import CHANGES, EXIT_CODE, READS, Fault, FaultyFileIO, Moment
 
 
@@ -34,6 +41,26 @@ def test_arrow_can_scan_a_folder_in_memory() -> None:
     file_system, path = io.arrow_path("memory://t/data")
     ds.write_dataset(pa.table({"id": [1, 2, 3]}), path, format="parquet", filesystem=file_system)
     assert ds.dataset(path, filesystem=file_system).to_table().num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("make", "location"),
+    [
+        (MemoryFileIO, "memory://t/a"),
+        (partial(ObjectStoreFileIO, "s3", {"s3.endpoint": "http://127.0.0.1:1"}), "s3://bucket/a"),
+        (lambda: CrashFileIO(MemoryFileIO(), Fuse(None)), "memory://t/a"),
+    ],
+    ids=["memory", "object store", "struck"],
+)
+def test_storage_that_nobody_uses_any_more_is_freed(make: Callable[[], FileIO], location: str) -> None:
+    """Storage and Arrow's view of it held each other, so that every table of an object store stayed in memory."""
+    io = make()
+    view, _ = io.arrow_path(location)
+    assert view == io.arrow_path(location)[0]
+    seen = weakref.ref(io)
+    del io, view
+    gc.collect()
+    assert seen() is None
 
 
 def test_every_file_of_every_call_is_counted() -> None:
