@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,6 +83,7 @@ def read_pyiceberg(place: Place, question: Question) -> Callable[[], Any]:
 
 
 def read_polars(place: Place, question: Question) -> Callable[[], Any]:
+    os.environ["POLARS_ICEBERG_PLANNER"] = "pyiceberg"  # which it takes anyhow, with a warning
     polars = importlib.import_module("polars")
 
     def read() -> Any:
