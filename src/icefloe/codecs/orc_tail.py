@@ -65,7 +65,7 @@ def _stripes(read: ReadRange, size: int, limits: Limits) -> tuple[OrcStripe, ...
     if length == 0 or end[-1] >= length:
         raise CorruptFile(f"an ORC file of {size} bytes has no end")
     post = _message(end[-1 - end[-1] : -1])
-    if bytes(post.get(8000, (b"",))[-1]) != _MAGIC:
+    if post.get(8000, (b"",))[-1] != _MAGIC:
         raise CorruptFile("the file is not ORC, or cut short")
     footer_length, metadata_length = _number(post, 1), _number(post, 5)
     needed = 1 + end[-1] + footer_length + metadata_length
@@ -105,12 +105,18 @@ class _Blocks:
         while at < len(data):
             header = int.from_bytes(data[at : at + 3], "little")
             chunk = data[at + 3 : at + 3 + (header >> 1)]
-            parts.append(chunk if header & 1 == 1 else self._block(chunk))
+            parts.append(chunk if header & 1 == 1 else self._checked(chunk))
             at += 3 + (header >> 1)
             total += len(parts[-1])
             if total > self.limit:
                 raise LimitError(f"the end of the ORC file is larger than {self.limit} bytes")
         return b"".join(parts)
+
+    def _checked(self, chunk: bytes) -> bytes:
+        try:
+            return self._block(chunk)
+        except OSError as error:  # which is how Arrow tells of damaged bytes
+            raise CorruptFile(f"a compressed block in the ORC file is damaged: {error}") from error
 
     def _block(self, chunk: bytes) -> bytes:
         if self.codec == _ZLIB:
@@ -161,7 +167,9 @@ def _lz4_length(chunk: bytes, at: int, length: int) -> tuple[int, int]:
 Message = dict[int, list[Any]]  # the values of each field: ints, or bytes
 
 
-def _message(data: bytes) -> Message:
+def _message(data: int | bytes) -> Message:
+    if isinstance(data, int):
+        raise CorruptFile("a message in the ORC file is only a number")
     found: Message = {}
     for number, value in _values(data):
         found.setdefault(number, []).append(value)
@@ -208,6 +216,14 @@ def _number(message: Message, number: int) -> int:
     return value
 
 
+def _bytes(message: Message, number: int) -> bytes:
+    """The bytes of a field that is there; never ``bytes(value)``, which makes as many zeros as a number says."""
+    value = message[number][-1]
+    if not isinstance(value, bytes):
+        raise CorruptFile(f"field {number} of a message in the ORC file is only a number")
+    return value
+
+
 def _column(message: Message) -> OrcColumn:
     """The statistics of a column, from the one kind of bounds that its type has."""
     values = _number(message, 1) if 1 in message else None
@@ -229,13 +245,13 @@ def _zigzag(value: int) -> int:
 
 def _doubles(message: Message) -> tuple[float | None, float | None, bool]:
     """Bounds of floating-point numbers, if there is proof that none is NaN: writers lose values beside one."""
-    numbers = [struct.unpack("<d", message[n][-1])[0] if n in message else math.nan for n in (1, 2, 3)]
+    numbers = [struct.unpack("<d", _bytes(message, n))[0] if n in message else math.nan for n in (1, 2, 3)]
     return (numbers[0], numbers[1], True) if not any(math.isnan(n) for n in numbers) else (None, None, False)
 
 
 def _texts(message: Message) -> tuple[bytes | None, bytes | None, bool]:
     """Bounds of text; those of very long text are cut, and are in fields of their own."""
-    ends = [next((bytes(message[n][-1]) for n in each if n in message), None) for each in ((1, 4), (2, 5))]
+    ends = [next((_bytes(message, n) for n in each if n in message), None) for each in ((1, 4), (2, 5))]
     return ends[0], ends[1], False
 
 
