@@ -102,9 +102,10 @@ def _lineages(plan: Plan) -> Iterator[Lineage]:
     for field in plan.schema.fields:
         if field.id == PARTITION_ID and isinstance(field.type, Struct):
             tuples = iter(partition_tuples(plan.tasks, field.type))
-    names = ("first_row_id", "sequence_number", "partition_spec_id")
-    for first, number, spec in zip(*(plan.tasks[name].to_pylist() for name in names), strict=True):
-        yield Lineage(first_row_id=first, sequence_number=number, spec_id=spec, partition=next(tuples))
+    names = ["first_row_id", "sequence_number", "partition_spec_id"]
+    for batch in plan.tasks.select(names).to_batches(max_chunksize=1024):
+        for first, number, spec in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            yield Lineage(first_row_id=first, sequence_number=number, spec_id=spec, partition=next(tuples))
 
 
 def _constants(plan: Plan) -> Iterator[Mapping[int, pa.Scalar]]:
