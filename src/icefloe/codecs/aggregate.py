@@ -1,7 +1,8 @@
-"""The root row of a manifest: counts, and the statistics of its live rows put together (V4 proposal).
+"""The root row of a manifest: counts, and the statistics of its rows put together (spec: Manifest Lists; V4 proposal).
 
 Bounds become the least and the greatest, counts are summed, and what is unknown of one row is unknown of all: an
-aggregate may be missing but never wrong. Bounds of a manifest are not claimed to be tight.
+aggregate may be missing but never wrong. Bounds of a manifest are not claimed to be tight. Statistics are those of
+live rows, but what a manifest list summarizes is the partitions of all entries: readers look there for removals too.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.context import ManifestContext
+from icefloe.codecs.entry_columns import CONTAINS_NAN, CONTAINS_NULL
 from icefloe.codecs.manifests import extension
 from icefloe.errors import InputError
-from icefloe.model.entries import COUNTS, ENTRY, ContentType, Status, live, stat, stat_keys
+from icefloe.model.entries import COUNTS, ENTRY, ContentType, Status, choose, live, stat, stat_keys
+from icefloe.model.version_rules import rules
 
 _NAMES = {Status.ADDED: "added", Status.EXISTING: "existing", Status.DELETED: "deleted"}
 
@@ -49,7 +52,9 @@ def manifest_row(
         **_counts(entries, sequence_number),
     }
     fixed = [pa.array([row.get(field.name)], field.type) for field in ENTRY]
-    fields, values = _statistics(entries.filter(live(entries)))
+    rows = choose(entries, live(entries))
+    listed = not rules(context.format_version).root_holds_files
+    fields, values = _statistics(rows, entries if listed else None)
     return pa.Table.from_arrays([*fixed, *values], schema=pa.schema([*ENTRY, *fields]))
 
 
@@ -76,13 +81,17 @@ def _counts(entries: pa.Table, sequence_number: int) -> dict[str, int]:
     return found
 
 
-def _statistics(rows: pa.Table) -> tuple[list[pa.Field], list[pa.Array]]:
+def _statistics(rows: pa.Table, listed: pa.Table | None) -> tuple[list[pa.Field], list[pa.Array]]:
+    """Statistics of live rows; those that a manifest list tells of partitions are of all that it lists, if it does."""
     fields: list[pa.Field] = []
     values: list[pa.Array] = []
     for key in stat_keys(rows):
         found: dict[str, pa.Scalar] = {m: _sum(rows[stat(m, key)]) for m in COUNTS if _has(rows, m, key)}
+        summed = listed if listed is not None and key.startswith("p") else rows
         if _has(rows, "lower_bound", key):
-            found |= _bounds(rows, key)
+            found |= _bounds(summed, key)
+        if summed is listed:
+            found |= _contained(summed, key)
         for measure, value in found.items():
             fields.append(pa.field(stat(measure, key), value.type))
             values.append(pa.repeat(value, 1))
@@ -95,6 +104,20 @@ def _has(rows: pa.Table, measure: str, key: str) -> bool:
 
 def _sum(column: pa.ChunkedArray) -> pa.Scalar:
     return pc.sum(column, skip_nulls=False, min_count=0)
+
+
+def _contained(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:
+    """Whether null and NaN are among partition values; null where a row does not tell its value."""
+    unknown = pa.scalar(None, pa.bool_())
+    if not _has(rows, "value_count", key) or rows[stat("value_count", key)].null_count > 0:
+        return {CONTAINS_NULL: unknown}
+    values = rows[stat("lower_bound", key)] if _has(rows, "lower_bound", key) else pa.nulls(rows.num_rows)
+    if not _has(rows, "nan_value_count", key):
+        return {CONTAINS_NULL: pa.scalar(values.null_count > 0)}
+    nan = pc.fill_null(pc.greater(rows[stat("nan_value_count", key)], 0), False)
+    # A file without rows counts no null, yet its partition is one.
+    null = pc.and_(pc.is_null(values), pc.invert(nan))
+    return {CONTAINS_NULL: pc.any(null), CONTAINS_NAN: pc.any(nan)}
 
 
 def _bounds(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:

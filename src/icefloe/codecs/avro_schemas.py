@@ -229,7 +229,7 @@ def manifest_schema(spec: PartitionSpec, types: Mapping[int, Type], version: int
     """The schema of a manifest of a spec; ``types`` are the partition values' types by partition field id."""
     partition = [
         {
-            **_field(avro_name(part.name), part.field_id, avro_type(types[part.field_id], part.field_id)),
+            **_field(avro_name(part.name), part.stored_id, avro_type(types[part.field_id], part.stored_id)),
             **({} if avro_name(part.name) == part.name else {"iceberg-field-name": part.name}),
         }
         for part in spec.fields

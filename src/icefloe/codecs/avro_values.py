@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.avro_schemas import MEASURE_MAPS, MeasureMap, decimal_bytes, raw_type
-from icefloe.codecs.bounds import decode_bounds, encode_bounds
+from icefloe.codecs.bounds import decode_bounds, encode_bounds, known_bounds
 from icefloe.codecs.context import ManifestContext
 from icefloe.codecs.entry_columns import without_nan
 from icefloe.model.arrow import arrow_type
@@ -70,7 +70,10 @@ def join_map(columns: Mapping[int, pa.Array], shape: MeasureMap, length: int) ->
 def statistics_of(
     maps: Mapping[MeasureMap, Mapping[int, pa.Array]], context: ManifestContext, *, where: str
 ) -> dict[str, pa.Array]:
-    """The statistics columns of the columns that the table knows, from the measures by column id."""
+    """The statistics columns of the columns that the table knows, from the measures by column id.
+
+    A bound that does not decode is unknown. A partition value must: it says where a file belongs.
+    """
     columns: dict[str, pa.Array] = {}
     for shape, measured in maps.items():
         for column_id, values in measured.items():
@@ -79,7 +82,7 @@ def statistics_of(
                 continue
             if shape.value == "bytes":
                 at = f"{where}: {shape.name} of column {column_id}"
-                values = without_nan(decode_bounds(values, type_, where=at))
+                values = without_nan(known_bounds(values, type_, where=at))
             columns[stat(shape.measure, column_key(column_id))] = values
     return columns
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.single_value import DECIMAL_BYTES, FORMATS, FORMER, MAX_LONG, UNITS_PER_DAY
+from icefloe.codecs.single_value import DECIMAL_BYTES, FORMATS, FORMER, MAX_LONG, UNITS_PER_DAY, decode_value
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError
 from icefloe.limits import MIB
 from icefloe.model.arrow import arrow_type
@@ -75,6 +75,30 @@ def decode_bounds(array: pa.Array, type_: Type, *, where: str = "bounds") -> pa.
             return _decode_numbers(array, type_, where)
 
 
+def known_bounds(array: pa.Array, type_: Type, *, where: str = "bounds") -> pa.Array:
+    """The bounds as ``decode_bounds`` gives them, but null where the bytes are no value of the type.
+
+    Writers have cut texts within a character and stored numbers in too many bytes. Such a bound tells nothing, which
+    is no reason to refuse the file.
+    """
+    try:
+        return decode_bounds(array, type_, where=where)
+    except LimitError:
+        raise
+    except FormatError:
+        found = pc.unique(array).drop_null().to_pylist()  # each by itself, for this column is one of few
+        values = pa.array([stored for stored in found if _is_value(stored, type_)], pa.binary())
+        return decode_bounds(pc.if_else(pc.is_in(array, value_set=values), array, None), type_, where=where)
+
+
+def _is_value(stored: bytes, type_: Type) -> bool:
+    try:
+        decode_value(stored, type_)
+    except FormatError:
+        return False
+    return True
+
+
 def _plain(array: pa.Array | pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
     whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     return whole if whole.type == type_ else whole.cast(type_)
@@ -129,11 +153,11 @@ def _decode_numbers(array: pa.Array, type_: Primitive, where: str) -> pa.Array:
     starts = np.cumsum(widths) - widths
     old = widths == former.itemsize
     values[~old] = _gather(dense, starts[~old], shape.itemsize).view(shape)[:, 0]
-    values[old] = _promoted(_gather(dense, starts[old], former.itemsize).view(former)[:, 0], type_)
+    values[old] = promoted_numbers(_gather(dense, starts[old], former.itemsize).view(former)[:, 0], type_)
     return _scatter(array, values, arrow_type(type_))
 
 
-def _promoted(former: npt.NDArray[Any], type_: Primitive) -> npt.NDArray[Any]:
+def promoted_numbers(former: npt.NDArray[Any], type_: Primitive) -> npt.NDArray[Any]:
     """Numbers as they were stored for the former type, as the type stores them."""
     if FORMER[type_] != DATE:
         return former

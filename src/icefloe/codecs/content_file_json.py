@@ -155,7 +155,7 @@ def _partitions(columns: Columns, length: int, context: ManifestContext) -> list
         for part in context.spec(spec_id).fields:
             values = _partition_values(part, own, len(rows), context)
             for row, value in zip(rows.to_pylist(), values, strict=True):
-                tuples[row][str(part.field_id)] = value
+                tuples[row][str(part.stored_id)] = value
     return tuples
 
 
@@ -262,15 +262,8 @@ def _bytes(text: str, path: str) -> bytes:
 
 
 def _statistics(files: Files, context: ManifestContext) -> dict[str, pa.Array]:
-    maps = {shape: _pairs(files, shape) for shape in MEASURE_MAPS}
-    by_key = {shape: split_pairs(pairs) for shape, pairs in maps.items()}
-    try:
-        return statistics_of(by_key, context, where="content files")
-    except FormatError:
-        for row, (path, _) in enumerate(files):  # which one was it?
-            of_row = {shape: split_pairs(pairs.slice(row, 1)) for shape, pairs in maps.items()}
-            statistics_of(of_row, context, where=path)
-        raise
+    by_key = {shape: split_pairs(_pairs(files, shape)) for shape in MEASURE_MAPS}
+    return statistics_of(by_key, context, where="content files")
 
 
 def _pairs(files: Files, shape: MeasureMap) -> pa.Array:
@@ -327,13 +320,14 @@ def _tuple(record: ContentFileRecord, context: ManifestContext, path: str) -> di
     if isinstance(given, list):
         if len(given) != len(spec.fields):
             raise FormatError(f"{at}: expected {len(spec.fields)} values, got {len(given)}", field=at)
-        given = {str(part.field_id): value for part, value in zip(spec.fields, given, strict=True)}
-    valued = [part.field_id for part in spec.fields if part.field_id in context.partition_types and not part.is_void]
+        given = {str(part.stored_id): value for part, value in zip(spec.fields, given, strict=True)}
+    types = context.partition_types
+    valued = [part for part in spec.fields if part.field_id in types and not part.is_void]
     if given is None and len(valued) > 0:
         raise missing(path, "partition")
     held = {} if given is None else given
-    strange = set(held) - {str(part.field_id) for part in spec.fields}
+    strange = set(held) - {str(part.stored_id) for part in spec.fields}
     if len(strange) > 0:
         raise FormatError(f"{at}: spec {spec.spec_id} has no partition field {min(strange)[:60]!r}", field=at)
-    types = context.partition_types
-    return {i: value_from_json(held.get(str(i)), types[i], join(at, str(i))) for i in valued}
+    named = ((part.field_id, str(part.stored_id)) for part in valued)
+    return {i: value_from_json(held.get(name), types[i], join(at, name)) for i, name in named}

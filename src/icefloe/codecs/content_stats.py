@@ -18,6 +18,7 @@ from icefloe.codecs.context import IDENTITY, ManifestContext
 from icefloe.codecs.entry_columns import has_nan, is_file, partition_stats, without_nan
 from icefloe.codecs.field_ids import CONTENT_STATS, MEASURE_OFFSETS, STATS_FIELD_LIMIT, stats_id, stats_owner
 from icefloe.codecs.lost_types import told_types, type_of_arrow
+from icefloe.codecs.promoted import promoted
 from icefloe.errors import FormatError, InputError
 from icefloe.model.arrow import FIELD_ID, arrow_type
 from icefloe.model.entries import ContentType, column_key, partition_key, stat
@@ -324,7 +325,8 @@ def _measures(struct: pa.StructArray, key: str, type_: Type, owner: int, where: 
         bound = measure in _BOUNDS
         target = arrow_type(type_) if bound else _MEASURE_TYPES.get(measure, pa.int64())
         try:
-            array = array if array.type == target else array.cast(target)
+            if array.type != target:
+                array = promoted(array, type_) if bound else array.cast(target)
         except pa.ArrowException as error:
             raise FormatError(
                 f"{where}: content_stats.{field.name} of id {owner} is {array.type}, expected {target}", location=where

@@ -14,6 +14,7 @@ from icefloe.model.entries import ENTRY, ContentType, stat
 from icefloe.model.types import DOUBLE, FLOAT, Type
 
 COLUMN_SIZE = "column_size"  # the measure of v1-v3 column_sizes; kept so that rewriting a manifest loses nothing
+CONTAINS_NULL, CONTAINS_NAN = "contains_null", "contains_nan"  # of all entries of a manifest, as its list tells
 _LAST_FILE_TYPE = int(ContentType.EQUALITY_DELETES)
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.\-]*:)"
 _NOT_PLAIN = r"^$|(^|/)\.\.?(/|$)"

@@ -108,7 +108,7 @@ def _told_types(container: Container, spec: PartitionSpec, context: ManifestCont
     if tuple_name is None:
         return {}
     tuple_ = file.record(tuple_name)
-    named = ((part, tuple_.name(part.field_id, avro_name(part.name))) for part in lost)
+    named = ((part, tuple_.name(part.stored_id, avro_name(part.name))) for part in lost)
     return {
         part.field_id: type_from_avro(tuple_.by_name[name]["type"], f"partition.{part.name}")
         for part, name in named
@@ -137,7 +137,7 @@ def _parts(tuple_: AvroFields | None, spec: PartitionSpec, context: ManifestCont
     if tuple_ is None:
         return {}
     valued = [part for part in spec.fields if part.field_id in context.partition_types and not part.is_void]
-    named = ((part.field_id, tuple_.name(part.field_id, avro_name(part.name))) for part in valued)
+    named = ((part.field_id, tuple_.name(part.stored_id, avro_name(part.name))) for part in valued)
     return {field_id: name for field_id, name in named if name is not None}
 
 
@@ -179,9 +179,10 @@ def _check_writable(columns: Columns, version: int, delete: bool, spec_id: int) 
         (own, f"it was not written with partition spec {spec_id}"),
     ]
     if rules(version).sequence_numbers:
-        numbered = pc.and_(pc.is_valid(columns["sequence_number"]), pc.is_valid(columns["file_sequence_number"]))
+        # The number of the file itself may be unknown: Apache Iceberg before 1.1 did not tell it of older entries.
+        numbered = pc.is_valid(columns["sequence_number"])
         counted = pc.fill_null(pc.or_(pc.equal(columns["status"], int(Status.ADDED)), numbered), False)
-        checks.append((counted, "only an ADDED entry may leave its sequence numbers to be inherited"))
+        checks.append((counted, "only an ADDED entry may leave its sequence number to be inherited"))
     if not rules(version).deletion_vectors:
         checks.append((pc.is_null(columns["dv_offset"]), f"format version {version} has no deletion vectors"))
     needed = {*required(DATA_FILE_FIELDS, version), *required(MANIFEST_ENTRY_FIELDS, version)}

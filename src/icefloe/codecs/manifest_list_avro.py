@@ -1,7 +1,8 @@
 """Manifest lists of versions 1 to 3: roots whose rows are all manifests (spec: Manifest Lists).
 
 A partition summary becomes the statistics of partition fields. Counts of a summary are known only at the ends: none
-null or all null; ``value_count`` tells a summary that says "all null or NaN" from one that is missing.
+null or all null; ``value_count`` tells a summary that says "all null or NaN" from one that is missing. Its flags are
+kept beside them: they are of all entries, removed ones too, where counts are of live rows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from icefloe.codecs.avro_container import Container, read_container, write_conta
 from icefloe.codecs.avro_schemas import AvroFields, avro_fields, manifest_list_schema
 from icefloe.codecs.bounds import decode_bounds, encode_bounds
 from icefloe.codecs.context import VOID, ManifestContext
-from icefloe.codecs.entry_columns import columns_of, has_nan, to_table
+from icefloe.codecs.entry_columns import CONTAINS_NAN, CONTAINS_NULL, columns_of, has_nan, to_table
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, UnsupportedError
 from icefloe.model.arrow import arrow_type
 from icefloe.model.entries import COUNTS, MANIFEST_COUNTS, ContentType, Status, partition_key, stat
@@ -49,8 +50,8 @@ _FIELDS: tuple[tuple[int, str, str, pa.DataType], ...] = (
 )
 _REQUIRED = ("location", "file_size_in_bytes", "partition_spec_id", "snapshot_id")
 _SUMMARY: tuple[tuple[int, str, pa.DataType], ...] = (
-    (ids.CONTAINS_NULL, "contains_null", pa.bool_()),
-    (ids.CONTAINS_NAN, "contains_nan", pa.bool_()),
+    (ids.CONTAINS_NULL, CONTAINS_NULL, pa.bool_()),
+    (ids.CONTAINS_NAN, CONTAINS_NAN, pa.bool_()),
     (ids.SUMMARY_LOWER_BOUND, "lower_bound", pa.binary()),
     (ids.SUMMARY_UPPER_BOUND, "upper_bound", pa.binary()),
 )
@@ -165,16 +166,18 @@ def _summary_stats(
     lower = decode_bounds(given["lower_bound"], type_, where=here)
     upper = decode_bounds(given["upper_bound"], type_, where=here)
     total = pc.add(columns["added_rows_count"], columns["existing_rows_count"]).take(pa.array(rows))
-    maybe_null = pc.fill_null(given["contains_null"], True)
-    maybe_nan = pc.fill_null(given["contains_nan"], True) if has_nan(type_) else pa.repeat(False, len(rows))
+    maybe_null = pc.fill_null(given[CONTAINS_NULL], True)
+    maybe_nan = pc.fill_null(given[CONTAINS_NAN], True) if has_nan(type_) else pa.repeat(False, len(rows))
     nothing = lower.is_null()
     measures = {
         "lower_bound": lower,
         "upper_bound": upper,
         "value_count": total,
         "null_value_count": _count(maybe_null, pc.and_(nothing, pc.invert(maybe_nan)), total),
+        CONTAINS_NULL: given[CONTAINS_NULL],
     }
     if has_nan(type_):
+        measures[CONTAINS_NAN] = given[CONTAINS_NAN]
         measures["nan_value_count"] = _count(maybe_nan, pc.and_(nothing, pc.invert(maybe_null)), total)
     place = np.full(len(columns["location"]), -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
@@ -259,8 +262,8 @@ def _field_summaries(
     columns: Columns, rows: pa.Array, part: PartitionField, context: ManifestContext
 ) -> list[dict[str, object] | None]:
     all_null: dict[str, object] = {
-        "contains_null": True,
-        "contains_nan": None,
+        CONTAINS_NULL: True,
+        CONTAINS_NAN: None,
         "lower_bound": None,
         "upper_bound": None,
     }
@@ -273,11 +276,13 @@ def _field_summaries(
     counts = {m: columns.get(stat(m, key), pa.nulls(length, pa.int64())) for m in COUNTS}
     unknown = pa.nulls(length, arrow_type(type_))
     lower, upper = (columns.get(stat(m, key), unknown) for m in ("lower_bound", "upper_bound"))
-    known = pc.or_(pc.and_(lower.is_valid(), upper.is_valid()), _is_empty(counts))
-    nan = pc.not_equal(counts["nan_value_count"], 0) if has_nan(type_) else pa.nulls(len(lower), pa.bool_())
+    null, nan = (columns.get(stat(m, key), pa.nulls(length, pa.bool_())) for m in (CONTAINS_NULL, CONTAINS_NAN))
+    known = pc.or_(pc.or_(pc.and_(lower.is_valid(), upper.is_valid()), _is_empty(counts)), null.is_valid())
+    if has_nan(type_):
+        nan = pc.coalesce(nan, pc.not_equal(counts["nan_value_count"], 0))
     summaries = pa.StructArray.from_arrays(
         [
-            pc.fill_null(pc.not_equal(counts["null_value_count"], 0), True),
+            pc.fill_null(pc.coalesce(null, pc.not_equal(counts["null_value_count"], 0)), True),
             nan,
             encode_bounds(lower, type_),
             encode_bounds(upper, type_),

@@ -76,13 +76,13 @@ def _stored(
     top: ById, facts: Facts, context: ManifestContext, length: int, wanted: frozenset[str] | None, where: str
 ) -> StoredRows:
     file = _members(top.get(ids.DATA_FILE), "data_file", where)
-    parts = {part.field_id for part in facts.spec.fields if part.field_id in context.partition_types}
+    parts = {p.stored_id: p.field_id for p in facts.spec.fields if p.field_id in context.partition_types}
     tuple_ = _members(file.get(ids.PARTITION), "partition", where) if len(parts) > 0 else {}
     keys = context.measured(wanted)
     return StoredRows(
         length=length,
         plain=_plain(top, ENTRY_FIELDS) | _plain(file, FILE_FIELDS),
-        partition={id_: values for id_, values in tuple_.items() if id_ in parts},
+        partition={parts[id_]: values for id_, values in tuple_.items() if id_ in parts},
         measures={shape: _by_key(file[shape.id], shape, keys) for shape in MEASURE_MAPS if shape.id in file},
     )
 

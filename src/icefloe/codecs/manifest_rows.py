@@ -75,7 +75,7 @@ def entry_table(stored: StoredRows, facts: Facts, context: ManifestContext, *, w
         column = pa.nulls(length, slot.type) if column is None else column
         if slot.required and column.null_count > 0:
             raise FormatError(f"{where}: {slot.name} (field id {slot.id}) is missing or null", location=where)
-        columns[slot.entry] = column
+        columns[slot.entry] = _without_empty(column) if pa.types.is_list(slot.type) else column
     columns |= {
         "content_type": columns["content_type"].fill_null(int(ContentType.DATA)),
         "file_format": pc.utf8_lower(columns["file_format"]),
@@ -93,6 +93,12 @@ def entry_table(stored: StoredRows, facts: Facts, context: ManifestContext, *, w
             value = from_raw(raw, type_, where=f"{where}: partition.{part.name}")
             columns |= partition_stats(partition_key(part.field_id), value, columns["record_count"], type_)
     return to_table(columns, length)
+
+
+def _without_empty(lists: pa.Array) -> pa.Array:
+    """Lists with null for an empty one, which some writers store where they have nothing to tell."""
+    empty = pc.equal(pc.list_value_length(lists), 0)
+    return pc.if_else(empty, pa.scalar(None, lists.type), lists) if pc.any(empty).as_py() is True else lists
 
 
 def _check_rows(columns: Mapping[str, pa.Array], facts: Facts, where: str) -> None:

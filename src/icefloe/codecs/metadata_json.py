@@ -66,7 +66,7 @@ from icefloe.codecs.statistics_json import (
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.metadata import MetadataLogEntry, SnapshotLogEntry, TableMetadata
-from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, IDENTITY, Expression, PartitionSpec
+from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, IDENTITY, Expression, PartitionSpec, told_apart
 from icefloe.model.properties import MIRROR_MANIFEST_LIST
 from icefloe.model.schema import Schema
 from icefloe.model.snapshots import MAIN, Ref
@@ -193,9 +193,9 @@ def _metadata(
     places = Places.of(location, version)
     expressions = tuple(_each(d.expressions, "expressions", expression_from_record, reading))
     schemas = tuple(_schemas(d, reading))
-    specs = tuple(_specs(d, expressions, schemas, reading))
+    specs = told_apart(_specs(d, expressions, schemas, reading))
     current = None if d.current_snapshot_id == _NO_SNAPSHOT else d.current_snapshot_id
-    first_unused = max((f.field_id for s in specs for f in s.fields), default=FIRST_PARTITION_FIELD_ID - 1)
+    first_unused = max((f.stored_id for s in specs for f in s.fields), default=FIRST_PARTITION_FIELD_ID - 1)
     stored = _or(d.snapshots, [])
     return TableMetadata(
         format_version=version.version,

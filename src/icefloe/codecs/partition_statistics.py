@@ -16,7 +16,7 @@ from icefloe.codecs.content_stats import field_id, with_id
 from icefloe.codecs.context import ManifestContext
 from icefloe.codecs.entry_columns import columns_of, partition_value, single
 from icefloe.codecs.text_checks import check_text
-from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError
+from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError, UnsupportedError
 from icefloe.model.arrow import arrow_type
 from icefloe.model.entries import ContentType, partition_key
 from icefloe.model.statistics import PartitionStatisticsFile
@@ -102,6 +102,7 @@ def encode_partition_statistics(
     rows: pa.Table, context: ManifestContext, *, snapshot_id: int, location: str
 ) -> tuple[bytes, PartitionStatisticsFile]:
     """A partition statistics file to be written at a location, and its entry in table metadata."""
+    _check_ids(context, location)
     rows = _sorted(rows)
     types = sorted(context.partition_types.items())
     fields: list[pa.Field] = []
@@ -125,8 +126,21 @@ def encode_partition_statistics(
     )
 
 
+def _check_ids(context: ManifestContext, where: str) -> None:
+    """Refuse ids that stand for several values: the tuple has the fields of all specs, each under its own id."""
+    shared = next((part for part in context.partition_fields.values() if part.shared_id is not None), None)
+    if shared is not None:
+        raise UnsupportedError(
+            f"{where}: partition field {shared.name!r} has id {shared.shared_id}, which another partition spec of the"
+            " table gives to another value; partition statistics cannot tell them apart",
+            location=where,
+            field=shared.name,
+        )
+
+
 def decode_partition_statistics(data: bytes, context: ManifestContext, *, where: str) -> pa.Table:
     """The rows of a partition statistics file, columns found by field id; optional columns may be absent."""
+    _check_ids(context, where)
     try:
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
         if file.metadata.num_rows > context.limits.manifest_entries:

@@ -22,7 +22,7 @@ from icefloe.errors import FormatError, InputError
 from icefloe.expr.nodes import ALWAYS_TRUE, Expr
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.entries import ContentType
-from icefloe.model.partitioning import PartitionSpec
+from icefloe.model.partitioning import PartitionSpec, told_apart
 from icefloe.model.schema import Schema
 
 
@@ -80,7 +80,7 @@ def scan_task_from_json(
     deletes = [] if record.delete_files is None else record.delete_files
     task = FileScanTask(
         schema=schema,
-        spec=spec,
+        spec=known.spec(spec.spec_id),
         data_file=content_file_from_json(record.data_file, known, join(path, "data-file")),
         delete_files=content_files_from_json(deletes, known, join(path, "delete-files")),
         residual=expr_from_json(record.residual_filter, join(path, "residual-filter")),
@@ -116,7 +116,7 @@ def _context(schema: Schema, spec: PartitionSpec, context: ManifestContext | Non
             limits=limits,
         )
     types = {**context.types, **types}
-    specs = {**context.specs, spec.spec_id: spec}
+    specs = {each.spec_id: each for each in told_apart({**context.specs, spec.spec_id: spec}.values())}
     return replace(
         context, schema=schema, types=types, specs=specs, partition_types=partition_types(specs.values(), types)
     )

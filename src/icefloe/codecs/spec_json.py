@@ -185,7 +185,7 @@ def spec_to_json(spec: PartitionSpec, *, expressions: Iterable[Expression] | Non
 
 
 def _partition_field_to_json(field: PartitionField, expressions: Mapping[int, int] | None) -> dict[str, Any]:
-    own = {"field-id": field.field_id, "transform": field.transform, "name": field.name}
+    own = {"field-id": field.stored_id, "transform": field.transform, "name": field.name}
     written = {**_sources_to_json(field.source_ids), **own}
     if expressions is not None:
         # An identity field needs no expression: the id of its column says it all.

@@ -140,7 +140,7 @@ class _Outline:
 
     def _files(self, leaf: Leaf, dead: BitMap64) -> list[Node]:
         rows = read_leaf(self.store, leaf)
-        hidden = pa.array(position_mask(dead, rows.num_rows))
+        hidden = pa.array(position_mask(dead, rows.num_rows, leaf.location))
         rows = rows.append_column(HIDDEN, hidden)
         return _abbreviate(rows, pc.or_(hidden, pc.invert(live(rows))), self.shown, self._file)
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InputError
-from icefloe.model.arrow_marks import FIELD_ID
+from icefloe.model.arrow_marks import FIELD_ID, unnamed_index
+from icefloe.model.arrow_plain import plain
 from icefloe.model.arrow_types import VARIANT_PARTS, arrow_field, arrow_schema, arrow_type, nulls, struct_array
 from icefloe.model.from_arrow import is_list, schema_from_arrow
 from icefloe.model.json_values import value_from_json
@@ -88,12 +89,14 @@ def conform(table: pa.Table, schema: Schema) -> pa.Table:
     """The same rows with exactly the columns and types of a table's schema; nothing is lost silently.
 
     Columns are matched by name and casts are checked. An absent column gets its write default, or null if it has none
-    and is optional (spec: Default values).
+    and is optional (spec: Default values). The index of a pandas frame is no column unless it has a name.
 
     >>> from icefloe.model.types import LONG
     >>> conform(pa.table({"id": pa.array([1], pa.int8())}), Schema(fields=(Field(1, "id", LONG),)))["id"].type
     DataType(int64)
     """
+    index = unnamed_index(table.schema).difference(field.name for field in schema.fields)
+    table = table if len(index) == 0 else table.drop_columns(sorted(index))
     _check_names(table.column_names, schema.fields, "")
     target = arrow_schema(schema)
     fits = derived(schema, "plain", _is_plain) and table.schema.equals(target)
@@ -126,7 +129,7 @@ def _column(table: pa.Table, field: Field) -> pa.ChunkedArray:
     if field.name not in table.column_names:
         return pa.chunked_array([_not_supplied(field, table.num_rows, field.name)])
     given = table.column(field.name)
-    return pa.chunked_array([_fit(chunk, field, field.name) for chunk in given.chunks], arrow_type(field.type))
+    return pa.chunked_array([_fit(plain(chunk), field, field.name) for chunk in given.chunks], arrow_type(field.type))
 
 
 def _not_supplied(field: Field, length: int, name: str) -> pa.Array:
@@ -139,13 +142,7 @@ def _not_supplied(field: Field, length: int, name: str) -> pa.Array:
 
 
 def _fit(array: pa.Array, field: Field, name: str) -> pa.Array:
-    """Values as the type of a field; ``name`` is its full name, for errors."""
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
+    """Plain values as the type of a field; ``name`` is its full name, for errors."""
     if field.required and array.null_count > 0:
         raise InputError(f"column {name!r} is required and has {array.null_count} nulls", field=name)
     if pa.types.is_null(array.type):

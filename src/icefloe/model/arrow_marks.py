@@ -7,6 +7,7 @@ extension names that the GeoArrow project and Arrow itself give them; a uuid is 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +25,8 @@ _EXTENSION = b"ARROW:extension:name"
 _PARAMETERS = b"ARROW:extension:metadata"
 _SHAPE = b"geoarrow.wkb"
 _VARIANT = b"arrow.parquet.variant"
+_PANDAS = b"pandas"
+_INDEX_LEVEL = re.compile(r"__index_level_\d+__")
 
 
 def field_marks(field: Field) -> dict[bytes, bytes]:
@@ -122,3 +125,14 @@ def _json(text: bytes | None, name: str) -> Any:
 
 def _marks(field: pa.Field) -> dict[bytes, bytes]:
     return {} if field.metadata is None else field.metadata
+
+
+def unnamed_index(schema: pa.Schema) -> frozenset[str]:
+    """The columns in which a pandas frame keeps an index that its user gave no name: no columns of the rows.
+
+    >>> unnamed_index(pa.schema({"id": pa.int64(), "__index_level_0__": pa.int64()}, metadata={"pandas": "{}"}))
+    frozenset({'__index_level_0__'})
+    """
+    if schema.metadata is None or _PANDAS not in schema.metadata:
+        return frozenset()
+    return frozenset(name for name in schema.names if _INDEX_LEVEL.fullmatch(name) is not None)

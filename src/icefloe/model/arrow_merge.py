@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from icefloe.model.arrow_marks import unnamed_index
 from icefloe.model.arrow_types import arrow_field
 from icefloe.model.changes import AddColumn, SchemaChange, SetDefault
 from icefloe.model.from_arrow import is_list, schema_from_arrow
@@ -28,7 +29,8 @@ def merge_steps(schema: Schema, given: pa.Schema, *, format_version: int) -> tup
     >>> [(step.name, str(step.type)) for step in merge_steps(parse_ddl("id int"), rows, format_version=2)]
     [('note', 'string')]
     """
-    missing = _missing_fields(list(given), schema.fields)
+    index = unnamed_index(given)
+    missing = _missing_fields([field for field in given if field.name not in index], schema.fields)
     if len(missing) == 0:
         return ()
     other = schema_from_arrow(pa.schema(missing), format_version=format_version)

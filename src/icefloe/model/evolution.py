@@ -33,6 +33,7 @@ from icefloe.model.metadata_columns import MAX_COLUMN_ID
 from icefloe.model.new_columns import checked_column, refused
 from icefloe.model.protection import NOTHING_PROTECTED, Protected
 from icefloe.model.schema import Schema, fresh_ids
+from icefloe.model.texts import check_text
 from icefloe.model.types import Field, List, Map, Struct, walk
 from icefloe.model.version_rules import DEFAULT_FORMAT_VERSION, rules
 
@@ -82,6 +83,9 @@ def evolve(
     return Evolved(schema=evolved, last_column_id=work.last_column_id)
 
 
+_TEXTS = dict.fromkeys(("column", "parent", "name"), "name of a column") | {"doc": "comment of a column"}
+
+
 class _Evolution:
     """The state between two steps."""
 
@@ -96,6 +100,9 @@ class _Evolution:
         self._shrunk: dict[int | None, str] = {}  # structs that lost a field -> the last one they lost
 
     def apply(self, step: SchemaChange) -> None:
+        for key, what in _TEXTS.items():
+            if (text := getattr(step, key, None)) is not None:
+                check_text(text, what)
         match step:
             case AddColumn():
                 self._add(step)

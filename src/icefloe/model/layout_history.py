@@ -10,7 +10,14 @@ from dataclasses import replace
 
 from icefloe.errors import InputError
 from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import PartitionField, PartitionSpec, compatible, expressions_for, spec_problem
+from icefloe.model.partitioning import (
+    PartitionField,
+    PartitionSpec,
+    compatible,
+    expressions_for,
+    spec_problem,
+    told_apart,
+)
 from icefloe.model.sorting import UNSORTED, SortOrder, order_problem, same_order
 
 
@@ -34,9 +41,9 @@ def add_spec(metadata: TableMetadata, spec: PartitionSpec) -> TableMetadata:
     spec_id = max(known.spec_id for known in metadata.specs) + 1
     added = replace(
         metadata,
-        specs=(*metadata.specs, replace(spec, spec_id=spec_id)),
+        specs=told_apart((*metadata.specs, replace(spec, spec_id=spec_id))),
         default_spec_id=spec_id,
-        last_partition_id=max((metadata.last_partition_id, *(field.field_id for field in spec.fields))),
+        last_partition_id=max((metadata.last_partition_id, *(field.stored_id for field in spec.fields))),
     )
     return with_expressions(added) if metadata.rules.expressions else added
 
@@ -50,13 +57,13 @@ def with_expressions(metadata: TableMetadata) -> TableMetadata:
 
 
 def _check_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
-    known = {(field.field_id, field.derivation) for each in metadata.specs for field in each.fields}
+    known = {(field.stored_id, field.derivation) for each in metadata.specs for field in each.fields}
     for field in spec.fields:
-        if field.is_void or field.field_id > metadata.last_partition_id:
+        if field.is_void or field.stored_id > metadata.last_partition_id:
             continue
-        if (field.field_id, field.derivation) not in known:
+        if (field.stored_id, field.derivation) not in known:
             raise InputError(
-                f"partition field {field.name!r} has id {field.field_id}, which was used before; give it"
+                f"partition field {field.name!r} has id {field.stored_id}, which was used before; give it"
                 f" {metadata.last_partition_id + 1}",
                 field=field.name,
             )

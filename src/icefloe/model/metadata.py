@@ -19,6 +19,7 @@ from icefloe.model.schema import Schema
 from icefloe.model.snapshots import MAIN, Ref, Snapshot, SnapshotLog, Snapshots, ref_problem
 from icefloe.model.sorting import UNSORTED, SortOrder
 from icefloe.model.statistics import EncryptionKey, PartitionStatisticsFile, StatisticsFile
+from icefloe.model.texts import check_property_texts
 from icefloe.model.types import Type
 from icefloe.model.version_rules import VersionRules, rules
 
@@ -159,6 +160,9 @@ class TableMetadata:
 
     def _moved(self, branch: str, snapshot: Snapshot) -> TableMetadata:
         head = replace(self.refs.get(branch, Ref(snapshot_id=snapshot.snapshot_id)), snapshot_id=snapshot.snapshot_id)
+        problem = ref_problem(branch, head) if branch not in self.refs else None
+        if problem is not None:
+            raise InputError(f"ref {branch!r}: {problem}", ref=branch)
         if head.type != "branch":
             raise InputError(f"{branch!r} is a tag, which never moves; commit to a branch", ref=branch)
         after = replace(self, refs={**self.refs, branch: head})
@@ -176,7 +180,7 @@ class TableMetadata:
 
     def set_current_snapshot(self, snapshot_id: int, *, timestamp_ms: int) -> TableMetadata:
         """This table after main was put on a snapshot that it has; the snapshot log says when."""
-        self.snapshot(snapshot_id)
+        snapshot_id = self.snapshot(snapshot_id).snapshot_id  # a plain number, whatever equals it
         if snapshot_id == self.current_snapshot_id:
             return self
         main = replace(self.refs.get(MAIN, Ref(snapshot_id=snapshot_id)), snapshot_id=snapshot_id)
@@ -195,8 +199,8 @@ class TableMetadata:
             raise InputError(f"{name!r} is a {former.type} already; pick another name, or remove it first", ref=name)
         if name == MAIN and ref.snapshot_id != self.current_snapshot_id:
             raise InputError("main moves with its commits; use set_current_snapshot to put it elsewhere", ref=name)
-        self.snapshot(ref.snapshot_id)
-        return replace(self, refs={**self.refs, name: ref})
+        head = self.snapshot(ref.snapshot_id).snapshot_id  # a plain number, whatever equals it
+        return replace(self, refs={**self.refs, name: replace(ref, snapshot_id=head)})
 
     def without_ref(self, name: str) -> TableMetadata:
         """This table without a branch or tag; its snapshots stay until they expire."""
@@ -232,6 +236,7 @@ class TableMetadata:
         both = next((key for key in removals if key in updates), None)
         if both is not None:
             raise InputError(f"property {both!r} is both set and removed", property=both)
+        check_property_texts(updates)
         kept = {key: value for key, value in self.properties.items() if key not in removals}
         return replace(self, properties={**kept, **updates})
 

@@ -90,7 +90,7 @@ def evolve_spec(
     >>> [(f.field_id, f.name) for f in evolve_spec(before, steps, schema=schema, last_partition_id=1001).spec.fields]
     [(1001, 'id'), (1002, 'ts_hour')]
     """
-    highest = max((field.field_id for each in (spec, *specs) for field in each.fields), default=last_partition_id)
+    highest = max((field.stored_id for each in (spec, *specs) for field in each.fields), default=last_partition_id)
     if highest > last_partition_id:
         raise InputError(f"last partition id {last_partition_id} is below id {highest} of a partition field")
     work = _Evolution(spec, schema, tuple(specs), last_partition_id, rules(format_version))
@@ -188,9 +188,13 @@ class _Evolution:
             taken = self.fields.get(field.field_id)
             if taken is not None and field.field_id in self.removed and taken.derivation == wanted.derivation:
                 return taken
-            if taken is None and self.version.partition_ids:
+            if taken is None and self.version.partition_ids and not self._is_stored(field.stored_id):
                 return field
         return None
+
+    def _is_stored(self, id_: int) -> bool:
+        """Whether a field has this id in files, which can be another one than here."""
+        return any(field.stored_id == id_ for field in self.fields.values())
 
     def _place(self, field: PartitionField) -> None:
         """Put a field in, at the place of its id or at the end, once nothing speaks against it."""
@@ -232,5 +236,5 @@ def _unused(field: PartitionField, names: set[str]) -> str:
     """A void field's own name if nothing else has it, else one made from its id."""
     name = field.name
     while name in names:
-        name = f"{name}_{field.field_id}"
+        name = f"{name}_{field.stored_id}"
     return name

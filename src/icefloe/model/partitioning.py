@@ -6,16 +6,23 @@ is known to ``icefloe.transforms``; the rules here are those that need no transf
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
+from operator import attrgetter
+from typing import TypeAlias
 
 from icefloe.model.schema import Schema
+from icefloe.model.texts import text_problem
 from icefloe.model.types import Geography, Geometry, Unknown
 
 FIRST_PARTITION_FIELD_ID = 1000
 IDENTITY = "identity"
 VOID = "void"
+FIRST_ID_APART = 1 << 30  # far above all ids that tables count up to
 TIME_TRANSFORMS = frozenset({"year", "month", "day", "hour"})
+
+Derivation: TypeAlias = tuple[tuple[int, ...], str]  # source columns and transform
 
 _SUFFIXES = {"truncate": "trunc", VOID: "null"}
 
@@ -25,7 +32,9 @@ class PartitionField:
     """One value of the partition tuple: a transform of a source column, or of several (``other_source_ids``, v3).
 
     ``transform`` is the text of the spec (``identity``, ``day``, ``bucket[16]``); ``icefloe.transforms`` parses it.
-    ``extra`` are unknown keys of its JSON object with their JSON texts.
+    ``field_id`` stands for one value in all specs of a table. Where files have another id, which means other values in
+    other specs, that is ``shared_id`` (see ``told_apart``). ``extra`` are unknown keys of its JSON object with their
+    JSON texts.
     """
 
     source_id: int
@@ -34,6 +43,12 @@ class PartitionField:
     transform: str
     other_source_ids: tuple[int, ...] = ()
     extra: Unknown = ()
+    shared_id: int | None = None
+
+    @property
+    def stored_id(self) -> int:
+        """The id that metadata and manifests have for the field."""
+        return self.field_id if self.shared_id is None else self.shared_id
 
     @property
     def source_ids(self) -> tuple[int, ...]:
@@ -41,7 +56,7 @@ class PartitionField:
         return (self.source_id, *self.other_source_ids)
 
     @property
-    def derivation(self) -> tuple[tuple[int, ...], str]:
+    def derivation(self) -> Derivation:
         """What the field computes from what: fields that agree in it have the same values, whatever their names."""
         return self.source_ids, self.transform
 
@@ -82,6 +97,37 @@ def partition_name(transform: str, *columns: str) -> str:
     return source if kind == IDENTITY else f"{source}_{_SUFFIXES.get(kind, kind)}"
 
 
+def told_apart(specs: Iterable[PartitionSpec]) -> tuple[PartitionSpec, ...]:
+    """The specs of a table with one field id for each value, also where files give one id to several.
+
+    Writers of version 1 counted from 1000 again in every spec. The value of the oldest spec keeps the id, others get
+    ids that no file has; specs that come later change none of them.
+
+    >>> a, b = (PartitionField(source_id=i, field_id=1000, name=f"c{i}", transform="identity") for i in (1, 2))
+    >>> found = told_apart([PartitionSpec(spec_id=0, fields=(a,)), PartitionSpec(spec_id=1, fields=(b,))])
+    >>> [(field.field_id, field.stored_id) for spec in found for field in spec.fields]
+    [(1000, 1000), (1073741824, 1000)]
+    """
+    listed = tuple(specs)
+    stored = {field.stored_id for spec in listed for field in spec.fields}
+    free = (id_ for id_ in count(FIRST_ID_APART) if id_ not in stored)
+    owners: dict[int, Derivation] = {}
+    apart: dict[tuple[int, Derivation], int] = {}
+    for spec in sorted(listed, key=attrgetter("spec_id")):
+        for field in spec.fields:
+            value = (field.stored_id, field.derivation)
+            if not field.is_void and owners.setdefault(*value) != field.derivation and value not in apart:
+                apart[value] = next(free)
+    return tuple(replace(spec, fields=tuple(_apart(field, apart) for field in spec.fields)) for spec in listed)
+
+
+def _apart(field: PartitionField, apart: Mapping[tuple[int, Derivation], int]) -> PartitionField:
+    id_ = apart.get((field.stored_id, field.derivation))
+    if id_ is None:
+        return field if field.shared_id is None else replace(field, field_id=field.stored_id, shared_id=None)
+    return replace(field, field_id=id_, shared_id=field.stored_id)
+
+
 def same_partitioning(a: PartitionSpec, b: PartitionSpec) -> bool:
     """Whether two specs have the same fields in the same order, ids and all, whatever the specs are numbered."""
     return compatible(a, b) and [field.field_id for field in a.fields] == [field.field_id for field in b.fields]
@@ -100,7 +146,7 @@ def spec_problem(spec: PartitionSpec, schema: Schema) -> str | None:
 
     Fields that are void may be about columns that are gone.
     """
-    ids = [field.field_id for field in spec.fields]
+    ids = [field.stored_id for field in spec.fields]
     repeated = next((i for i in ids if ids.count(i) > 1), None)
     if repeated is not None:
         return f"two partition fields have id {repeated}"
@@ -117,6 +163,8 @@ def name_problem(field: PartitionField, others: Iterable[PartitionField], schema
 
     A column's name is free for the column itself (identity), and for what is left of that (void).
     """
+    if (problem := text_problem(field.name)) is not None:
+        return f"its name: {problem}"
     if field.name == "":
         return "its name is empty"
     if any(other.name == field.name for other in others):
@@ -182,7 +230,7 @@ class Expression:
     extra: Unknown = ()
 
     @property
-    def derivation(self) -> tuple[tuple[int, ...], str]:
+    def derivation(self) -> Derivation:
         """What it computes from what, as for a partition field."""
         return self.source_ids, self.transform
 
@@ -193,7 +241,8 @@ def expressions_for(
     """The known expressions, and those that partition fields need beside them (V4 proposal).
 
     A field uses the expression that is linked to it, or one of the same columns and transform, which gets the link if
-    it has none. Else it gets a new one, with the next id after ``last_id``, the highest of columns and expressions.
+    it has none and the field's id is its own. Else it gets a new one, with the next id after ``last_id``, the highest
+    of columns and expressions.
     """
     found = {e.expr_id: e for e in known}
     for field in fields:
@@ -203,7 +252,8 @@ def expressions_for(
         if same is None:
             last_id = max((last_id, *found)) + 1
             same = Expression(expr_id=last_id, source_ids=field.source_ids, transform=field.transform, name=field.name)
-        if same.partition_field_id is None:
+            found[last_id] = same
+        if same.partition_field_id is None and field.shared_id is None:
             found[same.expr_id] = replace(same, partition_field_id=field.field_id)
     return tuple(found.values())
 
@@ -216,6 +266,8 @@ def expression_ids(fields: Iterable[PartitionField], expressions: Iterable[Expre
 
 
 def _expression_of(field: PartitionField, expressions: Iterable[Expression]) -> Expression | None:
-    """The expression linked to a field, else a linked or a free one of the same value."""
+    """The expression linked to a field, of the same value if several are, else any one of the same value."""
     same = [e for e in expressions if e.partition_field_id == field.field_id or e.derivation == field.derivation]
-    return next((e for e in same if e.partition_field_id == field.field_id), same[0] if len(same) > 0 else None)
+    return max(
+        same, key=lambda e: (e.partition_field_id == field.field_id, e.derivation == field.derivation), default=None
+    )

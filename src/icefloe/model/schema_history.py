@@ -11,6 +11,7 @@ from icefloe.model.evolution_rules import promotion_problem
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.metadata_columns import MAX_COLUMN_ID
 from icefloe.model.schema import Schema
+from icefloe.model.texts import named_problem
 from icefloe.model.types import Field, Map, children, since
 
 
@@ -68,6 +69,8 @@ class _History:
             problem = self._new_problem(field) if former is None else self._old_problem(former, field, owner)
             if problem is None and field.required:
                 problem = self._required_problem(field, owner)
+            if (unnamed := named_problem(field.name, field.doc)) is not None:
+                problem = f"cannot be written, {unnamed}"
             if problem is not None:
                 name = schema.names[column_id]
                 raise InputError(f"column {name!r} (id {column_id}) {problem}", field=name)

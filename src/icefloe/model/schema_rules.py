@@ -13,6 +13,7 @@ from icefloe.model.evolution_rules import identifier_problem, reserved_name_prob
 from icefloe.model.json_values import value_from_json
 from icefloe.model.metadata_columns import MAX_COLUMN_ID
 from icefloe.model.schema import Schema
+from icefloe.model.texts import named_problem
 from icefloe.model.types import UNKNOWN, Field, Geography, Geometry, Primitive, Type, Variant, children, since, walk
 from icefloe.model.version_rules import rules
 
@@ -43,6 +44,8 @@ def schema_problems(schema: Schema, format_version: int) -> Iterator[tuple[str, 
 def _field_problems(field: Field, format_version: int) -> Iterator[str]:
     if field.name == "":
         yield "a column needs a name"
+    if (problem := named_problem(field.name, field.doc)) is not None:
+        yield problem
     if not 0 < field.id <= MAX_COLUMN_ID:
         yield f"its id {field.id} is not one of 1 to {MAX_COLUMN_ID}; the ids above are reserved"
     # Nested types are as old as the format; the fields inside them speak for themselves.

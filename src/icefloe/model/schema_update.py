@@ -28,6 +28,7 @@ from icefloe.model.metadata import TableMetadata
 from icefloe.model.protection import NOTHING_PROTECTED, Protected, protected_of
 from icefloe.model.schema import Schema
 from icefloe.model.schema_union import union_by_name
+from icefloe.model.texts import check_text
 from icefloe.model.types import Type
 from icefloe.model.version_rules import DEFAULT_FORMAT_VERSION
 
@@ -72,6 +73,7 @@ class SchemaUpdate:
 
         For a name that has a dot of its own, use ``step`` with an ``AddColumn``.
         """
+        check_text(name, "name of a column")
         parent, _, last = name.rpartition(".")
         return self.step(
             AddColumn(

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.model.properties import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
+from icefloe.model.texts import text_problem
 from icefloe.model.types import Unknown
 
 MAIN = "main"
@@ -114,6 +115,8 @@ def ref_problem(name: str, ref: Ref) -> str | None:
     >>> ref_problem("main", Ref(snapshot_id=1, type="tag"))
     'main must be a branch'
     """
+    if (problem := text_problem(name)) is not None:
+        return f"the name: {problem}"
     if name == "":
         return "the name is empty"
     if name == MAIN and ref.type != "branch":

@@ -64,7 +64,9 @@ def rules(version: int) -> VersionRules:
 
 
 def check_writable(version: int) -> None:
-    """Refuse to create or change tables of versions that are only read."""
+    """Refuse to create or change tables of versions that are only read, and what is no version."""
+    if type(version) is not int:
+        raise InputError(f"format version: expected a whole number, got {version!r}", version=version)
     rules(version)
     if version not in WRITABLE:
         known = ", ".join(map(str, WRITABLE))

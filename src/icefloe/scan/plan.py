@@ -108,8 +108,9 @@ def known_fields(metadata: TableMetadata) -> Mapping[int, Field]:
 
 
 def partition_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
-    """The partition fields of every spec the table has or had."""
-    return tuple({field.field_id: field for spec in metadata.specs for field in spec.fields}.values())
+    """The partition fields of every spec the table has or had, as far as they have values."""
+    valued = (field for spec in metadata.specs for field in spec.fields if not field.is_void)
+    return tuple({field.field_id: field for field in valued}.values())
 
 
 def all_deletes(store: ManifestStore, root: Root) -> pa.Table:

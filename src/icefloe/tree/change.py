@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from icefloe.codecs.promoted import in_terms_of
 from icefloe.model.entries import (
     DELETES,
     MANIFESTS,
@@ -28,7 +29,7 @@ from icefloe.model.entries import (
 )
 from icefloe.model.properties import ROOT_MAX_DATA_FILES, ROOT_MAX_DVS
 from icefloe.model.version_rules import rules
-from icefloe.tree.adopt import with_counts
+from icefloe.tree.adopt import recounted, with_counts
 from icefloe.tree.affinity import find_homes, home_of, laid_out
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.locate import PLACE, Located, locate
@@ -156,6 +157,7 @@ def _remove(writer: LeafWriter, root: Root, rows: pa.Table, change: Change) -> p
     if len(positions) == 0:
         return rows
     if rules(store.context.format_version).manifest_deletion_vectors:
+        rows = recounted(store, rows, [leaf for leaf in positions if leaf not in root.dead])
         return hide(store, rows, root.dead, positions, moment, writer.staging, writer.properties)
     return _rewrite(writer, rows, positions)
 
@@ -185,7 +187,7 @@ def _touched(rows: pa.Table, locations: pa.Array) -> Iterator[Leaf]:
 
 def _with_deleted(store: ManifestStore, leaf: Leaf, dead: BitMap64, moment: Moment) -> pa.Table:
     rows = read_leaf(store, leaf)
-    rows = rows.append_column("_dead", pa.array(position_mask(dead, rows.num_rows)))
+    rows = rows.append_column("_dead", pa.array(position_mask(dead, rows.num_rows, leaf.location)))
     rows = rows.filter(live(rows))
     gone = rows["_dead"]
     rows = rows.drop_columns(["_dead"])
@@ -197,6 +199,7 @@ def _add(writer: LeafWriter, root: Root, added: pa.Table) -> pa.Table:
     """Rows for the new files: themselves where the root may hold them, or the leaves they were written to."""
     if added.num_rows == 0:
         return empty()
+    added = in_terms_of(added, writer.store.context)
     is_data = of_type(added, ContentType.DATA)
     data, deletes = choose(added, is_data), choose(added, pc.invert(is_data))
     return concat([*_add_data(writer, data), *_add_deletes(writer, root, deletes)])

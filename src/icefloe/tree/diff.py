@@ -158,7 +158,7 @@ class _Told:
         for leaf, rows in zip(leaves, read_leaves(self.store, leaves, self.wanted), strict=True):
             mine = pc.and_(_is_by(rows, self.snapshot), pc.invert(_has_status(rows, Status.EXISTING)))
             hidden = self.root.dead.get(leaf.location, _NOTHING)
-            yield located(choose(rows, pc.and_(mine, pc.invert(_at(hidden, rows)))), leaf)
+            yield located(choose(rows, pc.and_(mine, pc.invert(_at(hidden, rows, leaf)))), leaf)
 
     def _by_vectors(self) -> Iterator[pa.Table]:
         """Rows that vectors newly hide, and those that they hide no more."""
@@ -171,11 +171,11 @@ class _Told:
             if not there and leaf.location not in self.new:
                 continue  # removed as a whole, with its vector
             rows = read_leaf(self.store, leaf, self.wanted)
-            hidden = pc.and_(live(rows), _at(after - before, rows))
+            hidden = pc.and_(live(rows), _at(after - before, rows, leaf))
             if there:  # what came and went at once is no change; a manifest that is gone was there before
                 came = pc.and_(_has_status(rows, Status.ADDED), _is_by(rows, self.snapshot))
                 hidden = pc.and_(hidden, pc.invert(came))
-                shown = choose(rows, pc.and_(live(rows), _at(before - after, rows)))
+                shown = choose(rows, pc.and_(live(rows), _at(before - after, rows, leaf)))
                 yield located(_changed_by(shown, Status.ADDED, self.snapshot), leaf)
             yield located(_changed_by(choose(rows, hidden), Status.DELETED, self.snapshot), leaf)
 
@@ -193,7 +193,7 @@ class _Told:
         for leaf in leaves:
             inside = read_leaf(self.store, leaf, self.wanted)
             hidden = self.old.get(leaf.location, _NOTHING)
-            inside = choose(inside, pc.and_(live(inside), pc.invert(_at(hidden, inside))))
+            inside = choose(inside, pc.and_(live(inside), pc.invert(_at(hidden, inside, leaf))))
             yield located(_changed_by(_without(inside, moved), Status.DELETED, self.snapshot), leaf)
 
 
@@ -252,8 +252,8 @@ def _may_tell(rows: pa.Table) -> pa.ChunkedArray:
     return pc.and_(pc.and_(of_type(rows, *MANIFESTS), live(rows)), pc.fill_null(pc.greater(told, 0), True))
 
 
-def _at(positions: BitMap64, rows: pa.Table) -> pa.Array:
-    return pa.array(position_mask(positions, rows.num_rows))
+def _at(positions: BitMap64, rows: pa.Table, leaf: Leaf) -> pa.Array:
+    return pa.array(position_mask(positions, rows.num_rows, leaf.location))
 
 
 def _without(rows: pa.Table, others: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import FormatError
-from icefloe.model.entries import ContentType, Status, of_type, put
+from icefloe.model.entries import ContentType, Status, live, of_status, of_type, put
 
 
 def inherit(
@@ -26,26 +26,30 @@ def inherit(
 
 
 def _inherit_sequence(table: pa.Table, name: str, where: str, sequence_number: int) -> pa.Table:
+    """The numbers filled where they are inherited; others stay unknown, as Apache Iceberg before 1.1 left them.
+
+    It told no file sequence numbers of entries that were not new, and none at all of those it removed. The data
+    sequence number of a live file decides which deletes apply to it, so that one must be known.
+    """
     if table[name].null_count == 0:
         return table
     missing = pc.is_null(table[name])
     # Sequence number 0 means a manifest of version 1, whose rows have none and all count as 0.
-    may_inherit = pc.or_(pc.equal(table["status"], int(Status.ADDED)), sequence_number == 0)
-    wrong = pc.index(pc.and_(missing, pc.invert(may_inherit)), True).as_py()
-    if wrong >= 0:
+    inherits = pc.and_(missing, pc.or_(of_status(table, Status.ADDED), sequence_number == 0))
+    wrong = pc.index(pc.and_(pc.and_(missing, live(table)), pc.invert(inherits)), True).as_py()
+    if name == "sequence_number" and wrong >= 0:
         raise FormatError(
             f"{where}: row {wrong}: {name} is null, which only an ADDED entry may inherit", location=where, row=wrong
         )
-    return put(table, name, pc.fill_null(table[name], sequence_number))
+    return put(table, name, pc.if_else(inherits, pa.scalar(sequence_number, pa.int64()), table[name]))
 
 
 def _assign_row_ids(table: pa.Table, first_row_id: int) -> pa.Table:
     """Null first_row_ids of live data files and manifests, counted on in row order."""
     if table["first_row_id"].null_count == 0:
         return table
-    live = pc.not_equal(table["status"], int(Status.DELETED))
     counted = of_type(table, ContentType.DATA, ContentType.DATA_MANIFEST)
-    wanting = pc.and_(pc.and_(live, counted), pc.is_null(table["first_row_id"]))
+    wanting = pc.and_(pc.and_(live(table), counted), pc.is_null(table["first_row_id"]))
     if pc.any(wanting).as_py() is not True:
         return table
     needs = np.asarray(wanting)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.aggregate import manifest_row
 from icefloe.errors import InputError
-from icefloe.model.entries import Status
+from icefloe.model.entries import Status, put
 from icefloe.model.properties import LEAF_TARGET_SIZE, MERGE_TARGET_SIZE
 from icefloe.model.version_rules import rules
 from icefloe.tree.moment import Moment, RowIds
@@ -56,6 +56,9 @@ class LeafWriter:
         Without ``split`` the caller has seen to it that they are not too many for one leaf.
         """
         self._check_settled(rows)
+        if rows["file_sequence_number"].null_count > 0:
+            # V4 wants what manifests of Apache Iceberg before 1.1 do not tell; files came no earlier than their data.
+            rows = put(rows, "file_sequence_number", pc.coalesce(rows["file_sequence_number"], rows["sequence_number"]))
         leaves = self.staging.write_leaves(self.store, rows, delete=delete, target=self.target if split else None)
         return [self._row(leaf, Status.EXISTING, self._unused_id(leaf), affinity) for leaf in leaves]
 

@@ -2,13 +2,13 @@
 
 A leaf of new files does not depend on the base (its sequence numbers are inherited from the root), so an attempt that
 lost the race leaves it to the next one. A leaf that no root names in the end, because it was merged at once or because
-the table went to another version meanwhile, is left to whoever ends the commit.
+the table's version or its expressions changed meanwhile, is left to whoever ends the commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from uuid import UUID
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifests import encode_leaf, extension
+from icefloe.codecs.promoted import in_terms_of
 from icefloe.model.entries import partition_key, put, stat
 from icefloe.tree.store import ManifestStore
 
@@ -106,15 +107,19 @@ class Staging:
         delete: bool,
         target: int | None = None,
     ) -> tuple[NewLeaf, ...]:
-        """The leaves written under ``key`` by an earlier attempt, or new ones of parts; each version writes its own."""
-        key = f"{key} {store.context.format_version}"
-        if key not in self._reusable:
-            written = [self.write_leaves(store, part, delete=delete, target=target) for part in parts()]
-            leaves = tuple(leaf for each in written for leaf in each)
-            self._reusable[key] = leaves
-            kept = {leaf.location for leaf in leaves}
-            self._of_attempt = [location for location in self._of_attempt if location not in kept]
-        return self._reusable[key]
+        """The leaves written under ``key`` by an earlier attempt, or new ones of parts.
+
+        Each version writes its own, and each set of expressions: leaves of V4 have partition values under their ids.
+        """
+        key = f"{key} {store.context.format_version} {sorted(store.context.expressions.items())}"
+        if key in self._reusable:  # another commit may have promoted a column since they were written
+            return tuple(replace(leaf, rows=in_terms_of(leaf.rows, store.context)) for leaf in self._reusable[key])
+        written = [self.write_leaves(store, part, delete=delete, target=target) for part in parts()]
+        leaves = tuple(leaf for each in written for leaf in each)
+        self._reusable[key] = leaves
+        kept = {leaf.location for leaf in leaves}
+        self._of_attempt = [location for location in self._of_attempt if location not in kept]
+        return leaves
 
     def _write_near(
         self, store: ManifestStore, rows: pa.Table, target: int | None, *, delete: bool, spec_id: int

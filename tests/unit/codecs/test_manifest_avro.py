@@ -275,7 +275,8 @@ def test_formats_are_written_in_capitals_and_read_in_small_letters() -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (data_file(status=0, file_sequence_number=None), "sequence numbers"),
+        (data_file(status=0, sequence_number=None), "sequence number"),
+        (data_file(status=2, sequence_number=None), "sequence number"),
         (data_file(partition_spec_id=1), "partition spec 0"),
         (data_file(location=None), "location is null"),
         (equality_delete(), "content type"),

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.codecs.bounds import decode_bounds, encode_bounds
+from icefloe.codecs.promoted import promoted
 from icefloe.codecs.single_value import decode_value, encode_value
 from icefloe.errors import FormatError
 from icefloe.model.arrow import arrow_type
@@ -135,6 +136,21 @@ def test_columns_with_bounds_of_a_former_type_agree_with_single_values(former, t
 
         read.validate(full=True)
         assert read.equals(pa.array([None if d is None else decode_value(d, type_) for d in column], arrow_type(type_)))
+
+    agree()
+
+
+@pytest.mark.parametrize(("former", "type_", "values"), FORMER, ids=[f"{f}-{t}" for f, t, _ in FORMER])
+def test_bounds_in_memory_are_promoted_as_their_bytes_are(former, type_, values):
+    """Version 4 stores bounds as values: a day beyond all nanoseconds was no bound there, but an error."""
+
+    @given(st.data())
+    def agree(data):
+        column = laid_out(data.draw, data.draw(st.lists(st.none() | values, max_size=20)), arrow_type(former))
+        plain = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        read = promoted(plain, type_)
+        read.validate(full=True)
+        assert read.equals(decode_bounds(encode_bounds(plain, former), type_))
 
     agree()
 

@@ -184,7 +184,7 @@ def test_a_property_has_the_type_of_its_default():
 
     assert size.of({}) == 5
     assert size.of({"size": "0"}) == 0
-    with pytest.raises(InputError, match="size: expected int, got 'big'"):
+    with pytest.raises(InputError, match="size: expected a whole number of 0 or more, got 'big'"):
         size.of({"size": "big"})
 
 

@@ -106,8 +106,21 @@ def test_rows_of_version_1_count_as_sequence_0_in_later_versions() -> None:
     rows = entries([data_file(0, sequence_number=None, file_sequence_number=None, status=int(Status.EXISTING))])
     found = inherit(rows, where="m", snapshot_id=9, sequence_number=0)
     assert (found["sequence_number"].to_pylist(), found["file_sequence_number"].to_pylist()) == ([0], [0])
-    with pytest.raises(FormatError, match="only an ADDED entry may inherit"):
+    with pytest.raises(FormatError, match="row 0: sequence_number is null, which only an ADDED entry may inherit"):
         inherit(rows, where="m", snapshot_id=9, sequence_number=3)
+
+
+def test_numbers_that_old_writers_did_not_tell_stay_unknown() -> None:
+    """Apache Iceberg before 1.1 told no file sequence numbers of older entries, and none of removed ones at all.
+
+    Every scan of such a table was refused.
+    """
+    untold = [{"file_sequence_number": None}, {"file_sequence_number": None, "sequence_number": None}]
+    kinds = [(Status.EXISTING, 0), (Status.DELETED, 1), (Status.ADDED, 1), (Status.EXISTING, None)]
+    rows = [data_file(n, status=int(s), **({} if u is None else untold[u])) for n, (s, u) in enumerate(kinds)]
+    found = inherit(entries(rows), where="here", snapshot_id=7, sequence_number=9)
+    assert found["sequence_number"].to_pylist() == [5, None, 9, 5]
+    assert found["file_sequence_number"].to_pylist() == [None, None, 9, 5]
 
 
 def test_the_size_of_a_leaf_is_known_from_its_root() -> None:
@@ -158,6 +171,18 @@ def test_vectors_apply_to_avro_leaves_by_the_place_of_rows_of_every_status() -> 
         found = live_rows(at, root, leaf)
         assert found["ordinal"].to_pylist() == [4]
         assert found["location"].to_pylist() == [rows[4]["location"]]
+
+
+def test_a_vector_of_rows_that_an_avro_leaf_does_not_have_is_refused_whatever_its_root_counts() -> None:
+    at = store(4)
+    location = put(at, "m", [data_file(0), data_file(1)], version=2)
+    counts = {"added_files_count": 9, "record_count": 9, "format_version": None}
+    row = manifest(0, **counts) | {"location": location, "file_format": "avro", "first_row_id": None}
+    root = read_rows(row, manifest_dv(0, (2,)) | {"referenced_file": location}, at=at)
+    (leaf,) = root.leaves(ContentType.DATA_MANIFEST)
+    assert read_leaf(at, leaf).num_rows == 2
+    with pytest.raises(FormatError, match=r"m.*: a deletion vector has position 2, the manifest has only 2 rows"):
+        live_rows(at, root, leaf)
 
 
 def test_a_root_tells_how_many_rows_are_hidden_without_reading_vectors() -> None:
