@@ -21,8 +21,8 @@ from icefloe.catalogs.catalog import Pointers
 from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.create import create_table, new_metadata
-from icefloe.commit.draft import State
-from icefloe.commit.intent import Append, Intent, RemoveFiles, RowDelta
+from icefloe.commit.draft import State, Update
+from icefloe.commit.intent import Append, Intent, Reading, RemoveFiles, RowDelta
 from icefloe.commit.loop import commit
 from icefloe.commit.overwrite import OverwriteFiles, OverwriteWhere, ReplacePartitions, RewriteFiles
 from icefloe.commit.resolved import Resolved
@@ -34,6 +34,7 @@ from icefloe.io.memory import MemoryFileIO
 from icefloe.model.ddl import parse_ddl, partition_spec
 from icefloe.model.entries import ContentType, Status, concat, empty, entries, partition_key
 from icefloe.model.metadata import ancestors
+from icefloe.model.snapshots import Operation
 from icefloe.scan.plan import plan_scan
 from icefloe.testing.scheduler import Baton, BatonPointers, Choices, explore
 from icefloe.tree.store import ManifestCache
@@ -47,6 +48,7 @@ FIRST_ROWS: Rows = ((1, "red", "-"), (2, "red", "-"), (5, "blue", "-"))
 FILTERS: dict[str, Callable[[Row], bool]] = {
     "id = 1": lambda row: row[0] == 1,
     "color = 'red'": lambda row: row[1] == "red",
+    "color = 'green'": lambda row: row[1] == "green",
 }
 _NUMBERS = count()
 
@@ -275,6 +277,27 @@ def _compaction(world: World, base: Base, chosen: list[Found], tasks: pa.Table, 
     )
 
 
+def steps_of(world: World, base: Base, kind: str, who: int) -> tuple[Update, ...]:
+    """What an operation wants; some are transactions, whose first step may find nothing to do."""
+    if kind not in TRANSACTIONS:
+        intent = intent_of(world, base, kind, who)
+        return () if intent is None else (intent,)
+    where = "color = 'green'" if kind == "reload" else "id = 1"
+    live, tasks = world.live(base)
+    hits = [found for found in live if FILTERS[where](found.row)]
+    options: dict[str, Any] = {"read": base.metadata.current_snapshot, "filter": parse_filter(where)}
+    first: Intent = Reading(**options, present=kind == "fill", operation=Operation.DELETE)
+    if kind == "reload":  # the rows of a color, in the place of those that there were
+        if len(hits) > 0:
+            named = pc.is_in(tasks["location"], value_set=pa.array([hit.file for hit in hits], pa.string()))
+            first = RowDelta(added=empty(), removed=tasks.filter(named), **options)
+        return (first, Append(added=world.data(base, [(60 + who, "green", "-")])))
+    if len(hits) == 0:  # a row unless there is one of its id, and another one in any case
+        first = RowDelta(added=world.data(base, [(1, "red", "absent")]), **options)
+    return (first, Append(added=world.data(base, [(1, "red", f"always{who}")])))
+
+
+TRANSACTIONS = ("reload", "fill")
 MERGES = ("delete merge", "update merge", "delete-red merge")
 COPIES = ("delete copy", "update copy", "delete-red copy")
 ROWS = ("delete rows", "update rows", "delete-red rows")  # copies as tables without vectors make them
@@ -282,7 +305,9 @@ KINDS = ("append", *MERGES, *COPIES, *ROWS, "delete by key", "compact", "compact
 
 
 def kinds(setting: Setting) -> tuple[str, ...]:
-    return (*KINDS, "overwrite") if setting.partitioned else KINDS
+    """The operations that are tried; the others of a transaction may be in any order under snapshot isolation."""
+    of_partitions = ("overwrite",) if setting.partitioned else ()
+    return (*KINDS, *of_partitions, *(TRANSACTIONS if setting.isolation is Isolation.SERIALIZABLE else ()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,11 +322,11 @@ class Run:
 
 def operate(world: World, pointer: TablePointer, kind: str, who: int) -> tuple[str, int | None]:
     """Read, decide and commit; how it ended, and the snapshot."""
-    intent = intent_of(world, pointer.load(), kind, who)
-    if intent is None:
+    steps = steps_of(world, pointer.load(), kind, who)
+    if len(steps) == 0:
         return "nothing", None
     try:
-        return "landed", commit(pointer, intent, ENV).snapshot_id
+        return "landed", commit(pointer, steps, ENV).snapshot_id
     except ConflictError as error:
         if len(error.context.get("snapshot_ids", ())) == 0:
             raise AssertionError("a refusal names the commits that it met") from error

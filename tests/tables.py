@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icefloe.commit.draft import Work
 from icefloe.commit.intent import Append
 from icefloe.commit.loop import commit
+from icefloe.commit.updates import MetadataUpdate
 from icefloe.engines.arrow.write import write_rows
 from icefloe.model.entries import column_key, put
+from icefloe.model.metadata import TableMetadata
 from icefloe.table.catalog import Catalog, catalog
 from icefloe.table.table import Table
 
@@ -20,6 +25,21 @@ VERSIONS = (1, 2, 3, 4)
 def new_catalog(folder: Path, name: str = "lake") -> Catalog:
     """A SQLite catalog with its warehouse beside it; the same folder gives the same catalog."""
     return catalog(name, uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unchecked(MetadataUpdate):
+    properties: Mapping[str, str]
+    name: str = "set unchecked"
+
+    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+        return metadata.with_properties(self.properties)
+
+
+def stored_by_others(table: Table, properties: Mapping[str, str]) -> Table:
+    """The table with properties as another program leaves them, which does not look whether they make sense."""
+    commit(table._pointer, _Unchecked(properties=properties), table._env)
+    return table
 
 
 def sorted_rows(table: pa.Table) -> list[tuple[object, ...]]:

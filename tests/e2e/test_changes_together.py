@@ -126,6 +126,126 @@ def test_changes_of_nothing_make_no_commit(table):
     assert len(table.snapshots) == 1
 
 
+FINDING_NOTHING = {  # each reads id 2, which nobody has yet
+    "delete": lambda tx, **to: tx.delete("id = 2", **to),
+    "update": lambda tx, **to: tx.update({"amount": "0"}, where="id = 2", **to),
+    "merge": lambda tx, **to: tx.merge(people(2), on=["id"], **to).when_matched_delete().execute(),
+    "merge by source": lambda tx, **to: (
+        tx.merge(people(3), on=["id"], **to).when_not_matched_by_source_delete("t.id = 2").execute()
+    ),
+    "overwrite": lambda tx, **to: tx.overwrite(people(), where="id = 2", **to),
+}
+
+
+@pytest.mark.parametrize("verb", FINDING_NOTHING)
+def test_rows_that_came_meanwhile_conflict_with_a_change_that_found_none(table, verb):
+    """Two loaders that each deleted the rows of an empty day and added new ones both landed: twice the rows."""
+    table.append(people(1, 3))
+    branch = "dev" if verb == "delete" else "main"
+    table.branch("dev")
+    late = table.transaction()
+    FINDING_NOTHING[verb](late, branch=branch)
+    late.append(people(50, city="Bern"), branch=branch)
+    table.append(people(2), branch=branch)
+    with pytest.raises(ConflictError, match="may hold rows it meant"):
+        late.commit()
+    assert ids_of(table, branch=branch) == [1, 2, 3]
+    check(table)
+
+
+@pytest.mark.parametrize("verb", FINDING_NOTHING)
+def test_a_change_that_found_nothing_is_in_the_way_of_nobody_else(tmp_path, verb):
+    table = new_table(tmp_path, 4, MERGE, partition_by=("city",))
+    table.append(people(1, 3))
+    table.branch("dev")
+    late = table.transaction()
+    FINDING_NOTHING[verb](late)
+    late.append(people(50, city="Bern"))
+    table.append(people(4, city="Rome"))
+    table.append(people(2), branch="dev")
+    table.delete("id = 3")
+    assert late.commit().attempts == 2
+    assert ids_of(table) == [1, 4, 50]
+    with table.transaction() as alone:
+        FINDING_NOTHING[verb](alone)
+        table.append(people(2))
+    assert alone.result.snapshot_id is None
+
+
+@pytest.mark.parametrize("verb", FINDING_NOTHING)
+def test_under_snapshot_isolation_a_change_that_found_nothing_misses_what_came_meanwhile(tmp_path, verb):
+    table = new_table(tmp_path, 4, MERGE)
+    table.set_properties({f"write.{each}.isolation-level": "snapshot" for each in ("delete", "update", "merge")})
+    table.append(people(1, 3))
+    late = table.transaction()
+    FINDING_NOTHING[verb](late)
+    late.append(people(50, city="Bern"))
+    table.append(people(2))
+    late.commit()
+    assert ids_of(table) == [1, 2, 3, 50]
+
+
+@pytest.mark.parametrize("level", ["serializable", "snapshot"])
+def test_an_overwrite_of_whole_files_that_found_none_takes_along_what_came_meanwhile(table, level):
+    """As one that found some does; two loaders of an empty day used to double its rows."""
+    table.set_properties({"write.delete.isolation-level": level})
+    table.append(people(1))
+    late = table.transaction()
+    late.overwrite(people(), where="city = 'Rome'")
+    late.append(people(50, city="Rome"))
+    table.append(people(2, city="Rome"))
+    late.commit()
+    assert ids_of(table) == ([1, 50] if level == "serializable" else [1, 2, 50])
+    check(table)
+
+
+def test_a_merge_that_added_nothing_conflicts_if_the_rows_it_found_are_gone(table):
+    """They were the reason to add none; without them and without the new rows it follows on nothing."""
+    table.append(people(1))
+    for other, missed in (("city = 'Rome'", False), ("id in (1, 50)", True)):
+        table.append(people(5, city="Rome"))
+        late = table.transaction()
+        late.merge(people(1, amount=9), on=["id"]).when_not_matched_insert_all().execute()
+        late.append(people(50, city="Bern"))
+        table.delete(other)
+        if missed:
+            with pytest.raises(ConflictError, match="may have held rows it found"):
+                late.commit()
+        else:
+            late.commit()
+    assert ids_of(table) == [5]
+
+
+def test_a_branch_that_another_commit_made_first_has_not_what_a_transaction_did_before_it(table):
+    """A vector about a file of main came to a branch that never had the file."""
+    table.append(people(1, 2))
+    for other in (lambda: table.branch("dev"), lambda: table.append(people(100), branch="dev")):
+        late = table.transaction()
+        late.append(people(3, 4))
+        late.append(people(5, 6), branch="dev")
+        late.append(people(7), branch="dev")
+        late.delete("id in (3, 5)", branch="dev")
+        other()
+        with pytest.raises(ConflictError, match="has made the branch that this operation changes"):
+            late.commit()
+        before = ids_of(table, branch="dev")
+        table.remove_ref("dev")
+    assert before == [1, 2, 100]
+    check(table)
+
+
+def test_a_branch_that_another_commit_made_first_takes_what_read_only_the_branch(table):
+    table.append(people(1, 2))
+    late = table.transaction()
+    late.append(people(5, 6, city="Rome"), branch="dev")
+    late.delete("id = 5 and city = 'Rome'", branch="dev")
+    table.branch("dev")
+    table.append(people(100), branch="dev")
+    assert late.commit().attempts == 2
+    assert ids_of(table, branch="dev") == [1, 2, 6, 100]
+    check(table)
+
+
 def test_deletes_of_one_file_at_the_same_time(table):
     """Position delete files add up. A file has one deletion vector, and a copy must be of the file as it is."""
     table.append(people(1, 2, 3))

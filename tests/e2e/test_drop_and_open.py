@@ -103,6 +103,52 @@ def test_purging_spares_files_outside_the_location(catalog: Catalog, tmp_path: P
     assert outside.read_bytes() == b"kept"
 
 
+def test_a_table_with_two_names_is_not_purged(tmp_path: Path) -> None:
+    """The other name was left without its files, in the same catalog or in another one of the same database."""
+    place = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/warehouse"}
+    here, there = icefloe.catalog("here", **place), icefloe.catalog("there", **place)
+    before = ids(table := changed(here))
+    here.register_table("db.copy", table.metadata_location).append(ROWS)
+    there.register_table("db.t", table.metadata_location.removeprefix("file://"))
+    with pytest.raises(InputError, match=r"also known as db\.copy, db\.t of catalog there,.* without purge"):
+        here.drop_table("db.t", purge=True)
+    assert here.drop_table("db.copy").purged is False
+    with pytest.raises(InputError, match=r"also known as db\.t of catalog there"):
+        here.drop_table("db.t", purge=True)
+    there.drop_table("db.t")
+    assert ids(here.load_table("db.t")) == before
+    assert here.drop_table("db.t", purge=True).purged
+
+
+def test_a_name_that_a_table_gets_while_it_is_purged_spares_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was registered after the look for other names and before the drop, and lost its files."""
+    catalog = icefloe.catalog(str(tmp_path), uri="memory://")
+    before = ids(table := changed(catalog))
+    pointers, drop = catalog._pointers, catalog._pointers.drop
+
+    def register_and_drop(identifier: tuple[str, ...]) -> str | None:
+        pointers.register("db.copy", table.metadata_location)
+        return drop(identifier)
+
+    monkeypatch.setattr(pointers, "drop", register_and_drop)
+    assert catalog.drop_table("db.t", purge=True).purged is False
+    assert ids(catalog.load_table("db.copy")) == before
+
+
+def test_a_neighbour_in_the_same_folder_stops_no_purge(tmp_path: Path) -> None:
+    """Another table that was put there names other files, and one whose metadata is gone names none."""
+    place = f"{tmp_path}/warehouse/both"
+    catalog = icefloe.catalog("lake", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/warehouse")
+    first, second, third = (catalog.create_table(f"db.{n}", schema="id bigint", location=place) for n in "abc")
+    first.append(ROWS)
+    second.append(ROWS)
+    Path(third.metadata_location.removeprefix("file://")).unlink()
+    assert catalog.drop_table("db.a", purge=True).data_files == 1
+    assert ids(second) == [1, 2, 3]
+
+
 def test_purging_deletes_no_stranger(catalog: Catalog) -> None:
     table = changed(catalog)
     folder = Path(table.location.removeprefix("file://"))
@@ -168,6 +214,57 @@ def test_only_a_metadata_file_is_registered(catalog: Catalog, tmp_path: Path) ->
     changed(catalog)
     with pytest.raises(AlreadyExists):
         catalog.register_table("db.t", catalog.load_table("db.t").metadata_location)
+
+
+def test_a_namespace_is_never_hidden_by_a_table_of_its_name(catalog: Catalog) -> None:
+    """In a catalog of folders the table was made, and then nobody could list the namespace or make a table in it."""
+    before = ids(changed(catalog, "db.ns.t"))
+    if catalog._pointers.names_locations:
+        with pytest.raises(AlreadyExists, match=r"namespace db\.ns"):
+            catalog.create_table("db.ns", schema="id bigint")
+        assert not catalog.table_exists("db.ns")
+    else:
+        catalog.create_table("db.ns", schema="id bigint")
+    assert (catalog.list_namespaces("db"), catalog.list_tables("db.ns")) == (["db.ns"], ["db.ns.t"])
+    assert ids(catalog.load_table("db.ns.t")) == before
+    catalog.create_table("db.ns.u", schema="id bigint")
+
+
+def test_tables_are_opened_by_the_names_that_are_listed(catalog: Catalog) -> None:
+    """A table whose own name holds a dot was listed like one of a namespace below, which was not there."""
+    names = [("db", "t"), ("db", "t.v1"), ("db", "a`b"), ("db", "`q`"), ("db", "...")]
+    for name in names:
+        catalog.create_table(name, schema="id bigint", properties={"called": name[-1]})
+    listed = catalog.list_tables("db")
+    assert "db.t" in listed
+    assert sorted(catalog.load_table(name).properties["called"] for name in listed) == sorted(n[-1] for n in names)
+    for name in listed:
+        catalog.drop_table(name)
+    assert catalog.list_tables("db") == []
+
+
+def test_a_name_that_no_folder_can_have_is_refused_before_anything_is_written(catalog: Catalog, tmp_path: Path) -> None:
+    """Such tables were made, and then refused every append, which left its data file behind."""
+    metadata = changed(catalog).metadata_location
+    known = files(tmp_path / "warehouse")
+    for name in (("db", ".."), ("db", "."), "db.`..`", ("db", "half \ud800"), "db.\udfff", "\udfff.t"):
+        with pytest.raises(InputError, match=r"cannot be called|surrogate"):
+            catalog.create_table(name, schema="id bigint")
+        with pytest.raises(InputError, match=r"cannot be called|surrogate"):
+            catalog.register_table(name, metadata)
+    assert files(tmp_path / "warehouse") == known
+
+
+def test_properties_to_remove_are_given_as_a_list(catalog: Catalog) -> None:
+    """A text was taken letter by letter, so nothing was removed and nobody was told."""
+    table = changed(catalog, owner="ann")
+    with pytest.raises(InputError, match=r"\['owner'\]"):
+        table.set_properties({}, remove="owner")
+    with pytest.raises(InputError, match=r"\['owner'\]"), table.transaction() as tx:
+        tx.set_properties({}, remove="owner")
+    assert table.properties["owner"] == "ann"
+    table.set_properties({}, remove=iter(["owner"]))
+    assert "owner" not in table.properties
 
 
 def test_namespaces_are_made_listed_and_dropped(catalog: Catalog) -> None:

@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement
 import pytest
 
 from crashes import LONG
-from icefloe.commit.intent import Intent, RowDelta
+from icefloe.commit.intent import Intent, Reading, RowDelta
 from icefloe.commit.overwrite import OverwriteFiles, RewriteFiles
 from icefloe.commit.validate import Isolation
 from icefloe.errors import FormatError
@@ -66,11 +66,14 @@ WITNESSES: dict[tuple[type[Intent], str], tuple[int, Isolation, tuple[str, str]]
     (OverwriteFiles, "check_no_new_data"): (2, SERIALIZABLE, ("delete-red copy", "append")),
     (RewriteFiles, "check_files_live"): (2, SNAPSHOT, ("compact", "delete copy")),
     (RewriteFiles, "check_no_deletes_on"): (2, SNAPSHOT, ("compact", "delete merge")),
+    (Reading, "check_no_new_data"): (2, SERIALIZABLE, ("reload", "reload")),
+    (Reading, "check_no_new_deletes"): (2, SERIALIZABLE, ("fill", "delete merge")),
+    (Reading, "check_no_data_left"): (2, SERIALIZABLE, ("fill", "delete copy")),
 }
 
 
 def test_every_check_of_every_operation_has_a_witness():
-    intents = (RowDelta, OverwriteFiles, RewriteFiles)
+    intents = (RowDelta, OverwriteFiles, RewriteFiles, Reading)
     assert set(WITNESSES) == {(intent, check) for intent in intents for check in checks_of(intent)}
 
 

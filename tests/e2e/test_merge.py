@@ -368,6 +368,20 @@ def test_a_merge_conflicts_with_rows_that_came_meanwhile(table: Table, monkeypat
         merge.execute()
 
 
+def test_a_merge_that_left_rows_as_they_were_conflicts_if_their_file_left_meanwhile(table: Table) -> None:
+    """It added 7 and not 1, which was there; another took 1 away with its file, and would have taken 7: no order."""
+    table.overwrite(source([1], note=["there"]), overwrite_all=True)
+    late, sure = table.transaction(), table.transaction()
+    late.merge(source([1, 7], note=["x", "y"]), on=["id"]).when_not_matched_insert_all().execute()
+    every = sure.merge(source([7], note=["y"]), on=["id"]).when_matched_delete()
+    every.when_not_matched_insert_all().execute()  # which leaves no row that it finds
+    table.delete("id in (1, 7)")
+    with pytest.raises(ConflictError, match="was removed by another commit and may have held rows it found"):
+        late.commit()
+    assert sure.commit().rows_added == 1
+    assert notes(table) == {7: "y"}
+
+
 def test_values_are_checked_against_the_column_that_takes_them(table: Table) -> None:
     def merge(values: dict[str, str]) -> MergeBuilder[Any]:
         return table.merge(source([1]), on=["id"]).when_matched_update(values)

@@ -301,3 +301,21 @@ def test_a_table_is_born_with_its_rows(tmp_path, version):
     with pytest.raises(AlreadyExists):
         create_table(cat._pointers, ("db", "born"), io, metadata, steps=steps)
     assert sorted((tmp_path / "born").rglob("*.*")) == before
+
+
+def test_a_table_that_could_not_be_born_leaves_no_file_behind(tmp_path, version):
+    """An error that nobody foresaw left the rows of a table that never was."""
+    cat = new_catalog(tmp_path)
+    cat.create_namespace("db")
+    place = f"file://{tmp_path}/born"
+    io, schema = file_io(place), parse_ddl("id bigint")
+    metadata = new_metadata(location=place, schema=schema, spec=UNPARTITIONED, properties={}, format_version=version)
+
+    class Broken(Append):
+        def resolve(self, state):
+            raise TypeError("nobody foresaw this")
+
+    good, bad = (ArrowEngine().write(io, rows(n), metadata) for n in (1, 2))
+    with pytest.raises(TypeError, match="foresaw"):
+        create_table(cat._pointers, ("db", "born"), io, metadata, steps=(Append(added=good), Broken(added=bad)))
+    assert sorted((tmp_path / "born").rglob("*.*")) == []

@@ -17,6 +17,37 @@ from icefloe.errors import InputError
 EXISTS = "exists"  # the JDBC catalog's mark of a namespace without properties
 
 
+class Pointer(str):
+    """A metadata location whose name may come to stand for another file; ``mark`` tells which file was meant.
+
+    It is the text of the location to all who only read it. Catalogs that number metadata files return it, since the
+    third version of a table that was dropped and made again has the name that the old table's third version had.
+
+    >>> Pointer("v3.metadata.json", mark=b"new") == Pointer("v3.metadata.json", mark=b"old")
+    True
+    >>> same_file(Pointer("v3.metadata.json", mark=b"new"), Pointer("v3.metadata.json", mark=b"old"))
+    False
+    """
+
+    __slots__ = ("mark",)
+
+    mark: bytes
+
+    def __new__(cls, location: str, mark: bytes) -> Pointer:
+        """A location and the mark of its file."""
+        made = super().__new__(cls, location)
+        made.mark = mark
+        return made
+
+    def __getnewargs__(self) -> tuple[str, bytes]:  # type: ignore[override]  # str has no mark
+        return str(self), self.mark
+
+
+def same_file(one: str, other: str) -> bool:
+    """Whether two pointers mean the same metadata file; without a mark a location never comes again."""
+    return one == other and getattr(one, "mark", None) == getattr(other, "mark", None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swapped:
     """The pointer moved from the expected location to the new one, durably.
@@ -49,11 +80,14 @@ class Pointers(Protocol):
     """All that a commit asks of a catalog: where a table's pointer is, and to move it."""
 
     def load(self, identifier: NameLike) -> str:
-        """The table's metadata location; ``NoSuchTable`` names the tables with similar names."""
+        """The table's metadata location; ``NoSuchTable`` names the tables with similar names.
+
+        It is a ``Pointer`` where the location may be that of another file later.
+        """
         ...
 
     def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
-        """Move the pointer to ``new`` if it is at ``expected``, as one atomic step.
+        """Move the pointer to ``new`` if it is at ``expected``, which ``load`` returned, as one atomic step.
 
         A catalog that names metadata files itself takes the file ``new`` over under that name, which ``Swapped`` tells
         and ``load`` returns. An ``IcefloeError`` (``NoSuchTable``, ``StorageError``) proves that nothing moved; an
@@ -65,7 +99,8 @@ class Pointers(Protocol):
 class Catalog(Pointers, Protocol):
     """Table names and pointers; implementations are safe to share between threads and usable after a fork.
 
-    Names are dotted text (``"db.orders"``) or tuples (``("db", "orders")``).
+    Names are dotted text (``"db.orders"``) or tuples (``("db", "orders")``). A table whose own name holds a dot is
+    given as a tuple or between backticks (``"db.`orders.v1`"``).
     """
 
     @property
@@ -101,6 +136,13 @@ class Catalog(Pointers, Protocol):
 
     def list_tables(self, namespace: NameLike) -> tuple[Identifier, ...]:
         """The tables directly in a namespace, in order of name."""
+        ...
+
+    def others(self, identifier: NameLike) -> Mapping[str, str]:
+        """Where the metadata of all other tables is, by what to call them; also of other catalogs that are kept here.
+
+        A catalog with a folder for each table has none to tell.
+        """
         ...
 
     def create_namespace(self, namespace: NameLike, properties: Mapping[str, str] | None = None) -> None:

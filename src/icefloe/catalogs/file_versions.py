@@ -4,6 +4,11 @@ This is the layout of Apache Iceberg's Hadoop tables, committed more safely: the
 ``put_if_absent``, which has one winner and shows readers only whole files, where a check and a rename lose commits. It
 holds for every format version, 4 included, on storage with an exclusive put; elsewhere commits are refused.
 ``version-hint.text`` saves readers from listing the folder; it may be wrong or missing, and nothing relies on it.
+
+A table that is dropped and made again has versions of the same names, so a pointer carries the beginning of its file,
+which is compared when the pointer is used: before the put and, as another table may come in between, after it. A
+version that turns out to be on another table is withdrawn. What remains: readers may see it for that moment, it stays
+if the process dies in it or if another commit has built on it, and a put of unknown outcome is not withdrawn.
 """
 
 from __future__ import annotations
@@ -17,10 +22,11 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from icefloe.catalogs.catalog import Stale, Swap, Swapped, Unknown
+from icefloe.catalogs.catalog import Pointer, Stale, Swap, Swapped, Unknown
 from icefloe.errors import (
     AlreadyExists,
     CommitStateUnknown,
+    CorruptFile,
     FormatError,
     IcefloeError,
     NotFound,
@@ -37,6 +43,8 @@ HINT = "version-hint.text"
 _NAME = re.compile(r"v([1-9]\d{0,17})(?:\.metadata\.json|\.gz\.metadata\.json|\.metadata\.json\.gz)")
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 _GZIP_MAGIC, _GZIP_WINDOW = b"\x1f\x8b", 31
+_MARK = 512  # bytes: all writers begin with the table's uuid, then its last sequence number and the time of the commit
+_GONE = b""
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +101,11 @@ class FileVersions:
             found = following
         return found
 
+    def current(self) -> Pointer | None:
+        """Where the current version is, and which file that is."""
+        head = self.head()
+        return None if head is None else Pointer(head.location, mark=self._mark(head.location))
+
     def create(self, staged: str, *, keep: bool) -> None:
         """Make the file ``staged`` version 1, and delete it unless told to keep it; ``AlreadyExists`` if one is."""
         data = _plain(self._io.read(staged))
@@ -103,12 +116,16 @@ class FileVersions:
         _discard(self._io, [] if keep else [staged])
 
     def advance(self, expected: str, staged: str) -> Swap:
-        """Make the file ``staged`` the version after ``expected``, if that is current."""
+        """Make the file ``staged`` the version after ``expected``, if that is current and the file that was meant."""
         current = self._number(expected)
-        if current is None or not self._io.exists(expected) or self._find(current + 1) is not None:
+        if current is None:
             return Stale()
         data = _plain(self._io.read(staged))
         self._exclusive.require(self._metadata)
+        found = self._mark(expected)
+        mark = expected.mark if isinstance(expected, Pointer) else found
+        if found == _GONE or found != mark or self._find(current + 1) is not None:
+            return Stale()
         target = self._name(current + 1)
         try:
             won = self._io.put_if_absent(target, data)
@@ -119,12 +136,15 @@ class FileVersions:
         if not won:
             return Stale()
         try:
-            self._check_not_overtaken(expected, target)
+            # Old versions are deleted from the oldest on. While the one before is there, the name that was just taken
+            # had never been used; if it is gone, others may have used the name, gone on, and deleted it.
+            if self._mark(expected) != mark:
+                return self._withdraw(current + 1, data, expected)
             self._tell(current + 1)
             _discard(self._io, [staged])
         except BaseException as error:
             return Unknown(cause=error)
-        return Swapped(pointer=target)
+        return Swapped(pointer=Pointer(target, mark=data[:_MARK]))
 
     def forget(self) -> str | None:
         """Take the table's versions away: where the last one is kept, under a name that is none; None if it had none.
@@ -148,14 +168,38 @@ class FileVersions:
         folder, _, name = location.rpartition("/")
         return name != "" and same_location(folder, self._metadata)
 
-    def _check_not_overtaken(self, expected: str, target: str) -> None:
-        # Old versions are deleted from the oldest on. While the one before is there, the name that was just taken had
-        # never been used; if it is gone, others may have used the name, gone on, and deleted it.
-        if not self._io.exists(expected):
-            raise CommitStateUnknown(
-                f"{target} was written, but {expected} before it was deleted meanwhile; look whether the table has it",
-                location=target,
-            )
+    def _withdraw(self, number: int, data: bytes, expected: str) -> Stale:
+        """Take a version away that came too late: its table was dropped, and another one may be there.
+
+        ``CommitStateUnknown`` if others went on from it, or may have.
+        """
+        target = self._name(number)
+        if self._mark(target) == data[:_MARK] and not self._is_followed(number):
+            self._io.delete([target])
+            if not self._is_followed(number):
+                return Stale()
+        raise CommitStateUnknown(
+            f"{target} was written, but {expected} before it was deleted meanwhile; look whether the table has it",
+            location=target,
+        )
+
+    def _is_followed(self, number: int) -> bool:
+        return any(version.number > number for version in self._listed())
+
+    def _mark(self, location: str) -> bytes:
+        """What tells a version's file from others of its name: how it begins; empty if there is none."""
+        try:
+            return self._io.read_range(location, 0, _MARK)
+        except NotFound:
+            return _GONE
+        except CorruptFile:  # it is shorter
+            return self._whole(location)
+
+    def _whole(self, location: str) -> bytes:
+        try:
+            return self._io.read(location)[:_MARK]
+        except NotFound:
+            return _GONE
 
     def _name(self, number: int) -> str:
         return f"{self._metadata}/v{number}{_SUFFIXES[0]}"

@@ -17,6 +17,7 @@ from icefloe.catalogs.names import (
     Identifier,
     NameLike,
     dotted,
+    fresh_identifier,
     parse_identifier,
     parse_namespace,
     path_part,
@@ -67,10 +68,10 @@ class FilesCatalog:
     def load(self, identifier: NameLike) -> str:
         """The location of the table's current version."""
         table = parse_identifier(identifier)
-        head = self._versions(table).head()
-        if head is None:
+        current = self._versions(table).current()
+        if current is None:
             raise self._no_such_table(table)
-        return head.location
+        return current
 
     def create(self, identifier: NameLike, metadata_location: str) -> None:
         """Make the metadata file version 1 of the table in the folder of this name; the file itself goes."""
@@ -81,7 +82,7 @@ class FilesCatalog:
         self._enter(identifier, metadata_location, keep=True)
 
     def _enter(self, identifier: NameLike, metadata_location: str, *, keep: bool) -> None:
-        table = _checked(parse_identifier(identifier))
+        table = _checked(fresh_identifier(identifier))
         self._require_namespace(table[:-1])
         if self._is_namespace(table):
             raise AlreadyExists(f"catalog {self._name} has a namespace {dotted(table)}", table=dotted(table))
@@ -134,6 +135,10 @@ class FilesCatalog:
         self._require_namespace(parts)
         children = ((*parts, name) for name in self._children(parts)) if len(parts) > 0 else ()
         return tuple(sorted(table for table in children if self._is_table(table)))
+
+    def others(self, identifier: NameLike) -> Mapping[str, str]:
+        """None: the folder of a table is its own."""
+        return {}
 
     def create_namespace(self, namespace: NameLike, properties: Mapping[str, str] | None = None) -> None:
         """Make the folder of a namespace, and those above it."""

@@ -18,14 +18,14 @@ class FolderPointer:
 
     def load(self, identifier: NameLike) -> str:
         """The location of the current version."""
-        head = self._versions.head()
-        if head is None:
+        current = self._versions.current()
+        if current is None:
             raise NoSuchTable(
                 f"there is no table with versioned metadata at {self._folder}; give its catalog, or the location of "
                 "one of its metadata files",
                 location=self._folder,
             )
-        return head.location
+        return current
 
     def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
         """Make the file ``new`` the version after ``expected``, if that is current."""

@@ -11,6 +11,7 @@ from icefloe.catalogs.names import (
     NameLike,
     dotted,
     folder_of,
+    fresh_identifier,
     parse_identifier,
     parse_namespace,
     similar,
@@ -64,7 +65,7 @@ class MemoryCatalog:
 
     def create(self, identifier: NameLike, metadata_location: str) -> None:
         """Enter a new table into a namespace that exists."""
-        table = parse_identifier(identifier)
+        table = fresh_identifier(identifier)
         with self._lock:
             self._require_namespace(table[:-1])
             self._require_free(table)
@@ -94,7 +95,7 @@ class MemoryCatalog:
 
     def rename(self, identifier: NameLike, new_identifier: NameLike) -> None:
         """Give the table another name; its files stay where they are."""
-        table, target = parse_identifier(identifier), parse_identifier(new_identifier)
+        table, target = parse_identifier(identifier), fresh_identifier(new_identifier)
         with self._lock:
             self._require_namespace(target[:-1])
             location = self._find(table)
@@ -108,6 +109,12 @@ class MemoryCatalog:
         with self._lock:
             self._require_namespace(parts)
             return tuple(sorted(table for table in self._tables if table[:-1] == parts))
+
+    def others(self, identifier: NameLike) -> Mapping[str, str]:
+        """Where the metadata of all other tables is."""
+        table = parse_identifier(identifier)
+        with self._lock:
+            return {dotted(name): location for name, location in self._tables.items() if name != table}
 
     def create_namespace(self, namespace: NameLike, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace."""

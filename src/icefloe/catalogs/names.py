@@ -1,7 +1,7 @@
 """Names of tables and namespaces: parsing, joining, suggestions, and their form in paths.
 
 Catalog databases keep a namespace as dotted text, so the parts of a namespace hold no dots. A table's name may hold one
-when it is given as a tuple. Names become parts of a path in ``path_part`` and nowhere else.
+when it is given as a tuple or between backticks. Names become parts of a path in ``path_part`` and nowhere else.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ Identifier = tuple[str, ...]
 NameLike = str | Sequence[str]
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_QUOTED = re.compile(r"(.+?)\.`((?:[^`]|``)+)`", re.DOTALL)
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f/\\%:?#*"<>|]|^\.+$')
 
 
@@ -27,8 +29,21 @@ def parse_identifier(name: NameLike) -> Identifier:
     ('db', 'orders')
     >>> parse_identifier(("lake", "db", "orders.v1"))
     ('lake', 'db', 'orders.v1')
+    >>> parse_identifier("lake.db.`orders.v1`")
+    ('lake', 'db', 'orders.v1')
     """
     return _identifier(name if isinstance(name, str) else tuple(name))
+
+
+def fresh_identifier(name: NameLike) -> Identifier:
+    """The name of a table to be made, as a tuple; those that mean other folders in a path are refused."""
+    parts = parse_identifier(name)
+    if parts[-1] in (".", ".."):
+        raise InputError(
+            f"a table cannot be called {parts[-1]!r}, which stands for another folder in paths; pick another name",
+            table=dotted(parts),
+        )
+    return parts
 
 
 def parse_namespace(name: NameLike) -> Identifier:
@@ -51,6 +66,17 @@ def some_namespace(name: NameLike) -> Identifier:
 def dotted(parts: Identifier) -> str:
     """The form in catalog databases and in messages."""
     return ".".join(parts)
+
+
+def spelled(parts: Identifier) -> str:
+    """A table's name as text that ``parse_identifier`` takes: dotted, with backticks around a table that holds a dot.
+
+    >>> spelled(("db", "orders")), spelled(("db", "orders.v1"))
+    ('db.orders', 'db.`orders.v1`')
+    """
+    table = parts[-1]
+    quoted = f"`{table.replace('`', '``')}`" if "." in table or table.startswith("`") else table
+    return dotted((*parts[:-1], quoted))
 
 
 def path_part(name: str) -> str:
@@ -84,12 +110,17 @@ def similar(name: str, known: Iterable[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _identifier(name: str | Identifier) -> Identifier:
-    parts = tuple(name.split(".")) if isinstance(name, str) else name
+    parts = _split(name) if isinstance(name, str) else name
     if len(parts) < 2:
         raise InputError(f"table name {name!r} has no namespace; write it as 'namespace.table'", table=name)
     _check(parts[:-1], whole=name, dots=False)
     _check(parts[-1:], whole=name, dots=True)
     return parts
+
+
+def _split(name: str) -> Identifier:
+    quoted = _QUOTED.fullmatch(name)
+    return tuple(name.split(".")) if quoted is None else (*quoted[1].split("."), quoted[2].replace("``", "`"))
 
 
 @lru_cache(maxsize=1024)
@@ -107,5 +138,7 @@ def _check(parts: Identifier, *, whole: object, dots: bool) -> None:
             raise InputError(f"name {whole!r} has an empty part")
         if _CONTROL.search(part) is not None:
             raise InputError(f"name {whole!r} holds a control character")
+        if _SURROGATE.search(part) is not None:
+            raise InputError(f"name {whole!r} holds half of a character (a lone surrogate), which cannot be stored")
         if not dots and "." in part:
             raise InputError(f"part {part!r} of namespace in {whole!r} holds a dot, which separates namespaces")

@@ -22,6 +22,7 @@ from icefloe.catalogs.names import (
     NameLike,
     dotted,
     folder_of,
+    fresh_identifier,
     parse_identifier,
     parse_namespace,
     similar,
@@ -109,7 +110,7 @@ class SqlCatalog:
 
     def create(self, identifier: NameLike, metadata_location: str) -> None:
         """Enter a new table into a namespace that exists."""
-        table = parse_identifier(identifier)
+        table = fresh_identifier(identifier)
         self._require_namespace(table[:-1])
         values = {**self._key(table), "new": metadata_location}
         self._change([(self._say.insert, values)], f"create {dotted(table)}")
@@ -147,7 +148,7 @@ class SqlCatalog:
 
     def rename(self, identifier: NameLike, new_identifier: NameLike) -> None:
         """Give the table another name; its files stay where they are."""
-        table, target = parse_identifier(identifier), parse_identifier(new_identifier)
+        table, target = parse_identifier(identifier), fresh_identifier(new_identifier)
         self._require_namespace(target[:-1])
         values = {**self._key(table), "new_namespace": dotted(target[:-1]), "new_table": target[-1]}
         if self._change([(self._say.rename, values)], f"rename {dotted(table)} to {dotted(target)}") == 0:
@@ -159,6 +160,12 @@ class SqlCatalog:
         self._require_namespace(parts)
         rows = self._rows(self._say.list_tables, self._namespace_key(parts))
         return tuple(sorted((*parts, str(row[0])) for row in rows))
+
+    def others(self, identifier: NameLike) -> Mapping[str, str]:
+        """Where the metadata of all other tables of the database is, whatever catalog they are in."""
+        rows = self._rows(self._say.others, self._key(parse_identifier(identifier)))
+        names = (f"{row[1]}.{row[2]}" + ("" if row[0] == self._name else f" of catalog {row[0]}") for row in rows)
+        return {name: str(row[3]) for name, row in zip(names, rows, strict=True)}
 
     def create_namespace(self, namespace: NameLike, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace."""

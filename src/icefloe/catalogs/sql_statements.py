@@ -65,6 +65,7 @@ class Statements:
     rename: Statement
     list_tables: Statement
     all_tables: Statement
+    others: Statement
     namespaces: Statement
     tables_below: Statement
     namespace_rows: Statement
@@ -91,6 +92,8 @@ def statements(dialect: Dialect, *, typed: bool) -> Statements:
         "list_tables": f"SELECT table_name FROM {TABLES} WHERE catalog_name = :catalog "
         f"AND table_namespace = :namespace{is_table} ORDER BY table_name",
         "all_tables": f"SELECT table_namespace, table_name FROM {TABLES} WHERE catalog_name = :catalog{is_table}",
+        "others": f"SELECT catalog_name, table_namespace, table_name, metadata_location FROM {TABLES} "
+        f"WHERE NOT ({_KEY}) AND metadata_location IS NOT NULL{is_table}",
         "namespaces": f"SELECT table_namespace FROM {TABLES} WHERE catalog_name = :catalog "
         f"UNION SELECT namespace FROM {NAMESPACES} WHERE catalog_name = :catalog",
         "tables_below": f"SELECT 1 FROM {TABLES} WHERE catalog_name = :catalog "

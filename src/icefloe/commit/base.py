@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from icefloe.catalogs.catalog import Pointers
+from icefloe.catalogs.catalog import Pointer, Pointers, same_file
 from icefloe.catalogs.names import Identifier
 from icefloe.codecs.context import manifest_context
 from icefloe.commit.places import read_metadata
-from icefloe.errors import FormatError
+from icefloe.errors import ConflictError
 from icefloe.io.contained import contain
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
@@ -27,6 +27,12 @@ class Base:
     pointer: str  # the location of its metadata file
     metadata: TableMetadata
     store: ManifestStore
+    mark: bytes | None = None  # which file that is, where its name may come to stand for another
+
+    @property
+    def expected(self) -> str:
+        """The pointer as the catalog gave it: where it must still be for a swap."""
+        return self.pointer if self.mark is None else Pointer(self.pointer, mark=self.mark)
 
 
 class TablePointer:
@@ -62,18 +68,20 @@ class TablePointer:
         return ".".join(self.identifier)
 
     def load(self) -> Base:
-        """The current state."""
+        """The current state; ConflictError if another table has the name now."""
         pointer = self.catalog.load(self.identifier)
         last = self._last
-        if last is not None and last.pointer == pointer:
+        if last is not None and same_file(last.expected, pointer):
             return last
-        metadata, self.left = read_metadata(self.io, pointer, self._place, self._limits)
+        metadata, left = read_metadata(self.io, pointer, self._place, self._limits)
         if last is not None and last.metadata.table_uuid not in ("", metadata.table_uuid):  # v1 may have none
-            raise FormatError(
-                f"table {self}: the table at {pointer} is another one: uuid {metadata.table_uuid}, expected"
-                f" {last.metadata.table_uuid}; load the table again",
+            raise ConflictError(
+                f"table {self} was dropped, and the one at {pointer} is another one: uuid {metadata.table_uuid},"
+                f" expected {last.metadata.table_uuid}; load the table again",
+                table=str(self),
                 location=pointer,
             )
+        self.left = left
         return self.remember(pointer, metadata)
 
     def remember(self, pointer: str, metadata: TableMetadata) -> Base:
@@ -83,7 +91,8 @@ class TablePointer:
         else:
             io = contain(self.io, metadata.location, self._settings)
             store = ManifestStore(io, manifest_context(metadata, self._limits), self._cache, self._disk)
-        self._last = Base(pointer=pointer, metadata=metadata, store=store)
+        mark = pointer.mark if isinstance(pointer, Pointer) else None
+        self._last = Base(pointer=str(pointer), metadata=metadata, store=store, mark=mark)
         return self._last
 
 

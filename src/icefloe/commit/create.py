@@ -11,7 +11,7 @@ from icefloe.codecs.context import manifest_context
 from icefloe.codecs.metadata_json import encode_metadata
 from icefloe.commit.base import Base
 from icefloe.commit.draft import Draft, Update, Work, draft_of
-from icefloe.commit.loop import applied, begin, discard
+from icefloe.commit.loop import applied, begin, discard, unmoved
 from icefloe.commit.stage import METADATA_FOLDER, latest, metadata_name
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import CommitStateUnknown, IcefloeError
@@ -22,6 +22,7 @@ from icefloe.model.partitioning import FIRST_PARTITION_FIELD_ID, PartitionSpec
 from icefloe.model.properties import METADATA_COMPRESSION
 from icefloe.model.schema import Schema, as_first
 from icefloe.model.sorting import UNSORTED, SortOrder
+from icefloe.model.texts import check_property_texts
 from icefloe.model.version_rules import check_writable, rules
 from icefloe.transforms.fitting import check_order, check_spec
 from icefloe.tree.store import ManifestCache, ManifestStore
@@ -39,6 +40,7 @@ def new_metadata(
 ) -> TableMetadata:
     """The metadata of a table without snapshots."""
     check_writable(format_version)
+    check_property_texts(properties)
     schema = as_first(schema)
     check_spec(spec, schema, format_version)
     check_order(sort_order, schema, format_version)
@@ -76,9 +78,10 @@ def create_table(
     store = ManifestStore(io, manifest_context(metadata), ManifestCache())
     base = Base(pointer="", metadata=metadata, store=store)
     work = begin(base, env)
-    try:
+    with unmoved(io, steps, work):
         draft = applied(draft_of(base), steps, work)
         pointer = _write(draft, work, env)
+    try:
         catalog.create(identifier, pointer)
     except CommitStateUnknown:
         raise

@@ -6,7 +6,8 @@ the ones before it did, so several of them land as one commit (spec: Optimistic 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from icefloe.codecs.context import manifest_context
@@ -63,6 +64,7 @@ class Work:
         self.attempt = 1
         self.step = 0  # which update of the commit is applied now
         self.roots: dict[str, bytes] = {}  # written together with the metadata file, so that one sync is enough
+        self.parents: dict[int, int | None] = {}  # of the snapshots that the first attempt made
         self._snapshot_ids: dict[int, int] = {}
 
     def snapshot_id(self) -> int:
@@ -110,7 +112,8 @@ class State:
     """What an update that makes a snapshot looks at: the table, and the head of the branch it goes to.
 
     ``own`` are the snapshots of the commit itself and ``origin`` is the head that its first attempt began on, by which
-    an update that read what an earlier one of the same commit did knows what others have done since.
+    an update that read what an earlier one of the same commit did knows what others have done since. ``parents`` are
+    those that its snapshots had in the first attempt, when later updates were made for them.
     """
 
     metadata: TableMetadata
@@ -118,3 +121,4 @@ class State:
     head: Snapshot | None
     origin: Snapshot | None = None
     own: tuple[int, ...] = ()
+    parents: Mapping[int, int | None] = field(default_factory=dict)

@@ -130,7 +130,7 @@ class RowDelta(Intent):
         since = Since(state, self.read)
         targets = pa.concat_tables([self.removed, self.replaced], promote_options="permissive")
         since.check_files_live(self._referenced(targets))
-        since.check_no_vectors_of(self.added.filter(pc.is_valid(self.added["dv_offset"]))["referenced_file"])
+        since.check_no_vectors_of(self._one_vector_each(state))
         if self._updates:
             since.check_no_new_deletes(self.filter)
         else:
@@ -158,11 +158,38 @@ class RowDelta(Intent):
         """Whether it puts rows back in another form."""
         return pc.any(of_type(self.added, ContentType.DATA)).as_py() is True
 
+    def _one_vector_each(self, state: State) -> pa.ChunkedArray:
+        """The data files that get a vector, and those that leave, whose vectors would stay without them."""
+        named = self.added.filter(pc.is_valid(self.added["dv_offset"]))["referenced_file"]
+        leaving = self.removed["location"].chunks if state.metadata.rules.deletion_vectors else []
+        return pa.chunked_array([*named.chunks, *leaving], pa.string())
+
     def _referenced(self, targets: pa.Table) -> pa.Array:
         """The data files that it removes, replaces or deletes from."""
         named = self.added["referenced_file"].drop_null().combine_chunks()
         told = pa.array(self.referenced, pa.string())
         return pa.concat_arrays([targets["location"].combine_chunks(), named, told])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading(Intent):
+    """What an operation read and left as it was, which must be so where its commit lands; it makes no snapshot.
+
+    An operation that finds no rows has read that there are none. With ``present``, rows that are there also decide what
+    it does, as for one that adds rows unless there are some like them: then none of these may leave.
+    """
+
+    read: Snapshot | None
+    filter: Expr
+    present: bool = False
+
+    def resolve(self, state: State) -> None:
+        """No row came that it would have read, and none left that matters."""
+        since = Since(state, self.read)
+        since.check_no_new_data(self.filter)
+        if self.present:
+            since.check_no_new_deletes(self.filter)
+            since.check_no_data_left(self.filter)
 
 
 def live_tasks(state: State, wanted: pa.Array) -> pa.Table:

@@ -1,8 +1,8 @@
 """The commit loop: land updates exactly once (spec: Commit Conflict Resolution and Retry).
 
 Each attempt is a pure function of a fresh base and the updates, and ends in one swap. Files are deleted only when it is
-proved that no snapshot can name them: after ``Stale``, or after a conflict found before the swap was tried. After
-``Unknown`` nothing is deleted, whatever happens.
+proved that no snapshot can name them: after ``Stale``, or after a conflict or any other error before the swap was
+tried. After ``Unknown`` nothing is deleted, whatever happens.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
-from icefloe.catalogs.catalog import Swapped, Unknown
+from icefloe.catalogs.catalog import Swap, Swapped, Unknown
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.draft import Draft, Update, Work, draft_of
 from icefloe.commit.result import CommitResult, nothing_done, result_of
@@ -37,7 +38,7 @@ def commit(table: TablePointer, updates: Update | Sequence[Update], env: Env = S
     try:
         base = table.load()
         work = begin(base, env)
-    except IcefloeError:  # nothing was tried yet
+    except Exception:  # nothing was tried yet
         discard(table.io, _files(steps))
         raise
     return land(table, steps, work, draft_of(base))
@@ -56,7 +57,7 @@ def land(
     started, io = time.perf_counter(), work.base.store.io  # which touches nothing outside of the table
     for number in _attempts(draft.base, work.env):
         work.attempt = number
-        try:
+        with unmoved(io, steps, work):  # every earlier attempt was Stale
             if number > 1:
                 draft = draft_of(table.load())
                 work.staging.folder = f"{draft.metadata.location}/{METADATA_FOLDER}"
@@ -67,18 +68,12 @@ def land(
                 discard(io, [*work.staging.written, *_files(steps)])
                 return nothing_done(str(table), steps, time.perf_counter() - started)
             attempt = finish(draft, work)
-            outcome = table.catalog.swap(table.identifier, draft.base.pointer, attempt.pointer)
-        except CommitStateUnknown:
-            _leave_undecided(steps, work, draft)
-            raise
-        except IcefloeError:  # a catalog that raises has moved nothing, and every earlier attempt was Stale
-            discard(io, [*work.staging.written, *_files(steps)])
-            raise
+            outcome = _swap(table, draft.base.expected, attempt.pointer)
         if isinstance(outcome, Unknown):
             try:
                 outcome = _settle(table, attempt.pointer, draft, outcome)
             except BaseException:
-                _leave_undecided(steps, work, draft)
+                _leave_undecided(steps, work)
                 raise
         if isinstance(outcome, Swapped):
             pointer = attempt.pointer if outcome.pointer is None else outcome.pointer
@@ -102,6 +97,7 @@ def applied(draft: Draft, steps: tuple[Update, ...], work: Work) -> Draft:
     """The draft after all updates, one after the other."""
     for number, step in enumerate(steps):
         work.step = number
+        work.write_roots(draft.store)  # of steps before: after a change of schema they are read from storage
         draft = step.apply(draft, work)
     return draft
 
@@ -111,13 +107,38 @@ def changes_nothing(draft: Draft) -> bool:
     return len(draft.made) == 0 and draft.metadata == draft.base.metadata
 
 
+@contextmanager
+def unmoved(io: FileIO, steps: tuple[Update, ...], work: Work) -> Iterator[None]:
+    """Where every error proves that the pointer did not move, unless it says otherwise: its files are nobody's.
+
+    An interrupt leaves them, as the end of the process would.
+    """
+    try:
+        yield
+    except CommitStateUnknown:
+        _leave_undecided(steps, work)
+        raise
+    except Exception:
+        discard(io, [*work.staging.written, *_files(steps)])
+        raise
+
+
+def _swap(table: TablePointer, expected: str, new: str) -> Swap:
+    """Ask the catalog to move the pointer; only errors of this library prove that it did not."""
+    try:
+        return table.catalog.swap(table.identifier, expected, new)
+    except IcefloeError:
+        raise
+    except BaseException as error:
+        return Unknown(cause=error)
+
+
 def _files(steps: tuple[Update, ...]) -> list[str]:
     return [file for step in steps for file in step.files]
 
 
-def _leave_undecided(steps: tuple[Update, ...], work: Work, draft: Draft) -> None:
-    made = tuple(snapshot.snapshot_id for snapshot in draft.made)
-    remember_undecided([*work.staging.written, *_files(steps)], made)
+def _leave_undecided(steps: tuple[Update, ...], work: Work) -> None:
+    remember_undecided([*work.staging.written, *_files(steps)], work.snapshot_ids)
 
 
 def _attempts(base: Base, env: Env) -> Iterator[int]:

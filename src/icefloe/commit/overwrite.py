@@ -116,10 +116,14 @@ class ReplacePartitions(Intent):
     def resolve(self, state: State) -> Resolved:
         """The files that leave, as of this base."""
         tasks = plan_scan(state.store, state.metadata, state.head).tasks
+        return Resolved(added=self.added, removed=self.leaving(tasks, state))
+
+    def leaving(self, tasks: pa.Table, state: State) -> pa.Table:
+        """Those of the table's files that are in the way."""
         specs = pc.unique(self.added["partition_spec_id"]).to_pylist()
         if any(not state.metadata.spec_by_id(spec_id).is_partitioned for spec_id in specs):
-            return Resolved(added=self.added, removed=tasks)
-        return Resolved(added=self.added, removed=tasks.filter(same_partition(tasks, self.added, state)))
+            return tasks
+        return tasks.filter(same_partition(tasks, self.added, state))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

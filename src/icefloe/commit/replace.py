@@ -18,6 +18,7 @@ from icefloe.errors import ConflictError
 from icefloe.model.layout_history import add_order, add_spec
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.partitioning import PartitionField, PartitionSpec
+from icefloe.model.properties import storable, version_asked
 from icefloe.model.schema import Schema, fresh_ids
 from icefloe.model.schema_history import add_schema
 from icefloe.model.snapshots import MAIN
@@ -51,7 +52,9 @@ class ReplaceTable(MetadataUpdate):
                 f" {self.read}; look at it before you replace the table",
                 snapshot_ids=[metadata.current_snapshot_id],
             )
-        metadata = upgraded(metadata, self.format_version, table_uuid=str(work.env.new_uuid()))
+        asked = version_asked(self.properties)
+        version = self.format_version if asked is None else max(self.format_version, asked)
+        metadata = upgraded(metadata, version, table_uuid=str(work.env.new_uuid()))
         refs = {name: ref for name, ref in metadata.refs.items() if name != MAIN}
         anew = replace(metadata, current_snapshot_id=None, refs=refs, snapshot_log=())
         schema = _taken_over(self.schema, anew)
@@ -61,7 +64,7 @@ class ReplaceTable(MetadataUpdate):
         check_spec(spec, after.schema, after.format_version)
         check_order(order, after.schema, after.format_version)
         after = add_order(add_spec(after, spec), order)
-        return after.with_properties(self.properties)
+        return after.with_properties(storable(self.properties))
 
 
 def _taken_over(schema: Schema, metadata: TableMetadata) -> Schema:
@@ -87,16 +90,17 @@ def _alike(one: Field, other: Field) -> bool:
 
 def _spec(spec: PartitionSpec, ids: Mapping[int, int], metadata: TableMetadata) -> PartitionSpec:
     """The spec about the table's columns; fields that it had before keep their ids."""
-    known = {former.derivation: former.field_id for each in metadata.specs for former in each.fields}
-    last, fields = metadata.last_partition_id, []
+    known = {former.derivation: former for each in metadata.specs for former in each.fields}
+    last, fields = metadata.last_partition_id, dict[int, PartitionField]()  # by the ids that files have for them
     for part in spec.fields:
         part = _about(part, ids)
-        field_id = known.get(part.derivation)
-        if field_id is None:
+        former = known.get(part.derivation)
+        if former is None or former.stored_id in fields:
             last += 1
-            field_id = last
-        fields.append(replace(part, field_id=field_id))
-    return replace(spec, fields=tuple(fields))
+            fields[last] = replace(part, field_id=last, shared_id=None)
+        else:
+            fields[former.stored_id] = replace(part, field_id=former.field_id, shared_id=former.shared_id)
+    return replace(spec, fields=tuple(fields.values()))
 
 
 def _about(part: PartitionField, ids: Mapping[int, int]) -> PartitionField:

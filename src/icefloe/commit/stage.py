@@ -47,6 +47,7 @@ def state_of(draft: Draft, branch: str, work: Work) -> State:
         head=draft.head(branch),
         origin=head_of(work.base.metadata, branch),
         own=work.snapshot_ids,
+        parents=work.parents,
     )
 
 
@@ -66,6 +67,8 @@ def make_snapshot(draft: Draft, work: Work, purpose: Purpose, resolved: Resolved
         root = rewrite_root(draft.store, before, moment, work.staging, properties)
     else:
         root = apply_change(draft.store, before, resolved.change(), moment, work.staging, properties)
+    if work.attempt == 1:
+        work.parents[moment.snapshot_id] = None if parent is None else parent.snapshot_id
     location = f"{work.staging.folder}/{_root_name(draft, moment.snapshot_id, work)}"
     roots = 1 if metadata.rules.root_holds_files else 0  # elsewhere it is a list of manifests, not one itself
     counts = manifest_counts(before, root.rows, moment.snapshot_id, roots=roots)

@@ -11,14 +11,34 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefloe.commit.draft import State
+from icefloe.commit.draft import State, Work
 from icefloe.commit.intent import Intent, locations
 from icefloe.commit.resolved import Resolved
+from icefloe.commit.updates import MetadataUpdate
 from icefloe.errors import ConflictError
 from icefloe.model.locations import FILE, S3, parse_location
+from icefloe.model.metadata import TableMetadata
 from icefloe.model.name_mapping import NAME_MAPPING_PROPERTY
 from icefloe.model.snapshots import Operation
 from icefloe.scan.lookup import files_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginMapping(MetadataUpdate):
+    """Give a table its first name mapping; one that another commit gave it means other files, and stays."""
+
+    mapping: str  # the text of the property
+    name: str = "set properties"
+
+    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+        """The table with the mapping."""
+        if metadata.properties.get(NAME_MAPPING_PROPERTY, self.mapping) != self.mapping:
+            raise ConflictError(
+                f"table {metadata.location}: another commit has set the name mapping (property {NAME_MAPPING_PROPERTY})"
+                " by which its files are read; look at it and add the files again",
+                property=NAME_MAPPING_PROPERTY,
+            )
+        return metadata.with_properties({NAME_MAPPING_PROPERTY: self.mapping})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +79,16 @@ def spellings(location: str) -> tuple[str, ...]:
 
     >>> spellings("file:/wh/a.parquet")
     ('file:/wh/a.parquet', '/wh/a.parquet', 'file:///wh/a.parquet')
+    >>> "/wh/a.parquet" in spellings("file:///wh//a.parquet")
+    True
     >>> spellings("s3a://b/k")
     ('s3a://b/k', 's3n://b/k', 's3://b/k')
     """
     parsed = parse_location(location)
     others: tuple[str, ...] = ()
     if parsed.scheme == FILE and parsed.authority == "":
-        others = (parsed.path, f"file:{parsed.path}", f"file://{parsed.path}")
+        paths = (parsed.path, "/" + "/".join(parsed.segments))
+        others = tuple(form + path for path in paths for form in ("", "file:", "file://"))
     elif parsed.scheme in S3:
         others = tuple(f"{scheme}://{parsed.authority}{parsed.path}" for scheme in sorted(S3, reverse=True))
     return tuple(dict.fromkeys((location, *others)))

@@ -20,7 +20,8 @@ from icefloe.model.layout_history import add_order, add_spec
 from icefloe.model.locations import parse_location
 from icefloe.model.metadata import TableMetadata, ancestors
 from icefloe.model.name_mapping import NAME_MAPPING_PROPERTY, updated_mapping
-from icefloe.model.partition_evolution import PartitionChange, evolve_spec
+from icefloe.model.partition_update import PartitionUpdate
+from icefloe.model.properties import FORMAT_VERSION, check_settable, version_asked
 from icefloe.model.protection import protected_of
 from icefloe.model.schema import Schema
 from icefloe.model.schema_history import add_schema
@@ -99,29 +100,32 @@ def _with_mapping(properties: Mapping[str, str], before: Schema, after: Schema) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePartitioning(MetadataUpdate):
-    """Steps of partition evolution, thought up for the spec of id ``read``."""
+    """An update of the partitioning, thought up for the table that its author read.
 
-    steps: tuple[PartitionChange, ...]
-    read: int
+    Files may have been written for the spec that it gave there, so that no other will do: a field that came and went
+    meanwhile takes an id, and a column may have lost its name to another one.
+    """
+
+    update: PartitionUpdate
     name: str = "change partitioning"
 
     def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
         """The table with the evolved spec as its default."""
-        if metadata.default_spec_id != self.read:
+        read = self.update.metadata.default_spec_id
+        if metadata.default_spec_id != read:
             raise ConflictError(
-                f"table {metadata.location}: another commit changed the partition spec from {self.read} to"
+                f"table {metadata.location}: another commit changed the partition spec from {read} to"
                 f" {metadata.default_spec_id}; look at it and repeat the change"
             )
-        evolved = evolve_spec(
-            metadata.spec,
-            self.steps,
-            schema=metadata.schema,
-            specs=metadata.specs,
-            last_partition_id=metadata.last_partition_id,
-            format_version=metadata.format_version,
-        )
+        evolved = replace(self.update, metadata=metadata).evolved()
         check_spec(evolved.spec, metadata.schema, metadata.format_version, former=metadata.spec)
-        return add_spec(metadata, evolved.spec)
+        after = add_spec(metadata, evolved.spec)
+        if metadata is not self.update.metadata and after.spec != self.update.apply().spec:
+            raise ConflictError(
+                f"table {metadata.location}: another commit changed partition specs or columns, so that the new"
+                " partition spec would not be the one that was asked for; look at them and repeat the change"
+            )
+        return after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +143,7 @@ class SetSortOrder(MetadataUpdate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetProperties(MetadataUpdate):
-    """Set and remove table properties."""
+    """Set and remove table properties; to set the format version is to upgrade the table."""
 
     updates: Mapping[str, str] = field(default_factory=dict)
     removals: tuple[str, ...] = ()
@@ -147,7 +151,11 @@ class SetProperties(MetadataUpdate):
 
     def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
         """The table with other properties."""
-        return metadata.with_properties(self.updates, self.removals)
+        check_settable(self.updates)
+        after, version = metadata.with_properties(self.updates, self.removals), version_asked(self.updates)
+        if version is None:
+            return after
+        return Upgrade(version=version).change(after.with_properties({}, (FORMAT_VERSION.name,)), moment, work)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,32 @@ class Since:
     state: State
     read: Snapshot | None
 
+    def __post_init__(self) -> None:
+        """Refuse a branch without what the commit itself did below the snapshot that was read.
+
+        That is so when the commit began the branch upon its own snapshots, and another one has made it elsewhere.
+        """
+        metadata, parents = self.state.metadata, self.state.parents
+        own, before = self._own
+        read = _id(self.read)
+        while read is not None and read in parents:
+            if read not in own and metadata.snapshots.find(read) is not None:  # else it was not made in this attempt
+                raise ConflictError(
+                    f"table {metadata.location}: another commit has made the branch that this operation changes,"
+                    f" without what it read of its own transaction (snapshot {read}); repeat the transaction",
+                    snapshot_ids=[] if before is None else [before.snapshot_id],
+                )
+            read = parents[read]
+
+    @cached_property
+    def _own(self) -> tuple[frozenset[int], Snapshot | None]:
+        """The snapshots of the commit itself that the head is built on, and the one of others below them."""
+        head, own = self.state.head, set[int]()
+        while head is not None and head.snapshot_id in self.state.own:
+            own.add(head.snapshot_id)
+            head = None if head.parent_id is None else self.state.metadata.snapshot(head.parent_id)
+        return frozenset(own), head
+
     @cached_property
     def seen(self) -> Snapshot | None:
         """The last snapshot of others that the operation knew."""
@@ -64,10 +90,7 @@ class Since:
     @cached_property
     def is_nothing(self) -> bool:
         """Whether nobody else has changed the branch since, so that no check can fail."""
-        head = self.state.head
-        while head is not None and head.snapshot_id in self.state.own:
-            head = None if head.parent_id is None else self.state.metadata.snapshot(head.parent_id)
-        return _id(head) == _id(self.seen)
+        return _id(self._own[1]) == _id(self.seen)
 
     @cached_property
     def changes(self) -> pa.Table:
@@ -89,7 +112,10 @@ class Since:
 
     def _new(self, *types: ContentType) -> pa.Table:
         """What came and was not there in another form before: compaction adds files, but no rows and no deletes."""
-        rows = self._changed(Status.ADDED, *types)
+        return self._not_moved(self._changed(Status.ADDED, *types))
+
+    def _not_moved(self, rows: pa.Table) -> pa.Table:
+        """Changes but those of compaction, which only moves rows."""
         makers = pc.unique(rows["changed_by"]).to_pylist()
         moved = [m for m in makers if self.state.metadata.snapshot(m).operation is Operation.REPLACE]
         return choose(rows, pc.invert(pc.is_in(rows["changed_by"], value_set=pa.array(moved, pa.int64()))))
@@ -109,6 +135,13 @@ class Since:
             return
         added = self._new(*DELETES)
         self._refuse(self._in_partitions(added, filter), "deletes rows that it read, and came by another commit")
+
+    def check_no_data_left(self, filter: Expr) -> None:
+        """No data file left that may have held rows the operation found, but for compaction."""
+        if self.is_nothing:
+            return
+        gone = self._not_moved(self._changed(Status.DELETED, ContentType.DATA))
+        self._refuse(self._matching(gone, filter), "was removed by another commit and may have held rows it found")
 
     def check_files_live(self, locations: pa.Array) -> None:
         """No data file that the operation points at was removed."""

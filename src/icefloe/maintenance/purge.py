@@ -1,8 +1,8 @@
 """Dropping a table together with its files.
 
-Only files that the table's own metadata names are deleted, only those inside its location, and only when no catalog
-points to it any more. Everything that has to be read is read before the table is dropped, so one that cannot be purged
-stays whole.
+Only files that the table's own metadata names are deleted, only those inside its location, and only when its catalog
+does not point to it by another name. Everything that has to be read is read before the table is dropped, so one that
+cannot be purged stays whole.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from icefloe.catalogs.catalog import Catalog
 from icefloe.catalogs.names import Identifier, dotted
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.places import place_in, read_metadata
-from icefloe.errors import FormatError, IcefloeError, InputError, StorageError
+from icefloe.errors import FormatError, IcefloeError, InputError, NotFound, StorageError
 from icefloe.io.file_io import FileIO
 from icefloe.maintenance.reachable import Kind, reachable_files
-from icefloe.model.locations import contains, parse_location
+from icefloe.model.locations import S3, contains, parse_location, same_location
 
 GC_ENABLED = "gc.enabled"
 
@@ -71,11 +71,47 @@ def drop_and_purge(catalog: Catalog, identifier: Identifier, io: FileIO) -> Drop
             "deleted. Drop it without purge, or change the property",
             table=str(table),
         )
+    shared = _other_names(catalog, identifier, base)
+    if len(shared) > 0:
+        raise InputError(
+            f"table {table} is also known as {', '.join(shared)}, which has the same files. Drop it without purge",
+            table=str(table),
+        )
     files = reachable_files(base, hidden=True)
     last = catalog.drop(identifier)
+    if len(_other_names(catalog, identifier, base)) > 0:  # one came meanwhile
+        return DropResult(table=dotted(identifier), metadata_location=last)
     if last is not None and last != base.pointer:  # another commit came first, or the catalog keeps it elsewhere
         files = _with_last(table, base, files, last, place)
     return _delete(files, base, table=dotted(identifier), last=last)
+
+
+def _other_names(catalog: Catalog, identifier: Identifier, base: Base) -> list[str]:
+    """What else the table is called, told by the tables whose metadata is in the same folder."""
+    folder = base.pointer.rpartition("/")[0]
+    others = catalog.others(identifier).items()
+    beside = [(name, pointer) for name, pointer in others if _is_folder_of(folder, pointer)]
+    return sorted(name for name, pointer in beside if _is_same_table(base, pointer))
+
+
+def _is_folder_of(folder: str, pointer: str) -> bool:
+    other = pointer.rpartition("/")[0]
+    try:
+        return other == folder or same_location(other, folder, same_schemes=S3)
+    except FormatError:
+        return False
+
+
+def _is_same_table(base: Base, pointer: str) -> bool:
+    if pointer == base.pointer:
+        return True
+    try:
+        metadata, _ = read_metadata(base.store.io, pointer)
+    except NotFound:
+        return False  # and nobody can read it
+    except IcefloeError:
+        return True  # which may be so
+    return metadata.table_uuid == base.metadata.table_uuid
 
 
 def _with_last(table: TablePointer, base: Base, files: pa.Table, last: str, place: str | None) -> pa.Table:

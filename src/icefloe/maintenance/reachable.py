@@ -70,7 +70,7 @@ def _of_snapshots(base: Base, *, hidden: bool) -> Iterator[pa.Table]:
             gone[leaf.location] = gone[leaf.location] & dead if leaf.location in leaves else dead
             leaves[leaf.location] = leaf
     for leaf, rows in zip(leaves.values(), read_leaves(base.store, list(leaves.values()), NO_STATISTICS), strict=True):
-        shown = pc.invert(pa.array(position_mask(gone[leaf.location], rows.num_rows)))
+        shown = pc.invert(pa.array(position_mask(gone[leaf.location], rows.num_rows, leaf.location)))
         yield from _entries(choose(rows, pc.and_(live(rows), shown)))
 
 

@@ -14,8 +14,7 @@ from typing import Literal, TypeAlias
 from icefloe.codecs.mapping_json import decode_mapping, encode_mapping
 from icefloe.commit.base import Base
 from icefloe.commit.draft import State, Update, head_of
-from icefloe.commit.take_over import AddFiles, known_files, spellings
-from icefloe.commit.updates import SetProperties
+from icefloe.commit.take_over import AddFiles, BeginMapping, known_files, spellings
 from icefloe.errors import InputError, NoSuchFile
 from icefloe.formats.foreign_columns import known_names
 from icefloe.formats.given_partitions import HIVE, hive_values
@@ -25,6 +24,8 @@ from icefloe.formats.partition_values import partition_fields
 from icefloe.formats.written import entries_of
 from icefloe.io.file_io import FileIO
 from icefloe.io.local import file_location
+from icefloe.io.plain import plain_location
+from icefloe.model.locations import FILE
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.name_mapping import NAME_MAPPING_PROPERTY, mapping_of
 from icefloe.model.snapshots import MAIN
@@ -70,7 +71,7 @@ def add_files(
     steps: tuple[Update, ...] = ()
     if text is None and any(each.by_name for each in found):
         text = encode_mapping(mapping)
-        steps = (SetProperties(updates={NAME_MAPPING_PROPERTY: text}),)
+        steps = (BeginMapping(mapping=text),)
     return (*steps, AddFiles(added=added, schema_id=metadata.current_schema_id, mapping=text, branch=branch))
 
 
@@ -97,13 +98,22 @@ def _locations(io: FileIO, paths: list[str]) -> list[str]:
 
 
 def _files(io: FileIO, path: str) -> list[str]:
-    location = file_location(path)
+    location = _usual(file_location(path))
     if not path.endswith("/") and io.exists(location):
         return [location]
     inside = sorted(info.location for info in io.list(location))
     if len(inside) == 0:
         raise NoSuchFile(f"there is no file at {location}, and none below it", location=location)
     return [file for file in inside if not _is_hidden(file[len(location) :])]
+
+
+def _usual(location: str) -> str:
+    """A file's location as others would find it: with one slash between names, and without a host."""
+    parsed = plain_location(location)
+    if parsed.scheme != FILE or parsed.authority != "":
+        return location
+    path = "/" + "/".join(parsed.segments)
+    return location if location == f"file:{path}" else f"file://{path}"
 
 
 def _is_hidden(path: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from icefloe.catalogs import catalog as protocol
 from icefloe.catalogs.config import catalog_settings, open_settings
-from icefloe.catalogs.names import Identifier, NameLike, dotted, parse_identifier
+from icefloe.catalogs.names import Identifier, NameLike, dotted, fresh_identifier, parse_identifier, spelled
 from icefloe.codecs.places import folder_around
 from icefloe.commit.base import TablePointer
 from icefloe.commit.create import create_table, new_metadata
@@ -20,8 +20,9 @@ from icefloe.maintenance.moved import load_in_place, registrable
 from icefloe.maintenance.purge import DropResult, drop_and_purge
 from icefloe.model.ddl import as_schema, partition_spec
 from icefloe.model.locations import same_location
-from icefloe.model.properties import FORMAT_VERSION
+from icefloe.model.properties import FORMAT_VERSION, storable, version_asked
 from icefloe.model.sort_text import sort_order
+from icefloe.model.version_rules import check_writable
 from icefloe.table.table import Table
 
 
@@ -64,10 +65,16 @@ class Catalog:
         properties: Mapping[str, str] | None = None,
     ) -> Table:
         """Make a table, and its namespace; the schema is DDL text, an Arrow schema, a Spark StructType or ours."""
-        identifier = parse_identifier(name)
+        identifier = fresh_identifier(name)
         given = dict(properties or {})
-        version = FORMAT_VERSION.of(given) if format_version is None else format_version
-        given.pop(FORMAT_VERSION.name, None)
+        asked, version = version_asked(given), FORMAT_VERSION.of(given) if format_version is None else format_version
+        if asked not in (None, version):
+            raise InputError(
+                f"table {dotted(identifier)}: format_version is {version}, the property {FORMAT_VERSION.name} {asked};"
+                " give one of them",
+                property=FORMAT_VERSION.name,
+            )
+        check_writable(version)
         columns = as_schema(schema, format_version=version)
         place = self._place(identifier, location)
         metadata = new_metadata(
@@ -75,7 +82,7 @@ class Catalog:
             schema=columns,
             spec=partition_spec(partition_by, columns),
             sort_order=sort_order(sort_by, columns),
-            properties=given,
+            properties=storable(given),
             format_version=version,
             env=self._env,
         )
@@ -106,7 +113,7 @@ class Catalog:
         The table is the one in that place, as for ``open_table``: a moved or copied table of V4 that states its former
         location gets a new metadata file here, which states none.
         """
-        identifier = parse_identifier(name)
+        identifier = fresh_identifier(name)
         place = folder_around(metadata_location) if table_location is None else table_location
         found = registrable(self._io(metadata_location), metadata_location, place, self._env)
         self._ensure_namespace(identifier[:-1])
@@ -122,7 +129,8 @@ class Catalog:
         """Forget a table. Its files stay, unless ``purge`` asks to delete those inside its location.
 
         Purging deletes what the table's own metadata names, of all its snapshots, when the table is out of the
-        catalog; the result lists the files that lie elsewhere. A table with ``gc.enabled=false`` is not purged.
+        catalog; the result lists the files that lie elsewhere. A table with ``gc.enabled=false``, or with another name
+        in the same database, is not purged.
         """
         identifier = parse_identifier(name)
         if purge:
@@ -130,8 +138,8 @@ class Catalog:
         return DropResult(table=dotted(identifier), metadata_location=self._pointers.drop(identifier))
 
     def list_tables(self, namespace: NameLike) -> list[str]:
-        """The names of the tables in a namespace."""
-        return [dotted(identifier) for identifier in self._pointers.list_tables(namespace)]
+        """The names of the tables in a namespace, as text that opens them."""
+        return [spelled(identifier) for identifier in self._pointers.list_tables(namespace)]
 
     def list_namespaces(self, parent: NameLike = ()) -> list[str]:
         """The namespaces below another, or the top ones."""
@@ -174,6 +182,11 @@ class Catalog:
             if location is not None and not same_location(location.rstrip("/"), place):
                 raise InputError(
                     f"in catalog {self.name} table {dotted(identifier)} can only be at {place}", location=location
+                )
+            if "." not in identifier[-1] and self._pointers.namespace_exists(identifier):  # its first file hides it
+                raise AlreadyExists(
+                    f"catalog {self.name} has a namespace {dotted(identifier)}, and a folder is one or the other",
+                    table=dotted(identifier),
                 )
             return place
         taken = next(iter(self._io(place).list(place)), None) is not None

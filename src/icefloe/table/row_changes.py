@@ -41,7 +41,7 @@ class RowChanges:
         return str(self._pointer)
 
     def append(
-        self, data: Any, *, schema: SchemaMode = "strict", branch: str = MAIN, wap_id: str | None = None
+        self, data: Any, *, schema: SchemaMode = "strict", branch: str | None = MAIN, wap_id: str | None = None
     ) -> CommitResult:
         """Add rows: a Spark DataFrame, or anything that speaks Arrow.
 
@@ -59,7 +59,7 @@ class RowChanges:
         return self._run(rows.append(self._target(branch), data, engine_of(data), wap_id=wap_id))
 
     def overwrite(
-        self, data: Any, where: str | Expr | None = None, *, overwrite_all: bool = False, branch: str = MAIN
+        self, data: Any, where: str | Expr | None = None, *, overwrite_all: bool = False, branch: str | None = MAIN
     ) -> CommitResult:
         """Put rows in the place of those that match ``where``, as one snapshot; rows for which it is null stay.
 
@@ -75,7 +75,7 @@ class RowChanges:
         chosen = rows.overwritten(where, overwrite_all=overwrite_all)
         return self._run(rows.overwrite(self._target(branch), data, chosen, engine_of(data)))
 
-    def overwrite_partitions(self, data: Any, *, branch: str = MAIN) -> CommitResult:
+    def overwrite_partitions(self, data: Any, *, branch: str | None = MAIN) -> CommitResult:
         """Put rows in the place of everything in the partitions that they fall into.
 
         A table without partitions is replaced as a whole; without rows nothing happens.
@@ -90,7 +90,7 @@ class RowChanges:
         """
         return self._run(rows.overwrite_partitions(self._target(branch), data, engine_of(data)))
 
-    def delete(self, where: str | Expr, *, branch: str = MAIN, spark: Any = None) -> CommitResult:
+    def delete(self, where: str | Expr, *, branch: str | None = MAIN, spark: Any = None) -> CommitResult:
         """Delete the rows that match; Spark does it when a session is given, this process otherwise.
 
         >>> import icefloe, pyarrow as pa
@@ -106,7 +106,7 @@ class RowChanges:
         changes: Mapping[str, str | Value],
         where: str | Expr | None = None,
         *,
-        branch: str = MAIN,
+        branch: str | None = MAIN,
         spark: Any = None,
     ) -> CommitResult:
         """Set columns to new values, given as SQL, in the rows that match; in all of them without ``where``.
@@ -121,7 +121,12 @@ class RowChanges:
         return self._run(rows.update(self._target(branch), changes, parse_filter(where), engine_for(spark)))
 
     def upsert(
-        self, data: Any, on: Sequence[str] | None = None, *, deletes: DeleteName | None = None, branch: str = MAIN
+        self,
+        data: Any,
+        on: Sequence[str] | None = None,
+        *,
+        deletes: DeleteName | None = None,
+        branch: str | None = MAIN,
     ) -> CommitResult:
         """Replace the rows whose key columns equal those of a row in ``data``, and add the others.
 
@@ -140,7 +145,9 @@ class RowChanges:
         """
         return self._run(rows.upsert(self._target(branch), data, on, engine_of(data), deletes=deletes))
 
-    def merge(self, source: Any, on: str | Value | Sequence[str], *, branch: str = MAIN) -> MergeBuilder[MergeResult]:
+    def merge(
+        self, source: Any, on: str | Value | Sequence[str], *, branch: str | None = MAIN
+    ) -> MergeBuilder[MergeResult]:
         """Update, delete and insert rows by those of a source, as one snapshot; ``on`` joins the two.
 
         Add clauses, then ``execute()``. A row of the table that several rows of the source match is an error.
@@ -167,7 +174,7 @@ class RowChanges:
         *,
         partition: Partition = None,
         file_format: str | None = None,
-        branch: str = MAIN,
+        branch: str | None = MAIN,
     ) -> CommitResult:
         """Take over data files where they lie: Parquet, ORC or Avro files, or folders of them; nothing is copied.
 
@@ -183,7 +190,9 @@ class RowChanges:
         >>> t.add_files(f"{folder}/old.parquet").rows_added, t.scan().count()
         (2, 2)
         """
-        steps = add_files(self._pointer.load(), paths, partition=partition, file_format=file_format, branch=branch)
+        steps = add_files(
+            self._pointer.load(), paths, partition=partition, file_format=file_format, branch=rows.branch_of(branch)
+        )
         return self._run(rows.Prepared(operation=Operation.APPEND)) if len(steps) == 0 else self._commit(steps)
 
     def remove_files(self, locations: Iterable[str]) -> CommitResult:
@@ -197,20 +206,20 @@ class RowChanges:
         """
         return self._commit(RemoveFiles(locations=tuple(locations)))
 
-    def _append_merging(self, data: Any, schema: SchemaMode, branch: str, wap_id: str | None) -> CommitResult:
+    def _append_merging(self, data: Any, schema: SchemaMode, branch: str | None, wap_id: str | None) -> CommitResult:
         if wap_id is not None:
             raise InputError("append: a staged snapshot is seen by nobody, but a changed schema would be by all")
         with Transaction(self._pointer, self._env) as work:
             work.append(data, schema=schema, branch=branch)
         return rows.Prepared(operation=Operation.APPEND).nothing(self.name) if work.result is None else work.result
 
-    def _target(self, branch: str) -> rows.Target:
-        return rows.Target(base=self._pointer.load(), env=self._env, branch=branch)
+    def _target(self, branch: str | None) -> rows.Target:
+        return rows.Target(base=self._pointer.load(), env=self._env, branch=rows.branch_of(branch))
 
     def _run(self, prepared: rows.Prepared) -> CommitResult:
         if prepared.intent is None:
             return prepared.nothing(self.name)
-        return prepared.result(self._commit(prepared.intent))
+        return prepared.result(self._commit(prepared.steps))
 
     def _commit(self, update: Update | Sequence[Update]) -> CommitResult:
         return commit(self._pointer, update, self._env)

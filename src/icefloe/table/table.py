@@ -31,6 +31,7 @@ from icefloe.model.schema import Schema
 from icefloe.model.schema_update import SchemaUpdate, update_of
 from icefloe.model.snapshots import MAIN, Ref, Snapshot
 from icefloe.model.sort_text import sort_order
+from icefloe.model.texts import property_names
 from icefloe.scan.select import select_snapshot
 from icefloe.table.edits import Edit
 from icefloe.table.row_changes import RowChanges
@@ -144,7 +145,7 @@ class Table(RowChanges):
         metadata = self.metadata
         return Edit(
             PartitionUpdate(metadata=metadata),
-            lambda update: self._commit(ChangePartitioning(steps=update.steps, read=metadata.default_spec_id)),
+            lambda update: self._commit(ChangePartitioning(update=update)),
         )
 
     def set_sort_order(self, *keys: str) -> CommitResult:
@@ -158,7 +159,7 @@ class Table(RowChanges):
         return self._commit(SetSortOrder(order=sort_order(keys, self.schema)))
 
     def set_properties(self, updates: Mapping[str, str], remove: Iterable[str] = ()) -> CommitResult:
-        """Set and remove table properties.
+        """Set and remove table properties; to set ``format-version`` is to upgrade.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.set_properties", schema="id bigint")
@@ -166,7 +167,7 @@ class Table(RowChanges):
         >>> t.properties["owner"]
         'me'
         """
-        return self._commit(SetProperties(updates=dict(updates), removals=tuple(remove)))
+        return self._commit(SetProperties(updates=dict(updates), removals=property_names(remove)))
 
     def upgrade(self, version: int) -> CommitResult:
         """Go on in a later format version; no file is written again.

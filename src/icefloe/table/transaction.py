@@ -6,7 +6,8 @@ end. If another commit comes first, the operations are applied again on top of i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -26,6 +27,7 @@ from icefloe.model.metadata import TableMetadata
 from icefloe.model.partition_update import PartitionUpdate
 from icefloe.model.schema_update import SchemaUpdate, update_of
 from icefloe.model.snapshots import MAIN, Operation
+from icefloe.model.texts import property_names
 from icefloe.table import rows
 from icefloe.table.add_files import Partition, add_files
 from icefloe.table.edits import Edit
@@ -78,26 +80,27 @@ class Transaction:
         """The table as the operations so far have left it."""
         return self._draft.metadata
 
-    def append(self, data: Any, *, schema: SchemaMode = "strict", branch: str = MAIN) -> None:
+    def append(self, data: Any, *, schema: SchemaMode = "strict", branch: str | None = MAIN) -> None:
         """Add rows; with ``schema="merge"``, after the columns that the table lacks."""
         self._check_open()
         data, change = schema_change(data, self.metadata, schema)
-        if change is not None:
-            self._add(change)
-        self._run(rows.append(self._target(branch), data, engine_of(data)))
+        with self._together():
+            if change is not None:
+                self._add(change)
+            self._run(rows.append(self._target(branch), data, engine_of(data)))
 
     def overwrite(
-        self, data: Any, where: str | Expr | None = None, *, overwrite_all: bool = False, branch: str = MAIN
+        self, data: Any, where: str | Expr | None = None, *, overwrite_all: bool = False, branch: str | None = MAIN
     ) -> None:
         """Put rows in the place of those that match, or of all."""
         chosen = rows.overwritten(where, overwrite_all=overwrite_all)
         self._run(rows.overwrite(self._target(branch), data, chosen, engine_of(data)))
 
-    def overwrite_partitions(self, data: Any, *, branch: str = MAIN) -> None:
+    def overwrite_partitions(self, data: Any, *, branch: str | None = MAIN) -> None:
         """Put rows in the place of everything in the partitions that they fall into."""
         self._run(rows.overwrite_partitions(self._target(branch), data, engine_of(data)))
 
-    def delete(self, where: str | Expr, *, branch: str = MAIN, spark: Any = None) -> None:
+    def delete(self, where: str | Expr, *, branch: str | None = MAIN, spark: Any = None) -> None:
         """Delete the rows that match."""
         self._run(rows.delete(self._target(branch), parse_filter(where), engine_for(spark)))
 
@@ -106,7 +109,7 @@ class Transaction:
         changes: Mapping[str, str | Value],
         where: str | Expr | None = None,
         *,
-        branch: str = MAIN,
+        branch: str | None = MAIN,
         spark: Any = None,
     ) -> None:
         """Set columns of the rows that match, or of all."""
@@ -118,12 +121,12 @@ class Transaction:
         on: Sequence[str] | None = None,
         *,
         deletes: Literal["position", "equality"] | None = None,
-        branch: str = MAIN,
+        branch: str | None = MAIN,
     ) -> None:
         """Replace rows by key, and add the others."""
         self._run(rows.upsert(self._target(branch), data, on, engine_of(data), deletes=deletes))
 
-    def merge(self, source: Any, on: str | Value | Sequence[str], *, branch: str = MAIN) -> MergeBuilder[None]:
+    def merge(self, source: Any, on: str | Value | Sequence[str], *, branch: str | None = MAIN) -> MergeBuilder[None]:
         """Update, delete and insert rows by those of a source; see ``Table.merge``."""
         self._check_open()
 
@@ -138,12 +141,16 @@ class Transaction:
         *,
         partition: Partition = None,
         file_format: str | None = None,
-        branch: str = MAIN,
+        branch: str | None = MAIN,
     ) -> None:
         """Take over data files where they lie; see ``Table.add_files``."""
         self._check_open()
-        for step in add_files(self._base, paths, partition=partition, file_format=file_format, branch=branch):
-            self._add(step)
+        steps = add_files(
+            self._base, paths, partition=partition, file_format=file_format, branch=rows.branch_of(branch)
+        )
+        with self._together():
+            for step in steps:
+                self._add(step)
 
     def update_schema(self) -> Edit[SchemaUpdate]:
         """Change the schema, for the operations that follow too."""
@@ -158,18 +165,18 @@ class Transaction:
         read = self.metadata
         return Edit(
             PartitionUpdate(metadata=read),
-            lambda update: self._add(ChangePartitioning(steps=update.steps, read=read.default_spec_id)),
+            lambda update: self._add(ChangePartitioning(update=update)),
         )
 
     def set_properties(self, updates: Mapping[str, str], remove: Sequence[str] = ()) -> None:
-        """Set and remove table properties."""
-        self._add(SetProperties(updates=dict(updates), removals=tuple(remove)))
+        """Set and remove table properties; to set ``format-version`` is to upgrade."""
+        self._add(SetProperties(updates=dict(updates), removals=property_names(remove)))
 
     def scan(
-        self, where: str | Expr | None = None, columns: Sequence[str] | None = None, *, branch: str = MAIN
+        self, where: str | Expr | None = None, columns: Sequence[str] | None = None, *, branch: str | None = MAIN
     ) -> Scan:
         """Read the table as the operations so far have left it."""
-        return Scan(self._base, self._draft.head(branch), where, columns, self.metadata.schema)
+        return Scan(self._base, self._draft.head(rows.branch_of(branch)), where, columns, self.metadata.schema)
 
     def commit(self) -> CommitResult:
         """Land everything; a second call is an error."""
@@ -198,18 +205,30 @@ class Transaction:
     def _base(self) -> Base:
         return Base(pointer=self._draft.base.pointer, metadata=self._draft.metadata, store=self._draft.store)
 
-    def _target(self, branch: str) -> rows.Target:
+    def _target(self, branch: str | None) -> rows.Target:
         """A branch as the operations so far have left it; the lineage they gave changes if the commit is repeated."""
         self._check_open()
         before = self._draft.base.metadata
         final = Horizon(next_row_id=before.next_row_id, last_sequence_number=before.last_sequence_number)
-        return rows.Target(base=self._base, env=self._env, branch=branch, horizon=final)
+        return rows.Target(base=self._base, env=self._env, branch=rows.branch_of(branch), horizon=final)
 
     def _run(self, prepared: rows.Prepared) -> None:
-        if prepared.intent is not None:
-            self._add(prepared.intent)
-            self._copied += prepared.rows_copied
-            self._dead += prepared.rows_dead
+        with self._together():
+            for step in prepared.steps:
+                self._add(step)
+        self._copied += prepared.rows_copied
+        self._dead += prepared.rows_dead
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        """Steps of one operation: if one of them fails, those before it are taken back; none of these has files."""
+        draft, steps = self._draft, len(self._steps)
+        try:
+            yield
+        except BaseException:
+            self._draft = draft
+            del self._steps[steps:]
+            raise
 
     def _add(self, update: Update) -> None:
         self._check_open()

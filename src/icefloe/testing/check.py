@@ -154,7 +154,7 @@ class Check:
             yield from self._leaf(where, manifests.slice(number, 1), leaf, rows, snapshot)
             hidden = root.dead.get(leaf.location, BitMap64())
             yield from check_hidden(where, leaf, rows, hidden)
-            shown = pc.invert(pa.array(position_mask(hidden, rows.num_rows)))
+            shown = pc.invert(pa.array(position_mask(hidden, rows.num_rows, leaf.location)))
             files.append(located(choose(rows, pc.and_(live(rows), shown)), leaf))
             leaves.append((leaf, rows))
         whole = with_keys(concat(files)).combine_chunks()

@@ -261,6 +261,83 @@ def test_a_writer_that_comes_after_such_a_deletion_is_stale(folder: Folder) -> N
     assert "v2.metadata.json" not in folder.names()
 
 
+def slow(tmp_path: Path, io: Slow) -> tuple[Folder, FilesCatalog]:
+    """A table with two versions, on storage that lets others act before its next put, and a catalog of those others."""
+    folder = Folder(tmp_path, io)
+    folder.catalog.create_namespace("db")
+    folder.catalog.create("db.t", folder.stage("old 1"))
+    folder.swap("old 2")
+    return folder, FilesCatalog("demo", warehouse=str(tmp_path / "wh"))
+
+
+def make_again(folder: Folder, others: FilesCatalog, versions: int) -> None:
+    """Drop the table and make another one with so many versions."""
+    others.drop("db.t")
+    others.create("db.t", folder.stage("new 1"))
+    for number in range(2, versions + 1):
+        others.swap("db.t", others.load("db.t"), folder.stage(f"new {number}"))
+
+
+@pytest.mark.parametrize("versions", [1, 2, 3])
+def test_a_commit_that_lands_on_a_table_made_again_meanwhile_is_withdrawn(tmp_path: Path, versions: int) -> None:
+    """Its version became the head of the new table, at once or when that came as far, and the new one was lost."""
+    io = Slow()
+    folder, others = slow(tmp_path, io)
+    io.act = lambda: make_again(folder, others, versions)
+    assert folder.swap("late") == Stale()
+    (folder.path / "version-hint.text").unlink()
+    assert (folder.path / folder.head()).read_text() == f"new {versions}"
+    for number in range(versions + 1, 6):
+        assert folder.swap(f"new {number}") == Swapped(pointer=folder.location(f"v{number}.metadata.json"))
+
+
+def test_a_commit_that_lands_after_its_table_was_dropped_brings_nothing_back(tmp_path: Path) -> None:
+    """After a purge its files are gone, so what it brought back was a table that nobody could read or make anew."""
+    io = Slow()
+    folder, others = slow(tmp_path, io)
+    io.act = lambda: others.drop("db.t")
+    with pytest.raises(NoSuchTable):
+        folder.swap("late")
+    assert not any(name.startswith("v") for name in folder.names())
+
+
+def test_a_late_version_that_others_went_on_from_stays_and_is_unknown(tmp_path: Path) -> None:
+    """Whoever is told that it did not land deletes its files, which the next version names."""
+
+    class Followed(Slow):
+        def read_range(self, location: str, offset: int, length: int) -> bytes:
+            if location.endswith("/v3.metadata.json"):
+                others.swap("db.t", others.load("db.t"), folder.stage("theirs"))
+            return super().read_range(location, offset, length)
+
+    io = Followed()
+    folder, others = slow(tmp_path, io)
+    io.act = lambda: make_again(folder, others, 2)
+    outcome = folder.swap("late")
+    assert isinstance(outcome, Unknown)
+    assert isinstance(outcome.cause, CommitStateUnknown)
+    assert folder.head() == "v4.metadata.json"
+    assert "v3.metadata.json" in folder.names()
+
+
+def test_a_table_registered_again_is_not_the_version_that_had_its_number(folder: Folder) -> None:
+    """A handle that stood at version 1 took the state of version 3 for its own, and its commit lost two others."""
+    old = folder.catalog.load("db.t")
+    folder.swap("2")
+    folder.swap("3")
+    folder.catalog.register("db.t", folder.catalog.drop("db.t"))
+    assert folder.catalog.load("db.t") == old
+    assert folder.catalog.swap("db.t", old, folder.stage("late")) == Stale()
+    assert (folder.path / folder.head()).read_text() == "3"
+
+
+def test_a_pointer_travels_to_another_process(folder: Folder) -> None:
+    old = pickle.loads(pickle.dumps(folder.catalog.load("db.t")))
+    assert isinstance(folder.catalog.swap("db.t", old, folder.stage("2")), Swapped)
+    make_again(folder, folder.catalog, 1)
+    assert folder.catalog.swap("db.t", old, folder.stage("late")) == Stale()
+
+
 def test_a_hint_that_can_be_neither_read_nor_written_is_no_failure(folder: Folder) -> None:
     (folder.path / "version-hint.text").unlink()
     (folder.path / "version-hint.text").mkdir()

@@ -211,6 +211,23 @@ def test_two_deletes_of_rows_of_one_file_add_up_only_as_files(version):
     audit(world)
 
 
+@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("isolation", BOTH)
+def test_a_file_that_leaves_whole_meets_a_vector_that_came_meanwhile(isolation, version):
+    """The vector stayed live and in the totals when its file had left: other programs found it about nothing."""
+    world = world_of(version)
+    late = RowDelta(added=rows(), removed=world.tasks("a1"), read=world.head, filter=OSLO, isolation=isolation)
+    deletes_rows_of_the_file(world, version)
+    if version == 2:  # whose delete files may be about files that are gone
+        world.commit(late)
+        assert world.names() == ["a2", "b1"]
+    else:
+        with pytest.raises(ConflictError, match="deletes rows of a file that it deletes from"):
+            world.commit(late)
+        assert world.names() == ["a1", "a2", "b1"]
+    audit(world)
+
+
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_filters_decide_anew_on_the_newest_base(version):
     world = world_of(version)

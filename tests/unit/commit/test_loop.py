@@ -10,6 +10,7 @@ import pytest
 
 from icefloe.catalogs.catalog import Stale, Swap, Unknown
 from icefloe.catalogs.memory import MemoryCatalog
+from icefloe.commit import loop
 from icefloe.commit.base import TablePointer
 from icefloe.commit.create import create_table, new_metadata
 from icefloe.commit.intent import Append, RowDelta
@@ -32,7 +33,10 @@ ENV = replace(SYSTEM, sleep=lambda seconds: None)
 
 @dataclass
 class Scripted:
-    """A catalog whose next swaps answer by script: "stale", "lost" (nothing moved), "landed" (moved, then failed)."""
+    """A catalog whose next swaps answer by script: "stale", "lost" (nothing moved), "landed" (moved, then failed).
+
+    "broken" and "moved and broken" raise an error that no catalog should.
+    """
 
     inner: MemoryCatalog = field(default_factory=lambda: MemoryCatalog("test", warehouse="memory://wh"))
     script: list[str] = field(default_factory=list)
@@ -55,7 +59,11 @@ class Scripted:
             return Unknown(cause=TimeoutError("no answer"))
         if step == "interrupt":
             return Unknown(cause=KeyboardInterrupt())
+        if step == "broken":
+            raise OSError("out of sockets")
         outcome = self.inner.swap(identifier, expected, new)
+        if step == "moved and broken":
+            raise OSError("out of sockets")
         return Unknown(cause=TimeoutError("answer lost")) if step == "landed" else outcome
 
 
@@ -129,6 +137,41 @@ def test_a_table_that_was_dropped_meanwhile_is_told_and_nothing_is_left_behind(w
     with pytest.raises(NoSuchTable, match="dropped"):
         world.table().append(rows(2))
     assert world.files() == before
+
+
+@pytest.mark.parametrize("moment", ["applied", "finish"])
+@pytest.mark.parametrize("lost", [0, 2])
+def test_an_error_that_nobody_foresaw_leaves_no_file_behind(world, monkeypatch, moment, lost):
+    """An error of Arrow in the middle of a commit left data files that no snapshot names and no error mentions."""
+    world.table().append(rows(1))
+    before, working = world.files(), getattr(loop, moment)
+
+    def broken(*arguments: object) -> object:
+        if world.catalog.swaps > lost:
+            raise pa.ArrowTypeError("unable to merge")
+        return working(*arguments)
+
+    monkeypatch.setattr(loop, moment, broken)
+    world.catalog.script = ["stale"] * lost
+    with pytest.raises(pa.ArrowTypeError):
+        world.table().append(rows(2))
+    assert world.catalog.swaps == 1 + lost
+    assert world.files() == before
+    assert world.ids() == [1]
+
+
+def test_an_error_of_a_catalog_that_nobody_foresaw_proves_nothing(world):
+    """Only errors of the library prove that a pointer did not move; after any other the files may be referenced."""
+    intent = append_of(world, 1)
+    world.catalog.script = ["broken"]
+    with pytest.raises(CommitStateUnknown, match="may or may not") as told:
+        commit(world.pointer(), intent, ENV)
+    assert isinstance(told.value.__cause__, OSError)
+    assert world.io.count("delete") == 0
+    world.catalog.script = ["moved and broken"]
+    commit(world.pointer(), intent, ENV)
+    assert world.io.count("delete") == 0
+    assert world.ids() == [1]
 
 
 def test_an_unknown_outcome_that_landed_is_success_and_nothing_is_deleted(world):

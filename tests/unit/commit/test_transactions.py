@@ -267,6 +267,26 @@ def test_schema_and_rows_change_together(empty):
     audit(empty)
 
 
+@pytest.mark.parametrize("change", ["schema", "partitioning"])
+def test_rows_before_and_after_another_schema_survive_a_lost_race(empty, change):
+    """The next step read the root of the one before in other terms from storage, where it was not yet: NoSuchFile."""
+    table = empty.table()
+    table.append(people(100))
+    tx = table.transaction()
+    tx.append(people(1))
+    if change == "schema":
+        tx.append(people(2).append_column("age", pa.array([7], pa.int32())), schema="merge")
+    else:
+        with tx.update_partitioning() as edit:
+            edit.add("bucket(2, id)")
+        tx.append(people(2))
+    tx.delete("id = 1")
+    empty.table().append(pa.table({"id": [50], "city": ["Rome"]}))
+    assert tx.commit().attempts == 2
+    assert ids_of(table) == [2, 50, 100]
+    audit(empty)
+
+
 def test_an_edit_commits_once_and_not_after_an_error(empty):
     table = empty.table()
     with pytest.raises(RuntimeError):

@@ -7,7 +7,7 @@ from icefloe.table.rows.delete import delete
 from icefloe.table.rows.merge import merge
 from icefloe.table.rows.overwrite import overwrite, overwrite_partitions, overwritten
 from icefloe.table.rows.prepared import Prepared
-from icefloe.table.rows.target import Target
+from icefloe.table.rows.target import Target, branch_of
 from icefloe.table.rows.update import update
 from icefloe.table.rows.upsert import upsert
 
@@ -15,6 +15,7 @@ __all__ = [
     "Prepared",
     "Target",
     "append",
+    "branch_of",
     "delete",
     "merge",
     "overwrite",

@@ -6,12 +6,15 @@ from icefloe.commit.intent import Append
 from icefloe.commit.publish import STAGED_WAP_ID
 from icefloe.engines.engine import Engine
 from icefloe.model.snapshots import Operation
+from icefloe.model.texts import check_text
 from icefloe.table.rows.prepared import Prepared
 from icefloe.table.rows.target import Target
 
 
 def append(target: Target, rows: object, engine: Engine, *, wap_id: str | None = None) -> Prepared:
     """Add rows; an empty input makes no snapshot."""
+    if wap_id is not None:
+        check_text(wap_id, "append: wap_id")
     added = engine.write(target.io, rows, target.metadata)
     if added.num_rows == 0:
         return Prepared(operation=Operation.APPEND)

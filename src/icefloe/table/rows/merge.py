@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from icefloe.engines.arrow.merge import Merged, find_merged, write_merged
 from icefloe.engines.arrow.merge_source import MergeSource
 from icefloe.engines.engine import Engine, is_spark
-from icefloe.engines.merge import Merge
+from icefloe.engines.merge import Merge, When
 from icefloe.errors import UnsupportedError
 from icefloe.model.arrow import as_table
 from icefloe.model.properties import MERGE_ISOLATION, MERGE_MODE
@@ -41,9 +41,16 @@ def merge(target: Target, merge: Merge, rows: object, engine: Engine) -> Prepare
     with Scratch(io) as scratch:
         new = scratch.keep(write_merged(io, plan, source, merged, metadata, settled=target.settled))
         removal = remove_rows(target, plan, drops, merged.positions, engine, MERGE_MODE)
-    change = Change.of(target, plan.filter, MERGE_ISOLATION).prepared(removal.and_rows(new))
+    change = Change.of(target, plan.filter, MERGE_ISOLATION, present=_depends_on_kept(merge))
     skipped = max(0, _files(target) - plan.files)
-    return PreparedMerge(change=change, merged=merged, files_read=plan.files, files_skipped=skipped)
+    prepared = change.prepared(removal.and_rows(new))
+    return PreparedMerge(change=prepared, merged=merged, files_read=plan.files, files_skipped=skipped)
+
+
+def _depends_on_kept(merge: Merge) -> bool:
+    """Whether a row may be found and kept as it is, and a row of the source not be added because of it."""
+    may_stay = all(clause.condition is not None for clause in merge.of(When.MATCHED))
+    return may_stay and len(merge.of(When.NOT_MATCHED)) > 0
 
 
 def _files(target: Target) -> int:

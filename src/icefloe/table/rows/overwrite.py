@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from icefloe.commit.draft import State
 from icefloe.commit.overwrite import OverwriteWhere, ReplacePartitions
+from icefloe.commit.validate import Isolation, isolation_of
 from icefloe.engines.engine import Engine
 from icefloe.errors import InputError
 from icefloe.expr.nodes import Expr
 from icefloe.expr.text import parse_filter
 from icefloe.model.properties import DELETE_ISOLATION
-from icefloe.model.snapshots import Operation
+from icefloe.model.snapshots import Operation, SummaryKey
 from icefloe.table.rows.delete import Matching
-from icefloe.table.rows.prepared import Change, Prepared, operation_of
+from icefloe.table.rows.prepared import Change, Prepared, Removal, operation_of
 from icefloe.table.rows.target import Scratch, Target
 
 
@@ -34,19 +36,41 @@ def overwrite(target: Target, rows: object, where: Expr, engine: Engine) -> Prep
             change = Change.of(target, matching.plan.filter, DELETE_ISOLATION)
             return change.prepared(matching.removal(target, engine).and_rows(new))
         removal = matching.whole_files.and_rows(new)
-    if removal.is_nothing:
-        return Prepared(operation=Operation.OVERWRITE)
     operation = operation_of(removal)
     intent = OverwriteWhere(
         filter=matching.plan.filter, added=new, branch=target.branch, operation=operation, whole_files=True
     )
-    dead = removal.rows_dead + sum(removal.dropped["record_count"].to_pylist())  # which this intent leaves in place
-    return Prepared(operation=operation, intent=intent, rows_dead=dead)
+    if removal.is_nothing:
+        strict = isolation_of(DELETE_ISOLATION, target.properties) is Isolation.SERIALIZABLE
+        return Prepared(operation=Operation.OVERWRITE, proof=intent if strict else None)
+    return Prepared(operation=operation, intent=intent, rows_dead=_left_in_place(removal))
 
 
 def overwrite_partitions(target: Target, rows: object, engine: Engine) -> Prepared:
     """Put rows in the place of all that is in their partitions; of the whole table where it has none."""
-    new = engine.write(target.io, rows, target.metadata)
-    if new.num_rows == 0:
-        return Prepared(operation=Operation.OVERWRITE)
-    return Prepared(operation=Operation.OVERWRITE, intent=ReplacePartitions(added=new, branch=target.branch))
+    with Scratch(target.io) as scratch:
+        new = scratch.keep(engine.write(target.io, rows, target.metadata))
+        if new.num_rows == 0:
+            return Prepared(operation=Operation.OVERWRITE)
+        intent = ReplacePartitions(added=new, branch=target.branch)
+        return Prepared(operation=Operation.OVERWRITE, intent=intent, rows_dead=_dead(target, intent))
+
+
+def _dead(target: Target, intent: ReplacePartitions) -> int:
+    """Rows of the files that leave which are deleted already; summaries of a table without deletes save the look."""
+    head = target.head
+    if head is None or head.summary.get(SummaryKey.TOTAL_DELETE_FILES) == "0":
+        return 0
+    plan = target.plan()
+    state = State(metadata=target.metadata, store=target.base.store, head=head)
+    leaving = plan.with_tasks(intent.leaving(plan.tasks, state))
+    matching = Matching(
+        plan=plan, whole=leaving, partly=plan.with_tasks(plan.tasks.slice(0, 0)), drops=leaving.drops(target.io)
+    )
+    return _left_in_place(matching.whole_files)
+
+
+def _left_in_place(removal: Removal) -> int:
+    """The dead rows of an intent that names no delete files, and so leaves those of its files in place."""
+    left: int = sum(removal.dropped["record_count"].to_pylist())
+    return removal.rows_dead + left

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from icefloe.commit.intent import Intent, RowDelta
+from icefloe.commit.intent import Intent, Reading, RowDelta
 from icefloe.commit.overwrite import OverwriteFiles
 from icefloe.commit.result import CommitResult
 from icefloe.commit.validate import Isolation, isolation_of
@@ -24,12 +24,22 @@ from icefloe.table.rows.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """An operation on rows, ready to be committed; without an intent there is nothing to do."""
+    """An operation on rows, ready to be committed; without an intent there is nothing to do.
+
+    By itself that is the end of it: it was so at the snapshot that was read. Beside other operations it must be so
+    where these land, which ``proof`` sees to; it comes before an intent that does not prove all of what was read.
+    """
 
     operation: Operation
     intent: Intent | None = None
+    proof: Intent | None = None
     rows_copied: int = 0  # rows that only moved to another file
     rows_dead: int = 0  # rows that the summary counts as deleted, and that were deleted before
+
+    @property
+    def steps(self) -> tuple[Intent, ...]:
+        """What is to be committed."""
+        return tuple(step for step in (self.proof, self.intent) if step is not None)
 
     def result(self, landed: CommitResult) -> CommitResult:
         """The figures without the rows that were only copied."""
@@ -87,18 +97,30 @@ class Change:
     branch: str
     filter: Expr  # bound to the columns that were read, whatever they are called later
     isolation: Isolation
+    present: bool = False  # whether rows that it finds and leaves as they are decide what it adds
 
     @classmethod
-    def of(cls, target: Target, filter: Expr, isolation: Property[str]) -> Change:
+    def of(cls, target: Target, filter: Expr, isolation: Property[str], *, present: bool = False) -> Change:
         """The change of a branch; ``filter`` is that of its plan."""
         level = isolation_of(isolation, target.properties)
-        return cls(read=target.head, branch=target.branch, filter=filter, isolation=level)
+        return cls(read=target.head, branch=target.branch, filter=filter, isolation=level, present=present)
+
+    def nothing(self, operation: Operation) -> Prepared:
+        """The operation if no row comes or leaves."""
+        return Prepared(operation=operation, proof=self._proof(operation))
+
+    def _proof(self, operation: Operation) -> Intent | None:
+        if self.isolation is not Isolation.SERIALIZABLE:
+            return None
+        return Reading(
+            read=self.read, branch=self.branch, filter=self.filter, present=self.present, operation=operation
+        )
 
     def prepared(self, removal: Removal) -> Prepared:
         """Files that are written again replace the old ones; else rows are deleted where they are."""
         operation = operation_of(removal)
         if removal.is_nothing:
-            return Prepared(operation=operation)
+            return self.nothing(operation)
         if removal.rows_copied > 0:
             intent: Intent = OverwriteFiles(
                 added=removal.added,
@@ -124,7 +146,11 @@ class Change:
                 operation=operation,
             )
         return Prepared(
-            operation=operation, intent=intent, rows_copied=removal.rows_copied, rows_dead=removal.rows_dead
+            operation=operation,
+            intent=intent,
+            proof=self._proof(operation) if self.present else None,
+            rows_copied=removal.rows_copied,
+            rows_dead=removal.rows_dead,
         )
 
 

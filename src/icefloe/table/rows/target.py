@@ -16,12 +16,26 @@ from icefloe.commit.intent import locations
 from icefloe.commit.loop import discard
 from icefloe.engines.engine import Horizon
 from icefloe.env import Env
+from icefloe.errors import InputError
 from icefloe.expr.nodes import ALWAYS_TRUE, Expr
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import MAIN, Snapshot
+from icefloe.model.snapshots import MAIN, Ref, Snapshot, ref_problem
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
+
+
+def branch_of(branch: str | None) -> str:
+    """The branch that a caller means: main if none is named; InputError if it can be no branch.
+
+    >>> branch_of(None)
+    'main'
+    """
+    name = MAIN if branch is None else branch
+    problem = ref_problem(name, Ref(snapshot_id=0))
+    if problem is not None:
+        raise InputError(f"branch {name!r}: {problem}", ref=name)
+    return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,9 +27,9 @@ def update(target: Target, changes: Mapping[str, str | Value], where: Expr, engi
     plan = target.plan(where)
     drops = plan.drops(io)
     found = engine.find_rows(io, plan, drops)
-    if len(found) == 0:
-        return Prepared(operation=Operation.OVERWRITE)
     change = Change.of(target, plan.filter, UPDATE_ISOLATION)
+    if len(found) == 0:
+        return change.nothing(Operation.OVERWRITE)
     copies = mode_of(UPDATE_MODE, metadata) is Mode.COPY_ON_WRITE
     with Scratch(io) as scratch:
         files = engine.write_updated(io, plan, drops, found, values, metadata, others=copies, horizon=target.horizon)

@@ -195,6 +195,21 @@ class CatalogSuite:
         self.create(catalog, "db.orders", "three")
         assert self.at(catalog, "db.orders") == "three"
 
+    def test_a_table_made_again_under_a_name_is_another_one(self, catalog: Catalog) -> None:
+        """A pointer of the dropped one is stale, after as many swaps as that had; it replaced the new table once."""
+        catalog.create_namespace("db")
+        late: list[str] = []
+        for life in ("old", "new"):
+            self.create(catalog, "db.orders", f"{life} 1")
+            late.append(catalog.load("db.orders"))
+            self.swap(catalog, "db.orders", catalog.load("db.orders"), f"{life} 2")
+            late.append(catalog.load("db.orders"))
+            if life == "old":
+                catalog.drop("db.orders")
+        for number, pointer in enumerate(late[:-1]):
+            assert self.swap(catalog, "db.orders", pointer, f"late {number}") == Stale()
+        assert self.at(catalog, "db.orders") == "new 2"
+
     def test_a_dropped_table_can_be_registered_again(self, catalog: Catalog) -> None:
         """From where its last metadata is."""
         catalog.create_namespace("db")
@@ -343,7 +358,9 @@ class CatalogSuite:
         self.create(catalog, "db.t", "two")
         assert (self.at(catalog, "db.T"), self.at(catalog, "db.t")) == ("one", "two")
 
-    @pytest.mark.parametrize("name", ["orders", "", ".", "db.", ".orders", "db..orders", "db.a\nb", ("a.b", "t"), ()])
+    @pytest.mark.parametrize(
+        "name", ["orders", "", ".", "db.", ".orders", "db..orders", "db.a\nb", "db.\ud800", ("a.b", "t"), ()]
+    )
     def test_a_name_that_is_none_is_refused(self, catalog: Catalog, name: str | tuple[str, ...]) -> None:
         """Before the catalog is asked anything."""
         verbs: tuple[Callable[[], object], ...] = (
@@ -357,6 +374,19 @@ class CatalogSuite:
         for verb in verbs:
             with pytest.raises(InputError):
                 verb()
+
+    @pytest.mark.parametrize("table", [".", ".."])
+    def test_a_table_that_no_folder_can_be_called_is_not_made(self, catalog: Catalog, table: str) -> None:
+        """Nor does one get such a name; those that other programs made are loaded and dropped."""
+        catalog.create_namespace("db")
+        self.create(catalog, "db.orders", "one")
+        for verb in (catalog.create, catalog.register):
+            with pytest.raises(InputError):
+                verb(("db", table), self.place(catalog, "db.orders", "two"))
+        with pytest.raises((InputError, UnsupportedError)):
+            catalog.rename("db.orders", ("db", table))
+        with pytest.raises(NoSuchTable):
+            catalog.load(("db", table))
 
     def test_a_default_location_is_a_folder_for_each_part(self, catalog: Catalog) -> None:
         """Under the warehouse, whatever the name holds."""
