@@ -22,7 +22,7 @@ from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.transforms.transform import parse_transform
 from row_changes import Assignment, draw_assignments
-from row_columns import VALUES, Row, draw, flat, in_order, plain, shown, value_in
+from row_columns import VALUES, Column, Row, draw, flat, in_order, plain, shown, value_in
 from row_filters import value_at
 from row_merges import MergingRows
 from row_model import CHANGED, CORE, SIDE, TOKEN, Step
@@ -177,12 +177,29 @@ class RowHistory(MergingRows):
 
     def delete_equal(self, rng: random.Random) -> None:
         """Equality deletes, of values that rows have or might have."""
+        paths = [path for path in flat(self.columns) if path[-1].kind.name not in ("float", "double")]
+        self._delete_equal(rng, rng.sample(paths, rng.choice((1, 1, 2))))
+
+    def delete_equal_and_name_again(self, rng: random.Random) -> None:
+        """Equality deletes by a column whose name another column gets at once: deletes go by ids, filters by names."""
+        paths = [path for path in flat(self.columns) if path[0].name not in CORE]
+        paths = [path for path in paths if path[-1].kind.name not in ("float", "double")]
+        if len(paths) == 0 or not self.names_come_back:
+            return
+        path = rng.choice(paths)
+        self._delete_equal(rng, [path])
+        self.name_again(rng, ".".join(column.name for column in path[:-1]), path[-1])
+        names = [column.name for column in path]
+        [now] = [each for each in flat(self.columns) if [column.name for column in each] == names]
+        lacking = [row for row in self.rows[MAIN] if value_at(row, now) is None]
+        found = self.table.scan(f"{'.'.join(names)} is null").to_arrow().to_pylist()
+        assert in_order(found) == self.shown(lacking), f"rows where {'.'.join(names)} is null"
+
+    def _delete_equal(self, rng: random.Random, chosen: Sequence[tuple[Column, ...]]) -> None:
         branch, metadata = self.branch_for(rng), self.table.metadata
         head = self.head(branch)
         if metadata.format_version == 1 or head is None:
             return
-        paths = [path for path in flat(self.columns) if path[-1].kind.name not in ("float", "double")]
-        chosen = rng.sample(paths, rng.choice((1, 1, 2)))
         models, _ = self.new_rows(rng, 2)
         if len(self.rows[branch]) > 0:
             models = [*rng.sample(self.rows[branch], 1), *models]
@@ -291,6 +308,7 @@ VERBS: dict[str, Callable[[RowHistory, random.Random], None]] = {
     "overwrite": RowHistory.overwrite,
     "overwrite partitions": RowHistory.overwrite_partitions,
     "delete equal": RowHistory.delete_equal,
+    "delete equal and name again": RowHistory.delete_equal_and_name_again,
     "schema": RowHistory.edit_schema,
     "partitioning": RowHistory.edit_partitioning,
     "compact": RowHistory.compact,

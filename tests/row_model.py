@@ -94,6 +94,7 @@ class RowModel:
         self._uids = count()
         self.taken = count()
         self.columns = self._first_columns()
+        self.freed: list[str] = []  # names that columns had before
         self.rows: dict[str, list[Row]] = {MAIN: []}
         self.side_from = 0
         self.expected: dict[int, list[str]] = {}  # rows by snapshot, as the schema of its time shows them

@@ -18,8 +18,10 @@ from icefloe.commit.draft import State
 from icefloe.commit.loop import commit
 from icefloe.commit.take_over import known_files
 from icefloe.errors import ConflictError, CorruptFile, InputError, NoSuchFile
+from icefloe.model.ddl import parse_ddl
 from icefloe.model.name_mapping import NAME_MAPPING_PROPERTY
 from icefloe.table.add_files import add_files
+from row_history import without_ids
 from tables import VERSIONS, new_catalog, sorted_rows
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "note": ["a", None, "c"]})
@@ -156,6 +158,23 @@ def test_a_file_is_not_added_twice(tmp_path, table):
     assert table.scan().count() == 3
 
 
+def test_slashes_too_many_or_a_host_do_not_make_another_file(tmp_path, lake):
+    """A path joined carelessly named the same file again, and its rows came twice."""
+    path = file_of(tmp_path, ROWS, "in/a.parquet")
+    doubled = f"file://{tmp_path}/in//a.parquet"
+    folder = f"file://{tmp_path}//in"
+    for number, first in enumerate((path, doubled, folder, f"file://localhost{path}", f"FILE://{path}")):
+        table = lake.create_table(f"db.t{number}", schema="id bigint, note string")
+        with pytest.raises(InputError, match="is given twice"):
+            table.add_files([first, f"file:///{path}"])
+        table.add_files(first)
+        assert table.scan().plan().tasks["location"].to_pylist() == [f"file://{path}"]
+        for again in (path, doubled, f"file:///{path}", folder, f"{folder}/", f"file:{path}"):
+            with pytest.raises(InputError, match="is in the table already"):
+                table.add_files(again)
+        assert table.scan().count() == 3
+
+
 def test_a_file_that_another_commit_added_meanwhile_is_a_conflict(tmp_path, table):
     path = file_of(tmp_path, ROWS)
     late = add_files(table._pointer.load(), path)
@@ -172,6 +191,27 @@ def test_a_schema_that_changed_meanwhile_is_a_conflict(tmp_path, table):
         edit.add_column("more", "int")
     with pytest.raises(ConflictError, match="changed the schema"):
         commit(table._pointer, late)
+
+
+def test_a_name_mapping_that_another_commit_gave_meanwhile_is_a_conflict(tmp_path, table):
+    """It was replaced by one without its aliases: files that others had added by these read as nulls."""
+    late = table.transaction()
+    late.add_files(file_of(tmp_path, ROWS))
+    given = '[{"field-id": 1, "names": ["id", "key"]}, {"field-id": 2, "names": ["note"]}]'
+    table.set_properties({NAME_MAPPING_PROPERTY: given})
+    table.add_files(file_of(tmp_path, ROWS.rename_columns(["key", "note"]), "b.parquet"))
+    with pytest.raises(ConflictError, match="another commit has set the name mapping"):
+        late.commit()
+    assert table.properties[NAME_MAPPING_PROPERTY] == given
+    assert sorted_rows(table.scan().to_arrow()) == sorted_rows(ROWS)
+
+
+def test_two_writers_that_give_a_table_the_same_name_mapping_both_land(tmp_path, table):
+    late = table.transaction()
+    late.add_files(file_of(tmp_path, ROWS))
+    table.add_files(file_of(tmp_path, ROWS, "b.parquet"))
+    assert late.commit().attempts == 2
+    assert table.scan().count() == 6
 
 
 def test_files_in_the_table_folder_survive_a_commit_that_fails(table):
@@ -259,6 +299,32 @@ def test_arrow_types_that_hold_values_of_a_column_are_taken(type_, stored, tmp_p
         value = expected[0]
         bound = entry_of(table).get("lower_bound:1")
         assert bound is None or bound <= value
+
+
+@pytest.mark.parametrize("type_", ["timestamp", "timestamp_ntz", "time", "date", "string", "decimal(9,2)", "double"])
+def test_a_column_without_any_value_is_taken_as_pandas_writes_it(type_, tmp_path, lake):
+    """Its type is null, which has no unit of time: adding the file, and filters, ended in an AttributeError."""
+    table = lake.create_table("db.t", schema=f"id bigint, x {type_}")
+    table.add_files(file_of(tmp_path, pa.table({"id": [1, 2], "x": pa.nulls(2)})))
+    assert table.scan("x is null").to_arrow().to_pylist() == [{"id": 1, "x": None}, {"id": 2, "x": None}]
+    assert table.scan("x is not null").count() == 0
+
+
+@pytest.mark.parametrize("type_", ["{}", "array<{}>", "map<string, {}>", "struct<a: {}>"])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_timestamps_of_96_bits_are_taken_with_and_without_a_zone(type_, zone, tmp_path, lake):
+    """Spark's own files have them; where the table has timestamptz, they were read but could not be added."""
+    table = lake.create_table("db.t", schema=f"x {type_.format('timestamp' if zone else 'timestamp_ntz')}")
+    given = icefloe.model.arrow.arrow_schema(parse_ddl(f"x {type_.format('timestamp_ntz')}")).field("x").type
+    moment = dt.datetime(2024, 1, 2, 3, 4, 5)
+    whole = moment.replace(tzinfo=dt.UTC) if zone else moment
+
+    def value(inside: dt.datetime) -> object:
+        return {"{": inside, "a": [inside], "m": [("k", inside)], "s": {"a": inside}}[type_[0]]
+
+    rows = without_ids(pa.table({"x": pa.array([value(moment), None], given)}))
+    table.add_files(file_of(tmp_path, rows, use_deprecated_int96_timestamps=True, store_schema=False))
+    assert table.scan().to_arrow()["x"].to_pylist() == [value(whole), None]
 
 
 def test_narrower_types_and_missing_optional_columns_are_taken(tmp_path, table):
@@ -472,6 +538,7 @@ def test_files_are_known_under_every_spelling(tmp_path, table):
     base = table._pointer.load()
     state = State(metadata=base.metadata, store=base.store, head=base.metadata.current_snapshot)
     assert known_files(state, [f"file:{path}", f"{path}.other"]) == (f"file:{path}",)
+    assert known_files(state, [f"file://{path.replace('/', '//')}"]) == (f"file://{path.replace('/', '//')}",)
 
 
 def test_reading_is_confined_to_allowed_roots(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from changing import COPY, MERGE, MODES, check, delete_files, ids_of, lineage_of, new_table, people, rows_of
 from icefloe.errors import InputError
 from icefloe.table.table import Table
+from tables import stored_by_others
 
 POSITIONS = 1
 
@@ -109,7 +110,7 @@ def test_a_branch_is_changed_in_terms_of_the_columns_of_now(table):
 @pytest.mark.parametrize("verb", ["delete", "update", "merge"])
 def test_an_unknown_mode_is_named(table, verb):
     table.append(people(1, 2))
-    table.set_properties({f"write.{verb}.mode": "copy"})
+    stored_by_others(table, {f"write.{verb}.mode": "copy"})
     change = {
         "delete": lambda: table.delete("id = 1"),
         "update": lambda: table.update({"amount": "2"}, "id = 1"),

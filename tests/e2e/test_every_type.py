@@ -47,6 +47,7 @@ from icefloe.model.types import (
     Type,
     since,
 )
+from tables import stored_by_others
 
 FORMATS = ["parquet", "orc", "avro"]
 VERSIONS = [1, 2, 3, 4]
@@ -305,6 +306,8 @@ def test_names_that_are_one_name_in_avro_are_refused(catalog: Any, tmp_path: Pat
 
 
 def test_a_format_that_nobody_writes_is_refused_by_name(catalog: Any) -> None:
-    table = create(catalog, "id bigint", "csv")
+    with pytest.raises(IcefloeError, match="csv"):
+        create(catalog, "id bigint", "csv")
+    table = stored_by_others(create(catalog, "id bigint", "parquet"), {"write.format.default": "csv"})
     with pytest.raises(IcefloeError, match="csv"):
         table.append(pa.table({"id": [1]}))

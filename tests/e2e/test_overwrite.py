@@ -183,3 +183,18 @@ def test_a_partition_that_grew_meanwhile_is_replaced_too(table):
     table.append(people(3))
     late.commit()
     assert ids_of(table) == [10]
+
+
+def test_rows_that_were_deleted_before_are_not_counted_again_where_partitions_leave(table):
+    """Where position delete files had taken rows, the figure told them as deleted a second time."""
+    table.append(people(1, 2, 3))
+    table.append(people(4, 5, city="Rome"))
+    table.delete("id in (1, 4)")
+    result = table.overwrite_partitions(people(9))
+    assert (result.rows_added, result.rows_deleted) == (1, 2)
+    with table.transaction() as tx:
+        tx.delete("id = 9")
+        tx.overwrite_partitions(people(10, city="Rome"))
+    assert (tx.result.rows_added, tx.result.rows_deleted) == (1, 2)
+    assert ids_of(table) == [10]
+    check(table)

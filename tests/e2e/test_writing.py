@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe.codecs.entry_columns import COLUMN_SIZE
-from icefloe.errors import ConflictError, InputError, UnsupportedError
+from icefloe.errors import ConflictError, InputError
 from icefloe.model.entries import MANIFESTS, ContentType, concat
 from icefloe.tree.root import live_rows, read_root
-from tables import VERSIONS, new_catalog, sorted_rows
+from tables import VERSIONS, new_catalog, sorted_rows, stored_by_others
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 
@@ -129,10 +129,9 @@ def test_a_table_says_in_which_format_its_files_are(lake, version, file_format):
 
 
 def test_a_format_that_is_not_written_is_refused_by_name(lake, version):
-    table = lake.create_table(
-        "db.t", schema="id bigint", format_version=version, properties={"write.format.default": "csv"}
-    )
-    with pytest.raises(UnsupportedError, match=r"'csv'.*parquet"):
+    table = lake.create_table("db.t", schema="id bigint", format_version=version)
+    stored_by_others(table, {"write.format.default": "csv"})
+    with pytest.raises(InputError, match=r"parquet.*'csv'"):
         table.append(pa.table({"id": [1]}))
 
 
@@ -201,6 +200,16 @@ def test_in_a_transaction_the_columns_are_there_for_what_follows(table, version)
         {"id": 1, "note": None, "more": None},
         {"id": 3, "note": "y", "more": 1.5},
     ]
+
+
+def test_in_a_transaction_rows_that_fail_take_their_columns_back(table, version):
+    """The rows were refused and the author went on without them, but the column that came for them stayed."""
+    with table.transaction() as tx:
+        with pytest.raises(InputError, match="id"):
+            tx.append(pa.table({"id": [None], "note": ["x"]}), schema="merge")
+        tx.append(pa.table({"id": [3], "other": ["y"]}), schema="merge")
+    assert [field.name for field in table.schema.fields] == ["id", "s", "other"]
+    assert table.scan(columns=["id", "other"]).to_arrow().sort_by("id")["other"].to_pylist() == [None, "y"]
 
 
 def test_rows_never_come_back_under_the_id_of_another_column(table, version):

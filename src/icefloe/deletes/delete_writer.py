@@ -13,7 +13,7 @@ from types import TracebackType
 import pyarrow as pa
 
 from icefloe.errors import StorageError
-from icefloe.formats.layout import layout, positive
+from icefloe.formats.layout import layout
 from icefloe.formats.writers import DataWriter, check_format, open_writer
 from icefloe.formats.written import WrittenFile
 from icefloe.io.file_io import FileIO
@@ -48,7 +48,7 @@ def delete_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
         for name, value in properties.items()
         if name.startswith(tuple(f"{_OWN}{kind}." for kind in _FORMATS))
     }
-    return {**shared, **own, TARGET_FILE_SIZE.name: str(positive(DELETE_TARGET_FILE_SIZE, properties))}
+    return {**shared, **own, TARGET_FILE_SIZE.name: str(DELETE_TARGET_FILE_SIZE.of(properties))}
 
 
 class DeleteWriter:

@@ -30,7 +30,7 @@ Keep: TypeAlias = Callable[[Raw], Raw | None]
 def decoder(file_type: pa.DataType, table_type: pa.DataType) -> Callable[[Raw], Raw] | None:
     """How a footer's bound becomes a comparable value of the table's type; none if it cannot."""
     given = storage(file_type)
-    if not readable(given, table_type):
+    if not readable(given, table_type) or pa.types.is_null(given):
         return None
     if pa.types.is_unsigned_integer(given) or pa.types.is_float16(given):  # shown with a sign, or as two bytes
         return None

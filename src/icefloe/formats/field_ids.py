@@ -67,10 +67,10 @@ def inner_fields(type_: pa.DataType) -> list[pa.Field]:
     return [plain.value_field] if isinstance(plain, LISTS) else []
 
 
-def _width(type_: pa.DataType) -> int:
+def width(type_: pa.DataType) -> int:
     """How many Parquet columns a field of this type has."""
     children = inner_fields(type_)
-    return sum(_width(child.type) for child in children) if len(children) > 0 else 1
+    return sum(width(child.type) for child in children) if len(children) > 0 else 1
 
 
 def struct_ids(schema: pa.Schema) -> frozenset[int]:
@@ -96,7 +96,7 @@ def _measured(fields: list[pa.Field], start: int) -> Iterator[tuple[int, Leaf]]:
             yield from _measured(inner_fields(plain), start)
         elif len(inner_fields(plain)) == 0 and id_ is not None:
             yield id_, Leaf(index=start, type=plain)
-        start += _width(field.type)
+        start += width(field.type)
 
 
 def projected_leaves(schema: pa.Schema, wanted: tuple[Field, ...]) -> list[int]:
@@ -111,7 +111,7 @@ def _struct_leaves(fields: list[pa.Field], wanted: tuple[Field, ...], start: int
         target = by_id.get(field_id(field))
         if target is not None:
             found.extend(_type_leaves(field.type, target.type, start))
-        start += _width(field.type)
+        start += width(field.type)
     return found
 
 
@@ -125,6 +125,6 @@ def _type_leaves(type_: pa.DataType, target: Type, start: int) -> list[int]:
             return _type_leaves(children[0].type, element, start)
         case Map(key=key, value=value) if isinstance(storage(type_), pa.MapType):
             keys = _type_leaves(children[0].type, key, start)
-            return keys + _type_leaves(children[1].type, value, start + _width(children[0].type))
+            return keys + _type_leaves(children[1].type, value, start + width(children[0].type))
         case _:
-            return list(range(start, start + _width(type_)))
+            return list(range(start, start + width(type_)))

@@ -118,7 +118,9 @@ class _Look:
         told = {column.field.field_id: self._stated(column) for column in lacking}
         self._check_states_columns(present, columns)
         constants = {c.field.source_id: constant_of(told[c.field.field_id], c) for c in lacking}
-        Aligner(self.file.schema, self.host.schema, self.written.location, constants)  # refuses what cannot be read
+        wanted, stored = self.host.schema, self.file.schema
+        stored = self.file.schema_for(wanted.fields) if isinstance(self.file, ParquetFile) else stored
+        Aligner(stored, wanted, self.written.location, constants)  # refuses what cannot be read
         if self._row_count == 0:
             return None
         held = [column for column in columns if column.field.source_id in present]

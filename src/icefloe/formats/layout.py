@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefloe.errors import InputError
 from icefloe.formats.measure import Paths, float_paths
 from icefloe.model.arrow import arrow_schema
-from icefloe.model.properties import TARGET_FILE_SIZE, Property
+from icefloe.model.properties import TARGET_FILE_SIZE
 from icefloe.model.schema import Schema, derived
 
 
@@ -30,7 +29,7 @@ class Layout:
 
 def layout(schema: Schema, properties: Mapping[str, str], *, target_bytes: int | None = None) -> Layout:
     """The layout that a schema and the properties of a table ask for."""
-    target = positive(TARGET_FILE_SIZE, properties) if target_bytes is None else target_bytes
+    target = TARGET_FILE_SIZE.of(properties) if target_bytes is None else target_bytes
     return Layout(
         schema=schema,
         rows=arrow_schema(schema),
@@ -38,11 +37,3 @@ def layout(schema: Schema, properties: Mapping[str, str], *, target_bytes: int |
         properties=properties,
         target_bytes=target,
     )
-
-
-def positive(property_: Property[int], properties: Mapping[str, str]) -> int:
-    """The value of a property that must be more than nothing."""
-    value = property_.of(properties)
-    if value <= 0:
-        raise InputError(f"property {property_.name}: must be positive, is {value}", property=property_.name)
-    return value

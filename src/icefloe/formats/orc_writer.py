@@ -20,7 +20,7 @@ from pyarrow import orc
 from icefloe.codecs.orc_tail import read_stripes
 from icefloe.codecs.orc_types import ID, OrcType, orc_schema
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.formats.layout import Layout, positive
+from icefloe.formats.layout import Layout
 from icefloe.formats.measure import Measurer
 from icefloe.formats.orc_stats import orc_leaves
 from icefloe.formats.relabel import relabel
@@ -40,7 +40,6 @@ from icefloe.model.types import TIME, UNKNOWN, Field, List, Map, Struct, Type, V
 
 ORC = "orc"
 _CODECS = {"zlib": "zlib", "snappy": "snappy", "lz4": "lz4", "zstd": "zstd", "none": "uncompressed"}
-_STRATEGIES = ("speed", "compression")
 _BATCH_ROWS = 16 * 1024
 _DICTIONARY_SHARE = 0.8  # a text column gets a dictionary if it has at most this share of distinct values
 _SECONDS = 2**63 // 10**9  # what Arrow's nanoseconds can count either way
@@ -58,7 +57,7 @@ class OrcWriter:
         self._layout = layout
         self._partition = partition
         self._stored: pa.Schema = derived(layout.schema, ORC, stored_schema)
-        self._stripe_bytes = min(positive(ORC_STRIPE_SIZE, layout.properties), layout.target_bytes)
+        self._stripe_bytes = min(ORC_STRIPE_SIZE.of(layout.properties), layout.target_bytes)
         settings = _settings(layout, self._stored)
         self._measurer = Measurer(layout.schema)
         self._rows = 0
@@ -175,28 +174,12 @@ def _settings(layout: Layout, stored: pa.Schema) -> dict[str, Any]:
     properties = layout.properties
     return {
         "batch_size": _BATCH_ROWS,
-        "compression": _CODECS[_one_of(ORC_COMPRESSION.name, ORC_COMPRESSION.of(properties), _CODECS)],
-        "compression_strategy": _one_of(ORC_STRATEGY.name, ORC_STRATEGY.of(properties), _STRATEGIES),
+        "compression": _CODECS[ORC_COMPRESSION.of(properties)],
+        "compression_strategy": ORC_STRATEGY.of(properties),
         "dictionary_key_size_threshold": _DICTIONARY_SHARE,
         "bloom_filter_columns": _bloom_columns(layout, stored),
-        "bloom_filter_fpp": _share(ORC_BLOOM_FPP.name, ORC_BLOOM_FPP.of(properties)),
+        "bloom_filter_fpp": float(ORC_BLOOM_FPP.of(properties)),
     }
-
-
-def _one_of(name: str, value: str, known: Any) -> str:
-    if value.lower() not in known:
-        raise InputError(f"property {name}: {value!r} is none of {', '.join(sorted(known))}", property=name)
-    return value.lower()
-
-
-def _share(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 < value < 1.0:
-        raise InputError(f"property {name}: must be between 0 and 1, is {text!r}", property=name)
-    return value
 
 
 def _bloom_columns(layout: Layout, stored: pa.Schema) -> list[int] | None:

@@ -13,19 +13,22 @@ from pyarrow import fs
 
 from icefloe.errors import CorruptFile
 from icefloe.formats.align import without_columns
-from icefloe.formats.field_ids import field_id, labelled, projected_leaves
+from icefloe.formats.field_ids import labelled, projected_leaves
+from icefloe.formats.int96 import UNIT, zoned
 from icefloe.formats.parquet_stats import group_stats
 from icefloe.formats.relabel import relabel
 from icefloe.formats.storage_errors import reading
-from icefloe.formats.stored_file import Piece, StoredFile
+from icefloe.formats.stored_file import BATCH_BYTES, Piece, StoredFile
 from icefloe.io.file_io import FileIO
 from icefloe.model.mapped_arrow import has_ids
 from icefloe.model.name_mapping import NameMapping
 from icefloe.model.schema import Schema
-from icefloe.model.types import TIMESTAMPTZ, Field, Struct
+from icefloe.model.types import Field
 
-BATCH_BYTES = 64 * 1024 * 1024
-_LEAST_ROWS = 1024
+_LEAST_ROWS = 1024  # however large a guess says that they are
+_NESTED_ROWS = 128 * 1024  # of texts inside other columns, of which Arrow decodes no more than 2 GB together
+_NESTED_VALUES = 1024 * 1024
+_AS_THEY_ARE = frozenset({"PLAIN", "RLE", "BIT_PACKED"})  # of texts; of levels the other two
 _FEW_BYTES = 256 * 1024  # are decoded sooner than shared out to threads
 _TEXTS = frozenset({"UTF8", "NONE"})
 _PLAIN_BYTES = 4  # at least, of a text that is stored as it is: its length comes first
@@ -40,13 +43,18 @@ class ParquetFile:
         stored = file.schema_arrow
         self._schema = labelled(stored, mapping, location)
         self._label = None if has_ids(stored) else partial(labelled, mapping=mapping, location=location)
+        self._dictionaries = frozenset(field.name for field in stored if pa.types.is_dictionary(field.type))
         columns = file.metadata.schema
-        self._has_int96 = any(columns.column(i).physical_type == "INT96" for i in range(len(columns)))
+        self._old = frozenset(i for i in range(len(columns)) if columns.column(i).physical_type == "INT96")
 
     @property
     def schema(self) -> pa.Schema:
         """The columns with their ids."""
         return self._schema
+
+    def schema_for(self, wanted: tuple[Field, ...]) -> pa.Schema:
+        """The columns as they are read for these fields: where a file does not tell of a time zone, with theirs."""
+        return zoned(self._schema, wanted, self._old, self._location)
 
     @property
     def footer(self) -> Any:
@@ -76,14 +84,13 @@ class ParquetFile:
             return
         columns = [self._file.metadata.schema.column(index).path for index in leaves]
         size, label, read = self._bytes(piece, leaves), None, 0
-        # Fewer rows than asked for where rows are large.
-        at_once = max(1, min(batch_rows, max(_LEAST_ROWS, BATCH_BYTES * piece.rows // max(1, size))))
+        at_once = min(batch_rows, self._rows_at_once(piece, leaves, size))
         for batch in self._file.iter_batches(
             batch_size=at_once, row_groups=[piece.index], columns=columns, use_threads=size > _FEW_BYTES
         ):
             read += batch.num_rows
-            if self._label is not None or self._has_int96:
-                label = self._labels(batch.schema, wanted) if label is None else label
+            if self._label is not None or len(self._old) > 0:
+                label = self._labels(batch.schema, wanted, leaves) if label is None else label
                 batch = relabel(batch, label)
             yield batch
         if read != piece.rows:
@@ -95,24 +102,39 @@ class ParquetFile:
         group = self._file.metadata.row_group(piece.index)
         return sum(int(group.column(index).total_uncompressed_size) for index in leaves)
 
-    def _labels(self, schema: pa.Schema, wanted: tuple[Field, ...]) -> pa.Schema:
-        """The schema of a batch with ids, and with a time zone where old timestamps are wanted with one."""
+    def _rows_at_once(self, piece: Piece, leaves: list[int], size: int) -> int:
+        """How many rows of stored ``size`` to decode together, so that they take about so many bytes as batches have.
+
+        Repeating texts are far larger when decoded. By how much is not said; lengths of bounds give an idea of it.
+        """
+        most, footer = max(1, BATCH_BYTES * piece.rows // max(1, size)), self._file.metadata
+        if piece.rows <= _LEAST_ROWS:
+            return most
+        group, decoded = footer.row_group(piece.index), size
+        for index in leaves:
+            chunk, column = group.column(index), footer.schema.column(index)
+            is_text = column.physical_type == "BYTE_ARRAY" and column.path not in self._dictionaries
+            if not is_text or _AS_THEY_ARE.issuperset(chunk.encodings):
+                continue
+            decoded += max(0, chunk.num_values * _bound_length(chunk.statistics) - chunk.total_uncompressed_size)
+            if column.path != column.name:
+                values = _NESTED_VALUES * piece.rows // max(1, chunk.num_values)
+                most = max(1, min(most, _NESTED_ROWS, values))
+        return min(most, max(_LEAST_ROWS, BATCH_BYTES * piece.rows // max(1, decoded)))
+
+    def _labels(self, schema: pa.Schema, wanted: tuple[Field, ...], leaves: list[int]) -> pa.Schema:
+        """The schema of a batch of some primitive columns with ids, and with the time zones that are wanted."""
         schema = schema if self._label is None else self._label(schema)
-        return pa.schema(_zoned(list(schema), wanted)) if self._has_int96 else schema
+        old = frozenset(place for place, leaf in enumerate(leaves) if leaf in self._old)
+        return schema if len(old) == 0 else zoned(schema, wanted, old, self._location)
 
 
-def _zoned(fields: list[pa.Field], wanted: tuple[Field, ...]) -> list[pa.Field]:
-    """Fields of a file whose timestamps of 96 bits, which say nothing of a time zone, have that which is wanted."""
-    by_id: dict[int | None, Field] = {field.id: field for field in wanted}
-    found = []
-    for field in fields:
-        target = by_id.get(field_id(field))
-        if target is not None and isinstance(target.type, Struct) and isinstance(field.type, pa.StructType):
-            field = field.with_type(pa.struct(_zoned(list(field.type), target.type.fields)))
-        elif target is not None and target.type == TIMESTAMPTZ and field.type == pa.timestamp("us"):
-            field = field.with_type(pa.timestamp("us", "UTC"))
-        found.append(field)
-    return found
+def _bound_length(statistics: Any | None) -> int:
+    """How long the bounds of texts are, on the average; 0 if there are none."""
+    if statistics is None or not statistics.has_min_max:
+        return 0
+    bounds = [raw for raw in (statistics.min_raw, statistics.max_raw) if isinstance(raw, bytes)]
+    return sum(map(len, bounds)) // max(1, len(bounds))
 
 
 def open_parquet(
@@ -138,7 +160,7 @@ def _open(io: FileIO, location: str, mapping: NameMapping | None, repeating: tup
         texts = _texts(footer)
         known = [name for name, place in texts.items() if name in repeating or _is_by_dictionary(footer, place)]
         with pq.ParquetFile(
-            source, metadata=footer, read_dictionary=known, pre_buffer=far, coerce_int96_timestamp_unit="us"
+            source, metadata=footer, read_dictionary=known, pre_buffer=far, coerce_int96_timestamp_unit=UNIT
         ) as file:
             yield ParquetFile(file, mapping, location)
 

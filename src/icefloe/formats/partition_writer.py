@@ -1,7 +1,8 @@
 """The files of one write, a few of them open at a time (spec: Partitioning).
 
 Rows of a partition wait in memory until they are worth a file, so that many partitions need neither many open files
-nor many small ones. When rows that wait take too much memory, those of the largest partitions are written.
+nor many small ones. When rows that wait take too much memory, those of the largest partitions are written. A few rows
+take far less of it than the arrays around them, so rows are gathered before they are told apart, and joined after.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from icefloe.formats.written import WrittenFile
 from icefloe.io.file_io import FileIO
 
 MIB = 1024 * 1024
+_ARRAY_BYTES = 512  # that an array takes beside its values: what Arrow allocates for it and rounds up
+_SMALL = 8  # times what its arrays take: rows with more values than that are no longer joined with others
 
 Partition = tuple[object, ...]
 
@@ -42,11 +45,23 @@ DEFAULT_MEMORY = Memory()
 class _Waiting:
     """Rows of a partition that has no open file."""
 
-    __slots__ = ("batches", "bytes")
+    __slots__ = ("_last_bytes", "batches", "bytes")
 
     def __init__(self) -> None:
         self.batches: list[pa.RecordBatch] = []
         self.bytes = 0
+        self._last_bytes = 0
+
+    def add(self, rows: pa.RecordBatch, *, small: int) -> None:
+        """Take rows; as part of the last ones if all of these are ``small``, so that no row is copied often."""
+        size = rows.nbytes
+        self.bytes += size
+        if len(self.batches) > 0 and self._last_bytes + size <= small:
+            self.batches[-1] = pa.concat_batches([self.batches[-1], rows])
+            self._last_bytes += size
+        else:
+            self.batches.append(rows)
+            self._last_bytes = size
 
 
 @dataclass(kw_only=True)
@@ -64,6 +79,10 @@ class PartitionWriter:
 
     def __post_init__(self) -> None:
         self._waiting: dict[Partition, _Waiting] = {}
+        self._gathered: list[pa.RecordBatch] = []  # not told apart yet
+        self._gathered_bytes = 0
+        self._enough_bytes = 0
+        self._batch_bytes = _ARRAY_BYTES * sum(_arrays(field.type) for field in self.layout.rows)
         self._open: OrderedDict[Partition, DataWriter] = OrderedDict()
         self._closed: list[WrittenFile] = []
         self._begun: list[str] = []
@@ -73,8 +92,10 @@ class PartitionWriter:
         if len(self.columns) == 0:
             self._write((), piece)
         else:
-            for group in split(piece, self.columns):
-                self._keep(group.partition, piece if group.rows is None else piece.take(group.rows))
+            self._gathered.append(piece)
+            self._gathered_bytes += piece.nbytes
+            if self._gathered_bytes >= self._enough_bytes:
+                self._tell_apart()
         self._make_room()
 
     def add_table(self, rows: pa.Table, order: npt.NDArray[np.int64], piece_rows: int) -> None:
@@ -88,6 +109,7 @@ class PartitionWriter:
 
     def close_all(self) -> None:
         """Finish all files, one after the other."""
+        self._tell_apart()
         for partition in list(self._waiting):
             self._release(partition)
             self._close(partition)
@@ -107,14 +129,24 @@ class PartitionWriter:
         with contextlib.suppress(StorageError):
             self.io.delete(self._begun)
 
+    def _tell_apart(self) -> None:
+        """Sort the gathered rows by partition; where that gives many small pieces, gather more of them next time."""
+        if len(self._gathered) == 0:
+            return
+        rows = self._gathered[0] if len(self._gathered) == 1 else pa.concat_batches(self._gathered)
+        self._gathered, self._gathered_bytes = [], 0
+        groups = split(rows, self.columns)
+        self._enough_bytes = min(_SMALL * self._batch_bytes * len(groups), self.memory.waiting_bytes // 4)
+        for group in groups:
+            self._keep(group.partition, rows if group.rows is None else rows.take(group.rows))
+
     def _keep(self, partition: Partition, rows: pa.RecordBatch) -> None:
         """Take rows of a partition; they wait unless it has an open file, or they are enough to begin one."""
         if partition in self._open:
             self._write(partition, rows)
             return
         waiting = self._waiting.setdefault(partition, _Waiting())
-        waiting.batches.append(rows)
-        waiting.bytes += rows.nbytes
+        waiting.add(rows, small=_SMALL * self._batch_bytes)
         if waiting.bytes >= self.piece_bytes:
             self._release(partition)
 
@@ -155,11 +187,13 @@ class PartitionWriter:
 
     def _make_room(self) -> None:
         """When rows that wait are too much, write the largest groups of them until half of the room is free."""
-        sizes = {partition: writer.pending_bytes for partition, writer in self._open.items()}
-        sizes.update((partition, waiting.bytes) for partition, waiting in self._waiting.items())
-        held = sum(sizes.values())
-        if held <= self.memory.waiting_bytes:
+        sizes = self._sizes()
+        if sum(sizes.values()) + self._gathered_bytes <= self.memory.waiting_bytes:
             return
+        if len(self._gathered) > 0:
+            self._tell_apart()
+            sizes = self._sizes()
+        held = sum(sizes.values())
         for partition in sorted(sizes, key=sizes.__getitem__, reverse=True):
             if held <= self.memory.waiting_bytes // 2:
                 return
@@ -168,3 +202,15 @@ class PartitionWriter:
             if partition in self._open:  # it may have been closed to make room for others
                 self._open[partition].flush()
             held -= sizes[partition]
+
+    def _sizes(self) -> dict[Partition, int]:
+        """The bytes that the rows of each partition take."""
+        sizes = {partition: writer.pending_bytes for partition, writer in self._open.items()}
+        each = self._batch_bytes
+        sizes.update((partition, rows.bytes + len(rows.batches) * each) for partition, rows in self._waiting.items())
+        return sizes
+
+
+def _arrays(type_: pa.DataType) -> int:
+    """How many arrays hold values of a type."""
+    return 1 + sum(_arrays(type_.field(number).type) for number in range(type_.num_fields))

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from icefloe.env import SYSTEM
-from icefloe.formats.layout import Layout, layout, positive
+from icefloe.formats.layout import Layout, layout
 from icefloe.formats.metrics import Modes, metrics_modes
 from icefloe.formats.partition_values import partition_fields
 from icefloe.formats.partition_writer import DEFAULT_MEMORY, MIB, Memory, PartitionWriter
@@ -114,7 +114,7 @@ def _piece_bytes(layout: Layout) -> int:
     """How large pieces are: no larger than a row group, and many to a file, so that it comes close to its target."""
     target = layout.target_bytes
     small = max(target // _PIECES_PER_FILE, min(target, _SMALL_PIECE_BYTES))
-    return min(_PIECE_BYTES, small, positive(PARQUET_ROW_GROUP_SIZE, layout.properties))
+    return min(_PIECE_BYTES, small, PARQUET_ROW_GROUP_SIZE.of(layout.properties))
 
 
 def conformed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:

@@ -18,8 +18,9 @@ from icefloe.expr.row_eval import evaluate_rows
 from icefloe.formats.align import Aligner
 from icefloe.formats.field_ids import field_id
 from icefloe.formats.inherited import Completer
+from icefloe.formats.parts import cut_like, in_parts
 from icefloe.formats.row_mask import DeletedRows, FileDrops, RowTest
-from icefloe.formats.stored_file import Piece, StoredFile
+from icefloe.formats.stored_file import BATCH_BYTES, Piece, StoredFile
 from icefloe.model.schema import Schema
 from icefloe.model.types import Field, List, Map, Struct, Type
 
@@ -68,13 +69,13 @@ class PieceReader:
             return iter(())
         tests = self._drops if every else [*self._drops, self._filter]
         output = self._reading.complete.stored
-        early = Schema(fields=merged(*(test.schema for test in tests)))
-        decided = {field.id for field in early.fields}
+        early = merged(*(test.schema.fields for test in tests))
+        decided = {field.id for field in early}
         stored = {field_id(field) for field in self._reading.file.schema}
         late = tuple(field for field in output.fields if field.id in stored - decided)
         if len(tests) == 0 or len(late) == 0 or not self._reading.by_column:
-            return self._at_once(piece, merged(output, early), tests)
-        both = Schema(fields=tuple(field for field in output.fields if field.id in decided))
+            return self._at_once(piece, merged(output.fields, early), tests)
+        both = tuple(field for field in output.fields if field.id in decided)
         return self._in_two_steps(piece, merged(both, early), late, tests)
 
     def _at_once(self, piece: Piece, fields: tuple[Field, ...], tests: list[_Test]) -> Iterator[pa.RecordBatch]:
@@ -92,7 +93,7 @@ class PieceReader:
     def _told(self, piece: Piece, tests: list[_Test]) -> Iterator[pa.RecordBatch]:
         """The rows that pass the tests, with what became of them."""
         position, both = piece.start, [*self._drops, *tests]
-        fields = merged(self._reading.complete.stored, *(test.schema for test in both))
+        fields = merged(self._reading.complete.stored.fields, *(test.schema.fields for test in both))
         for batch in self._read(piece, fields):
             live = self._shape("live", batch, self._drops)
             alive = live.kept(batch, self._deleted.kept(position, batch.num_rows))
@@ -118,18 +119,19 @@ class PieceReader:
             position += batch.num_rows
         if sum(mask.true_count for mask in masks) == 0:
             return
-        mask, known, at, done = pa.concat_arrays(masks), pa.Table.from_batches(decided), 0, 0
-        for batch in self._read(piece, late):
-            keep = mask.slice(at, batch.num_rows)
+        position, done = piece.start, 0
+        for place, at, part in cut_like(self._read(piece, late), [len(mask) for mask in masks]):
+            keep, done = masks[place].slice(at, part.num_rows), 0 if at == 0 else done
             count = keep.true_count
             if count > 0:
-                rows = _beside(batch if count == len(keep) else batch.filter(keep), known.slice(done, count))
+                rows = _beside(part if count == len(keep) else part.filter(keep), decided[place].slice(done, count))
                 shape = self._shape(f"both for {len(tests)}", rows, [])
-                yield self._reading.complete(shape.output(rows), piece.start + at, keep)
-            at, done = at + batch.num_rows, done + count
+                yield self._reading.complete(shape.output(rows), position, keep)
+            position, done = position + part.num_rows, done + count
 
     def _read(self, piece: Piece, fields: tuple[Field, ...]) -> Iterator[pa.RecordBatch]:
-        return self._reading.file.read(piece, fields, self._reading.batch_rows)
+        for batch in self._reading.file.read(piece, fields, self._reading.batch_rows):
+            yield from in_parts(batch, BATCH_BYTES)
 
     def _shape(self, kind: str, batch: pa.RecordBatch, tests: list[_Test]) -> _Shape:
         """What is known of batches that are read for the same reason and so have the same schema."""
@@ -178,20 +180,20 @@ def _drop(test: RowTest) -> _Test:
     return _Test(schema=relaxed, passes=lambda rows: pa.array(~test(rows)))
 
 
-def _beside(batch: pa.RecordBatch, more: pa.Table) -> pa.RecordBatch:
+def _beside(batch: pa.RecordBatch, more: pa.RecordBatch) -> pa.RecordBatch:
     """The columns of both, which have the same number of rows."""
     if more.num_columns == 0:
         return batch
-    together = more.combine_chunks().to_batches()[0] if more.column(0).num_chunks > 1 else more.to_batches()[0]
-    return pa.RecordBatch.from_arrays(
-        [*batch.columns, *together.columns], schema=pa.schema([*batch.schema, *together.schema])
-    )
+    return pa.RecordBatch.from_arrays([*batch.columns, *more.columns], schema=pa.schema([*batch.schema, *more.schema]))
 
 
-def merged(*schemas: Schema) -> tuple[Field, ...]:
-    """The columns of several schemas together, each id once; structs have the fields of all."""
+def merged(*several: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The columns of several schemas together, each id once; structs have the fields of all.
+
+    Schemas of different times can have one name for different columns, so what comes back is no schema.
+    """
     found: dict[int, Field] = {}
-    for field in (field for schema in schemas for field in schema.fields):
+    for field in (field for fields in several for field in fields):
         known = found.get(field.id)
         found[field.id] = field if known is None else replace(known, type=_merged_type(known.type, field.type))
     return tuple(found.values())
@@ -200,7 +202,7 @@ def merged(*schemas: Schema) -> tuple[Field, ...]:
 def _merged_type(one: Type, other: Type) -> Type:
     match one, other:
         case Struct(fields), Struct(more):
-            return Struct(merged(Schema(fields=fields), Schema(fields=more)))
+            return Struct(merged(fields, more))
         case List(), List():
             return replace(one, element=_merged_type(one.element, other.element))
         case Map(), Map():

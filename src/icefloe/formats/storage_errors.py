@@ -8,8 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.errors import CorruptFile, FormatError, IcefloeError, NoSuchFile, StorageError
+from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError, NoSuchFile, StorageError
 from icefloe.io.file_io import FileIO
+
+# What Arrow says, beside errors of a class of their own, where texts take more than the 2 GB that an array can hold.
+_TOO_LARGE = ("overflowed binary array capacity", "not implemented for chunked array outputs")
 
 
 @contextmanager
@@ -26,6 +29,12 @@ def reading(location: str) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the machine's doing, not the file's
             raise StorageError(f"cannot read data file {location}: {error}", location=location) from error
+        if isinstance(error, pa.ArrowCapacityError) or any(text in str(error) for text in _TOO_LARGE):
+            raise LimitError(
+                f"cannot read data file {location}: a part of it holds more text than one array of Arrow, which is"
+                f" 2 GB ({error}); write the file again with smaller row groups or stripes",
+                location=location,
+            ) from error
         raise CorruptFile(f"cannot read data file {location}: {error}", location=location) from error
 
 

@@ -15,6 +15,8 @@ import pyarrow as pa
 from icefloe.model.schema import Schema
 from icefloe.model.types import Field
 
+BATCH_BYTES = 64 * 1024 * 1024  # about, of the rows that are decoded together
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:

@@ -171,9 +171,9 @@ def test_gzip_is_the_codec_if_none_is_named_and_levels_count() -> None:
 @pytest.mark.parametrize(
     ("properties", "problem"),
     [
-        ({"compression_codec": "lzo"}, "'lzo' is none of gzip, snappy, uncompressed, zstd"),
+        ({"compression_codec": "lzo"}, "expected gzip, snappy, uncompressed or zstd, got 'lzo'"),
         ({"compression_level": "10"}, "'10' is not from 0 to 9"),
-        ({"compression_codec": "zstd", "compression_level": "x"}, "'x' is not from 1 to 22"),
+        ({"compression_codec": "zstd", "compression_level": "x"}, "expected a whole number, got 'x'"),
     ],
 )
 def test_a_wrong_property_is_refused_by_name(properties: dict[str, str], problem: str) -> None:

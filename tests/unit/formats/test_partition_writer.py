@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe.formats import partition_writer
+from icefloe.formats.partition_writer import PartitionWriter
 from icefloe.formats.partitioned import Memory, write_files
 from icefloe.io.local import LocalFileIO
 from icefloe.model.ddl import parse_ddl
@@ -94,6 +95,43 @@ def test_a_stream_that_takes_too_much_memory_is_written_in_parts(tmp_path: Path,
     assert 50 < entries.num_rows < 2_000
     assert opened["most"] <= 5
     check(entries, 20_000)
+
+
+def test_a_few_rows_of_many_partitions_take_the_memory_that_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of each piece waited in arrays of their own, which took ten times what was allowed for and counted."""
+    held: list[int] = []
+    batches: list[int] = []
+    add = PartitionWriter.add
+
+    def watched(writer: PartitionWriter, piece: pa.RecordBatch) -> None:
+        add(writer, piece)
+        waiting = writer._waiting.values()
+        batches.append(sum(len(rows.batches) for rows in waiting))
+        values = sum(rows.nbytes for each in waiting for rows in each.batches)
+        held.append(values + 512 * 2 * batches[-1] + writer._gathered_bytes)
+
+    monkeypatch.setattr(PartitionWriter, "add", watched)
+    data = rows(30_000, 200)
+    write(tmp_path / "ample", iter(data.to_batches(max_chunksize=500)), Memory(waiting_bytes=600_000))
+    assert len(batches) >= 60
+    assert max(batches) == 200  # one of each partition, not one of each partition in each piece
+    held.clear()
+    data = rows(20_000, 200)
+    entries = write(tmp_path / "scarce", iter(data.to_batches(max_chunksize=500)), Memory(waiting_bytes=200_000))
+    assert max(held) <= 200_000
+    assert entries.num_rows < 1_000
+    check(entries, 20_000)
+
+
+def test_rows_of_a_partition_keep_their_order(tmp_path: Path) -> None:
+    data = rows(20_000, 50)
+    entries = write(tmp_path, iter(data.to_batches(max_chunksize=500)), Memory())
+    came = {number: place for place, number in enumerate(data["n"].to_pylist())}
+    for entry in entries.to_pylist():
+        places = [came[n] for n in pq.ParquetFile(entry["location"].removeprefix("file://")).read()["n"].to_pylist()]
+        assert places == sorted(places)
 
 
 @pytest.mark.parametrize("is_sorted", [True, False])

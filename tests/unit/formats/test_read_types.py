@@ -14,6 +14,7 @@ from icefloe.errors import FormatError, UnsupportedError
 from icefloe.expr.bind import bind
 from icefloe.expr.text import parse_filter
 from icefloe.formats.align import Aligner
+from icefloe.formats.int96 import zoned
 from icefloe.formats.promotion import readable
 from icefloe.formats.reader import read_file
 from icefloe.io.memory import MemoryFileIO
@@ -46,6 +47,8 @@ from icefloe.model.types import (
 )
 
 FILE = "memory://t/f.parquet"
+MOMENT = dt.datetime(2024, 5, 6, 7, 8, 9, 10)
+IN_UTC = MOMENT.replace(tzinfo=dt.UTC)
 
 
 def field(name: str, type_: pa.DataType, id_: int, nullable: bool = True) -> pa.Field:
@@ -109,19 +112,60 @@ def test_values_of_narrower_and_foreign_types_are_read(
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_old_timestamps_of_96_bits_have_the_zone_that_is_wanted(zone: str | None) -> None:
     inner = pa.struct([field("t", pa.timestamp("us"), 3)])
-    moment = dt.datetime(2024, 5, 6, 7, 8, 9, 10)
     io = stored(
-        {field("c", pa.timestamp("us"), 1): [moment, None], field("s", inner, 2): [{"t": moment}, None]},
+        {field("c", pa.timestamp("us"), 1): [MOMENT, None], field("s", inner, 2): [{"t": MOMENT}, None]},
         use_deprecated_int96_timestamps=True,
         store_schema=False,
     )
     type_ = TIMESTAMP if zone is None else TIMESTAMPTZ
     schema = Schema(fields=(Field(1, "c", type_), Field(2, "s", Struct((Field(3, "t", type_),)))))
-    expected = moment if zone is None else moment.replace(tzinfo=dt.UTC)
+    expected = MOMENT if zone is None else IN_UTC
     [batch] = read_file(io, FILE, schema=schema)
     assert batch.to_pylist() == [{"c": expected, "s": {"t": expected}}, {"c": None, "s": None}]
     filtered = read_file(io, FILE, schema=schema, filter=bind(parse_filter("c IS NOT NULL"), schema))
     assert [row["c"] for batch in filtered for row in batch.to_pylist()] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "type_", "expected"),
+    [
+        (pa.list_(pa.timestamp("us")), [MOMENT], List(3, TIMESTAMPTZ), [IN_UTC]),
+        (pa.map_(pa.string(), pa.timestamp("us")), [("k", MOMENT)], Map(3, STRING, 4, TIMESTAMPTZ), [("k", IN_UTC)]),
+        (pa.map_(pa.timestamp("us"), pa.int64()), [(MOMENT, 1)], Map(3, TIMESTAMPTZ, 4, LONG), [(IN_UTC, 1)]),
+        (pa.list_(pa.list_(pa.timestamp("us"))), [[MOMENT]], List(3, List(4, TIMESTAMPTZ)), [[IN_UTC]]),
+        (pa.list_(pa.timestamp("us")), [MOMENT], List(3, TIMESTAMP), [MOMENT]),
+    ],
+    ids=["list", "map value", "map key", "list of lists", "without a zone"],
+)
+def test_old_timestamps_inside_of_lists_and_maps_have_the_zone_that_is_wanted(
+    given: pa.DataType, value: Any, type_: Type, expected: Any
+) -> None:
+    """Arrays of Spark's own timestamps could not be read into a table of timestamptz."""
+    io = stored(
+        {field("before", pa.int64(), 9): [7, 8], field("old", given, 1): [value, None]},
+        use_deprecated_int96_timestamps=True,
+        store_schema=False,
+    )
+    assert values(io, type_) == [expected, None]
+
+
+def test_only_timestamps_of_96_bits_get_a_zone_that_the_file_does_not_tell() -> None:
+    """A column of 64 bits that is said to have no zone got one if any other column of its file had 96 bits."""
+    schema = pa.schema([field("a", pa.timestamp("us"), 1), field("b", pa.timestamp("us"), 2)])
+    wanted = (Field(1, "a", TIMESTAMPTZ), Field(2, "b", TIMESTAMPTZ))
+    assert zoned(schema, wanted, frozenset({1}), FILE).types == [pa.timestamp("us"), pa.timestamp("us", "UTC")]
+
+
+@pytest.mark.parametrize("type_", [TIMESTAMP_NS, TIMESTAMPTZ_NS])
+def test_old_timestamps_are_refused_where_nanoseconds_are_wanted(type_: Type) -> None:
+    """They lost their last three digits without a word; as nanoseconds, the year 1 would be another year."""
+    io = stored(
+        {field("old", pa.timestamp("ns"), 1): [1_700_000_000_123_456_789]},
+        use_deprecated_int96_timestamps=True,
+        store_schema=False,
+    )
+    with pytest.raises(UnsupportedError, match=rf"column 'old' has timestamps of 96 bits.* not as {type_}"):
+        values(io, type_)
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

@@ -236,15 +236,24 @@ def test_the_parts_of_a_file_are_the_whole_of_it(count: int, of: int) -> None:
 
 
 def test_columns_that_several_ask_for_are_merged_at_every_depth() -> None:
-    one = Schema(fields=(Field(1, "l", List(2, Struct((Field(3, "a", LONG),)))),))
-    other = Schema(
-        fields=(
-            Field(1, "l", List(2, Struct((Field(4, "b", LONG), Field(3, "a", LONG))))),
-            Field(5, "m", Map(6, STRING, 7, Struct((Field(8, "c", LONG),)))),
-        )
+    one = (Field(1, "l", List(2, Struct((Field(3, "a", LONG),)))),)
+    other = (
+        Field(1, "l", List(2, Struct((Field(4, "b", LONG), Field(3, "a", LONG))))),
+        Field(5, "m", Map(6, STRING, 7, Struct((Field(8, "c", LONG),)))),
     )
-    more = Schema(fields=(Field(5, "m", Map(6, STRING, 7, Struct((Field(9, "d", LONG),)))),))
+    more = (Field(5, "m", Map(6, STRING, 7, Struct((Field(9, "d", LONG),)))),)
     assert [str(field.type) for field in merged(one, other, more)] == [
         str(List(2, Struct((Field(3, "a", LONG), Field(4, "b", LONG))))),
         str(Map(6, STRING, 7, Struct((Field(8, "c", LONG), Field(9, "d", LONG))))),
     ]
+
+
+def test_columns_of_one_name_and_several_times_are_merged_by_their_ids() -> None:
+    """Equality deletes by a column that was dropped made a table unreadable when another column got its name."""
+    now = (Field(3, "k", STRING), Field(5, "s", Struct((Field(7, "a", LONG),))))
+    then = (Field(2, "k", LONG), Field(5, "s", Struct((Field(6, "a", STRING),))))
+    assert merged(now, then) == (
+        Field(3, "k", STRING),
+        Field(5, "s", Struct((Field(7, "a", LONG), Field(6, "a", STRING)))),
+        Field(2, "k", LONG),
+    )

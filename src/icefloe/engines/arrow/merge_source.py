@@ -21,13 +21,15 @@ from icefloe.errors import InputError
 from icefloe.expr.bind import bind
 from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, Op, Predicate, conjunction, disjunction
 from icefloe.expr.value_nodes import Call, Constant, Node, Reference
-from icefloe.expr.value_types import BOOLEAN, BYTES, FLOAT, OTHER, TEXT, common_type, convert, kind_of
+from icefloe.expr.value_types import BOOLEAN, BYTES, FLOAT, MOMENT, OTHER, TEXT, common_type, convert, kind_of
 from icefloe.expr.values import Value, evaluate_value
 from icefloe.model import types
 from icefloe.model.arrow import arrow_type
+from icefloe.model.arrow_plain import plain
 from icefloe.model.schema import Schema
 
 _LONG_BYTES = 2**31 - 1  # of text, that one array with short offsets can hold
+_NANOSECOND_ERA = (-(2**63) // 1000 + 1, (2**63 - 1) // 1000)  # the microseconds that are nanoseconds too
 _FLIPPED = {"=": Op.EQ, "<": Op.GT, "<=": Op.GE, ">": Op.LT, ">=": Op.LE, "!=": Op.NE}
 _STRAIGHT = {"=": Op.EQ, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE, "!=": Op.NE}
 _NULL_TESTS = {"is null": Op.IS_NULL, "is not null": Op.NOT_NULL}
@@ -41,7 +43,9 @@ class MergeSource:
         _check_names(rows.column_names)
         self.schema = schema
         self.rows = rows.num_rows
-        self.columns: Mapping[str, pa.Array] = {name: _whole(rows[name]) for name in rows.column_names}
+        self.columns: Mapping[str, pa.Array] = {
+            name: _in_microseconds(_whole(rows[name])) for name in rows.column_names
+        }
         self._names = Names(
             target=frozenset(field.name for field in schema.fields), source=frozenset(rows.column_names)
         )
@@ -109,7 +113,7 @@ class MergeSource:
             common = common_type([type_, values.type], [False, False])
             if kind_of(common) == OTHER:
                 raise ValueError(f"{common} cannot be a key")
-            key = convert(values, common)
+            key = _as_key(values, common)
         except (ValueError, pa.ArrowException) as error:
             raise InputError(f"merge: {text!r}: {error}", value=text) from error
         node = theirs.node
@@ -142,7 +146,7 @@ class MergeSource:
         """The key columns of rows of the table."""
         columns = {f"{TARGET}.{name}": rows.column(name) for name in rows.schema.names}
         found = (evaluate_value(key, columns, rows.num_rows) for key in self._keys)
-        return [convert(values, type_) for values, type_ in zip(found, self._types, strict=True)]
+        return [_as_key(values, type_) for values, type_ in zip(found, self._types, strict=True)]
 
     def _all(self, side: str, value: Value) -> dict[str, Any]:
         return {f"{side}.{name}": self.columns[name] for name in columns_read(value, side)}
@@ -231,11 +235,33 @@ def _check_names(names: list[str]) -> None:
         raise InputError(f"merge: two columns of the source are named {repeated[0]!r}", field=repeated[0])
 
 
+def _as_key(values: Any, type_: pa.DataType) -> Any:
+    """Values in the type in which keys compare; a day too far away for nanoseconds equals none that has them."""
+    if values.type != type_ and kind_of(type_) == MOMENT and type_.unit == "ns":
+        values = convert(values, pa.timestamp("us", type_.tz))
+        first, last = (pa.scalar(number, pa.int64()).cast(values.type) for number in _NANOSECOND_ERA)
+        near = pc.and_(pc.greater_equal(values, first), pc.less_equal(values, last))
+        values = pc.if_else(near, values, pa.scalar(None, values.type))
+    return convert(values, type_)
+
+
+def _in_microseconds(array: pa.Array) -> pa.Array:
+    """Nanoseconds that no value needs are left out: frames have them always, and tables dates beyond their reach."""
+    if not (pa.types.is_timestamp(array.type) and array.type.unit == "ns"):
+        return array
+    try:
+        return array.cast(pa.timestamp("us", array.type.tz))
+    except pa.ArrowInvalid:  # it would lose some
+        return array
+
+
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array, without dictionary or extension type."""
-    if column.nbytes >= _LONG_BYTES and kind_of(column.type) in (TEXT, BYTES):
-        column = column.cast(pa.large_string() if kind_of(column.type) == TEXT else pa.large_binary())
-    array = column.combine_chunks()
-    if isinstance(array.type, pa.BaseExtensionType):
-        array = array.storage
-    return pc.cast(array, array.type.value_type) if pa.types.is_dictionary(array.type) else array
+    """A column as one plain array; text and bytes with short offsets, as the table's have, where they fit."""
+    chunks = column.chunks if column.num_chunks > 0 else [pa.nulls(0, column.type)]
+    column = pa.chunked_array([plain(chunk) for chunk in chunks])
+    is_long = column.nbytes >= _LONG_BYTES
+    if kind_of(column.type) == TEXT:
+        column = column.cast(pa.large_string() if is_long else pa.string())
+    elif kind_of(column.type) == BYTES and (is_long or pa.types.is_large_binary(column.type)):
+        column = column.cast(pa.large_binary() if is_long else pa.binary())
+    return column.combine_chunks()

@@ -36,7 +36,7 @@ def unique_keys(rows: pa.Table, on: tuple[str, ...]) -> KeyIndex:
     index = KeyIndex([rows[name] for name in on], rows.num_rows)
     repeated = index.repeated
     if len(repeated) > 0:
-        key = rows.select(list(on)).slice(int(repeated[0]), 1).to_pylist()[0]
+        key = _shown(rows.select(list(on)).slice(int(repeated[0]), 1))
         raise InputError(
             f"upsert: {len(repeated)} keys come more than once, such as {key}; keep one row of each", keys=on
         )
@@ -55,12 +55,14 @@ def values_range(name: str, values: pa.ChunkedArray) -> Expr:
     if values.null_count == len(values):
         return ALWAYS_FALSE
     distinct = pc.unique(values).drop_null() if len(values) <= FEW_KEYS else None
-    if distinct is not None:
-        return Predicate(Op.IN, name, tuple(literal_of(value) for value in distinct))
-    ends = pc.min_max(values)
-    return conjunction(
-        [Predicate(Op.GE, name, (literal_of(ends["min"]),)), Predicate(Op.LE, name, (literal_of(ends["max"]),))]
-    )
+    try:
+        if distinct is not None:
+            return Predicate(Op.IN, name, tuple(literal_of(value) for value in distinct))
+        ends = pc.min_max(values)
+        least, greatest = literal_of(ends["min"]), literal_of(ends["max"])
+    except OverflowError:  # a filter has no dates after the year 9999, a table may
+        return ALWAYS_TRUE
+    return conjunction([Predicate(Op.GE, name, (least,)), Predicate(Op.LE, name, (greatest,))])
 
 
 def literal_of(value: pa.Scalar) -> object:
@@ -68,6 +70,14 @@ def literal_of(value: pa.Scalar) -> object:
     if pa.types.is_timestamp(value.type) and value.type.unit == "ns":
         return Nanos(value.value, value.type.tz is not None)
     return value.as_py()
+
+
+def _shown(row: pa.Table) -> str:
+    """A key for a message."""
+    try:
+        return str(row.to_pylist()[0])
+    except OverflowError:
+        return "one after the year 9999"
 
 
 def find_keys(

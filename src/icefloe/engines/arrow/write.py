@@ -47,6 +47,8 @@ def _rows(data: object, schema: Schema) -> pa.Table | Iterator[pa.RecordBatch]:
 
 
 def _stream(reader: pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordBatch]:
-    conform(reader.schema.empty_table(), schema)  # wrong columns are told before the first batch, or without one
+    nothing = [pa.nulls(0, field.type) for field in reader.schema]  # of any type, unlike pyarrow's empty_table
+    # Wrong columns are told before the first batch, or without one.
+    conform(pa.Table.from_arrays(nothing, schema=reader.schema), schema)
     for batch in reader:
         yield from conform(pa.Table.from_batches([batch]), schema).to_batches()

@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,6 +104,28 @@ def test_keys_make_a_list_or_a_range_of_values() -> None:
     assert _source("t.id = s.id", []).range == ALWAYS_FALSE
     assert _source("t.x = s.id", [1]).range == ALWAYS_TRUE
     assert _source("t.id + 1 = s.id", [1]).range == ALWAYS_TRUE
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        pa.string_view(),
+        pa.large_string(),
+        pa.dictionary(pa.int32(), pa.string()),
+        pa.run_end_encoded(pa.int32(), pa.string()),
+    ],
+    ids=str,
+)
+def test_texts_prune_however_they_are_laid_out(type_: pa.DataType) -> None:
+    """Texts of polars are views: they could not be taken, and as keys of another type they pruned nothing."""
+    keys = pa.array(["b", "a"], pa.string()) if pa.types.is_run_end_encoded(type_) else pa.array(["b", "a"], type_)
+    keys = pc.run_end_encode(keys) if pa.types.is_run_end_encoded(type_) else keys
+    rows = pa.table({"id": keys})
+    deleted = Clause(when=When.MATCHED, action=Action.DELETE)
+    for part, found in ((rows, Predicate(Op.IN, "note", ("b", "a"))), (rows.schema.empty_table(), ALWAYS_FALSE)):
+        source = MergeSource(Merge(on=parse_value("t.note = s.id"), clauses=(deleted,)), part, SCHEMA)
+        assert source.range == found
+        assert source.columns["id"].type == pa.string()
 
 
 def test_rows_that_only_the_table_has_widen_what_is_read() -> None:
