@@ -65,6 +65,16 @@ def test_a_key_with_single_nanoseconds_meets_only_its_equal(history: Table, coun
     assert values(history) == expected
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+00:00"])
+def test_a_key_with_nanoseconds_is_met_in_any_time_zone(tmp_path: Path, zone: str) -> None:
+    table = new_catalog(tmp_path).create_table("db.t", schema="at timestamptz_ns, v bigint", format_version=3)
+    at = pa.array([1_577_836_800_000_000_001], pa.int64())
+    table.append(pa.table({"at": at.cast(pa.timestamp("ns", "UTC")), "v": [1]}))
+    given = pa.table({"at": at.cast(pa.timestamp("ns", zone)), "v": [10]})
+    table.merge(given, on=["at"]).when_matched_update({"v": "s.v"}).execute()
+    assert values(table) == [10]
+
+
 @pytest.mark.parametrize("deletes", ["position", "equality"])
 def test_an_upsert_by_dates_after_the_year_9999_replaces_their_rows(dated: Table, deletes: str) -> None:
     dated.upsert(pa.table({"day": FAR[:1], "v": [10]}), on=["day"], deletes=deletes)

@@ -144,9 +144,10 @@ def _takes_nothing(type_: Type, required: bool) -> bool:
 
 
 def _compression(properties: Mapping[str, str]) -> tuple[str, Any]:
-    name, text = AVRO_COMPRESSION.of(properties), AVRO_COMPRESSION_LEVEL.of(properties)
+    name = AVRO_COMPRESSION.of(properties)
     levels = _LEVELS.get(name)
-    if text == "" or levels is None:  # the other codecs have no levels
+    text = "" if levels is None else AVRO_COMPRESSION_LEVEL.of(properties)  # the other codecs have no levels
+    if text == "" or levels is None:
         return _CODECS[name], compressor(_CODECS[name])
     if int(text) not in levels:
         message = (

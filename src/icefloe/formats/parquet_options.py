@@ -97,9 +97,11 @@ def _page_rows(properties: Mapping[str, str]) -> dict[str, Any]:
 
 def _compression(properties: Mapping[str, str]) -> dict[str, Any]:
     codec = PARQUET_COMPRESSION.of(properties)
-    text, name = PARQUET_COMPRESSION_LEVEL.of(properties), PARQUET_COMPRESSION_LEVEL.name
-    if codec not in _LEVELLED or text == "":
+    if codec not in _LEVELLED:  # then a level means nothing, whatever it is
         return {"compression": "none" if codec == "uncompressed" else codec}
+    text, name = PARQUET_COMPRESSION_LEVEL.of(properties), PARQUET_COMPRESSION_LEVEL.name
+    if text == "":
+        return {"compression": codec}
     level = int(text)
     lowest, highest = pa.Codec.minimum_compression_level(codec), pa.Codec.maximum_compression_level(codec)
     if not lowest <= level <= highest:

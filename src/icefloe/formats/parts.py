@@ -15,19 +15,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Ints: TypeAlias = npt.NDArray[np.int64]
+_FEW = 4  # parts: so many are cut evenly, more of them by what the rows really take
 
 
-def in_parts(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
+def in_parts(batch: pa.RecordBatch, most: int, kept: int | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of a batch, in parts whose texts by dictionary take up to ``most`` bytes when they are put together.
 
+    Only ``kept`` of the rows will be, if that is given.
+
     >>> texts = pa.array(["a", "a", "long", "long", "a"]).dictionary_encode()
-    >>> [part.num_rows for part in in_parts(pa.record_batch({"s": texts}), 5)]
-    [2, 1, 2]
+    >>> [part.num_rows for part in in_parts(pa.record_batch({"s": texts}), 4)]
+    [2, 1, 1, 1]
     """
     texts = [column for column in batch.columns if _is_by_dictionary(column.type)]
     lengths = [pc.binary_length(column.dictionary) for column in texts]
-    if sum(pc.max(each).as_py() or 0 for each in lengths) * batch.num_rows <= most:
+    widest = sum(pc.max(each).as_py() or 0 for each in lengths)
+    if widest * (batch.num_rows if kept is None else kept) <= most:
         yield batch
+        return
+    if widest * batch.num_rows <= _FEW * most:  # as if all texts were the longest: no row need be looked at
+        step = max(1, most // widest)
+        yield from (batch.slice(start, step) for start in range(0, batch.num_rows, step))
         return
     ends = np.cumsum(sum(_sizes(column, each) for column, each in zip(texts, lengths, strict=True)))
     start, before = 0, 0
@@ -71,5 +79,8 @@ def _is_by_dictionary(type_: pa.DataType) -> bool:
 def _sizes(column: pa.DictionaryArray, lengths: pa.Array) -> Ints:
     """How long the text of each row is."""
     known: Ints = np.append(pc.fill_null(lengths, 0).to_numpy(zero_copy_only=False).astype(np.int64), 0)
-    places: Ints = pc.fill_null(column.indices.cast(pa.int64()), len(known) - 1).to_numpy(zero_copy_only=False)
-    return known[places]
+    indices = column.indices
+    if indices.null_count > 0:
+        indices = pc.fill_null(indices.cast(pa.int64()), len(known) - 1)
+    found: Ints = known[indices.to_numpy(zero_copy_only=False)]
+    return found

@@ -120,7 +120,7 @@ class PieceReader:
         if sum(mask.true_count for mask in masks) == 0:
             return
         position, done = piece.start, 0
-        for place, at, part in cut_like(self._read(piece, late), [len(mask) for mask in masks]):
+        for place, at, part in self._read_late(piece, late, masks):
             keep, done = masks[place].slice(at, part.num_rows), 0 if at == 0 else done
             count = keep.true_count
             if count > 0:
@@ -128,6 +128,16 @@ class PieceReader:
                 shape = self._shape(f"both for {len(tests)}", rows, [])
                 yield self._reading.complete(shape.output(rows), position, keep)
             position, done = position + part.num_rows, done + count
+
+    def _read_late(
+        self, piece: Piece, fields: tuple[Field, ...], masks: list[pa.BooleanArray]
+    ) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+        """The rows beside those of the masks: which mask, where in it, and the rows."""
+        batches = self._reading.file.read(piece, fields, self._reading.batch_rows)
+        for place, at, batch in cut_like(batches, [len(mask) for mask in masks]):
+            for part in in_parts(batch, BATCH_BYTES, masks[place].slice(at, batch.num_rows).true_count):
+                yield place, at, part
+                at += part.num_rows
 
     def _read(self, piece: Piece, fields: tuple[Field, ...]) -> Iterator[pa.RecordBatch]:
         for batch in self._reading.file.read(piece, fields, self._reading.batch_rows):

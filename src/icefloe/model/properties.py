@@ -113,7 +113,7 @@ ORC_BLOOM_FPP = Property("write.orc.bloom.filter.fpp", "0.05", rule=SHARE)
 # How much the metadata tells of each column.
 METRICS_DEFAULT = Property("write.metadata.metrics.default", "truncate(16)", rule=METRICS)
 METRICS_COLUMN = "write.metadata.metrics.column."  # and the name of a column
-METRICS_MAX_INFERRED = Property("write.metadata.metrics.max-inferred-column-defaults", 100)
+METRICS_MAX_INFERRED = Property("write.metadata.metrics.max-inferred-column-defaults", 100, lenient=True)
 
 COMMIT_RETRIES = Property("commit.retry.num-retries", 20, rule=whole(0, INT_MAX), lenient=True)
 COMMIT_MIN_WAIT_MS = Property("commit.retry.min-wait-ms", 20, rule=whole(0, INT_MAX), lenient=True)

@@ -166,6 +166,7 @@ def test_gzip_is_the_codec_if_none_is_named_and_levels_count() -> None:
         sizes[level] = write(io, IDS, rows, compression_level=level).size
         assert b"deflate" in io.read(PLACE)[:1000]
     assert sizes["9"] < sizes["1"]
+    assert write(MemoryFileIO(), IDS, rows, compression_codec="snappy", compression_level="none").record_count == 5000
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,7 @@ def test_a_level_changes_how_small_files_become(tmp_path: Path) -> None:
     assert size(write_parquet_compression__level="9", **gzip) < size(write_parquet_compression__level="1", **gzip)
     snappy = {"write_parquet_compression__codec": "snappy"}
     assert size(write_parquet_compression__level="9", **snappy) == size(**snappy)  # which has no levels
+    assert size(write_parquet_compression__level="none", **snappy) == size(**snappy)
 
 
 @pytest.mark.parametrize(

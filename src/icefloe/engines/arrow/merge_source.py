@@ -237,7 +237,7 @@ def _check_names(names: list[str]) -> None:
 
 def _as_key(values: Any, type_: pa.DataType) -> Any:
     """Values in the type in which keys compare; a day too far away for nanoseconds equals none that has them."""
-    if values.type != type_ and kind_of(type_) == MOMENT and type_.unit == "ns":
+    if _is_nanoseconds(type_) and not _is_nanoseconds(values.type):
         values = convert(values, pa.timestamp("us", type_.tz))
         first, last = (pa.scalar(number, pa.int64()).cast(values.type) for number in _NANOSECOND_ERA)
         near = pc.and_(pc.greater_equal(values, first), pc.less_equal(values, last))
@@ -247,12 +247,16 @@ def _as_key(values: Any, type_: pa.DataType) -> Any:
 
 def _in_microseconds(array: pa.Array) -> pa.Array:
     """Nanoseconds that no value needs are left out: frames have them always, and tables dates beyond their reach."""
-    if not (pa.types.is_timestamp(array.type) and array.type.unit == "ns"):
+    if not _is_nanoseconds(array.type):
         return array
     try:
         return array.cast(pa.timestamp("us", array.type.tz))
     except pa.ArrowInvalid:  # it would lose some
         return array
+
+
+def _is_nanoseconds(type_: pa.DataType) -> bool:
+    return kind_of(type_) == MOMENT and type_.unit == "ns"
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
