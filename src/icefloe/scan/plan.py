@@ -12,6 +12,7 @@ from operator import attrgetter
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.codecs.entry_columns import CONTAINS_NAN, CONTAINS_NULL
 from icefloe.deletes.index import attach_deletes
 from icefloe.expr.bind import bind
 from icefloe.expr.nodes import ALWAYS_TRUE, Expr
@@ -120,6 +121,12 @@ def all_deletes(store: ManifestStore, root: Root) -> pa.Table:
 
 def to_tasks(rows: pa.Table, residual: pa.Array, *, statistics: bool) -> pa.Table:
     """The columns of ``TASK``, and behind them the partition values of the rows or all their statistics."""
-    names = [name for name in rows.column_names if ":" in name and (statistics or name.split(":", 1)[1][0] == "p")]
+    names = [name for name in rows.column_names if _is_told(name, statistics=statistics)]
     rows = rows.append_column(TASK.field("residual"), residual.cast(pa.int32()))
     return rows.select([*TASK.names, *names])
+
+
+def _is_told(name: str, *, statistics: bool) -> bool:
+    """Whether tasks have a column of statistics; some say something of manifests alone."""
+    measure, _, key = name.partition(":")
+    return key != "" and measure not in (CONTAINS_NULL, CONTAINS_NAN) and (statistics or key[0] == "p")

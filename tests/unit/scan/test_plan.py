@@ -8,12 +8,13 @@ import pyarrow as pa
 import pytest
 
 from icefloe.codecs.context import manifest_context
+from icefloe.codecs.entry_columns import COLUMN_SIZE
 from icefloe.engines.engine import check_readable
 from icefloe.errors import UnsupportedError
 from icefloe.expr.nodes import ALWAYS_TRUE
 from icefloe.expr.printing import to_text
 from icefloe.expr.text import parse_filter
-from icefloe.model.entries import ContentType, entries
+from icefloe.model.entries import MEASURES, ContentType, entries
 from icefloe.model.partitioning import PartitionField, PartitionSpec, expressions_for
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import TASK, Plan
@@ -168,6 +169,13 @@ def test_a_residual_is_what_the_partition_leaves_of_the_filter(version):
     rest = [to_text(plan.residuals[n]) for n in plan.tasks["residual"].to_pylist()]
     assert dict(zip(names(plan.tasks["location"]), rest, strict=True)) == {"A": "id >= 5", "B": "id != 25"}
     assert plan.tasks["lower_bound:p1000"].to_pylist() == [0, 20]
+
+
+@pytest.mark.parametrize("statistics", [False, True])
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_tasks_have_nothing_that_is_said_of_manifests_alone(version, statistics):
+    tasks = plan_of(partitioned(version), statistics=statistics).tasks
+    assert {name.partition(":")[0] for name in tasks.column_names if ":" in name} <= {*MEASURES, COLUMN_SIZE}
 
 
 def test_a_store_that_knows_more_statistics_gives_the_same_plan():
