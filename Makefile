@@ -42,7 +42,7 @@ bench: $(READY)
 	@$(PY) bench/run.py
 
 interop: $(READY)
-	@$(PYTEST) -m interop tests/interop
+	@$(PYTEST) -m interop tests
 
 # hypothesis marks its tests itself, so those that live beside unit tests get the larger sizes too.
 property: $(READY)
