@@ -11,7 +11,8 @@ import random
 from typing import Any
 
 import pytest
-from pruning_cases import Dataset, File, Truth, dataset, expression, holds, result_type, truth
+from pruning_cases import Dataset, File, Truth, dataset, expression, holds, truth
+from pruning_values import result_type
 
 from icefloe.expr.bind import bind
 from icefloe.expr.nodes import Bound, Expr

@@ -1,4 +1,4 @@
-"""Partition values without partition tuples: derived from statistics, whatever the transform (statements 49 to 54)."""
+"""Partition values without partition tuples: derived from statistics, whatever the transform (statements 49 to 53)."""
 
 from __future__ import annotations
 
@@ -12,55 +12,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from partitioned import PLACES, TO_LEAVES, bucket, new_table, tree, tuples
 
-from icefloe.codecs.entry_columns import columns_of, partition_value
 from icefloe.commit.intent import Append, RowDelta
 from icefloe.commit.loop import commit
 from icefloe.commit.updates import SetProperties
 from icefloe.engines.arrow.write import write_rows
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, column_key, concat, entries
-from icefloe.model.partitioning import IDENTITY
+from icefloe.model.entries import MANIFESTS, ContentType, column_key, entries
 from icefloe.table.table import Table
-from icefloe.tree.root import live_rows, read_root
+from icefloe.tree.root import read_root
 from tables import new_catalog
 
-TO_LEAVES = {"commit.root.max-data-files": "0", "commit.root.max-dvs": "0"}
-PLACES = pytest.mark.parametrize("settings", [{}, TO_LEAVES], ids=["root", "leaf"])
 NOON = dt.datetime(2025, 6, 20, 12, 30)
 LONG_TEXT = "".join(chr(0x61 + i % 26) for i in range(999)) + "é"
-
-
-def new_table(folder: Path, schema: str, partition_by: list[str], version: int = 4, **properties: str) -> Table:
-    return new_catalog(folder).create_table(
-        "db.t", schema=schema, partition_by=partition_by, format_version=version, properties=properties
-    )
-
-
-def tree(table: Table) -> pa.Table:
-    """All live file rows of the current snapshot, read anew, in order of their locations."""
-    base = Table(type(table._pointer)(table._pointer.catalog, table._pointer.identifier, table._pointer.io))
-    state = base._pointer.load()
-    root = read_root(state.store, state.metadata.current_snapshot)
-    found = [root.rows(ContentType.DATA, *DELETES), *(live_rows(state.store, root, m) for m in root.leaves(*MANIFESTS))]
-    return concat(found).sort_by([("sequence_number", "ascending"), ("location", "ascending")])
-
-
-def tuples(table: Table) -> list[tuple[object, ...]]:
-    """The partition tuple of every file row, by the fields of its own spec."""
-    rows = tree(table)
-    context = table._pointer.load().store.context
-    columns = columns_of(rows.combine_chunks())
-    found = []
-    for row, spec_id in enumerate(rows["partition_spec_id"].to_pylist()):
-        values = []
-        for field in context.spec(spec_id).fields:
-            if field.is_void:
-                values.append(None)
-                continue
-            key, type_ = f"p{field.field_id}", context.partition_types[field.field_id]
-            values.append(partition_value(key, columns, rows.num_rows, type_)[row].as_py())
-        found.append(tuple(values))
-    return found
 
 
 def manifests(table: Table) -> list[pq.ParquetFile]:
@@ -255,7 +219,7 @@ def test_51_a_filter_on_the_column_skips_leaves_of_other_buckets(tmp_path):
     table = new_table(tmp_path, "id bigint", ["bucket(16, id)"], **TO_LEAVES)
     buckets: dict[int, list[int]] = {}
     for number in range(400):
-        buckets.setdefault(_bucket(number), []).append(number)
+        buckets.setdefault(bucket(number), []).append(number)
     one, other = buckets[3], buckets[5]
     for numbers in (one, other):
         table.append(pa.table({"id": pa.array(numbers, pa.int64())}))
@@ -271,23 +235,6 @@ def test_51_a_filter_on_the_column_skips_leaves_of_other_buckets(tmp_path):
 def leaves(table: Table) -> list[str]:
     base = table._pointer.load()
     return [leaf.location for leaf in read_root(base.store, base.metadata.current_snapshot).leaves(*MANIFESTS)]
-
-
-def _bucket(number: int) -> int:
-    """Bucket of 16 by the published algorithm: Murmur3 of the eight bytes, positive part, remainder."""
-    mask = 0xFFFFFFFF
-    state = 0
-    for start in (0, 4):
-        k = int.from_bytes(number.to_bytes(8, "little", signed=True)[start : start + 4], "little")
-        k = k * 0xCC9E2D51 & mask
-        k = (k << 15 | k >> 17) & mask
-        state ^= k * 0x1B873593 & mask
-        state = (state << 13 | state >> 19) & mask
-        state = (state * 5 + 0xE6546B64) & mask
-    state ^= 8
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        state = (state ^ state >> shift) * factor & mask
-    return ((state ^ state >> 16) & 0x7FFFFFFF) % 16
 
 
 # -- equality deletes
@@ -449,121 +396,6 @@ def raw_values(table: Table) -> list[object]:
 
 def spec_ids(table: Table) -> list[int]:
     return tree(table)["partition_spec_id"].to_pylist()
-
-
-# -- expressions
-
-
-def document(table: Table) -> dict:
-    return json.loads(Path(table.metadata_location.removeprefix("file://")).read_text())
-
-
-@pytest.mark.parametrize("version", [2, 4])
-def test_54_expression_ids_are_above_all_columns_and_unique_and_never_used_again(tmp_path, version):
-    table = new_table(tmp_path, "id bigint, city string, at timestamp_ntz", ["city", "day(at)"], version=version)
-    if version < 4:
-        table.upgrade(4)
-    assert document(table)["last-column-id"] == 4
-    with table.update_partitioning() as change:
-        change.add("bucket(16, id)")
-    with table.update_schema() as change:
-        change.add_column("later", "int")
-    with table.update_partitioning() as change:
-        change.remove("day(at)")
-        change.add("hour(at)")
-    with table.update_partitioning() as change:
-        change.add("truncate(3, city)")
-    found = document(table)
-    assert [(e["expr-id"], e["expr"]["transform"], e["partition-field-id"]) for e in found["expressions"]] == [
-        (4, "day", 1001),
-        (5, "bucket[16]", 1002),
-        (7, "hour", 1003),
-        (8, "truncate[3]", 1004),
-    ]
-    assert table.schema.field("later").id == 6
-    assert found["last-column-id"] == 8
-    assert [[field["expr-id"] for field in spec["fields"]] for spec in found["partition-specs"]] == [
-        [2, 4],
-        [2, 4, 5],
-        [2, 5, 7],
-        [2, 5, 7, 8],
-    ]
-    assert all(
-        set(field) >= {"source-id", "field-id", "name", "transform"} for field in found["partition-specs"][0]["fields"]
-    )
-
-
-def test_54_fields_that_compute_the_same_value_share_an_expression(tmp_path):
-    """Version 1 gives a field that comes back another id; in V4 both read the same statistics."""
-    table = new_table(tmp_path, "id bigint", ["bucket(16, id)"], version=1)
-    table.append(pa.table({"id": [34]}))
-    for step in ("remove", "add"):
-        with table.update_partitioning() as change:
-            getattr(change, step)("bucket(16, id)")
-    table.append(pa.table({"id": [35]}))
-    table.upgrade(4)
-    table.append(pa.table({"id": [36]}))
-    found = document(table)
-    assert [(e["expr-id"], e["partition-field-id"]) for e in found["expressions"]] == [(2, 1000)]
-    ids = [[field.get("expr-id") for field in spec["fields"]] for spec in found["partition-specs"]]
-    assert ids == [[2], [None], [None, 2]]
-    table.set_properties(TO_LEAVES)
-    table.append(pa.table({"id": [37]}))
-    table.rewrite_manifests()
-    expected = [(_bucket(34),), (None, _bucket(35)), (None, _bucket(36)), (None, _bucket(37))]
-    assert sorted(tuples(table), key=repr) == sorted(expected, key=repr)
-    assert table.scan("id = 36").plan().files == 1
-
-
-def test_54_an_expression_that_partitions_nothing_stays_and_is_used_when_it_fits(tmp_path):
-    table = new_table(tmp_path, "id bigint, city string", [])
-    path = Path(table.metadata_location.removeprefix("file://"))
-    virtual = [
-        {"expr-id": 30, "expr": {"source-id": 2, "transform": "lower", "name": "lower_city", "note": "x"}},
-        {"expr-id": 31, "expr": {"source-ids": [1], "transform": "bucket[8]", "name": "b"}, "more": [1]},
-    ]
-    path.write_text(json.dumps({**json.loads(path.read_text()), "expressions": virtual}))  # last-column-id is still 2
-    table = new_catalog(tmp_path).load_table("db.t")
-    with table.update_schema() as change:
-        change.add_column("later", "int")
-    assert table.schema.field("later").id == 32
-    table.append(pa.table({"id": [1], "city": ["a"], "later": pa.array([1], pa.int32())}))
-    assert document(table)["expressions"] == [
-        virtual[0],
-        {**virtual[1], "expr": {"source-id": 1, "transform": "bucket[8]", "name": "b"}},
-    ]
-    with table.update_partitioning() as change:
-        change.add("bucket(8, id)")
-        change.add("bucket(9, id)", name="nine")
-    found = document(table)["expressions"]
-    assert [(e["expr-id"], e.get("partition-field-id")) for e in found] == [(30, None), (31, 1000), (33, 1001)]
-    assert (found[0]["expr"]["note"], found[1]["more"]) == ("x", [1])
-
-
-def test_54_a_spec_of_bare_expression_ids_is_read(tmp_path):
-    table = new_table(tmp_path, "id bigint, city string", ["city", "bucket(16, id)"])
-    table.append(pa.table({"id": [34], "city": ["Oslo"]}))
-    path = Path(table.metadata_location.removeprefix("file://"))
-    bare = json.loads(path.read_text())
-    before = bare["partition-specs"]
-    bare["partition-specs"] = [{"spec-id": 0, "fields": [{"expr-id": f["expr-id"]} for f in before[0]["fields"]]}]
-    path.write_text(json.dumps(bare))
-    again = new_catalog(tmp_path).load_table("db.t")
-    assert again.spec == table.spec
-    assert [field.transform for field in again.spec.fields] == [IDENTITY, "bucket[16]"]
-    again.append(pa.table({"id": [34], "city": ["Rome"]}))
-    assert sorted(tuples(again)) == [("Oslo", 3), ("Rome", 3)]
-    assert document(again)["partition-specs"] == before
-
-
-def test_54_an_expression_with_the_id_of_a_column_is_refused(tmp_path):
-    table = new_table(tmp_path, "id bigint, city string", ["bucket(16, id)"])
-    path = Path(table.metadata_location.removeprefix("file://"))
-    broken = json.loads(path.read_text())
-    broken["expressions"][0]["expr-id"] = 2
-    path.write_text(json.dumps(broken))
-    with pytest.raises(Exception, match=r"expressions\[0\]\.expr-id: 2 is also the id of a column"):
-        new_catalog(tmp_path).load_table("db.t")
 
 
 @PLACES
