@@ -145,21 +145,20 @@ class RowHistory(MergingRows):
         if on == ["uid"] and len(self.rows[branch]) > 0:
             for row in rows[:2]:
                 row[keys[0].key] = rng.choice(self.rows[branch])[keys[0].key]
-        by_key = {tuple(row[key.key] for key in keys): row for row in rows}
-        rows = [row for key, row in by_key.items() if None not in key]
+        by_key = {key: row for row in rows if None not in (key := tuple(row[each.key] for each in keys))}
+        rows = list(by_key.values())
+        old = [(tuple(value_in(row, key) for key in keys), row) for row in self.rows[branch]]
+        kept = [row for key, row in old if key not in by_key]
         if self._upsert_unread(rng, rows, on, branch):
-            kept = [row for row in self.rows[branch] if tuple(value_in(row, key) for key in keys) not in by_key]
             self.put(branch, [*kept, *rows])
             return
         self.table.upsert(self.arrow(rows), on=on, branch=branch)
-        old = [(tuple(value_in(row, key) for key in keys), row) for row in self.rows[branch]]
         for row in rows:
             match [known for key, known in old if key == tuple(row[each.key] for each in keys)]:
                 case [known]:
                     row[TOKEN] = known[TOKEN]
                 case [_, _, *_]:  # which of their ids it goes on with is not said
                     self.exact = False
-        kept = [row for key, row in old if key not in by_key or None in key]
         self.put(branch, [*kept, *rows])
 
     def _upsert_unread(self, rng: random.Random, rows: list[Row], on: list[str], branch: str) -> bool:
