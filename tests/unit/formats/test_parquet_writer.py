@@ -64,6 +64,11 @@ def write(folder: Path, rows: Any, schema: Schema, spec: PartitionSpec = UNPARTI
     return write_files(IO, rows, schema=schema, spec=spec, data_location=f"file://{folder}/data", **options)
 
 
+def ids_and_random_texts(count: int) -> pa.Table:
+    dice = random.Random(count)
+    return pa.table({"id": range(count), "text": [dice.randbytes(16).hex() for _ in range(count)]})
+
+
 def rows_of(entries: pa.Table) -> list[dict[str, Any]]:
     return [row for location in entries["location"].to_pylist() for row in pq.read_table(path_of(location)).to_pylist()]
 
@@ -161,21 +166,21 @@ def test_a_row_group_of_nothing_but_nan_does_not_hide_the_bounds_of_the_others(t
 
 
 def test_files_roll_at_the_target_size_and_row_groups_are_split_offsets(tmp_path: Path) -> None:
-    rows = pa.table({"id": range(150_000), "text": [random.randbytes(16).hex() for _ in range(150_000)]})
+    rows = ids_and_random_texts(150_000)
     sizes = {"write.target-file-size-bytes": "1000000", "write.parquet.row-group-size-bytes": "500000"}
     entries = write(tmp_path, rows, ID_AND_TEXT, properties=sizes)
     assert entries.num_rows > 2
     assert sum(entries["record_count"].to_pylist()) == 150_000
     assert entries["lower_bound:1"].to_pylist() == sorted(entries["lower_bound:1"].to_pylist())
     for entry in entries.to_pylist()[:-1]:
-        assert 1_000_000 <= entry["file_size_in_bytes"] < 1_800_000
+        assert 950_000 <= entry["file_size_in_bytes"] < 1_800_000  # a file is full at 95 % of its target
         footer = pq.read_metadata(path_of(entry["location"]))
         assert len(entry["split_offsets"]) == footer.num_row_groups
         assert entry["split_offsets"] == sorted(entry["split_offsets"])
 
 
 def test_a_small_target_alone_makes_small_files(tmp_path: Path) -> None:
-    rows = pa.table({"id": range(20_000), "text": [random.randbytes(16).hex() for _ in range(20_000)]})
+    rows = ids_and_random_texts(20_000)
     entries = write(tmp_path, rows, ID_AND_TEXT, properties={"write.target-file-size-bytes": "100000"})
     assert entries.num_rows >= 3
     assert max(entries["file_size_in_bytes"].to_pylist()) < 200_000
