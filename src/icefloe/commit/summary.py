@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.resolved import Resolved
-from icefloe.model.entries import MANIFESTS, ContentType, choose, of_type, stat_keys
+from icefloe.model.entries import MANIFESTS, ContentType, choose, count, live, of_type, stat_keys
 from icefloe.model.snapshots import Operation, Snapshot, SummaryKey
 from icefloe.tree.root import Root
 
@@ -46,9 +46,10 @@ def summarize(
 
 def manifest_counts(before: Root, after: pa.Table, snapshot_id: int, *, roots: int) -> dict[SummaryKey, int]:
     """How many manifests a snapshot wrote, kept and left behind; ``roots`` is 1 where the root is one of them."""
-    old, new = before.rows(*MANIFESTS).num_rows, choose(after, of_type(after, *MANIFESTS))
-    created = int(pc.sum(pc.equal(new["snapshot_id"], snapshot_id), min_count=0).as_py())
-    kept = new.num_rows - created
+    old = count(pc.and_(live(before.entries), of_type(before.entries, *MANIFESTS)))
+    new = of_type(after, *MANIFESTS)
+    created = count(pc.and_(new, pc.fill_null(pc.equal(after["snapshot_id"], snapshot_id), False)))
+    kept = count(new) - created
     return {
         SummaryKey.MANIFESTS_CREATED: created + roots,
         SummaryKey.MANIFESTS_KEPT: kept,

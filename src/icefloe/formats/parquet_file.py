@@ -37,8 +37,9 @@ _PLAIN_BYTES = 4  # at least, of a text that is stored as it is: its length come
 class ParquetFile:
     """An open Parquet file; its pieces are its row groups."""
 
-    def __init__(self, file: Any, mapping: NameMapping | None, location: str) -> None:
+    def __init__(self, file: Any, mapping: NameMapping | None, location: str, *, alone: bool) -> None:
         self._file = file
+        self._alone = alone
         self._location = location
         stored = file.schema_arrow
         self._schema = labelled(stored, mapping, location)
@@ -86,7 +87,7 @@ class ParquetFile:
         size, label, read = self._bytes(piece, leaves), None, 0
         at_once = min(batch_rows, self._rows_at_once(piece, leaves, size))
         for batch in self._file.iter_batches(
-            batch_size=at_once, row_groups=[piece.index], columns=columns, use_threads=size > _FEW_BYTES
+            batch_size=at_once, row_groups=[piece.index], columns=columns, use_threads=self._alone and size > _FEW_BYTES
         ):
             read += batch.num_rows
             if self._label is not None or len(self._old) > 0:
@@ -138,18 +139,28 @@ def _bound_length(statistics: Any | None) -> int:
 
 
 def open_parquet(
-    io: FileIO, location: str, mapping: NameMapping | None = None, *, repeating: tuple[str, ...] = ()
+    io: FileIO,
+    location: str,
+    mapping: NameMapping | None = None,
+    *,
+    repeating: tuple[str, ...] = (),
+    alone: bool = True,
 ) -> AbstractContextManager[StoredFile]:
     """An open Parquet file; ``mapping`` gives ids to the columns of a file that has none.
+
+    Columns are decoded by as many threads as there are processors, unless it is not ``alone``: where every processor
+    reads a file anyhow, they would wait for each other.
 
     Texts of top-level columns come back as dictionaries where they are stored so, and always those of ``repeating``:
     rows are then dropped, and texts put together, in half the time.
     """
-    return _open(io, location, mapping, repeating)
+    return _open(io, location, mapping, repeating, alone)
 
 
 @contextmanager
-def _open(io: FileIO, location: str, mapping: NameMapping | None, repeating: tuple[str, ...]) -> Iterator[StoredFile]:
+def _open(
+    io: FileIO, location: str, mapping: NameMapping | None, repeating: tuple[str, ...], alone: bool
+) -> Iterator[StoredFile]:
     """The open file; what goes wrong while it is read is told in the terms of this library."""
     files, path = io.arrow_path(location)
     with reading(location):
@@ -162,7 +173,7 @@ def _open(io: FileIO, location: str, mapping: NameMapping | None, repeating: tup
         with pq.ParquetFile(
             source, metadata=footer, read_dictionary=known, pre_buffer=far, coerce_int96_timestamp_unit=UNIT
         ) as file:
-            yield ParquetFile(file, mapping, location)
+            yield ParquetFile(file, mapping, location, alone=alone)
 
 
 def _texts(footer: Any) -> dict[str, int]:

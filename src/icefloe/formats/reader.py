@@ -62,10 +62,15 @@ WHOLE = Share(index=0, of=1)
 
 
 def open_file(
-    io: FileIO, location: str, file_format: str | None, mapping: NameMapping | None = None
+    io: FileIO, location: str, file_format: str | None, mapping: NameMapping | None = None, *, alone: bool = True
 ) -> AbstractContextManager[StoredFile]:
-    """An open data file of any format that is handled; a file of an unnamed format is taken for Parquet."""
+    """An open data file of any format that is handled; a file of an unnamed format is taken for Parquet.
+
+    One that is read ``alone`` may use all processors, if its format can.
+    """
     opener = _OPENERS.get("parquet" if file_format is None else file_format.lower())
+    if opener is open_parquet:
+        return open_parquet(io, location, mapping, alone=alone)
     if opener is None:
         raise UnsupportedError(
             f"{location}: data files of format {file_format} are not handled; there are: {', '.join(_OPENERS)}",
@@ -89,6 +94,7 @@ def read_file(
     mapping: NameMapping | None = None,
     row_positions: bool = False,
     share: Share = WHOLE,
+    alone: bool = True,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """The columns of ``schema`` for rows that are not dropped and match a filter, batch by batch, in file order.
@@ -97,13 +103,14 @@ def read_file(
     ``constants`` has values by column id for columns that the file lacks, such as those of its partition. ``schema``
     may have metadata columns; ``lineage`` is what rows inherit then, and with ``_deleted`` dropped rows come back too.
     ``mapping`` gives ids to the columns of a file without any. With ``row_positions`` a last column ``_pos`` holds each
-    row's position in the file. ``share`` says which part of the file to read.
+    row's position in the file. ``share`` says which part of the file to read, ``alone`` whether it may take
+    all processors.
     """
     if filter == ALWAYS_FALSE:
         return
     bound = _bound(filter)
     wanted = Schema(fields=(*schema.fields, POS)) if row_positions else schema
-    with open_file(io, location, file_format, mapping) as file:
+    with open_file(io, location, file_format, mapping, alone=alone) as file:
         reading = Reading(
             file=file,
             location=location,

@@ -176,9 +176,14 @@ def of_status(table: pa.Table, status: Status) -> pa.ChunkedArray:
     return pc.equal(table["status"], _STATUSES[status])
 
 
+def count(mask: pa.ChunkedArray) -> int:
+    """How many rows a mask chooses."""
+    return int(pc.sum(mask).as_py() or 0)
+
+
 def choose(table: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
     """The rows that a mask without nulls chooses; the table itself when it chooses all, which is the common case."""
-    chosen = pc.sum(mask).as_py() or 0
+    chosen = count(mask)
     if chosen == table.num_rows:
         return table
     return table.slice(0, 0) if chosen == 0 else table.filter(mask)

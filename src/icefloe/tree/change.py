@@ -137,7 +137,7 @@ def _carry_over(root: Root) -> pa.Table:
 def _removed_manifests(root: Root) -> pa.Array:
     """Manifests that the last snapshot removed as a whole, as other writers do; a vector may have come with it."""
     gone = pc.and_(of_type(root.entries, *MANIFESTS), pc.invert(live(root.entries)))
-    return choose(root.entries, gone)["location"].combine_chunks()
+    return root.entries["location"].filter(gone).combine_chunks()
 
 
 def _remove(writer: LeafWriter, root: Root, rows: pa.Table, change: Change) -> pa.Table:

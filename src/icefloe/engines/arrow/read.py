@@ -37,6 +37,7 @@ from icefloe.scan.tasks import Plan
 MAX_THREADS = 8
 PART_BYTES = 16 * 1024 * 1024  # of a file that tells how many pieces it has
 FEW_BYTES = 256 * 1024
+_PARTS_PER_PROCESSOR = 4  # or more, so that none has nothing to do for long while the last part is read
 BLIND_PART_BYTES = 64 * 1024 * 1024  # of any other: it may turn out to be one piece
 
 
@@ -116,6 +117,13 @@ def _constants(plan: Plan) -> Iterator[Mapping[int, pa.Scalar]]:
         yield {id_: found.values[row] for id_, found in values.items() if found.known[row].as_py()}
 
 
+def is_lonely(plan: Plan) -> bool:
+    """Whether the parts of a plan are too few to keep every processor at work, so that each needs several."""
+    processors = os.cpu_count() or 1
+    whole = pc.sum(plan.tasks["file_size_in_bytes"]).as_py() or 0
+    return processors > MAX_THREADS or plan.files + whole // PART_BYTES < _PARTS_PER_PROCESSOR * processors
+
+
 def reading_threads(plan: Plan | None = None) -> int:
     """How many files or parts of files to read at the same time, if there are that many.
 
@@ -140,6 +148,7 @@ def read_task(
     filter: Expr | None = None,
     drops: FileDrops = NO_DROPS,
     row_positions: bool = False,
+    alone: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one task, which match its filter or, if there is one, ``filter`` instead."""
     with task.origin.named():
@@ -156,16 +165,17 @@ def read_task(
             mapping=task.mapping,
             row_positions=row_positions,
             share=task.share,
+            alone=alone,
         )
 
 
 def read_plan(io: FileIO, plan: Plan, drops: Drops | None = None) -> pa.RecordBatchReader:
     """The rows of a plan as a stream of batches; ``drops`` is what its files have lost, by default what it says."""
-    lost = plan.drops(io) if drops is None else drops
+    lost, alone = plan.drops(io) if drops is None else drops, is_lonely(plan)
 
     def rows(part: FileTask) -> Iterator[pa.RecordBatch]:
         gone = lost.of(part.location)
-        return read_task(io, part, schema=plan.schema, table_schema=plan.table_schema, drops=gone)
+        return read_task(io, part, schema=plan.schema, table_schema=plan.table_schema, drops=gone, alone=alone)
 
     batches = in_order((partial(rows, part) for part in _parts(plan)), threads=reading_threads(plan))
     return pa.RecordBatchReader.from_batches(arrow_schema(plan.schema), batches)
