@@ -41,7 +41,7 @@ class Sizes:
 
     rows: int = 30_000_000
     file_mb: int = 128
-    runs: int = 3
+    runs: int = 7
     warm_up: int = 1
 
 

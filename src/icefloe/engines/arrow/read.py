@@ -59,6 +59,7 @@ class FileTask:
     size: int = 0
     pieces: int | None = None  # how many there are in the file, if its entry tells
     share: Share = WHOLE
+    alone: bool = True  # whether it may take all processors
     origin: Origin = NOWHERE  # what is read, for errors
 
     def parts(self) -> tuple[FileTask, ...]:
@@ -77,7 +78,7 @@ def file_tasks(plan: Plan) -> Iterator[FileTask]:
     names = ["location", "file_format", "record_count", "file_size_in_bytes", "match", "residual"]
     tasks = plan.tasks.select(names)
     tasks = tasks.append_column("pieces", pc.list_value_length(plan.tasks["split_offsets"]))
-    constants, lineages, mapping = _constants(plan), _lineages(plan), plan.mapping
+    constants, lineages, mapping, few = _constants(plan), _lineages(plan), plan.mapping, _has_few_parts(plan)
     for batch in tasks.to_batches(max_chunksize=1024):
         for location, kind, rows, size, match, left, pieces in zip(
             *(column.to_pylist() for column in batch.columns), strict=True
@@ -93,8 +94,16 @@ def file_tasks(plan: Plan) -> Iterator[FileTask]:
                 mapping=mapping,
                 size=size,
                 pieces=pieces,
+                alone=few or match != Match.ALL,  # a filter may leave one piece of a file
                 origin=plan.origin,
             )
+
+
+def _has_few_parts(plan: Plan) -> bool:
+    """Whether there are too few to keep every processor at work, so that each part may take several."""
+    processors = os.cpu_count() or 1
+    whole = pc.sum(plan.tasks["file_size_in_bytes"]).as_py() or 0
+    return processors > MAX_THREADS or plan.files + whole // PART_BYTES < _PARTS_PER_PROCESSOR * processors
 
 
 def _lineages(plan: Plan) -> Iterator[Lineage]:
@@ -115,13 +124,6 @@ def _constants(plan: Plan) -> Iterator[Mapping[int, pa.Scalar]]:
     values = {field.id: identity_values(plan.tasks, plan.specs, field) for field in fields}
     for row in range(plan.files):
         yield {id_: found.values[row] for id_, found in values.items() if found.known[row].as_py()}
-
-
-def is_lonely(plan: Plan) -> bool:
-    """Whether the parts of a plan are too few to keep every processor at work, so that each needs several."""
-    processors = os.cpu_count() or 1
-    whole = pc.sum(plan.tasks["file_size_in_bytes"]).as_py() or 0
-    return processors > MAX_THREADS or plan.files + whole // PART_BYTES < _PARTS_PER_PROCESSOR * processors
 
 
 def reading_threads(plan: Plan | None = None) -> int:
@@ -148,7 +150,6 @@ def read_task(
     filter: Expr | None = None,
     drops: FileDrops = NO_DROPS,
     row_positions: bool = False,
-    alone: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one task, which match its filter or, if there is one, ``filter`` instead."""
     with task.origin.named():
@@ -165,17 +166,17 @@ def read_task(
             mapping=task.mapping,
             row_positions=row_positions,
             share=task.share,
-            alone=alone,
+            alone=task.alone,
         )
 
 
 def read_plan(io: FileIO, plan: Plan, drops: Drops | None = None) -> pa.RecordBatchReader:
     """The rows of a plan as a stream of batches; ``drops`` is what its files have lost, by default what it says."""
-    lost, alone = plan.drops(io) if drops is None else drops, is_lonely(plan)
+    lost = plan.drops(io) if drops is None else drops
 
     def rows(part: FileTask) -> Iterator[pa.RecordBatch]:
         gone = lost.of(part.location)
-        return read_task(io, part, schema=plan.schema, table_schema=plan.table_schema, drops=gone, alone=alone)
+        return read_task(io, part, schema=plan.schema, table_schema=plan.table_schema, drops=gone)
 
     batches = in_order((partial(rows, part) for part in _parts(plan)), threads=reading_threads(plan))
     return pa.RecordBatchReader.from_batches(arrow_schema(plan.schema), batches)

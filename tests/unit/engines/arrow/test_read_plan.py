@@ -18,6 +18,7 @@ from icefloe.engines.arrow import read
 from icefloe.engines.arrow.read import FileTask, count_plan, file_tasks, read_plan, read_task, reading_threads
 from icefloe.errors import FormatError
 from icefloe.expr.nodes import ALWAYS_TRUE
+from icefloe.formats import parquet_file
 from icefloe.formats.inherited import NO_LINEAGE
 from icefloe.formats.reader import Share
 from icefloe.model.arrow import arrow_schema
@@ -63,6 +64,28 @@ def test_parts_of_files_are_read_side_by_side_and_leave_in_order(
     part = first.parts()[1]
     [batch, *_] = read_task(IO, part, schema=SCHEMA)
     assert 0 < batch["id"][0].as_py() < 300
+
+
+@pytest.mark.parametrize(("processors", "alone"), [(2, False), (7, True), (16, True)])
+def test_a_part_takes_one_processor_where_there_are_parts_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processors: int, alone: bool
+) -> None:
+    used: list[bool] = []
+    original = pa.parquet.ParquetFile.iter_batches
+
+    def recording(self: Any, *args: Any, use_threads: bool, **options: Any) -> Any:
+        used.append(use_threads)
+        return original(self, *args, use_threads=use_threads, **options)
+
+    monkeypatch.setattr(pa.parquet.ParquetFile, "iter_batches", recording)
+    monkeypatch.setattr(parquet_file, "_FEW_BYTES", 0)
+    monkeypatch.setattr(read.os, "cpu_count", lambda: processors)
+    plan = plan_of(files(table_at(tmp_path), *(rows(1, number) for number in range(8))))
+    assert read_plan(IO, plan).read_all()["id"].to_pylist() == list(range(8))
+    assert used == [alone] * 8
+    used.clear()
+    assert read_plan(IO, plan_of(plan.tasks, where("x = 1.5"))).read_all()["id"].to_pylist() == [3]
+    assert set(used) == {True}  # a filter may leave one row group of many
 
 
 def test_rows_are_counted_without_the_files_where_the_plan_knows(tmp_path: Path) -> None:
