@@ -1,7 +1,8 @@
 # Every target makes what it needs: the first one to run builds .venv from requirements.lock, once.
 #
 #   make demo        a table made, changed, read and travelled through, in about a minute
-#   make test        every test except those that run other programs beside icefloe
+#   make test        every test except those that run other programs beside icefloe, in two processes (WORKERS=... for
+#                    another number)
 #   make lint        ruff and mypy
 #   make interop     the tests that run other programs (Maven fetches Apache Iceberg's jar on first use)
 #   make property    the property tests, with many more examples
@@ -18,11 +19,13 @@ UV ?= uv
 FLAGS ?=
 FUZZ ?= 200000
 APPENDS ?= 250
+WORKERS ?= 2
 VENV := .venv
 READY := $(VENV)/.ready
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check
 PYTEST := $(PY) -m pytest
+SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --max-worker-restart 0
 
 .DEFAULT_GOAL := test
 .PHONY: demo test lint bench interop property fuzz long docs lock clean
@@ -31,7 +34,7 @@ demo: $(READY)
 	@$(PY) demo/orders.py
 
 test: $(READY)
-	@$(PYTEST) -m 'not interop' tests src
+	@$(PYTEST) $(SIDE_BY_SIDE) -m 'not interop' tests src
 
 lint: $(READY)
 	@$(PY) -m ruff check .
@@ -42,7 +45,7 @@ bench: $(READY)
 	@$(PY) bench/run.py
 
 interop: $(READY)
-	@$(PYTEST) -m interop tests
+	@$(PYTEST) $(SIDE_BY_SIDE) -m interop tests
 
 # hypothesis marks its tests itself, so those that live beside unit tests get the larger sizes too.
 property: $(READY)

@@ -24,7 +24,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from interop.jars import CACHE, Artifact, fetch
+from interop.jars import CACHE, Artifact, fetch, one_at_a_time
 
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64v8"}
 _SECONDS_TO_START = 60.0
@@ -130,17 +130,23 @@ def _programs() -> Path:
     """The folder of the server's programs, unpacked on first use."""
     artifact = server_artifact()
     target = CACHE.parent / f"postgres-{artifact.version}"
-    if not target.exists():
-        jar = fetch(artifact)
-        with tempfile.TemporaryDirectory(dir=CACHE, prefix=".unpacking-") as folder:
-            inside = Path(folder) / "postgres"
-            with zipfile.ZipFile(jar) as archive:
-                (name,) = (name for name in archive.namelist() if name.endswith(".txz"))
-                with archive.open(name) as packed, tarfile.open(fileobj=packed, mode="r:xz") as tar:
-                    tar.extractall(inside, filter="data")
-            if not target.exists():
+    if target.exists():
+        return target
+    jar = fetch(artifact)
+    with one_at_a_time(CACHE):
+        if not target.exists():
+            with tempfile.TemporaryDirectory(dir=CACHE, prefix=".unpacking-") as folder:
+                inside = Path(folder) / "postgres"
+                _unpack(jar, inside)
                 os.replace(inside, target)
     return target
+
+
+def _unpack(jar: Path, folder: Path) -> None:
+    with zipfile.ZipFile(jar) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".txz"))
+        with archive.open(name) as packed, tarfile.open(fileobj=packed, mode="r:xz") as tar:
+            tar.extractall(folder, filter="data")
 
 
 def _reachable(programs: Path, folder: Path) -> Path:

@@ -5,10 +5,13 @@ They are kept in ``.cache/jars`` of the checkout. Run this file to fetch them al
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,12 +54,23 @@ def fetch(artifact: Artifact, cache: Path = CACHE) -> Path:
             f"{artifact.coordinates} is not in {cache} and Maven is not installed to fetch it: "
             f"install Maven (mvn), or copy {artifact.file_name} there"
         )
-    cache.mkdir(parents=True, exist_ok=True)
-    # A folder beside the target, so that the last step is a rename: a jar is there whole or not at all.
-    with tempfile.TemporaryDirectory(dir=cache, prefix=".fetching-") as folder:
-        _copy(maven, artifact, Path(folder))
-        os.replace(Path(folder) / artifact.file_name, target)
+    with one_at_a_time(cache):
+        if target.exists():
+            return target
+        # A folder beside the target, so that the last step is a rename: a jar is there whole or not at all.
+        with tempfile.TemporaryDirectory(dir=cache, prefix=".fetching-") as folder:
+            _copy(maven, artifact, Path(folder))
+            os.replace(Path(folder) / artifact.file_name, target)
     return target
+
+
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Let one process at a time fill a folder: tests run in several, and Maven's own store minds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder.parent / f".{folder.name}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _copy(maven: str, artifact: Artifact, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,8 @@ def test_a_jar_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     log = tmp_path / "log"
     script = f'echo "$@" >> {log}; for a in "$@"; do case "$a" in -DoutputDirectory=*) out="${{a#*=}}";; esac; done\n'
     play_maven(monkeypatch, tmp_path / "bin", f"{script} echo jar > $out/{SQLITE.file_name}")
-    paths = {fetch(SQLITE, tmp_path / "jars") for _ in range(2)}
+    with ThreadPoolExecutor(2) as pool:  # as the processes do in which tests run side by side
+        paths = set(pool.map(lambda _: fetch(SQLITE, tmp_path / "jars"), range(4)))
     assert paths == {tmp_path / "jars" / SQLITE.file_name}
     assert len(log.read_text().splitlines()) == 1
     assert f"-Dartifact={SQLITE.coordinates}" in log.read_text()

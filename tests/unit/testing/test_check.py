@@ -306,7 +306,7 @@ VECTORS = [
 ]
 
 
-@pytest.mark.parametrize(("column", "value", "rules"), VECTORS, ids=str)
+@pytest.mark.parametrize(("column", "value", "rules"), VECTORS, ids=[f"{name} {value}" for name, value, _ in VECTORS])
 def test_a_vector_that_does_not_fit_its_data_file_is_found(column, value, rules):
     made = world()
     root = root_of(made)
