@@ -102,8 +102,10 @@ def file_tasks(plan: Plan) -> Iterator[FileTask]:
 def _has_few_parts(plan: Plan) -> bool:
     """Whether there are too few to keep every processor at work, so that each part may take several."""
     processors = os.cpu_count() or 1
-    whole = pc.sum(plan.tasks["file_size_in_bytes"]).as_py() or 0
-    return processors > MAX_THREADS or plan.files + whole // PART_BYTES < _PARTS_PER_PROCESSOR * processors
+    pieces = pc.fill_null(pc.list_value_length(plan.tasks["split_offsets"]), 1)
+    parts = pc.min_element_wise(pc.divide(plan.tasks["file_size_in_bytes"], PART_BYTES), pieces)
+    count = pc.sum(pc.max_element_wise(parts, 1)).as_py() or 0
+    return processors > MAX_THREADS or count < _PARTS_PER_PROCESSOR * processors
 
 
 def _lineages(plan: Plan) -> Iterator[Lineage]:

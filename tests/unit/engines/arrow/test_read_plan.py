@@ -88,6 +88,16 @@ def test_a_part_takes_one_processor_where_there_are_parts_for_all(
     assert set(used) == {True}  # a filter may leave one row group of many
 
 
+@pytest.mark.parametrize(("make", "alone"), [(table_at, True), (small_groups, False)])
+def test_a_large_file_of_one_row_group_may_take_all_processors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any, alone: bool
+) -> None:
+    monkeypatch.setattr(read, "PART_BYTES", 1)
+    monkeypatch.setattr(read.os, "cpu_count", lambda: 2)
+    tasks = file_tasks(plan_of(files(make(tmp_path), rows(300))))
+    assert [task.alone for task in tasks] == [alone]
+
+
 def test_rows_are_counted_without_the_files_where_the_plan_knows(tmp_path: Path) -> None:
     entries = files(table_at(tmp_path), rows(10), rows(10, 10))
     first, second = entries["location"].to_pylist()
