@@ -86,7 +86,7 @@ def columns_read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, tuple[str, 
     original = pq.ParquetFile.iter_batches
 
     def recording(self: Any, *args: Any, row_groups: list[int], columns: list[str], **options: Any) -> Any:
-        asked.append((row_groups[0], tuple(columns)))
+        asked.append((row_groups[0], tuple(sorted(columns))))
         return original(self, *args, row_groups=row_groups, columns=columns, **options)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", recording)
@@ -257,3 +257,20 @@ def test_columns_of_one_name_and_several_times_are_merged_by_their_ids() -> None
         Field(5, "s", Struct((Field(7, "a", LONG), Field(6, "a", STRING)))),
         Field(2, "k", LONG),
     )
+
+
+def test_columns_that_take_long_are_begun_first_and_in_one_order_for_all_row_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    original = pq.ParquetFile.iter_batches
+
+    def recording(self: Any, *args: Any, columns: list[str], **options: Any) -> Any:
+        asked.append(tuple(columns))
+        return original(self, *args, columns=columns, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", recording)
+    long, short = "b" * 1000, "b"  # the second row group has its bytes elsewhere
+    rows = [{"a": n, "b": f"{n}{long if n < 3 else short}", "s": {"x": n, "y": str(n) * 50}} for n in range(6)]
+    assert found(stored(rows)) == rows
+    assert asked == [("b", "s.x", "s.y", "a")] * 2
