@@ -57,6 +57,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "write.metadata.metrics.default": ("none", "counts", "truncate(2)", "full"),
     "write.target-file-size-bytes": ("600", "100000"),
     "write.parquet.row-group-size-bytes": ("100", "100000"),
+    "write.parquet.page-row-limit": ("1", "3"),
     "commit.manifest.min-count-to-merge": ("2", "100"),
     "commit.root.max-data-files": ("1", "5"),
     "write.delete.format.default": FORMATS,

@@ -21,6 +21,7 @@ from icefloe.codecs.deletion_vector import MAGIC, decode_dv, encode_dv
 from icefloe.codecs.manifests import decode_leaf, decode_root, encode_leaf, encode_root
 from icefloe.codecs.metadata_json import decode_metadata
 from icefloe.codecs.metadata_json import encode_metadata as encode_table_metadata
+from icefloe.codecs.parquet_tail import Copied, ParquetTail, decode_page_bounds, decode_pages
 from icefloe.codecs.partition_statistics import (
     collect_partition_statistics,
     decode_partition_statistics,
@@ -187,6 +188,33 @@ def test_damaged_partition_statistics_are_read_or_refused() -> None:
 def test_damaged_table_metadata_are_read_or_refused() -> None:
     seeds = [encode_table_metadata(metadata(version)) for version in (1, 2, 3, 4)]
     fuzz(seeds, lambda data: list(decode_metadata(data, where="t").snapshots))
+
+
+def footer_and_indexes() -> tuple[bytes, bytes, bytes]:
+    """Of a Parquet file: its footer, the places of the pages of its first column, and their bounds."""
+    sink, numbers = pa.BufferOutputStream(), pa.table({"n": range(3_000), "s": ["a", None, "b"] * 1_000})
+    pq.write_table(numbers, sink, data_page_size=500, write_batch_size=50, write_page_index=True)
+    data = bytes(sink.getvalue())
+    footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+    pages, bounds = ParquetTail(footer).pages_at(0, 0), ParquetTail(footer).bounds_at(0, 0)
+    assert pages is not None
+    assert bounds is not None
+    return footer, data[slice(*pages)], data[slice(*bounds)]
+
+
+def test_damaged_footers_and_indexes_of_pages_are_read_or_refused() -> None:
+    footer, pages, bounds = footer_and_indexes()
+
+    def tail(data: bytes) -> None:
+        found = ParquetTail(data)
+        place = found.pages_at(0, 1), found.bounds_at(0, 1), found.stored(0, 1), found.dictionary(0, 1, 900)
+        assert len(place) == 4
+        copied = Copied(start=4, dictionary=10, size=90, values=5)
+        assert len(found.footer_of(0, [(5, {1: copied})])) > 8
+
+    fuzz([footer], tail)
+    fuzz([pages], lambda data: decode_pages(data, rows=3_000, within=(0, 100_000)))
+    fuzz([bounds], lambda data: decode_page_bounds(data, pages=60))
 
 
 def test_the_number_of_inputs_can_be_chosen() -> None:

@@ -31,6 +31,7 @@ _HALF = np.uint64(32)
 _SPARSE_BITS = 4  # at most one row in 16 passes the sparse table by chance
 _MIN_BITS, _MAX_BITS = 4, 28
 _TOGETHER = 1 << 20  # pairs whose values are compared together
+_CACHED = 1 << 16  # rows whose words stay near the processor: half of the time of a million at once
 
 
 class EqualityIndex:
@@ -86,20 +87,28 @@ class EqualityIndex:
         """Which rows equal a delete row with a larger sequence number than ``newer_than``."""
         columns = self._columns(rows)
         found: Mask = np.zeros(rows.num_rows, np.bool_)
-        words = self._words(columns)
-        spread = _spread(words)
-        near = np.flatnonzero(self._sparse[_places(spread, self._sparse_shift)])
-        slots = _places(spread[near], self._shift)
+        near, words = self._near(columns, rows.num_rows)
+        slots = _places(_spread(words), self._shift)
         starts, lengths = self._starts[slots], self._starts[slots + 1] - self._starts[slots]
         for step in range(int(lengths.max(initial=0))):  # the first delete row of each slot, then the second
             some = lengths > step
             rows_, deletes = near[some], starts[some] + step
-            equal = (self._keys[deletes] == words[rows_]) & (self._ages[deletes] > newer_than)
+            equal = (self._keys[deletes] == words[some]) & (self._ages[deletes] > newer_than)
             self._mark(found, columns, rows_[equal], deletes[equal])
         if self._is_exact and columns[0].null_count > 0:
             nulls = columns[0].is_null().to_numpy(zero_copy_only=False)
             found[nulls] = self._null_age is not None and self._null_age > newer_than
         return found
+
+    def _near(self, columns: list[pa.Array], rows: int) -> tuple[Ints, Words]:
+        """The rows that the sparse table does not let pass, and their words."""
+        near, kept = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
+        for first in range(0, rows, _CACHED):
+            words = self._words([column.slice(first, _CACHED) for column in columns])
+            hits = np.flatnonzero(self._sparse[_places(_spread(words), self._sparse_shift)])
+            near.append(hits + first)
+            kept.append(words[hits])
+        return np.concatenate(near), np.concatenate(kept)
 
     def _mark(self, found: Mask, columns: list[pa.Array], rows: Ints, deletes: Ints) -> None:
         """Mark the rows whose values equal those of their delete rows, given that their words are equal."""

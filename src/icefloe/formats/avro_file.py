@@ -26,7 +26,7 @@ from icefloe.formats.align import without_columns
 from icefloe.formats.field_ids import labelled
 from icefloe.formats.relabel import relabel
 from icefloe.formats.storage_errors import reading
-from icefloe.formats.stored_file import Piece, StoredFile
+from icefloe.formats.stored_file import Piece, Runs, StoredFile
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, MIB, Limits
 from icefloe.model.name_mapping import NameMapping
@@ -74,6 +74,14 @@ class AvroFile:
     def statistics(self, schema: Schema) -> pa.Table | None:
         """Nothing: the format keeps none."""
         return None
+
+    def runs(self, piece: Piece, schema: Schema) -> Runs | None:
+        """None: blocks tell nothing of their values."""
+        return None
+
+    def divides(self, piece: Piece, wanted: tuple[Field, ...]) -> bool:
+        """No: a piece is as many blocks as are read together."""
+        return False
 
     def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a run; of nested columns only the fields that are wanted."""
@@ -188,9 +196,11 @@ class _Source:
 
 
 def open_avro(
-    io: FileIO, location: str, mapping: NameMapping | None = None, *, limits: Limits = DEFAULT
+    io: FileIO, location: str, mapping: NameMapping | None = None, *, alone: bool = True, limits: Limits = DEFAULT
 ) -> AbstractContextManager[StoredFile]:
-    """An open Avro file; ``mapping`` gives ids to the columns of a file that has none."""
+    """An open Avro file; ``mapping`` gives ids to the columns of a file that has none. ``alone`` or not, one thread
+    reads it.
+    """
     return _open(io, location, mapping, limits)
 
 

@@ -29,7 +29,7 @@ from icefloe.formats.field_ids import field_id, labelled
 from icefloe.formats.orc_stats import stripe_stats
 from icefloe.formats.relabel import relabel
 from icefloe.formats.storage_errors import reading
-from icefloe.formats.stored_file import Piece, StoredFile
+from icefloe.formats.stored_file import Piece, Runs, StoredFile
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT
 from icefloe.model.arrow import FIELD_ID
@@ -65,6 +65,14 @@ class OrcFile:
         """What the file says of the columns, one row for each stripe."""
         return stripe_stats(self._stripes, self._schema, schema)
 
+    def runs(self, piece: Piece, schema: Schema) -> Runs | None:
+        """None: Arrow reads whole stripes."""
+        return None
+
+    def divides(self, piece: Piece, wanted: tuple[Field, ...]) -> bool:
+        """No: Arrow reads whole stripes."""
+        return False
+
     def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a stripe; of structs only the fields that are wanted, lists and maps whole."""
         paths = _paths(list(self._schema), wanted, "")
@@ -90,8 +98,12 @@ class OrcFile:
             raise CorruptFile(message, location=self._location, field=field.name) from error
 
 
-def open_orc(io: FileIO, location: str, mapping: NameMapping | None = None) -> AbstractContextManager[StoredFile]:
-    """An open ORC file; ``mapping`` gives ids to the columns of a file that has none."""
+def open_orc(
+    io: FileIO, location: str, mapping: NameMapping | None = None, *, alone: bool = True
+) -> AbstractContextManager[StoredFile]:
+    """An open ORC file; ``mapping`` gives ids to the columns of a file that has none. ``alone`` or not, one thread
+    reads it.
+    """
     return _open(io, location, mapping)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property, partial
 from typing import Any
@@ -16,10 +16,12 @@ from icefloe.errors import CorruptFile
 from icefloe.formats.align import without_columns
 from icefloe.formats.field_ids import labelled, projected_leaves
 from icefloe.formats.int96 import UNIT, zoned
+from icefloe.formats.page_stats import page_runs
+from icefloe.formats.parquet_pages import PageReader
 from icefloe.formats.parquet_stats import group_stats
 from icefloe.formats.relabel import relabel
 from icefloe.formats.storage_errors import reading
-from icefloe.formats.stored_file import BATCH_BYTES, Piece, StoredFile
+from icefloe.formats.stored_file import BATCH_BYTES, Piece, Runs, StoredFile
 from icefloe.io.file_io import FileIO
 from icefloe.model.mapped_arrow import has_ids
 from icefloe.model.name_mapping import NameMapping
@@ -31,6 +33,7 @@ _NESTED_ROWS = 128 * 1024  # of texts inside other columns, of which Arrow decod
 _NESTED_VALUES = 1024 * 1024
 _AS_THEY_ARE = frozenset({"PLAIN", "RLE", "BIT_PACKED"})  # of texts; of levels the other two
 _FEW_BYTES = 256 * 1024  # are decoded sooner than shared out to threads
+MANY_BYTES = 4 * 1024 * 1024  # take longer to decode than to find the pages in them
 _TEXTS = frozenset({"UTF8", "NONE"})
 _PLAIN_BYTES = 4  # at least, of a text that is stored as it is: its length comes first
 
@@ -38,8 +41,11 @@ _PLAIN_BYTES = 4  # at least, of a text that is stored as it is: its length come
 class ParquetFile:
     """An open Parquet file; its pieces are its row groups."""
 
-    def __init__(self, file: Any, mapping: NameMapping | None, location: str, *, alone: bool) -> None:
+    def __init__(
+        self, file: Any, pages: PageReader, mapping: NameMapping | None, location: str, *, alone: bool
+    ) -> None:
         self._file = file
+        self._pages = pages
         self._alone = alone
         self._location = location
         stored = file.schema_arrow
@@ -77,21 +83,36 @@ class ParquetFile:
         """What the footer says of the columns, one row for each row group."""
         return group_stats(self._file.metadata, schema, self._schema)
 
+    def runs(self, piece: Piece, schema: Schema) -> Runs | None:
+        """The runs of rows that the pages of these columns tell apart."""
+        large = self._file.metadata.row_group(piece.index).total_byte_size >= MANY_BYTES
+        if not large or not self._is_divisible:
+            return None
+        return page_runs(self._pages, self._file.metadata, piece, schema, self._schema)
+
+    def divides(self, piece: Piece, wanted: tuple[Field, ...]) -> bool:
+        """Whether the columns are large, and it is known where their pages are."""
+        leaves = projected_leaves(self._schema, wanted)
+        if len(leaves) == 0 or not self._is_divisible or self._bytes(piece, leaves) < MANY_BYTES:
+            return False
+        return self._pages.knows(piece.index, leaves)
+
+    @cached_property
+    def _is_divisible(self) -> bool:
+        """Whether columns are found by their paths: a dot in a name makes it look like the path of another one."""
+        return not any("." in field.name for field in self._schema)
+
     def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a row group; of nested columns only the fields that are wanted."""
+        """The rows of a row group, or some of them; of nested columns only the fields that are wanted."""
         leaves = projected_leaves(self._schema, wanted)
         if self._is_labelled:
-            leaves.sort(key=self._ranks.__getitem__)
+            leaves = self._slow_first(leaves)
         if len(leaves) == 0:
             for start in range(0, piece.rows, batch_rows):
                 yield without_columns(min(batch_rows, piece.rows - start))
             return
-        columns = [self._file.metadata.schema.column(index).path for index in leaves]
-        size, label, read = self._bytes(piece, leaves), None, 0
-        at_once = min(batch_rows, self._rows_at_once(piece, leaves, size))
-        for batch in self._file.iter_batches(
-            batch_size=at_once, row_groups=[piece.index], columns=columns, use_threads=self._alone and size > _FEW_BYTES
-        ):
+        label, read = None, 0
+        for batch in self._batches(piece, leaves, batch_rows):
             read += batch.num_rows
             if not self._is_labelled:
                 label = self._labels(batch.schema, wanted, leaves) if label is None else label
@@ -101,24 +122,39 @@ class ParquetFile:
             message = f"{self._location}: row group {piece.index} has {read} rows, its footer says {piece.rows}"
             raise CorruptFile(message, location=self._location)
 
+    def _batches(self, piece: Piece, leaves: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        whole = self.pieces[piece.index]
+        size = self._bytes(whole, leaves)
+        at_once = min(batch_rows, self._rows_at_once(whole, leaves, size))
+        threads, first = self._alone and size > _FEW_BYTES, piece.start - whole.start
+        if piece.rows < whole.rows and self._is_divisible and self._pages.knows(piece.index, leaves):
+            for at in range(first, first + piece.rows, at_once):
+                rows = min(at_once, first + piece.rows - at)
+                yield from self._pages.read(piece.index, leaves, at, rows, threads=threads).to_batches()
+            return
+        columns = [self._file.metadata.schema.column(index).path for index in leaves]
+        batches = self._file.iter_batches(
+            batch_size=at_once, row_groups=[piece.index], columns=columns, use_threads=threads
+        )
+        yield from batches if piece.rows == whole.rows else _between(batches, first, first + piece.rows)
+
     @property
     def _is_labelled(self) -> bool:
         """Whether batches come back with their ids and time zones."""
         return self._label is None and len(self._old) == 0
 
-    @cached_property
-    def _ranks(self) -> list[tuple[int, int]]:
-        """What sorts primitive columns, those that take long first, so that no thread is left with one at the end.
+    def _slow_first(self, leaves: list[int]) -> list[int]:
+        """Primitive columns, those that take long first, so that no thread is left with one at the end.
 
         The order is the same for all row groups. Leaves of one column stay together.
         """
-        footer, sizes = self._file.metadata, Counter[str]()
-        paths = [footer.schema.column(leaf).path.partition(".")[0] for leaf in range(footer.num_columns)]
-        if footer.num_row_groups > 0:
-            group = footer.row_group(0)
-            for leaf, path in enumerate(paths):
-                sizes[path] += group.column(leaf).total_uncompressed_size
-        return [(-sizes[path], leaf) for leaf, path in enumerate(paths)]
+        if len(leaves) < 2 or self._file.metadata.num_row_groups == 0:
+            return leaves
+        group, sizes = self._file.metadata.row_group(0), Counter[str]()
+        columns = {leaf: self._file.metadata.schema.column(leaf).path.partition(".")[0] for leaf in leaves}
+        for leaf, column in columns.items():
+            sizes[column] += group.column(leaf).total_uncompressed_size
+        return sorted(leaves, key=lambda leaf: (-sizes[columns[leaf]], leaf))
 
     def _bytes(self, piece: Piece, leaves: list[int]) -> int:
         """What columns of a row group take before they are decoded."""
@@ -150,6 +186,16 @@ class ParquetFile:
         schema = schema if self._label is None else self._label(schema)
         old = frozenset(place for place, leaf in enumerate(leaves) if leaf in self._old)
         return schema if len(old) == 0 else zoned(schema, wanted, old, self._location)
+
+
+def _between(batches: Iterable[pa.RecordBatch], first: int, end: int) -> Iterator[pa.RecordBatch]:
+    """The rows from one place among those of all batches to another."""
+    start = 0
+    for batch in batches:
+        part = batch.slice(max(0, first - start), max(0, end - max(start, first)))
+        if part.num_rows > 0:
+            yield part
+        start += batch.num_rows
 
 
 def _bound_length(statistics: Any | None) -> int:
@@ -192,10 +238,10 @@ def _open(
         footer = pq.read_metadata(source)
         texts = _texts(footer)
         known = [name for name, place in texts.items() if name in repeating or _is_by_dictionary(footer, place)]
-        with pq.ParquetFile(
-            source, metadata=footer, read_dictionary=known, pre_buffer=far, coerce_int96_timestamp_unit=UNIT
-        ) as file:
-            yield ParquetFile(file, mapping, location, alone=alone)
+        opened = partial(pq.ParquetFile, read_dictionary=known, coerce_int96_timestamp_unit=UNIT)
+        with opened(source, metadata=footer, pre_buffer=far) as file:
+            pages = PageReader(source, footer, opened, far=far)
+            yield ParquetFile(file, pages, mapping, location, alone=alone)
 
 
 def _texts(footer: Any) -> dict[str, int]:

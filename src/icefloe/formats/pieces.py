@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.expr.nodes import Bound
 from icefloe.expr.row_eval import evaluate_rows
 from icefloe.formats.align import Aligner
+from icefloe.formats.chosen import RUNS, joined
 from icefloe.formats.field_ids import field_id
 from icefloe.formats.inherited import Completer
 from icefloe.formats.parts import cut_like, in_parts
-from icefloe.formats.row_mask import DeletedRows, FileDrops, RowTest
+from icefloe.formats.row_mask import DeletedRows, FileDrops, RowTest, filtered
 from icefloe.formats.stored_file import BATCH_BYTES, Piece, StoredFile
 from icefloe.model.schema import Schema
 from icefloe.model.types import Field, List, Map, Struct, Type
@@ -86,7 +88,7 @@ class PieceReader:
             if keep is None:
                 yield self._reading.complete(shape.output(shape.returned(batch)), position)
             elif keep.true_count > 0:
-                rows = shape.output(shape.returned(batch).filter(keep))
+                rows = shape.output(filtered(shape.returned(batch), keep))
                 yield self._reading.complete(rows, position, keep)
             position += batch.num_rows
 
@@ -101,7 +103,7 @@ class PieceReader:
             keep = self._shape(f"told for {len(tests)}", batch, tests).kept(batch, None)
             rows = live.returned(batch)
             if keep is not None:
-                rows, deleted = rows.filter(keep), deleted.filter(keep)
+                rows, deleted = filtered(rows, keep), deleted.filter(keep)
             if rows.num_rows > 0:
                 yield self._reading.complete(live.output(rows), position, keep, deleted)
             position += batch.num_rows
@@ -115,18 +117,48 @@ class PieceReader:
             keep = shape.kept(batch, self._deleted.kept(position, batch.num_rows))
             keep = pa.repeat(True, batch.num_rows) if keep is None else keep
             masks.append(keep)
-            decided.append(shape.returned(batch).filter(keep))
+            decided.append(filtered(shape.returned(batch), keep))
             position += batch.num_rows
-        if sum(mask.true_count for mask in masks) == 0:
+        for part, kept, rows in self._left(piece, late, masks, decided):
+            yield from self._late(part, late, kept, rows, f"both for {len(tests)}")
+
+    def _left(
+        self, piece: Piece, late: tuple[Field, ...], masks: list[pa.BooleanArray], decided: list[pa.RecordBatch]
+    ) -> Iterator[tuple[Piece, list[pa.BooleanArray], list[pa.RecordBatch]]]:
+        """What is to be read beside the rows that are left: all of the piece, or runs of it if those are few."""
+        count = sum(mask.true_count for mask in masks)
+        if count == 0:
             return
+        runs = [[piece]] if 2 * count > piece.rows else list(_runs(piece, masks))
+        covered = sum(part.rows for parts in runs for part in parts)
+        if 2 * covered > piece.rows or not self._reading.file.divides(piece, late):
+            yield piece, masks, decided
+            return
+        start = piece.start
+        for parts, mask, rows in zip(runs, masks, decided, strict=True):
+            done = 0
+            for part in parts:
+                kept = mask.slice(part.start - start, part.rows)
+                yield part, [kept], [rows.slice(done, kept.true_count)]
+                done += kept.true_count
+            start += len(mask)
+
+    def _late(
+        self,
+        piece: Piece,
+        fields: tuple[Field, ...],
+        masks: list[pa.BooleanArray],
+        decided: list[pa.RecordBatch],
+        kind: str,
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows that the masks keep: the columns that were not needed to decide, beside those that were."""
         position, done = piece.start, 0
-        for place, at, part in self._read_late(piece, late, masks):
+        for place, at, part in self._read_late(piece, fields, masks):
             keep, done = masks[place].slice(at, part.num_rows), 0 if at == 0 else done
             count = keep.true_count
             if count > 0:
-                rows = _beside(part if count == len(keep) else part.filter(keep), decided[place].slice(done, count))
-                shape = self._shape(f"both for {len(tests)}", rows, [])
-                yield self._reading.complete(shape.output(rows), position, keep)
+                rows = _beside(part if count == len(keep) else filtered(part, keep), decided[place].slice(done, count))
+                yield self._reading.complete(self._shape(kind, rows, []).output(rows), position, keep)
             position, done = position + part.num_rows, done + count
 
     def _read_late(
@@ -182,6 +214,31 @@ class _Shape:
             passed = passes(align(batch))
             keep = passed if keep is None else pc.and_(keep, passed)
         return None if keep is not None and keep.true_count == len(keep) else keep
+
+
+def _runs(piece: Piece, masks: list[pa.BooleanArray]) -> Iterator[list[Piece]]:
+    """For each mask, the runs of its rows that have all rows it keeps; all of its rows where those are most of it."""
+    start = piece.start
+    for mask in masks:
+        whole = Piece(index=piece.index, start=start, rows=len(mask))
+        yield [part for part, _ in joined(whole, ((part, False) for part in runs_of(mask, whole)))]
+        start += len(mask)
+
+
+def runs_of(mask: pa.BooleanArray, piece: Piece) -> list[Piece]:
+    """The runs of a piece with all rows that a mask keeps, those together that are near to each other.
+
+    >>> mask = pa.array([n in (1, 2, 40) for n in range(64)])
+    >>> [(part.start, part.rows) for part in runs_of(mask, Piece(index=0, start=100, rows=64))]
+    [(101, 2), (140, 1)]
+    """
+    rows = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+    if len(rows) == 0:
+        return []
+    ends = np.flatnonzero(np.diff(rows) > piece.rows // RUNS)
+    firsts, lasts = rows[np.append(0, ends + 1)], rows[np.append(ends, len(rows) - 1)]
+    found = zip(firsts.tolist(), lasts.tolist(), strict=True)
+    return [Piece(index=piece.index, start=piece.start + first, rows=last + 1 - first) for first, last in found]
 
 
 def _drop(test: RowTest) -> _Test:

@@ -6,24 +6,25 @@ is where it lies in the file, whatever pieces are skipped and whatever rows a de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
+from typing import Protocol
 
 import pyarrow as pa
 
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPredicate, Expr, Not, Predicate, leaves
-from icefloe.expr.stats_eval import Match, evaluate
 from icefloe.formats.avro_file import open_avro
+from icefloe.formats.chosen import WHOLE, Share, chosen
 from icefloe.formats.field_ids import struct_ids
 from icefloe.formats.inherited import NO_LINEAGE, Completer, Lineage
 from icefloe.formats.orc_file import open_orc
 from icefloe.formats.parquet_file import open_parquet
 from icefloe.formats.pieces import PieceReader, Reading
 from icefloe.formats.row_mask import NO_DROPS, FileDrops
-from icefloe.formats.stored_file import Piece, StoredFile
+from icefloe.formats.stored_file import StoredFile
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata_columns import POS
 from icefloe.model.name_mapping import NameMapping
@@ -32,52 +33,31 @@ from icefloe.model.types import Field, Struct
 
 BATCH_ROWS = 1024 * 1024
 
-_OPENERS: Mapping[str, Callable[[FileIO, str, NameMapping | None], AbstractContextManager[StoredFile]]] = {
-    "parquet": open_parquet,
-    "orc": open_orc,
-    "avro": open_avro,
-}
+
+class _Open(Protocol):
+    """How a file is opened; one that is read ``alone`` may use all processors, if its format can."""
+
+    def __call__(
+        self, io: FileIO, location: str, mapping: NameMapping | None, *, alone: bool
+    ) -> AbstractContextManager[StoredFile]: ...
 
 
+_OPENERS: Mapping[str, _Open] = {"parquet": open_parquet, "orc": open_orc, "avro": open_avro}
 _BY_COLUMN = frozenset({"parquet", "orc"})  # formats of which a column can be read without the others
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """One of ``of`` parts of a file, each with about as many pieces; parts can be read at the same time."""
-
-    index: int
-    of: int
-
-    def among(self, count: int) -> range:
-        """Which of ``count`` things in a row are in this part.
-
-        >>> [list(Share(index=i, of=2).among(5)) for i in range(2)]
-        [[0, 1], [2, 3, 4]]
-        """
-        return range(count * self.index // self.of, count * (self.index + 1) // self.of)
-
-
-WHOLE = Share(index=0, of=1)
 
 
 def open_file(
     io: FileIO, location: str, file_format: str | None, mapping: NameMapping | None = None, *, alone: bool = True
 ) -> AbstractContextManager[StoredFile]:
-    """An open data file of any format that is handled; a file of an unnamed format is taken for Parquet.
-
-    One that is read ``alone`` may use all processors, if its format can.
-    """
+    """An open data file of any format that is handled; a file of an unnamed format is taken for Parquet."""
     opener = _OPENERS.get("parquet" if file_format is None else file_format.lower())
-    if opener is open_parquet:
-        return open_parquet(io, location, mapping, alone=alone)
     if opener is None:
         raise UnsupportedError(
             f"{location}: data files of format {file_format} are not handled; there are: {', '.join(_OPENERS)}",
             format=file_format,
             location=location,
         )
-    return opener(io, location, mapping)
+    return opener(io, location, mapping, alone=alone)
 
 
 def read_file(
@@ -123,7 +103,7 @@ def read_file(
             by_column=file_format is None or file_format.lower() in _BY_COLUMN,
         )
         pieces = PieceReader(reading)
-        for piece, every in _chosen(reading, share):
+        for piece, every in chosen(file, bound, reading.tested, share):
             yield from pieces.rows(piece, every=every)
 
 
@@ -157,18 +137,3 @@ def _pruned(fields: tuple[Field, ...], wanted: frozenset[int]) -> tuple[Field, .
         elif len(inner) > 0:
             kept.append(replace(field, type=Struct(inner)))
     return tuple(kept)
-
-
-def _chosen(reading: Reading, share: Share) -> list[tuple[Piece, bool]]:
-    """The pieces of a share that statistics do not rule out, and whether every row of them matches the filter."""
-    pieces = reading.file.pieces
-    matches = [int(Match.ALL if reading.filter == ALWAYS_TRUE else Match.SOME)] * len(pieces)
-    statistics = None if reading.filter == ALWAYS_TRUE else reading.file.statistics(reading.tested)
-    if statistics is not None:
-        matches = evaluate(reading.filter, statistics).to_pylist()
-    chosen = [
-        (piece, match == Match.ALL)
-        for piece, match in zip(pieces, matches, strict=True)
-        if match != Match.NONE and piece.rows > 0
-    ]
-    return [chosen[index] for index in share.among(len(chosen))]

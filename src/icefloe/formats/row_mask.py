@@ -17,6 +17,8 @@ from icefloe.model.schema import Schema
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
+_MOST = 15, 16
+
 
 class RowTest(Protocol):
     """A test that drops rows by their values, such as equality deletes; it may be shared between files and threads."""
@@ -40,6 +42,20 @@ class FileDrops:
 
 
 NO_DROPS = FileDrops()
+
+
+def filtered(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:
+    """The rows that a mask keeps.
+
+    Of a batch, Arrow copies rows one by one; of a column it copies runs of them, which takes half of the time where
+    most stay.
+
+    >>> filtered(pa.record_batch({"n": [1, 2, 3]}), pa.array([True, False, True])).to_pydict()
+    {'n': [1, 3]}
+    """
+    if batch.num_columns == 0 or keep.true_count < len(keep) // _MOST[1] * _MOST[0]:
+        return batch.filter(keep)
+    return pa.RecordBatch.from_arrays([column.filter(keep) for column in batch.columns], schema=batch.schema)
 
 
 class DeletedRows:

@@ -1,7 +1,8 @@
 """What a reader asks of a data file, whatever its format (spec: Column Projection; Scan Planning).
 
 A file is a row of pieces, each readable by itself: the row groups of Parquet, the stripes of ORC, runs of blocks of
-Avro. A piece knows the position of its first row, so rows have their positions whichever pieces are read.
+Avro. A piece knows the position of its first row, so rows have their positions whichever pieces are read. Where a file
+knows its pages, some rows of a piece can be read without the others.
 """
 
 from __future__ import annotations
@@ -26,6 +27,19 @@ class Piece:
     start: int
     rows: int
 
+    @property
+    def end(self) -> int:
+        """The position behind its last row."""
+        return self.start + self.rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """Parts of a piece, which are pieces of its number themselves, and a row of statistics for each."""
+
+    pieces: tuple[Piece, ...]
+    statistics: pa.Table
+
 
 class StoredFile(Protocol):
     """An open data file."""
@@ -42,6 +56,14 @@ class StoredFile(Protocol):
 
     def statistics(self, schema: Schema) -> pa.Table | None:
         """What is known of the columns of ``schema``, one row for each piece; none if the format keeps nothing."""
+        ...
+
+    def runs(self, piece: Piece, schema: Schema) -> Runs | None:
+        """The parts of a piece that the file tells apart by the columns of ``schema``; none if it does not."""
+        ...
+
+    def divides(self, piece: Piece, wanted: tuple[Field, ...]) -> bool:
+        """Whether some rows of a piece are read sooner than all of them, by a piece of its number with just those."""
         ...
 
     def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:

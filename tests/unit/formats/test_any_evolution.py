@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
+from icefloe.formats.chosen import Share
 from icefloe.formats.partitioned import write_files
-from icefloe.formats.reader import Share, read_file
+from icefloe.formats.reader import read_file
 from icefloe.formats.row_mask import FileDrops
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.arrow import arrow_schema

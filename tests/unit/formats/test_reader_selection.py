@@ -20,8 +20,9 @@ from icefloe.expr.nodes import Bound
 from icefloe.expr.row_filter import matches
 from icefloe.expr.text import parse_filter
 from icefloe.formats import parquet_file, reader
+from icefloe.formats.chosen import Share
 from icefloe.formats.pieces import merged
-from icefloe.formats.reader import Share, read_file
+from icefloe.formats.reader import read_file
 from icefloe.formats.row_mask import FileDrops, Mask
 from icefloe.formats.stored_file import Piece
 from icefloe.io.memory import MemoryFileIO

@@ -19,8 +19,9 @@ from icefloe.deletes.drops import Drops
 from icefloe.engines.arrow.streams import in_order
 from icefloe.expr.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.stats_eval import Match
+from icefloe.formats.chosen import WHOLE, Share
 from icefloe.formats.inherited import Lineage
-from icefloe.formats.reader import WHOLE, Share, read_file
+from icefloe.formats.reader import read_file
 from icefloe.formats.row_mask import NO_DROPS, FileDrops
 from icefloe.io.file_io import FileIO
 from icefloe.io.schemes import scheme_family

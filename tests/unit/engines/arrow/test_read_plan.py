@@ -19,8 +19,8 @@ from icefloe.engines.arrow.read import FileTask, count_plan, file_tasks, read_pl
 from icefloe.errors import FormatError
 from icefloe.expr.nodes import ALWAYS_TRUE
 from icefloe.formats import parquet_file
+from icefloe.formats.chosen import Share
 from icefloe.formats.inherited import NO_LINEAGE
-from icefloe.formats.reader import Share
 from icefloe.model.arrow import arrow_schema
 from icefloe.model.metadata import TableMetadata
 
