@@ -34,7 +34,7 @@ from icefloe.expr.nodes import (
     fold,
     push_not,
 )
-from icefloe.model.schema import Schema
+from icefloe.model.schema import Schema, derived
 from icefloe.model.types import (
     DATE,
     DOUBLE,
@@ -154,6 +154,11 @@ def _as_bound(expr: Expr) -> Bound:
 
 
 def _columns(schema: Schema) -> _Columns:
+    columns: _Columns = derived(schema, "columns to bind", _named)
+    return columns
+
+
+def _named(schema: Schema) -> _Columns:
     return {".".join(column.path): column for column in _walk(schema.fields, (), True)}
 
 

@@ -6,7 +6,7 @@ are skipped. A file has no statistics. Its blocks are gone through once before r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +23,7 @@ from icefloe.codecs.avro_stored import StoredSchema, stored_schema, takes_nothin
 from icefloe.codecs.avro_typed import Projection, fixed_bytes, project, typed
 from icefloe.errors import CorruptFile, IcefloeError, LimitError
 from icefloe.formats.align import without_columns
-from icefloe.formats.field_ids import labelled
+from icefloe.formats.field_ids import StoredColumns, labelled
 from icefloe.formats.relabel import relabel
 from icefloe.formats.storage_errors import reading
 from icefloe.formats.stored_file import Piece, Runs, StoredFile
@@ -54,6 +54,11 @@ class AvroFile:
     def schema(self) -> pa.Schema:
         """The columns with their ids."""
         return self._schema
+
+    @cached_property
+    def ids(self) -> Collection[int]:
+        """The ids of the columns."""
+        return StoredColumns(self._schema).ids
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:

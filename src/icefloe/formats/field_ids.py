@@ -7,7 +7,7 @@ gets those of the table's name mapping.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -69,8 +69,45 @@ def inner_fields(type_: pa.DataType) -> list[pa.Field]:
 
 def width(type_: pa.DataType) -> int:
     """How many Parquet columns a field of this type has."""
+    if type_.num_fields == 0 and not isinstance(type_, pa.BaseExtensionType):
+        return 1
     children = inner_fields(type_)
     return sum(width(child.type) for child in children) if len(children) > 0 else 1
+
+
+class StoredColumns:
+    """The columns of a file by id, gone through once: a file may have thousands of which a scan wants a few."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._places: dict[int, list[tuple[int, pa.Field]]] = {}  # the first Parquet column of each, and the column
+        start = 0
+        for field in schema:
+            if (id_ := field_id(field)) is not None:
+                self._places.setdefault(id_, []).append((start, field))
+            start += width(field.type)
+
+    @property
+    def ids(self) -> Collection[int]:
+        """The ids of all columns, but not of fields inside of them."""
+        return self._places.keys()
+
+    def leaves(self, wanted: tuple[Field, ...]) -> list[int]:
+        """The Parquet columns to read for these fields, in the order of the file.
+
+        A struct none of whose fields exist gives up its first one.
+        """
+        found = [
+            leaf
+            for target in wanted
+            for start, field in self._places.get(target.id, ())
+            for leaf in _type_leaves(field.type, target.type, start)
+        ]
+        return sorted(found)
+
+    def measured(self, wanted: tuple[Field, ...]) -> Mapping[int, Leaf]:
+        """The primitive columns at or inside of these fields that are not inside a list or a map, by field id."""
+        places = [place for target in wanted for place in self._places.get(target.id, ())]
+        return {id_: leaf for start, field in places for id_, leaf in _measured([field], start)}
 
 
 def struct_ids(schema: pa.Schema) -> frozenset[int]:
@@ -97,11 +134,6 @@ def _measured(fields: list[pa.Field], start: int) -> Iterator[tuple[int, Leaf]]:
         elif len(inner_fields(plain)) == 0 and id_ is not None:
             yield id_, Leaf(index=start, type=plain)
         start += width(field.type)
-
-
-def projected_leaves(schema: pa.Schema, wanted: tuple[Field, ...]) -> list[int]:
-    """The Parquet columns to read for these fields; a struct none of whose fields exist gives up its first one."""
-    return _struct_leaves(list(schema), wanted, 0)
 
 
 def _struct_leaves(fields: list[pa.Field], wanted: tuple[Field, ...], start: int) -> list[int]:

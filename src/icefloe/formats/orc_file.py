@@ -7,7 +7,7 @@ timestamps as 64 bits of nanoseconds only, so values before 1677 and after 2262 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,7 @@ from icefloe.errors import (
     UnsupportedError,
 )
 from icefloe.formats.align import without_columns
-from icefloe.formats.field_ids import field_id, labelled
+from icefloe.formats.field_ids import StoredColumns, field_id, labelled
 from icefloe.formats.orc_stats import stripe_stats
 from icefloe.formats.relabel import relabel
 from icefloe.formats.storage_errors import reading
@@ -54,6 +54,11 @@ class OrcFile:
     def schema(self) -> pa.Schema:
         """The columns with their ids."""
         return self._schema
+
+    @cached_property
+    def ids(self) -> Collection[int]:
+        """The ids of the columns."""
+        return StoredColumns(self._schema).ids
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:

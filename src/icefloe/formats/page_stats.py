@@ -16,7 +16,7 @@ import pyarrow as pa
 from icefloe.codecs.parquet_tail import PageBounds, Pages
 from icefloe.formats import bounds
 from icefloe.formats.bounds import Raw
-from icefloe.formats.field_ids import Leaf, measured_leaves
+from icefloe.formats.field_ids import Leaf
 from icefloe.formats.known import NOTHING, Known, stat_columns
 from icefloe.formats.parquet_pages import PageReader
 from icefloe.formats.stored_file import Piece, Runs
@@ -28,9 +28,9 @@ _PLAIN = {"BOOLEAN": "<?", "INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE"
 _FIXED = "FIXED_LEN_BYTE_ARRAY"
 
 
-def page_runs(reader: PageReader, footer: Any, piece: Piece, schema: Schema, labels: pa.Schema) -> Runs | None:
+def page_runs(reader: PageReader, footer: Any, piece: Piece, schema: Schema, leaves: Mapping[int, Leaf]) -> Runs | None:
     """The runs of rows of a row group that pages of the schema's columns tell apart; none if nothing is told."""
-    columns = _told(reader, footer, piece.index, schema, labels)
+    columns = _told(reader, footer, piece.index, leaves)
     if len(columns) == 0:
         return None
     starts = np.unique(np.concatenate([column.pages.firsts for column in columns.values()]))
@@ -61,9 +61,8 @@ class _Column:
     bounds: PageBounds
 
 
-def _told(reader: PageReader, footer: Any, group: int, schema: Schema, labels: pa.Schema) -> dict[int, _Column]:
-    """The columns of a schema whose pages are known and measured, by field id."""
-    leaves = {id_: leaf for id_, leaf in measured_leaves(labels).items() if id_ in schema.measured}
+def _told(reader: PageReader, footer: Any, group: int, leaves: Mapping[int, Leaf]) -> dict[int, _Column]:
+    """The columns whose pages are known and measured, by field id."""
     places = {id_: leaf for id_, leaf in leaves.items() if _is_measured(footer.row_group(group).column(leaf.index))}
     told = reader.bounds(group, [leaf.index for leaf in places.values()])
     found = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property, partial
 from typing import Any
@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from icefloe.errors import CorruptFile
 from icefloe.formats.align import without_columns
-from icefloe.formats.field_ids import labelled, projected_leaves
+from icefloe.formats.field_ids import StoredColumns, labelled
 from icefloe.formats.int96 import UNIT, zoned
 from icefloe.formats.page_stats import page_runs
 from icefloe.formats.parquet_pages import PageReader
@@ -42,7 +42,14 @@ class ParquetFile:
     """An open Parquet file; its pieces are its row groups."""
 
     def __init__(
-        self, file: Any, pages: PageReader, mapping: NameMapping | None, location: str, *, alone: bool
+        self,
+        file: Any,
+        pages: PageReader,
+        mapping: NameMapping | None,
+        location: str,
+        *,
+        old: frozenset[int],
+        alone: bool,
     ) -> None:
         self._file = file
         self._pages = pages
@@ -51,9 +58,18 @@ class ParquetFile:
         stored = file.schema_arrow
         self._schema = labelled(stored, mapping, location)
         self._label = None if has_ids(stored) else partial(labelled, mapping=mapping, location=location)
-        self._dictionaries = frozenset(field.name for field in stored if pa.types.is_dictionary(field.type))
-        columns = file.metadata.schema
-        self._old = frozenset(i for i in range(len(columns)) if columns.column(i).physical_type == "INT96")
+        self._old = old
+        self._columns = StoredColumns(self._schema)
+
+    @property
+    def ids(self) -> Collection[int]:
+        """The ids of the columns."""
+        return self._columns.ids
+
+    @cached_property
+    def _dictionaries(self) -> frozenset[str]:
+        """The names of columns that come back as dictionaries."""
+        return frozenset(field.name for field in self._schema if pa.types.is_dictionary(field.type))
 
     @property
     def schema(self) -> pa.Schema:
@@ -81,18 +97,18 @@ class ParquetFile:
 
     def statistics(self, schema: Schema) -> pa.Table | None:
         """What the footer says of the columns, one row for each row group."""
-        return group_stats(self._file.metadata, schema, self._schema)
+        return group_stats(self._file.metadata, schema, self._columns.measured(schema.fields))
 
     def runs(self, piece: Piece, schema: Schema) -> Runs | None:
         """The runs of rows that the pages of these columns tell apart."""
         large = self._file.metadata.row_group(piece.index).total_byte_size >= MANY_BYTES
         if not large or not self._is_divisible:
             return None
-        return page_runs(self._pages, self._file.metadata, piece, schema, self._schema)
+        return page_runs(self._pages, self._file.metadata, piece, schema, self._columns.measured(schema.fields))
 
     def divides(self, piece: Piece, wanted: tuple[Field, ...]) -> bool:
         """Whether the columns are large, and it is known where their pages are."""
-        leaves = projected_leaves(self._schema, wanted)
+        leaves = self._columns.leaves(wanted)
         if len(leaves) == 0 or not self._is_divisible or self._bytes(piece, leaves) < MANY_BYTES:
             return False
         return self._pages.knows(piece.index, leaves)
@@ -104,7 +120,7 @@ class ParquetFile:
 
     def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a row group, or some of them; of nested columns only the fields that are wanted."""
-        leaves = projected_leaves(self._schema, wanted)
+        leaves = self._columns.leaves(wanted)
         if self._is_labelled:
             leaves = self._slow_first(leaves)
         if len(leaves) == 0:
@@ -236,22 +252,25 @@ def _open(
         far = not isinstance(files, fs.LocalFileSystem)
         source = files.open_input_file(path)
         footer = pq.read_metadata(source)
-        texts = _texts(footer)
+        texts, old = _special(footer)
         known = [name for name, place in texts.items() if name in repeating or _is_by_dictionary(footer, place)]
         opened = partial(pq.ParquetFile, read_dictionary=known, coerce_int96_timestamp_unit=UNIT)
         with opened(source, metadata=footer, pre_buffer=far) as file:
             pages = PageReader(source, footer, opened, far=far)
-            yield ParquetFile(file, pages, mapping, location, alone=alone)
+            yield ParquetFile(file, pages, mapping, location, old=old, alone=alone)
 
 
-def _texts(footer: Any) -> dict[str, int]:
-    """The top-level columns of texts or bytes, and their places."""
-    columns = [footer.schema.column(place) for place in range(footer.num_columns)]
-    return {
-        column.path: place
-        for place, column in enumerate(columns)
-        if column.path == column.name and column.physical_type == "BYTE_ARRAY" and column.converted_type in _TEXTS
-    }
+def _special(footer: Any) -> tuple[dict[str, int], frozenset[int]]:
+    """The top-level columns of texts or bytes with their places, and the places of timestamps of the oldest kind."""
+    texts, old, schema = {}, set(), footer.schema
+    for place in range(footer.num_columns):
+        column = schema.column(place)
+        kind = column.physical_type
+        if kind == "INT96":
+            old.add(place)
+        elif kind == "BYTE_ARRAY" and column.path == column.name and column.converted_type in _TEXTS:
+            texts[column.path] = place
+    return texts, frozenset(old)
 
 
 def _is_by_dictionary(footer: Any, place: int) -> bool:

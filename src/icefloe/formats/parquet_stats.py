@@ -76,12 +76,12 @@ class FooterUnit:
         return 0 if bounded or all_null else None
 
 
-def group_stats(footer: Any, schema: Schema, labels: pa.Schema | None = None) -> pa.Table:
+def group_stats(footer: Any, schema: Schema, leaves: Mapping[int, Leaf] | None = None) -> pa.Table:
     """One row for each row group: its record count and the statistics of the schema's columns, bounds uncut.
 
-    ``labels`` is the file's schema with ids, where the footer has none.
+    ``leaves`` are the columns of the file, where the footer does not tell their ids or they are known already.
     """
-    leaves = measured_leaves(footer.schema.to_arrow_schema() if labels is None else labels)
+    leaves = measured_leaves(footer.schema.to_arrow_schema()) if leaves is None else leaves
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     shows = _nan_shows(footer)
     units = [FooterUnit(groups=(group,), leaves=leaves, nan_shows=shows) for group in groups]

@@ -73,8 +73,8 @@ class PieceReader:
         output = self._reading.complete.stored
         early = merged(*(test.schema.fields for test in tests))
         decided = {field.id for field in early}
-        stored = {field_id(field) for field in self._reading.file.schema}
-        late = tuple(field for field in output.fields if field.id in stored - decided)
+        stored = self._reading.file.ids
+        late = tuple(field for field in output.fields if field.id in stored and field.id not in decided)
         if len(tests) == 0 or len(late) == 0 or not self._reading.by_column:
             return self._at_once(piece, merged(output.fields, early), tests)
         both = tuple(field for field in output.fields if field.id in decided)

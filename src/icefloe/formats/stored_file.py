@@ -7,7 +7,7 @@ knows its pages, some rows of a piece can be read without the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -47,6 +47,11 @@ class StoredFile(Protocol):
     @property
     def schema(self) -> pa.Schema:
         """The columns with their ids (``PARQUET:field_id``) at every depth: the file's own, or those of a mapping."""
+        ...
+
+    @property
+    def ids(self) -> Collection[int]:
+        """The ids of the columns, but not of fields inside of them."""
         ...
 
     @property

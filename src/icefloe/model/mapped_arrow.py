@@ -87,10 +87,11 @@ def _check_ids(schema: pa.Schema) -> None:
 
 def _fields(fields: Iterable[pa.Field]) -> Iterator[tuple[str, pa.Field]]:
     """Every field at every depth with its full name in the file."""
-    pending = [(field.name, field) for field in fields]
-    for name, field in pending:  # grows while it is read
-        yield name, field
-        pending.extend((f"{name}.{child.name}", child) for child in _inside(field.type))
+    for field in fields:
+        pending = [(field.name, field)]
+        for name, each in pending:  # grows while it is read
+            yield name, each
+            pending.extend((f"{name}.{child.name}", child) for child in _inside(each.type))
 
 
 def _inside(type_: pa.DataType) -> list[pa.Field]:
