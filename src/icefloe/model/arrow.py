@@ -18,7 +18,7 @@ from icefloe.model.arrow_plain import plain
 from icefloe.model.arrow_types import VARIANT_PARTS, arrow_field, arrow_schema, arrow_type, nulls, struct_array
 from icefloe.model.from_arrow import is_list, schema_from_arrow
 from icefloe.model.json_values import value_from_json
-from icefloe.model.schema import Schema, derived
+from icefloe.model.schema import Schema, derived, repeated
 from icefloe.model.types import (
     BINARY,
     BOOLEAN,
@@ -100,7 +100,8 @@ def conform(table: pa.Table, schema: Schema) -> pa.Table:
     _check_names(table.column_names, schema.fields, "")
     target = arrow_schema(schema)
     fits = derived(schema, "plain", _is_plain) and table.schema.equals(target)
-    columns = table.columns if fits else [_column(table, field) for field in schema.fields]
+    places = {name: place for place, name in enumerate(table.column_names)}
+    columns = table.columns if fits else [_column(table, places.get(field.name), field) for field in schema.fields]
     return pa.Table.from_arrays(columns, schema=target)
 
 
@@ -110,25 +111,25 @@ def _is_plain(schema: Schema) -> bool:
 
 
 def _check_names(given: list[str], fields: tuple[Field, ...], prefix: str) -> None:
-    repeated = sorted({name for name in given if given.count(name) > 1})
-    if len(repeated) > 0:
-        raise InputError(f"two columns are named {prefix}{repeated[0]!r}", field=prefix + repeated[0])
-    known = {field.name for field in fields}
+    twice = repeated(given)
+    if len(twice) > 0:
+        raise InputError(f"two columns are named {prefix}{twice[0]!r}", field=prefix + twice[0])
+    known, names = {field.name for field in fields}, frozenset(given)
     extra = [prefix + name for name in given if name not in known]
     if len(extra) > 0:
         raise InputError(
             f"the table has no column {', '.join(extra)}; it has: {', '.join(prefix + f.name for f in fields)}",
             field=extra[0],
         )
-    missing = [prefix + f.name for f in fields if f.required and f.write_default is None and f.name not in given]
+    missing = [prefix + f.name for f in fields if f.required and f.write_default is None and f.name not in names]
     if len(missing) > 0:
         raise InputError(f"required column {', '.join(missing)} is missing and has no default", field=missing[0])
 
 
-def _column(table: pa.Table, field: Field) -> pa.ChunkedArray:
-    if field.name not in table.column_names:
+def _column(table: pa.Table, place: int | None, field: Field) -> pa.ChunkedArray:
+    if place is None:
         return pa.chunked_array([_not_supplied(field, table.num_rows, field.name)])
-    given = table.column(field.name)
+    given = table.column(place)
     return pa.chunked_array([_fit(plain(chunk), field, field.name) for chunk in given.chunks], arrow_type(field.type))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -137,10 +138,19 @@ class Schema:
         return Schema(fields=() if left is None else children(left), schema_id=self.schema_id)
 
 
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that come more than once, in order.
+
+    >>> repeated(["b", "a", "b", "c", "a"])
+    ['a', 'b']
+    """
+    return sorted(name for name, times in Counter(names).items() if times > 1)
+
+
 def _refuse_repeated(names: tuple[str, ...]) -> None:
-    repeated = [name for name in names if names.count(name) > 1]
-    if len(repeated) > 0:
-        raise InputError(f"column {repeated[0]!r} is selected twice", field=repeated[0])
+    twice = repeated(names)
+    if len(twice) > 0:
+        raise InputError(f"column {twice[0]!r} is selected twice", field=twice[0])
 
 
 def _pruned(type_: Type, below: tuple[Type | None, ...], wanted: frozenset[int]) -> Type | None:

@@ -26,7 +26,7 @@ from icefloe.expr.values import Value, evaluate_value
 from icefloe.model import types
 from icefloe.model.arrow import arrow_type
 from icefloe.model.arrow_plain import plain
-from icefloe.model.schema import Schema
+from icefloe.model.schema import Schema, repeated
 
 _LONG_BYTES = 2**31 - 1  # of text, that one array with short offsets can hold
 _NANOSECOND_ERA = (-(2**63) // 1000 + 1, (2**63 - 1) // 1000)  # the microseconds that are nanoseconds too
@@ -230,9 +230,9 @@ def _read_by(values: Iterable[Value]) -> frozenset[str]:
 
 
 def _check_names(names: list[str]) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if len(repeated) > 0:
-        raise InputError(f"merge: two columns of the source are named {repeated[0]!r}", field=repeated[0])
+    twice = repeated(names)
+    if len(twice) > 0:
+        raise InputError(f"merge: two columns of the source are named {twice[0]!r}", field=twice[0])
 
 
 def _as_key(values: Any, type_: pa.DataType) -> Any:
