@@ -21,6 +21,7 @@ import append
 import bitmaps
 import commits
 import huge
+import lookups
 import manifests
 import metadata_load
 import planning
@@ -48,6 +49,7 @@ BENCHES = {
     "bitmaps": bitmaps,
     "huge": huge,
     "rows": rows,
+    "lookups": lookups,
     "writes": writes,
 }
 

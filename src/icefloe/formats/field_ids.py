@@ -79,35 +79,38 @@ class StoredColumns:
     """The columns of a file by id, gone through once: a file may have thousands of which a scan wants a few."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self._places: dict[int, list[tuple[int, pa.Field]]] = {}  # the first Parquet column of each, and the column
+        self._schema = schema
+        self._starts: list[int] = []  # the first Parquet column of each
+        self._ids: dict[int, int] = {}  # the place of each among the columns
         start = 0
-        for field in schema:
+        for place, field in enumerate(schema):
             if (id_ := field_id(field)) is not None:
-                self._places.setdefault(id_, []).append((start, field))
+                self._ids.setdefault(id_, place)
+            self._starts.append(start)
             start += width(field.type)
 
     @property
     def ids(self) -> Collection[int]:
         """The ids of all columns, but not of fields inside of them."""
-        return self._places.keys()
+        return self._ids.keys()
+
+    def _stored(self, wanted: tuple[Field, ...]) -> Iterator[tuple[Field, pa.Field, int]]:
+        """Those of the fields that the file has, as it has them, with the first Parquet column of each."""
+        for field in wanted:
+            if (place := self._ids.get(field.id)) is not None:
+                yield field, self._schema.field(place), self._starts[place]
 
     def leaves(self, wanted: tuple[Field, ...]) -> list[int]:
         """The Parquet columns to read for these fields, in the order of the file.
 
         A struct none of whose fields exist gives up its first one.
         """
-        found = [
-            leaf
-            for target in wanted
-            for start, field in self._places.get(target.id, ())
-            for leaf in _type_leaves(field.type, target.type, start)
-        ]
-        return sorted(found)
+        stored = self._stored(wanted)
+        return sorted(leaf for target, field, at in stored for leaf in _type_leaves(field.type, target.type, at))
 
     def measured(self, wanted: tuple[Field, ...]) -> Mapping[int, Leaf]:
         """The primitive columns at or inside of these fields that are not inside a list or a map, by field id."""
-        places = [place for target in wanted for place in self._places.get(target.id, ())]
-        return {id_: leaf for start, field in places for id_, leaf in _measured([field], start)}
+        return {id_: leaf for _, field, at in self._stored(wanted) for id_, leaf in _measured([field], at)}
 
 
 def struct_ids(schema: pa.Schema) -> frozenset[int]:
