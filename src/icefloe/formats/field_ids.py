@@ -82,10 +82,11 @@ class StoredColumns:
         self._schema = schema
         self._starts: list[int] = []  # the first Parquet column of each
         self._ids: dict[int, int] = {}  # the place of each among the columns
+        self._again: dict[int, list[int]] = {}  # those of an id that another one has: whoever reads them refuses them
         start = 0
         for place, field in enumerate(schema):
-            if (id_ := field_id(field)) is not None:
-                self._ids.setdefault(id_, place)
+            if (id_ := field_id(field)) is not None and self._ids.setdefault(id_, place) != place:
+                self._again.setdefault(id_, []).append(place)
             self._starts.append(start)
             start += width(field.type)
 
@@ -97,8 +98,9 @@ class StoredColumns:
     def _stored(self, wanted: tuple[Field, ...]) -> Iterator[tuple[Field, pa.Field, int]]:
         """Those of the fields that the file has, as it has them, with the first Parquet column of each."""
         for field in wanted:
-            if (place := self._ids.get(field.id)) is not None:
-                yield field, self._schema.field(place), self._starts[place]
+            if field.id in self._ids:
+                for place in (self._ids[field.id], *self._again.get(field.id, ())):
+                    yield field, self._schema.field(place), self._starts[place]
 
     def leaves(self, wanted: tuple[Field, ...]) -> list[int]:
         """The Parquet columns to read for these fields, in the order of the file.
