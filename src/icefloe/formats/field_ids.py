@@ -67,9 +67,14 @@ def inner_fields(type_: pa.DataType) -> list[pa.Field]:
     return [plain.value_field] if isinstance(plain, LISTS) else []
 
 
+def _is_plain(type_: pa.DataType) -> bool:
+    """Whether there is nothing inside of a type."""
+    return type_.num_fields == 0 and not isinstance(type_, pa.BaseExtensionType)
+
+
 def width(type_: pa.DataType) -> int:
     """How many Parquet columns a field of this type has."""
-    if type_.num_fields == 0 and not isinstance(type_, pa.BaseExtensionType):
+    if _is_plain(type_):
         return 1
     children = inner_fields(type_)
     return sum(width(child.type) for child in children) if len(children) > 0 else 1
@@ -153,6 +158,8 @@ def _struct_leaves(fields: list[pa.Field], wanted: tuple[Field, ...], start: int
 
 
 def _type_leaves(type_: pa.DataType, target: Type, start: int) -> list[int]:
+    if _is_plain(type_):
+        return [start]
     children = inner_fields(type_)
     match target:
         case Struct(fields) if isinstance(storage(type_), pa.StructType):

@@ -34,6 +34,7 @@ _NESTED_VALUES = 1024 * 1024
 _AS_THEY_ARE = frozenset({"PLAIN", "RLE", "BIT_PACKED"})  # of texts; of levels the other two
 _FEW_BYTES = 256 * 1024  # are decoded sooner than shared out to threads
 MANY_BYTES = 4 * 1024 * 1024  # take longer to decode than to find the pages in them
+_MANY_COLUMNS = 512  # of which none is so large that it should be looked for
 _TEXTS = frozenset({"UTF8", "NONE"})
 _PLAIN_BYTES = 4  # at least, of a text that is stored as it is: its length comes first
 
@@ -148,11 +149,15 @@ class ParquetFile:
                 rows = min(at_once, first + piece.rows - at)
                 yield from self._pages.read(piece.index, leaves, at, rows, threads=threads).to_batches()
             return
-        columns = [self._file.metadata.schema.column(index).path for index in leaves]
         batches = self._file.iter_batches(
-            batch_size=at_once, row_groups=[piece.index], columns=columns, use_threads=threads
+            batch_size=at_once, row_groups=[piece.index], columns=self._paths(leaves), use_threads=threads
         )
         yield from batches if piece.rows == whole.rows else _between(batches, first, first + piece.rows)
+
+    def _paths(self, leaves: list[int]) -> list[str] | None:
+        """The names by which Arrow knows primitive columns; none stands for all of them, in the order of the file."""
+        stored = self._file.metadata.schema
+        return None if leaves == list(range(len(stored))) else [stored.column(index).path for index in leaves]
 
     @property
     def _is_labelled(self) -> bool:
@@ -164,7 +169,7 @@ class ParquetFile:
 
         The order is the same for all row groups. Leaves of one column stay together.
         """
-        if len(leaves) < 2 or self._file.metadata.num_row_groups == 0:
+        if not 1 < len(leaves) <= _MANY_COLUMNS or self._file.metadata.num_row_groups == 0:
             return leaves
         group, sizes = self._file.metadata.row_group(0), Counter[str]()
         columns = {leaf: self._file.metadata.schema.column(leaf).path.partition(".")[0] for leaf in leaves}
@@ -251,11 +256,12 @@ def _open(
         # Far away each read is a request, so the columns of a row group are fetched together.
         far = not isinstance(files, fs.LocalFileSystem)
         source = files.open_input_file(path)
-        footer = pq.read_metadata(source)
+        plain = pq.ParquetFile(source, coerce_int96_timestamp_unit=UNIT, pre_buffer=far)
+        footer = plain.metadata
         texts, old = _special(footer)
         known = [name for name, place in texts.items() if name in repeating or _is_by_dictionary(footer, place)]
         opened = partial(pq.ParquetFile, read_dictionary=known, coerce_int96_timestamp_unit=UNIT)
-        with opened(source, metadata=footer, pre_buffer=far) as file:
+        with plain if len(known) == 0 else opened(source, metadata=footer, pre_buffer=far) as file:
             pages = PageReader(source, footer, opened, far=far)
             yield ParquetFile(file, pages, mapping, location, old=old, alone=alone)
 

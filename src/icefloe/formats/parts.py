@@ -27,7 +27,7 @@ def in_parts(batch: pa.RecordBatch, most: int, kept: int | None = None) -> Itera
     >>> [part.num_rows for part in in_parts(pa.record_batch({"s": texts}), 4)]
     [2, 1, 1, 1]
     """
-    texts = [column for column in batch.columns if _is_by_dictionary(column.type)]
+    texts = [batch.column(place) for place, type_ in enumerate(batch.schema.types) if _is_by_dictionary(type_)]
     lengths = [pc.binary_length(column.dictionary) for column in texts]
     widest = sum(pc.max(each).as_py() or 0 for each in lengths)
     if widest * (batch.num_rows if kept is None else kept) <= most:
