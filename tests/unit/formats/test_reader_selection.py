@@ -275,3 +275,16 @@ def test_columns_that_take_long_are_begun_first_and_in_one_order_for_all_row_gro
     rows = [{"a": n, "b": f"{n}{long if n < 3 else short}", "s": {"x": n, "y": str(n) * 50}} for n in range(6)]
     assert found(stored(rows)) == rows
     assert asked == [("b", "s.x", "s.y", "a")] * 2
+
+
+@pytest.mark.parametrize("wanted", [slice(None), slice(None, None, -1), slice(1, None, 7)])
+def test_a_file_of_very_many_columns_is_read_like_any_other(wanted: slice) -> None:
+    fields = tuple(Field(n + 1, f"c{n}", STRING if n % 3 == 0 else LONG) for n in range(700))
+    rows = [{f.name: f"text {row % 2}" if f.type == STRING else f.id * row for f in fields} for row in range(8)]
+    wide, some_of = Schema(fields=fields), Schema(fields=fields[wanted])
+    io = stored(rows, wide)
+    left = [row for place, row in enumerate(rows) if place in (2, 3, 7)]
+    drops = FileDrops(positions=BitMap64([4, 5]))
+    read = found(io, some_of, table_schema=wide, filter=where("c1 in (4, 6, 8, 10, 14)", wide), drops=drops)
+    assert read == [{field.name: row[field.name] for field in some_of.fields} for row in left]
+    assert found(io, some_of) == [{field.name: row[field.name] for field in some_of.fields} for row in rows]
