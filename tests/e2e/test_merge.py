@@ -460,3 +460,33 @@ def test_nested_columns_take_part_in_conditions_and_stay_whole(tmp_path: Path) -
     merge = made.merge(source([1, 2]), on="t.id = s.id").when_matched_update({"id": "t.id + 10"}, "t.who.age > 30")
     assert merge.execute().rows_updated == 1
     assert made.scan("id = 11").to_arrow().to_pylist() == [{"id": 11, "who": {"name": "Ada", "age": 36}, "tags": ["x"]}]
+
+
+def test_a_merge_sets_fields_inside_structs_and_refuses_what_it_cannot_set(tmp_path: Path) -> None:
+    schema = "id bigint, who struct<name: string, of: struct<age: int>>, tags array<string>"
+    made = new_catalog(tmp_path).create_table("db.t", schema=schema, format_version=4)
+    rows = [
+        {"id": 1, "who": {"name": "Ada", "of": {"age": 36}}, "tags": ["x"]},
+        {"id": 2, "who": None, "tags": None},
+        {"id": 3, "who": {"name": "Bo", "of": None}, "tags": []},
+    ]
+    made.append(pa.Table.from_pylist(rows, schema=made.scan().to_arrow().schema))
+    changes = {"t.who.of.age": "t.who.of.age + s.n", "who.name": "upper(t.who.name)"}
+    merge = made.merge(source([1, 2], n=[4, 5]), on=["id"]).when_matched_update(changes)
+    merge.when_not_matched_by_source_update({"who.of.age": "7"}).execute()
+    assert made.scan().to_arrow().sort_by("id").to_pylist() == [
+        {"id": 1, "who": {"name": "ADA", "of": {"age": 40}}, "tags": ["x"]},
+        {"id": 2, "who": {"name": None, "of": {"age": None}}, "tags": None},
+        {"id": 3, "who": {"name": "Bo", "of": {"age": 7}}, "tags": []},
+    ]
+
+    def refused(problem: str, **values: str) -> None:
+        named = {name.replace("__", "."): value for name, value in values.items()}
+        with pytest.raises(InputError, match=problem):
+            made.merge(source([1]), on=["id"]).when_matched_update(named).execute()
+
+    refused("'who.name' is set twice", who__name="'x'", t__who__name="'y'")
+    refused("'who' and 'who.name' cannot both be set", who__name="'x'", who="null")
+    refused("no column 'tags.element', or it lies in a list or map", tags__element="'x'")
+    with pytest.raises(InputError, match=r"'who\.name' lies inside a column; insert the whole column"):
+        made.merge(source([9]), on=["id"]).when_not_matched_insert({"who.name": "'x'"}).execute()

@@ -242,10 +242,55 @@ def test_columns_of_every_shape_are_read_set_and_kept(tmp_path, version, mode):
     assert [found[key]["at"] for key in (12, 22, 4)] == [None, None, {"city": "c4", "zip": 4}]
     assert [found[key]["tags"] for key in (12, 22, 36, 4)] == [["t1", None], ["t2", None], ["t3", None], ["t4", None]]
     assert found[36]["of_struct"] == {"inner": {"n": 30}}
-    with pytest.raises(InputError, match=r"update: 'at\.zip' lies inside a column; set the whole column"):
-        table.update({"at.zip": "1"})
     with pytest.raises(InputError, match=r"the table has no column tags\.element, or it lies in a list or map"):
         table.update({"id": "length(tags.element)"})
+
+
+@pytest.mark.parametrize("mode", [COPY, MERGE])
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_fields_inside_structs_are_set_one_by_one(tmp_path, version, mode):
+    table = new_table(tmp_path, version, mode, schema=NESTED)
+    rows = [
+        {
+            "id": number,
+            "at": None if number == 2 else {"city": f"c{number}", "zip": number},
+            "of_struct": {"inner": None if number == 3 else {"n": number}},
+        }
+        for number in (1, 2, 3, 4)
+    ]
+    table.append(pa.Table.from_pylist(rows, schema=pa.schema(arrow_columns())))
+    table.update(
+        {"at.zip": "id * 100", "of_struct.inner.n": "5", "at.city": "concat(at.city, '-', at.zip)", "price": "id"},
+        where="id < 4",
+    )
+    found = {row["id"]: row for row in table.scan().to_arrow().to_pylist()}
+    assert [found[key]["at"] for key in (1, 2, 3, 4)] == [
+        {"city": "c1-1", "zip": 100},
+        {"city": None, "zip": 200},  # a struct that was null is there now
+        {"city": "c3-3", "zip": 300},
+        {"city": "c4", "zip": 4},
+    ]
+    assert [found[key]["of_struct"]["inner"]["n"] for key in (1, 2, 3, 4)] == [5, 5, 5, 4]
+    assert [found[key]["price"] for key in (1, 4)] == [Decimal("1.00"), None]
+
+
+def test_fields_that_cannot_be_set_are_refused_by_name(tmp_path):
+    table = new_table(
+        tmp_path, 2, MERGE, schema=f"{NESTED}, of_list array<struct<x: int>>, must struct<a: int not null, b: int>"
+    )
+    table.append(pa.table({"id": [1]}))
+    with pytest.raises(InputError, match=r"update: 'of_list\.element\.x' lies in a list or map; set the whole column"):
+        table.update({"of_list.element.x": "1"})
+    with pytest.raises(InputError, match=r"update: the table has no column at\.street; it has: at, day, id"):
+        table.update({"at.street": "'x'"})
+    with pytest.raises(InputError, match=r"'of_struct\.inner' and 'of_struct\.inner\.n' cannot both be set"):
+        table.update({"of_struct.inner.n": "1", "at.zip": "3", "of_struct.inner": "null"})
+    with pytest.raises(InputError, match=r"column 'at\.zip' is int"):
+        table.update({"at.zip": "id * 3000000000"})
+    with pytest.raises(InputError, match=r"must\.a"):
+        table.update({"must.b": "1"})
+    table.update({"must.b": "1", "must.a": "2"})
+    assert table.scan().to_arrow()["must"].to_pylist() == [{"a": 2, "b": 1}]
 
 
 def arrow_columns() -> list[tuple[str, pa.DataType]]:

@@ -25,12 +25,13 @@ from sqlglot.errors import SqlglotError
 
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import IcefloeError, InputError
-from icefloe.expr.value_functions import FUNCTIONS, as_boolean
-from icefloe.expr.value_nodes import Call, Case, Constant, Node, Reference, walk
+from icefloe.expr.value_functions import FUNCTIONS, as_boolean, field_type, with_field
+from icefloe.expr.value_nodes import WITH_FIELDS, Call, Case, Constant, Node, Reference, walk
 from icefloe.expr.value_parse import Reading
 from icefloe.expr.value_types import FLOAT, NUMBERS, common_type, convert, kind_of
 
 Datum = Any  # an Arrow array or scalar
+_PASS_ON = frozenset({"and", "or", "coalesce", WITH_FIELDS})  # fail only if one of their arguments does
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +113,7 @@ def _by_chunk(node: Node, columns: Mapping[str, Any], wanted: pa.DataType | None
 
 def _evaluated(node: Node, columns: Mapping[str, Any], rows: int, wanted: pa.DataType | None) -> pa.Array:
     frame = Frame(columns, rows)
-    found = frame.value(node)
-    if wanted is not None and isinstance(node, Constant):
-        found = convert(found, common_type([wanted, found.type], [False, True]))
-    return frame.array(found)
+    return frame.array(frame.value(node) if wanted is None else frame.value_for(node, wanted))
 
 
 class Frame:
@@ -140,8 +138,15 @@ class Frame:
                 return self._logic(node)
             case Call("coalesce"):
                 return self._coalesce(node)
+            case Call(function) if function == WITH_FIELDS:
+                return self._with_fields(node)
             case Call():
                 return self._call(node)
+
+    def value_for(self, node: Node, wanted: pa.DataType) -> Datum:
+        """The value of a node that is meant for a column: a constant takes its type."""
+        found = self.value(node)
+        return convert(found, common_type([wanted, found.type], [False, True])) if isinstance(node, Constant) else found
 
     def array(self, value: Datum) -> pa.Array:
         """A value as an array of all rows."""
@@ -155,6 +160,14 @@ class Frame:
         if function.alike or (function.numeric and _meet_floats(values)):
             values = _alike(values, node.arguments)
         return function.compute(*values, *node.options)
+
+    def _with_fields(self, node: Call) -> pa.Array:
+        struct, *values = node.arguments
+        (paths,) = node.options
+        found = self.array(self.value(struct))
+        for path, value in zip(paths, values, strict=True):
+            found = with_field(found, path, self.array(self.value_for(value, field_type(found.type, path))))
+        return found
 
     def _column(self, node: Reference) -> Datum:
         for depth in range(len(node.path), 0, -1):
@@ -267,9 +280,7 @@ def _plain(column: Datum) -> Datum:
 def is_sure(node: Node) -> bool:
     """Whether a node has a value for every row: nothing in it can fail for one row and not for others."""
     return all(
-        found.function in ("and", "or", "coalesce") or FUNCTIONS[found.function].sure
-        for found in walk(node)
-        if isinstance(found, Call)
+        found.function in _PASS_ON or FUNCTIONS[found.function].sure for found in walk(node) if isinstance(found, Call)
     )
 
 

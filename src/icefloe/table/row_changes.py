@@ -109,7 +109,7 @@ class RowChanges:
         branch: str | None = MAIN,
         spark: Any = None,
     ) -> CommitResult:
-        """Set columns to new values, given as SQL, in the rows that match; in all of them without ``where``.
+        """Set columns, or fields inside structs, to new values in SQL where rows match; without ``where`` in all rows.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.update", schema="id bigint, note string")

@@ -20,6 +20,7 @@ from icefloe.engines.merge import BOTH, SOURCE, TARGET, Action, Clause, Merge, N
 from icefloe.errors import InputError
 from icefloe.expr.bind import bind
 from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, Op, Predicate, conjunction, disjunction
+from icefloe.expr.value_fields import by_column, path_of
 from icefloe.expr.value_nodes import Call, Constant, Node, Reference
 from icefloe.expr.value_types import BOOLEAN, BYTES, FLOAT, MOMENT, OTHER, TEXT, common_type, convert, kind_of
 from icefloe.expr.values import Value, evaluate_value
@@ -70,15 +71,33 @@ class MergeSource:
             if len(given) == 0:
                 raise InputError(f"merge: {str(clause)!r}: the source has none of the table's columns")
         else:
-            given = {}
-            for name, value in clause.assignments.items():
-                own = name[2:] if name.startswith(f"{TARGET}.") and name not in self._names.target else name
-                if own not in self._names.target:
-                    raise InputError(f"merge: {str(clause)!r}: the table has no column {name!r}", field=name)
-                given[own] = self._names.resolve(value, sides)
+            given = self._given(clause, clause.assignments, sides)
         if clause.action is Action.INSERT:
             return given
         return {field.name: given.get(field.name, _column(TARGET, field.name)) for field in self.schema.fields}
+
+    def _given(self, clause: Clause, values: Mapping[str, Value], sides: frozenset[str]) -> dict[str, Value]:
+        """The values of columns that a clause names; an update may name fields inside of them."""
+        given: dict[str, Value] = {}
+        for name, value in values.items():
+            own = name[2:] if name.startswith(f"{TARGET}.") and name not in self._names.target else name
+            if (problem := self._problem(clause, own, given)) is not None:
+                raise InputError(f"merge: {str(clause)!r}: {problem}", field=own)
+            given[own] = self._names.resolve(value, sides)
+        return by_column(given, self.schema.fields, lambda name: Reference((TARGET, name)))
+
+    def _problem(self, clause: Clause, name: str, given: Mapping[str, Value]) -> str | None:
+        """Why a clause cannot set a column or a field, if it cannot."""
+        if name in given:
+            return f"{name!r} is set twice"
+        if path_of(name, self.schema.fields) is None:
+            return f"the table has no column {name!r}, or it lies in a list or map"
+        is_inside = name not in self._names.target
+        return (
+            f"{name!r} lies inside a column; insert the whole column"
+            if is_inside and clause.action is Action.INSERT
+            else None
+        )
 
     def _split(self, on: Value) -> None:
         """Take the joining condition apart: equalities between the sides, and the rest."""

@@ -18,6 +18,7 @@ from icefloe.deletes.drops import Drops
 from icefloe.engines.arrow.moving import choose_files, moved, moving_rows, write_moved
 from icefloe.engines.arrow.read import FileTask
 from icefloe.engines.engine import Horizon, Positions, lineage_of
+from icefloe.expr.value_fields import path_of
 from icefloe.expr.values import Value, columns_of, evaluate_value
 from icefloe.formats.row_mask import FileDrops, Mask
 from icefloe.io.file_io import FileIO
@@ -25,7 +26,6 @@ from icefloe.model.arrow import arrow_type, conform
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.metadata_columns import LAST_UPDATED, POS
 from icefloe.model.schema import Schema
-from icefloe.model.types import Field, Struct
 from icefloe.scan.tasks import Plan
 
 
@@ -124,20 +124,3 @@ def _joined(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
 def column_of(rows: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
     """A column by its place, which may lead into structs; null wherever a struct around it is."""
     return rows.column(path[0]) if len(path) == 1 else pc.struct_field(rows.column(path[0]), list(path[1:]))
-
-
-def path_of(name: str, fields: tuple[Field, ...]) -> tuple[int, ...] | None:
-    """The place of a column by its full name, through structs alone; none if there is no such column.
-
-    >>> from icefloe.model.ddl import parse_ddl
-    >>> path_of("at.city", parse_ddl("id int, at struct<zip: int, city: string>").fields)
-    (1, 1)
-    """
-    for index, field in enumerate(fields):
-        if field.name == name:
-            return (index,)
-        if isinstance(field.type, Struct) and name.startswith(f"{field.name}."):
-            inner = path_of(name[len(field.name) + 1 :], field.type.fields)
-            if inner is not None:
-                return (index, *inner)
-    return None

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import pyarrow.compute as pc
 
-from icefloe.engines.arrow.update import path_of
 from icefloe.engines.engine import Engine
 from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.nodes import Expr
+from icefloe.expr.value_fields import by_column, path_of
+from icefloe.expr.value_nodes import Reference
 from icefloe.expr.values import Value, columns_of, parse_value
 from icefloe.model.properties import UPDATE_ISOLATION, UPDATE_MODE
 from icefloe.model.schema import Schema
@@ -43,7 +44,8 @@ def update(target: Target, changes: Mapping[str, str | Value], where: Expr, engi
 
 
 def new_values(changes: Mapping[str, str | Value], schema: Schema, env: Env) -> dict[str, Value]:
-    """The values that columns are set to, parsed; InputError names a column that is not there.
+    """The values that columns are set to, parsed, also where fields inside of them are; InputError names one that is
+    not there.
 
     >>> from icefloe.env import SYSTEM
     >>> from icefloe.model.ddl import parse_ddl
@@ -52,13 +54,9 @@ def new_values(changes: Mapping[str, str | Value], schema: Schema, env: Env) -> 
     """
     if len(changes) == 0:
         raise InputError("update: say what to set, such as {'note': \"upper(note)\"}")
-    tops = {field.name for field in schema.fields}
     parsed = {}
     for name, text in changes.items():
-        if name not in tops and name in schema.by_name:
-            raise InputError(f"update: {name!r} lies inside a column; set the whole column", field=name)
-        if name not in tops:
-            raise InputError(f"update: the table has no column {name}; it has: {', '.join(sorted(tops))}", field=name)
+        _check_settable(name, schema)
         parsed[name] = parse_value(text, env=env)
         for read in columns_of(parsed[name]):
             if path_of(read, schema.fields) is None:
@@ -66,4 +64,13 @@ def new_values(changes: Mapping[str, str | Value], schema: Schema, env: Env) -> 
                     f"update: {name} = {parsed[name]}: the table has no column {read}, or it lies in a list or map",
                     field=read,
                 )
-    return parsed
+    return by_column(parsed, schema.fields, lambda name: Reference((name,)))
+
+
+def _check_settable(name: str, schema: Schema) -> None:
+    if path_of(name, schema.fields) is not None:
+        return
+    if name in schema.by_name:
+        raise InputError(f"update: {name!r} lies in a list or map; set the whole column", field=name)
+    tops = ", ".join(sorted(field.name for field in schema.fields))
+    raise InputError(f"update: the table has no column {name}; it has: {tops}", field=name)

@@ -15,9 +15,10 @@ from pyroaring import BitMap64
 
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.engines.arrow.read import read_plan
-from icefloe.engines.arrow.update import _are_in, column_of, path_of, set_columns
+from icefloe.engines.arrow.update import _are_in, column_of, set_columns
 from icefloe.engines.engine import Horizon
 from icefloe.errors import InputError
+from icefloe.expr.value_fields import path_of
 from icefloe.expr.values import parse_value
 from icefloe.model.arrow import arrow_schema
 from icefloe.model.ddl import parse_ddl
