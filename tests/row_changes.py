@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from row_columns import VALUES, Column, Columns, Row, Value
+from row_columns import VALUES, Column, Columns, Row, Value, flat, value_in
 from row_filters import literal, value_at
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
-    """A column and its new value; ``of`` says what it is for a row as it was."""
+    """A column, or a field inside of it, and its new value; ``of`` says what the column has for a row as it was."""
 
     key: int
     name: str
@@ -27,20 +27,33 @@ def draw_assignments(
     rng: random.Random, columns: Columns, fixed: tuple[str, ...], prefix: str = ""
 ) -> list[Assignment]:
     """New values for one or two columns, none of them ``fixed``; ``prefix`` stands before names in the values."""
-    free = [column for column in columns if column.name not in fixed and column.kind.name in VALUES]
-    return [_assignment(rng, column, prefix) for column in rng.sample(free, min(len(free), rng.choice((1, 1, 2))))]
+    settable = {column.key: [path for path in flat((column,)) if path[-1].kind.name in VALUES] for column in columns}
+    free = [column for column in columns if column.name not in fixed and len(settable[column.key]) > 0]
+    chosen = rng.sample(free, min(len(free), rng.choice((1, 1, 2))))
+    return [_assignment(rng, rng.choice(settable[column.key]), prefix) for column in chosen]
 
 
-def _assignment(rng: random.Random, column: Column, prefix: str) -> Assignment:
-    text, of = rng.choice(list(_values(rng, column, prefix + column.name)))
-    return Assignment(key=column.key, name=column.name, text=text, of=of)
+def _assignment(rng: random.Random, path: tuple[Column, ...], prefix: str) -> Assignment:
+    """A new value of a column, or of a field inside its structs, which makes structs that are null be there."""
+    name = ".".join(column.name for column in path)
+    text, of = rng.choice(list(_values(rng, path, prefix + name)))
+    return Assignment(key=path[0].key, name=name, text=text, of=lambda row: _set(value_in(row, path[0]), path, of(row)))
 
 
-def _values(rng: random.Random, column: Column, name: str) -> list[tuple[str, Callable[[Row], Value]]]:
-    kind = column.kind.name
+def _set(old: Value, path: tuple[Column, ...], new: Value) -> Value:
+    """What the first column of a path has when the last one is set."""
+    if len(path) == 1:
+        return new
+    assert old is None or isinstance(old, dict)
+    struct = {field.key: None for field in path[0].kind.fields} if old is None else old
+    return {**struct, path[1].key: _set(value_in(struct, path[1]), path[1:], new)}
+
+
+def _values(rng: random.Random, path: tuple[Column, ...], name: str) -> list[tuple[str, Callable[[Row], Value]]]:
+    kind = path[-1].kind.name
 
     def old(row: Row) -> Value:
-        return value_at(row, (column,))
+        return value_at(row, path)
 
     found: list[tuple[str, Callable[[Row], Value]]] = [("null", lambda row: None), (name, old)]
     values = [value for value in VALUES[kind] if not (isinstance(value, float) and not _written(value))]
