@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icefloe.codecs.varint import read_varint
 from icefloe.errors import CorruptFile, LimitError, UnsupportedError
 from icefloe.limits import DEFAULT, Limits
 
@@ -127,7 +128,7 @@ class _Blocks:
         if name == "zstd":
             return bytes(pa.CompressedInputStream(pa.BufferReader(chunk), name).read(self.block))
         if name == "snappy":
-            size, _ = _varint(chunk, 0)
+            size, _ = read_varint(chunk, 0, "ORC")
             return bytes(pa.decompress(chunk, decompressed_size=min(size, self.block), codec=name, asbytes=True))
         return _lz4(chunk, self.block)
 
@@ -179,14 +180,14 @@ def _message(data: int | bytes) -> Message:
 def _values(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     at = 0
     while at < len(data):
-        tag, at = _varint(data, at)
+        tag, at = read_varint(data, at, "ORC")
         kind = tag & 7
         if kind == _VARINT:
-            value, at = _varint(data, at)
+            value, at = read_varint(data, at, "ORC")
             yield tag >> 3, value
             continue
         if kind == _BYTES:
-            length, at = _varint(data, at)
+            length, at = read_varint(data, at, "ORC")
         elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
             length = 8 if kind == _EIGHT_BYTES else 4
         else:
@@ -195,18 +196,6 @@ def _values(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             raise CorruptFile("a message in the ORC file is cut short")
         yield tag >> 3, data[at : at + length]
         at += length
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-    raise CorruptFile("a number in the ORC file is too long")
 
 
 def _number(message: Message, number: int) -> int:
@@ -257,7 +246,7 @@ def _texts(message: Message) -> tuple[bytes | None, bytes | None, bool]:
 
 def _flags(message: Message, values: int | None) -> tuple[bool | None, bool | None, bool]:
     packed = message.get(1, (b"",))[-1]
-    trues = packed if isinstance(packed, int) else _varint(packed, 0)[0] if len(packed) > 0 else None
+    trues = packed if isinstance(packed, int) else read_varint(packed, 0, "ORC")[0] if len(packed) > 0 else None
     if trues is None or values is None or values == 0:
         return None, None, False
     return trues >= values, trues > 0, False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from icefloe.codecs.varint import read_varint
 from icefloe.errors import CorruptFile
 
 TRUE, FALSE, BYTE, SHORT, INT, LONG, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = range(1, 14)
@@ -19,7 +20,6 @@ _NUMBERS = (SHORT, INT, LONG)
 _FLAGS = (TRUE, FALSE)
 _WIDTHS = {BYTE: 1, DOUBLE: 8, UUID: 16}
 _DEEPEST = 16
-_LONGEST = 70  # bits of a number, seven in a byte
 
 
 class Message:
@@ -155,7 +155,7 @@ def _skipped(data: bytes, at: int, kind: int, depth: int) -> int:
             at += 1
         return at + 1
     if kind == BINARY:
-        length, at = _varint(data, at)
+        length, at = read_varint(data, at, "Parquet")
         return _within(data, at + length)
     if kind in _FLAGS:
         return at
@@ -178,7 +178,7 @@ def _skipped(data: bytes, at: int, kind: int, depth: int) -> int:
         element, count, at = _list_header(data, at)
         return _skipped_all(data, at, (element,), count, depth)
     if kind == MAP:
-        count, at = _varint(data, at)
+        count, at = read_varint(data, at, "Parquet")
         return at if count == 0 else _skipped_all(data, at + 1, (data[at] >> 4, data[at] & 15), count, depth)
     return _within(data, at + _width(kind))
 
@@ -199,7 +199,7 @@ def _list_header(data: bytes, at: int) -> tuple[int, int, int]:
     header, at = data[at], at + 1
     if header < 0xF0:
         return header & 15, header >> 4, at
-    count, at = _varint(data, at)
+    count, at = read_varint(data, at, "Parquet")
     return header & 15, count, at
 
 
@@ -216,25 +216,13 @@ def _within(data: bytes, at: int) -> int:
 
 
 def _binary(data: bytes, at: int) -> tuple[bytes, int]:
-    length, at = _varint(data, at)
+    length, at = read_varint(data, at, "Parquet")
     return data[at : at + length], at + length
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    value, at = _varint(data, at)
+    value, at = read_varint(data, at, "Parquet")
     return (value >> 1) ^ -(value & 1), at
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while shift < _LONGEST:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-    raise CorruptFile("a number in a message of the Parquet file is too long")
 
 
 def struct(*fields: Written) -> bytes:
