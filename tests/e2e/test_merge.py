@@ -472,12 +472,15 @@ def test_a_merge_sets_fields_inside_structs_and_refuses_what_it_cannot_set(tmp_p
     ]
     made.append(pa.Table.from_pylist(rows, schema=made.scan().to_arrow().schema))
     changes = {"t.who.of.age": "t.who.of.age + s.n", "who.name": "upper(t.who.name)"}
-    merge = made.merge(source([1, 2], n=[4, 5]), on=["id"]).when_matched_update(changes)
-    merge.when_not_matched_by_source_update({"who.of.age": "7"}).execute()
+    merge = made.merge(source([1, 2, 4], n=[4, 5, 6]), on=["id"]).when_matched_update(changes)
+    merge = merge.when_not_matched_by_source_update({"who.of": "struct(7 AS age)"})
+    new = {"id": "s.id", "who": "named_struct('of', named_struct('age', s.n), 'name', 'Cy')"}
+    merge.when_not_matched_insert(new).execute()
     assert made.scan().to_arrow().sort_by("id").to_pylist() == [
         {"id": 1, "who": {"name": "ADA", "of": {"age": 40}}, "tags": ["x"]},
         {"id": 2, "who": {"name": None, "of": {"age": None}}, "tags": None},
         {"id": 3, "who": {"name": "Bo", "of": {"age": 7}}, "tags": []},
+        {"id": 4, "who": {"name": "Cy", "of": {"age": 6}}, "tags": None},
     ]
 
     def refused(problem: str, **values: str) -> None:

@@ -52,6 +52,7 @@ class Case:
 
 Node: TypeAlias = Reference | Constant | Call | Case
 NULL = Constant(pa.scalar(None))
+STRUCT = "struct"  # of its arguments, whose names are its option
 WITH_FIELDS = "with fields"  # a struct, and new values of the fields whose paths are its option
 
 

@@ -20,7 +20,7 @@ from sqlglot import exp
 from icefloe.errors import UnsupportedError
 from icefloe.expr.literals import literal
 from icefloe.expr.temporal import Nanos
-from icefloe.expr.value_nodes import NULL, Call, Case, Constant, Node, Reference
+from icefloe.expr.value_nodes import NULL, STRUCT, Call, Case, Constant, Node, Reference
 from icefloe.expr.value_types import MAX_DIGITS, cast_value, decimal_type
 
 MAX_DEPTH = 150
@@ -316,6 +316,14 @@ def _date_trunc(reading: Reading, tree: Any, depth: int) -> Node:
     return Call("date_trunc", (reading.node(tree.this, depth),), (unit,))
 
 
+def _struct(reading: Reading, tree: Any, depth: int) -> Node:
+    """``struct`` and ``named_struct``; the parser gives names to the fields of the first."""
+    names = tuple(str(part.this.name) for part in tree.expressions)
+    if len(names) == 0 or len(set(names)) < len(names):
+        raise ValueError("a struct has fields of different names: named_struct('a', 1, 'b', 2)")
+    return Call(STRUCT, reading.nodes((part.expression for part in tree.expressions), depth), (names,))
+
+
 def _current_date(reading: Reading, tree: Any, depth: int) -> Node:
     return Constant(pa.scalar(reading.now.date()))
 
@@ -366,4 +374,5 @@ _SPECIAL: dict[Any, Callable[[Reading, Any, int], Node]] = {
     exp.And: _logic,
     exp.Or: _logic,
     exp.Escape: _escaped,
+    exp.Struct: _struct,
 }

@@ -26,12 +26,12 @@ from sqlglot.errors import SqlglotError
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import IcefloeError, InputError
 from icefloe.expr.value_functions import FUNCTIONS, as_boolean, field_type, with_field
-from icefloe.expr.value_nodes import WITH_FIELDS, Call, Case, Constant, Node, Reference, walk
+from icefloe.expr.value_nodes import STRUCT, WITH_FIELDS, Call, Case, Constant, Node, Reference, walk
 from icefloe.expr.value_parse import Reading
 from icefloe.expr.value_types import FLOAT, NUMBERS, common_type, convert, kind_of
 
 Datum = Any  # an Arrow array or scalar
-_PASS_ON = frozenset({"and", "or", "coalesce", WITH_FIELDS})  # fail only if one of their arguments does
+_PASS_ON = frozenset({"and", "or", "coalesce", STRUCT, WITH_FIELDS})  # fail only if one of their arguments does
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,8 @@ class Frame:
                 return self._logic(node)
             case Call("coalesce"):
                 return self._coalesce(node)
+            case Call(function) if function == STRUCT:
+                return self._struct(node)
             case Call(function) if function == WITH_FIELDS:
                 return self._with_fields(node)
             case Call():
@@ -145,6 +147,8 @@ class Frame:
 
     def value_for(self, node: Node, wanted: pa.DataType) -> Datum:
         """The value of a node that is meant for a column: a constant takes its type."""
+        if isinstance(node, Call) and node.function == STRUCT and pa.types.is_struct(wanted):
+            return self._struct(node, wanted)
         found = self.value(node)
         return convert(found, common_type([wanted, found.type], [False, True])) if isinstance(node, Constant) else found
 
@@ -160,6 +164,17 @@ class Frame:
         if function.alike or (function.numeric and _meet_floats(values)):
             values = _alike(values, node.arguments)
         return function.compute(*values, *node.options)
+
+    def _struct(self, node: Call, wanted: pa.StructType | None = None) -> pa.Array:
+        (names,) = node.options
+        if wanted is None:
+            values = [self.value(argument) for argument in node.arguments]
+        elif set(names) != (fields := {field.name for field in wanted}):
+            raise ValueError(f"the struct has the fields {', '.join(names)}, the column {', '.join(sorted(fields))}")
+        else:
+            given = zip(names, node.arguments, strict=True)
+            values = [self.value_for(argument, wanted.field(name).type) for name, argument in given]
+        return pa.StructArray.from_arrays([self.array(value) for value in values], names=list(names))
 
     def _with_fields(self, node: Call) -> pa.Array:
         struct, *values = node.arguments

@@ -225,6 +225,25 @@ def test_names_reach_into_structs_and_keep_their_table() -> None:
     assert columns_of(parse_value("`a b`.c + 1")) == {"a b.c"}
 
 
+def test_structs_are_made_of_values_that_take_the_types_of_their_column() -> None:
+    columns, day = {"n": pa.array([1, None]), "s": pa.array(["a", "b"])}, dt.date(2026, 1, 2)
+    made = evaluate_value(parse_value("named_struct('a', n + 1, 'b', struct(s, 5 AS five))"), columns, 2)
+    assert made.to_pylist() == [{"a": 2, "b": {"s": "a", "five": 5}}, {"a": None, "b": {"s": "b", "five": 5}}]
+    wanted = pa.struct([("x", pa.struct([("day", pa.date32())])), ("y", pa.float32()), ("z", pa.string())])
+    text = "named_struct('z', null, 'x', struct('2026-01-02' AS day), 'y', 0.5)"
+    typed = evaluate_value(parse_value(text), columns, 2, wanted=wanted)
+    assert typed.to_pylist() == [{"z": None, "x": {"day": day}, "y": 0.5}] * 2
+    assert {field.type for field in typed.type} == {pa.string(), wanted.field("x").type, pa.float32()}
+    with pytest.raises(InputError, match="the struct has the fields x, y, the column x, y, z"):
+        evaluate_value(parse_value("named_struct('x', null, 'y', 1)"), columns, 2, wanted=wanted)
+
+
+@pytest.mark.parametrize("text", ["named_struct()", "named_struct('a')", "named_struct('a', 1, 'a', 2)"])
+def test_a_struct_has_fields_of_different_names(text: str) -> None:
+    with pytest.raises(InputError, match="a struct has fields of different names"):
+        parse_value(text)
+
+
 def test_chunks_dictionaries_and_other_strings_are_read_like_plain_columns() -> None:
     chunked = pa.chunked_array([["a"], [], ["b", None]], pa.string()).dictionary_encode()
     assert evaluated("upper(s) || '!'", s=chunked) == ["A!", "B!", None]
