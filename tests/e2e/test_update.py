@@ -289,7 +289,10 @@ def test_fields_that_cannot_be_set_are_refused_by_name(tmp_path):
         table.update({"at.zip": "id * 3000000000"})
     with pytest.raises(InputError, match=r"must\.a"):
         table.update({"must.b": "1"})
-    table.update({"must.b": "1", "must.a": "2"})
+    table.update({"must.b": "1", "must.a": "2", "tags": "array('x', null)", "of_list": "array(struct(id AS x))"})
+    assert table.scan(columns=["tags", "of_list"]).to_arrow().to_pylist() == [
+        {"tags": ["x", None], "of_list": [{"x": 1}]}
+    ]
     assert table.scan().to_arrow()["must"].to_pylist() == [{"a": 2, "b": 1}]
 
 

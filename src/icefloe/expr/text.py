@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -33,6 +32,7 @@ from icefloe.expr.nodes import (
     negation,
 )
 from icefloe.expr.skeleton import parse_logic
+from icefloe.expr.sql_tree import TRIPPED, sql_tree
 from icefloe.expr.terms import Functions, Subject, is_term, subject_of
 
 _COMPARISONS: dict[Any, tuple[Op, Op]] = {  # the operator, and the one for "literal operator column"
@@ -131,8 +131,8 @@ def _zone(name: str) -> dt.tzinfo | None:
 def _atom(text: str, reading: _Reading) -> Expr:
     """The meaning of a part without logic."""
     try:
-        return _condition(sqlglot.parse_one(text, read="spark", into=exp.Condition), reading)
-    except SqlglotError as error:
+        return _condition(sql_tree(text), reading)
+    except (SqlglotError, *TRIPPED) as error:
         raise _refused(text, "it is not a condition in SQL") from error
     except RecursionError as error:
         raise _refused(text, "it is nested too deeply") from error

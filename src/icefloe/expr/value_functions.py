@@ -367,22 +367,3 @@ FUNCTIONS: dict[str, Function] = {
     "second": _part(pc.second, clock=True),
     "date_trunc": Function(_date_trunc),
 }
-
-
-def with_field(struct: pa.StructArray, path: tuple[str, ...], value: pa.Array) -> pa.StructArray:
-    """The structs with other values of one field, which may be inside of a struct in them."""
-    place = struct.type.get_field_index(path[0])
-    columns = struct.flatten()
-    columns[place] = value if len(path) == 1 else with_field(columns[place], path[1:], value)
-    # Which fields are required is checked when the whole column is known.
-    names = [struct.type.field(at).name for at in range(struct.type.num_fields)]
-    return pa.StructArray.from_arrays(
-        columns, fields=[pa.field(n, c.type) for n, c in zip(names, columns, strict=True)]
-    )
-
-
-def field_type(struct: pa.DataType, path: tuple[str, ...]) -> pa.DataType:
-    """The type of a field inside of a struct."""
-    for name in path:
-        struct = struct.field(name).type
-    return struct

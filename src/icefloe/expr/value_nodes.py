@@ -52,6 +52,8 @@ class Case:
 
 Node: TypeAlias = Reference | Constant | Call | Case
 NULL = Constant(pa.scalar(None))
+ARRAY = "array"  # of its arguments
+MAP = "map"  # of its arguments: keys, and as many values
 STRUCT = "struct"  # of its arguments, whose names are its option
 WITH_FIELDS = "with fields"  # a struct, and new values of the fields whose paths are its option
 

@@ -19,8 +19,9 @@ from sqlglot import exp
 
 from icefloe.errors import UnsupportedError
 from icefloe.expr.literals import literal
+from icefloe.expr.sql_tree import sql_text
 from icefloe.expr.temporal import Nanos
-from icefloe.expr.value_nodes import NULL, STRUCT, Call, Case, Constant, Node, Reference
+from icefloe.expr.value_nodes import ARRAY, MAP, NULL, STRUCT, Call, Case, Constant, Node, Reference
 from icefloe.expr.value_types import MAX_DIGITS, cast_value, decimal_type
 
 MAX_DEPTH = 150
@@ -127,7 +128,7 @@ def _unsupported(tree: Any) -> UnsupportedError:
         name = f"function {tree.sql_name().lower()}"
     else:
         name = f"{type(tree).__name__.upper()}"
-    return UnsupportedError(f"{name} is not supported in a value: {tree.sql('spark')[:200]}", feature=name)
+    return UnsupportedError(f"{name} is not supported in a value: {sql_text(tree)}", feature=name)
 
 
 def _constant(tree: Any) -> Constant | None:
@@ -181,7 +182,7 @@ def _cast_type(tree: Any) -> pa.DataType:
         return pa.decimal128(precision, scale)
     found = _CAST_TYPES.get(to.this)
     if found is None:
-        raise UnsupportedError(f"a cast to {to.sql('spark')} is not supported in a value", feature="cast")
+        raise UnsupportedError(f"a cast to {sql_text(to)} is not supported in a value", feature="cast")
     return found
 
 
@@ -324,6 +325,14 @@ def _struct(reading: Reading, tree: Any, depth: int) -> Node:
     return Call(STRUCT, reading.nodes((part.expression for part in tree.expressions), depth), (names,))
 
 
+def _array(reading: Reading, tree: Any, depth: int) -> Node:
+    return Call(ARRAY, reading.nodes(tree.expressions, depth))
+
+
+def _map(reading: Reading, tree: Any, depth: int) -> Node:
+    return Call(MAP, reading.nodes((*tree.args["keys"].expressions, *tree.args["values"].expressions), depth))
+
+
 def _current_date(reading: Reading, tree: Any, depth: int) -> Node:
     return Constant(pa.scalar(reading.now.date()))
 
@@ -375,4 +384,6 @@ _SPECIAL: dict[Any, Callable[[Reading, Any, int], Node]] = {
     exp.Or: _logic,
     exp.Escape: _escaped,
     exp.Struct: _struct,
+    exp.Array: _array,
+    exp.VarMap: _map,
 }

@@ -19,19 +19,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
-from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import IcefloeError, InputError
-from icefloe.expr.value_functions import FUNCTIONS, as_boolean, field_type, with_field
-from icefloe.expr.value_nodes import STRUCT, WITH_FIELDS, Call, Case, Constant, Node, Reference, walk
+from icefloe.expr.sql_tree import TRIPPED, sql_tree
+from icefloe.expr.value_functions import FUNCTIONS, as_boolean
+from icefloe.expr.value_nested import check_keys, field_type, lists_of, maps_of, with_field
+from icefloe.expr.value_nodes import ARRAY, MAP, STRUCT, WITH_FIELDS, Call, Case, Constant, Node, Reference, walk
 from icefloe.expr.value_parse import Reading
 from icefloe.expr.value_types import FLOAT, NUMBERS, common_type, convert, kind_of
 
 Datum = Any  # an Arrow array or scalar
-_PASS_ON = frozenset({"and", "or", "coalesce", STRUCT, WITH_FIELDS})  # fail only if one of their arguments does
+_MADE = {STRUCT: pa.types.is_struct, ARRAY: pa.types.is_list, MAP: pa.types.is_map}
+_PASS_ON = frozenset({"and", "or", "coalesce", ARRAY, STRUCT, WITH_FIELDS})  # fail only if one of their arguments does
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,10 @@ def parse_value(text: str | Value, *, env: Env = SYSTEM) -> Value:
         raise InputError(f"a value is SQL text, not {type(text).__name__}; write text as \"'text'\" and numbers as '5'")
     reading = Reading(now=dt.datetime.fromtimestamp(env.now_ms() / 1000, dt.UTC))
     try:
-        return Value(text, reading.node(sqlglot.parse_one(text, read="spark", into=exp.Condition)))
+        return Value(text, reading.node(sql_tree(text)))
     except IcefloeError:
         raise
-    except SqlglotError as error:
+    except (SqlglotError, *TRIPPED) as error:
         raise _refused(text, "it is not a value in SQL") from error
     except RecursionError as error:
         raise _refused(text, "it is nested too deeply") from error
@@ -138,8 +139,8 @@ class Frame:
                 return self._logic(node)
             case Call("coalesce"):
                 return self._coalesce(node)
-            case Call(function) if function == STRUCT:
-                return self._struct(node)
+            case Call(function) if function in _MADE:
+                return self._made(node)
             case Call(function) if function == WITH_FIELDS:
                 return self._with_fields(node)
             case Call():
@@ -147,8 +148,8 @@ class Frame:
 
     def value_for(self, node: Node, wanted: pa.DataType) -> Datum:
         """The value of a node that is meant for a column: a constant takes its type."""
-        if isinstance(node, Call) and node.function == STRUCT and pa.types.is_struct(wanted):
-            return self._struct(node, wanted)
+        if isinstance(node, Call) and node.function in _MADE:
+            return self._made(node, wanted)
         found = self.value(node)
         return convert(found, common_type([wanted, found.type], [False, True])) if isinstance(node, Constant) else found
 
@@ -165,7 +166,24 @@ class Frame:
             values = _alike(values, node.arguments)
         return function.compute(*values, *node.options)
 
-    def _struct(self, node: Call, wanted: pa.StructType | None = None) -> pa.Array:
+    def _made(self, node: Call, wanted: pa.DataType | None = None) -> pa.Array:
+        """A struct, list or map of values, meant for a column of the type ``wanted`` if that is of its kind."""
+        if wanted is not None and not _MADE[node.function](wanted):
+            wanted = None
+        if node.function == STRUCT:
+            return self._struct(node, wanted)
+        if node.function == ARRAY:
+            return self._list(node.arguments, None if wanted is None else wanted.value_type)
+        return self._map(node, *((None, None) if wanted is None else (wanted.key_type, wanted.item_type)))
+
+    def _map(self, node: Call, key: pa.DataType | None, item: pa.DataType | None) -> pa.Array:
+        half = len(node.arguments) // 2
+        keys = self._alike(node.arguments[:half], key)
+        check_keys(keys)
+        values = self._list(node.arguments[half:], item)
+        return maps_of(lists_of(keys, self._rows, _type_of(keys, key)), values)
+
+    def _struct(self, node: Call, wanted: pa.StructType | None) -> pa.Array:
         (names,) = node.options
         if wanted is None:
             values = [self.value(argument) for argument in node.arguments]
@@ -175,6 +193,15 @@ class Frame:
             given = zip(names, node.arguments, strict=True)
             values = [self.value_for(argument, wanted.field(name).type) for name, argument in given]
         return pa.StructArray.from_arrays([self.array(value) for value in values], names=list(names))
+
+    def _list(self, nodes: Sequence[Node], wanted: pa.DataType | None) -> pa.ListArray:
+        values = self._alike(nodes, wanted)
+        return lists_of(values, self._rows, _type_of(values, wanted))
+
+    def _alike(self, nodes: Sequence[Node], wanted: pa.DataType | None) -> list[pa.Array]:
+        """Values in the type that they have in common; constants among them are of the type ``wanted``."""
+        values = [self.value(node) if wanted is None else self.value_for(node, wanted) for node in nodes]
+        return [self.array(value) for value in _alike(values, nodes)]
 
     def _with_fields(self, node: Call) -> pa.Array:
         struct, *values = node.arguments
@@ -280,6 +307,10 @@ def _alike(values: Sequence[Datum], nodes: Sequence[Node]) -> list[Datum]:
     return [convert(value, type_) for value in values]
 
 
+def _type_of(values: Sequence[pa.Array], wanted: pa.DataType | None) -> pa.DataType:
+    return values[0].type if len(values) > 0 else wanted or pa.null()
+
+
 def _meet_floats(values: Sequence[Datum]) -> bool:
     kinds = {kind_of(value.type) for value in values}
     return FLOAT in kinds and kinds <= NUMBERS
@@ -294,9 +325,8 @@ def _plain(column: Datum) -> Datum:
 
 def is_sure(node: Node) -> bool:
     """Whether a node has a value for every row: nothing in it can fail for one row and not for others."""
-    return all(
-        found.function in _PASS_ON or FUNCTIONS[found.function].sure for found in walk(node) if isinstance(found, Call)
-    )
+    called = {found.function for found in walk(node) if isinstance(found, Call)} - _PASS_ON
+    return all(function in FUNCTIONS and FUNCTIONS[function].sure for function in called)
 
 
 def _refused(text: str, reason: str) -> InputError:
