@@ -29,7 +29,7 @@ def maps_of(keys: pa.ListArray, values: pa.ListArray) -> pa.MapArray:
 
 
 def check_keys(columns: Sequence[pa.Array]) -> None:
-    """Refuse keys of a map that are null, and two that are equal in one row."""
+    """Refuse keys of a map that are null, and two that are equal in one row, with a ValueError."""
     if any(column.null_count > 0 for column in columns):
         raise ValueError("a key of a map is null")
     for one, other in combinations(columns, 2):
