@@ -7,6 +7,7 @@ a file says that cannot be true is not used: its row groups are then read whole.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -229,18 +230,18 @@ class PageReader:
                 data = list(pool.map(self._read, runs))
         else:
             data = [self._read(run) for run in runs]
-        return [_cut(place, runs, data) for place in places]
+        starts = [begin for begin, _ in runs]
+        return [_cut(place, starts, data) for place in places]
 
     def _read(self, place: Range) -> bytes:
         begin, end = place
         return bytes(self._source.read_at(end - begin, begin))
 
 
-def _cut(place: Range, runs: list[Range], data: list[bytes]) -> bytes:
+def _cut(place: Range, starts: list[int], data: list[bytes]) -> bytes:
+    """Some of the bytes that were read, by where each read began."""
     begin, end = place
     if begin >= end:
         return b""
-    for (start, stop), found in zip(runs, data, strict=True):
-        if start <= begin and end <= stop:
-            return found[begin - start : end - start]
-    raise CorruptFile(f"bytes {begin} to {end} of the Parquet file were not read")
+    run = bisect_right(starts, begin) - 1
+    return data[run][begin - starts[run] : end - starts[run]]
