@@ -11,7 +11,7 @@ from icefloe.codecs.context import manifest_context
 from icefloe.codecs.metadata_json import encode_metadata
 from icefloe.commit.base import Base
 from icefloe.commit.draft import Draft, Update, Work, draft_of
-from icefloe.commit.loop import applied, begin, discard, unmoved
+from icefloe.commit.loop import applied, begin, discard, remember, unmoved
 from icefloe.commit.stage import METADATA_FOLDER, latest, metadata_name
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import CommitStateUnknown, IcefloeError
@@ -84,6 +84,7 @@ def create_table(
     try:
         catalog.create(identifier, pointer)
     except CommitStateUnknown:
+        remember(steps, work)
         raise
     except IcefloeError:  # definite answers: nobody refers to the files
         discard(io, [*work.staging.written, *(file for step in steps for file in step.files)])

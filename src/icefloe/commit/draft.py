@@ -59,6 +59,7 @@ class Work:
 
     def __init__(self, base: Base, staging: Staging, env: Env) -> None:
         self.base = base  # of the first attempt
+        self.attempt_base = base  # of the present attempt
         self.staging = staging
         self.env = env
         self.attempt = 1

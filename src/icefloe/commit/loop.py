@@ -17,7 +17,7 @@ from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.draft import Draft, Update, Work, draft_of
 from icefloe.commit.result import CommitResult, nothing_done, result_of
 from icefloe.commit.stage import METADATA_FOLDER, finish
-from icefloe.commit.undecided import check_not_landed, remember_undecided, unreferenced
+from icefloe.commit.unknown_outcomes import check_not_landed, remember_files, unreferenced
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import CommitFailed, CommitStateUnknown, IcefloeError
 from icefloe.io.file_io import FileIO
@@ -61,7 +61,8 @@ def land(
             if number > 1:
                 draft = draft_of(table.load())
                 work.staging.folder = f"{draft.metadata.location}/{METADATA_FOLDER}"
-            check_not_landed(draft.metadata, _files(steps))
+            work.attempt_base = draft.base
+            check_not_landed(draft.base, _files(steps))
             if number > 1 or not prepared:
                 draft = applied(draft, steps, work)
             if changes_nothing(draft):
@@ -73,7 +74,7 @@ def land(
             try:
                 outcome = _settle(table, attempt.pointer, draft, outcome)
             except BaseException:
-                _leave_undecided(steps, work)
+                remember(steps, work)
                 raise
         if isinstance(outcome, Swapped):
             pointer = attempt.pointer if outcome.pointer is None else outcome.pointer
@@ -109,14 +110,15 @@ def changes_nothing(draft: Draft) -> bool:
 
 @contextmanager
 def unmoved(io: FileIO, steps: tuple[Update, ...], work: Work) -> Iterator[None]:
-    """Where every error proves that the pointer did not move, unless it says otherwise: its files are nobody's.
+    """Runs the part of an attempt up to the swap. After CommitStateUnknown its files are kept and remembered.
 
-    An interrupt leaves them, as the end of the process would.
+    Any other error means that nothing was committed, so its files are deleted. An interrupt leaves them, as the end of
+    the process would.
     """
     try:
         yield
     except CommitStateUnknown:
-        _leave_undecided(steps, work)
+        remember(steps, work)
         raise
     except Exception:
         discard(io, [*work.staging.written, *_files(steps)])
@@ -137,8 +139,9 @@ def _files(steps: tuple[Update, ...]) -> list[str]:
     return [file for step in steps for file in step.files]
 
 
-def _leave_undecided(steps: tuple[Update, ...], work: Work) -> None:
-    remember_undecided([*work.staging.written, *_files(steps)], work.snapshot_ids)
+def remember(steps: tuple[Update, ...], work: Work) -> None:
+    """Remember the files of an attempt of unknown outcome: this process neither adds them again nor deletes them."""
+    remember_files(work.attempt_base, [*work.staging.written, *_files(steps)], work.snapshot_ids)
 
 
 def _attempts(base: Base, env: Env) -> Iterator[int]:
