@@ -24,6 +24,9 @@ class FileInfo:
 class FileIO(Protocol):
     """Storage, as the rest of the library sees it; implementations are safe to share between threads.
 
+    A pickled FileIO opens the same storage in another process, with the same settings and keys; the tasks of an engine
+    rely on it. Storage that belongs to one process raises ``UnsupportedError``. The ``repr`` shows no keys.
+
     A location is the text that Iceberg metadata holds. It is never percent-decoded: ``file:///a%20b c`` names the
     file ``/a%20b c``, as other Iceberg libraries write and read it.
     """

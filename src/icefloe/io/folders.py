@@ -17,6 +17,9 @@ class DurableFolders:
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, int]] = {}
 
+    def __reduce__(self) -> tuple[type[DurableFolders], tuple[()]]:
+        return DurableFolders, ()  # another process may run on another machine, of whose disk nothing is known
+
     def ensure(self, folder: str) -> None:
         """The folder exists on return, and its name and those above it are durable."""
         missing = self._not_known(folder)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.errors import AlreadyExists, InputError, NoSuchFile
+from icefloe.errors import AlreadyExists, InputError, NoSuchFile, UnsupportedError
 from icefloe.io.arrow_view import arrow_view
 from icefloe.io.file_io import FileInfo
 from icefloe.io.local import check_range, short_file
@@ -36,6 +36,12 @@ class MemoryFileIO:
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise UnsupportedError(
+            "files in memory belong to one process and cannot be opened by another, such as a task of Spark; use"
+            " file:// locations"
+        )
 
     def read(self, location: str) -> bytes:
         """The whole file."""

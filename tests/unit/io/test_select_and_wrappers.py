@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import pickle
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -13,9 +14,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from pyarrow import fs
 
-from icefloe.errors import CommitStateUnknown, InputError, StorageError
+from icefloe.errors import CommitStateUnknown, InputError, StorageError, UnsupportedError
+from icefloe.io.arrow_fs import ArrowFileIO
+from icefloe.io.contained import Contained
 from icefloe.io.file_io import FileIO
+from icefloe.io.folders import DurableFolders
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
 from icefloe.io.object_store import ObjectStoreFileIO
@@ -27,6 +32,29 @@ from icefloe.testing.faulty_io import CHANGES, EXIT_CODE, READS, Fault, FaultyFi
 def test_a_memory_store_takes_only_its_own_locations() -> None:
     with pytest.raises(InputError):
         MemoryFileIO().read("file:///a")
+
+
+def test_memory_is_not_handed_to_another_process() -> None:
+    with pytest.raises(UnsupportedError, match="one process"):
+        pickle.dumps(MemoryFileIO())
+
+
+def test_storage_of_a_table_stays_confined_in_another_process(tmp_path: Path) -> None:
+    for files in (LocalFileIO(), ArrowFileIO(fs.LocalFileSystem(), root="file:///")):
+        io = Contained(files, f"file://{tmp_path}/t")
+        location = f"file://{tmp_path}/t/{type(files).__name__}"
+        io.write_new(location, b"1")
+        copy = pickle.loads(pickle.dumps(io))
+        assert copy.read(location) == b"1"
+        with pytest.raises(InputError, match="outside"):
+            copy.write_new(f"file://{tmp_path}/other", b"1")
+
+
+def test_what_is_durable_is_found_out_again_in_another_process(tmp_path: Path) -> None:
+    folders = DurableFolders()
+    folders.ensure(str(tmp_path / "a"))
+    assert len(folders._known) > 0
+    assert len(pickle.loads(pickle.dumps(folders))._known) == 0
 
 
 def test_memory_keeps_its_own_copy_of_the_bytes() -> None:

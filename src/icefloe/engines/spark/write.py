@@ -8,6 +8,7 @@ write, are durable before entries are returned, and are gone if anything fails (
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from icefloe.engines.spark.failures import marked, translated
 from icefloe.engines.spark.partition import partition_folders
 from icefloe.engines.spark.read import hadoop_path
 from icefloe.engines.spark.session import WRITE_SETTINGS, capabilities, child_session, in_session
+from icefloe.engines.spark.storage import TaskStorage, task_storage
 from icefloe.errors import IcefloeError, InputError
 from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.parquet_stats import PARQUET
@@ -29,12 +31,13 @@ from icefloe.formats.partition_values import PartitionColumn, partition_fields, 
 from icefloe.formats.partitioned import write_files
 from icefloe.formats.written import WrittenFile, entries_of
 from icefloe.io.file_io import FileInfo, FileIO
-from icefloe.io.select import file_io
 from icefloe.model.entries import concat
 from icefloe.model.metadata import TableMetadata
 from icefloe.model.properties import FILE_FORMAT, PARQUET_COMPRESSION, PARQUET_ROW_GROUP_SIZE
 from icefloe.model.schema import Schema
 from icefloe.model.types import UUID, Field, Fixed, List, Map
+
+logger = logging.getLogger(__name__)
 
 _CODECS = {"zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4_raw", "uncompressed": "uncompressed"}
 _RENAMING_SCHEMES = ("file:", "hdfs:", "viewfs:", "/")
@@ -62,7 +65,7 @@ def write(frame: DataFrame, *, metadata: TableMetadata, io: FileIO, lineage: tup
                 return _write_natively(rows, folder, metadata, io)
             return _write_in_tasks(rows, folder, metadata, io, lineage)
     except BaseException:
-        _remove(spark, folder)
+        _remove(spark, io, folder)
         raise
 
 
@@ -127,7 +130,7 @@ def _write_in_tasks(
     rows: DataFrame, folder: str, metadata: TableMetadata, io: FileIO, lineage: tuple[Field, ...]
 ) -> pa.Table:
     grouped, names = _grouped(rows, metadata)
-    task = _task(metadata, folder, lineage)
+    task = _task(metadata, task_storage(io), folder, lineage)
     parts = grouped.drop(*names).mapInArrow(task, "entries binary").toArrow()["entries"]
     entries = concat([pa.ipc.open_stream(part.as_buffer()).read_all() for part in parts])
     kept = set(entries["location"].to_pylist())
@@ -136,7 +139,7 @@ def _write_in_tasks(
 
 
 def _task(
-    metadata: TableMetadata, folder: str, lineage: tuple[Field, ...]
+    metadata: TableMetadata, storage: TaskStorage, folder: str, lineage: tuple[Field, ...]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What each task runs: write its rows to files of its own and return their entries as an Arrow stream."""
     schema, spec, order, properties = metadata.schema, metadata.spec, metadata.sort_order, dict(metadata.properties)
@@ -144,7 +147,7 @@ def _task(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             made = write_files(
-                file_io(folder),
+                storage.open(),
                 batches,
                 schema=schema,
                 spec=spec,
@@ -168,7 +171,13 @@ def _stream(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _remove(spark: SparkSession, folder: str) -> None:
-    """Remove a folder with whatever a failed write left in it."""
-    path: Any = spark._jvm.org.apache.hadoop.fs.Path(hadoop_path(folder))
-    path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
+def _remove(spark: SparkSession, io: FileIO, folder: str) -> None:
+    """Remove whatever a failed write left in its folder, and the folder itself where storage has folders."""
+    if folder.startswith(_RENAMING_SCHEMES):
+        path: Any = spark._jvm.org.apache.hadoop.fs.Path(hadoop_path(folder))
+        path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
+        return
+    try:
+        io.delete([info.location for info in io.list(folder)])
+    except IcefloeError as error:  # the error to report is that of the write
+        logger.warning("left files behind in %s: %s", folder, error)
