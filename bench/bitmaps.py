@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap, BitMap64
 
-from icefloe.codecs.deletion_vector import encode_dv
+from icefloe.codecs.puffin.deletion_vector import encode_dv
 from measure import Clock, median
 from plot import Chart, Line
 from report import Table

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from icefloe.codecs.context import manifest_context
-from icefloe.commit.intent import Append
-from icefloe.commit.overwrite import OverwriteFiles
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.commit.operations.intent import Append
+from icefloe.commit.operations.overwrite import OverwriteFiles
 from icefloe.model.entries import empty
-from icefloe.model.snapshots import Operation
+from icefloe.model.metadata.snapshots import Operation
 from icefloe.tree.root import read_root
 from measure import Sample, median, spread
 from plot import Chart, Line

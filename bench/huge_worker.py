@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.manifests import decode_root, encode_root
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.codecs.manifest.manifests import decode_root, encode_root
 from icefloe.io.memory import MemoryFileIO
 from icefloe.testing.counting_io import CountingFileIO
 from measure import Clock, Sample

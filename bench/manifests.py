@@ -24,13 +24,13 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.types import LongType, NestedField, StringType
 
-from icefloe.codecs.context import ManifestContext
-from icefloe.codecs.entry_columns import COLUMN_SIZE
-from icefloe.codecs.manifest_avro import decode_manifest, encode_manifest
+from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE
 from icefloe.model.entries import ENTRY
-from icefloe.model.partitioning import UNPARTITIONED
-from icefloe.model.schema import Schema
-from icefloe.model.types import LONG, STRING, Field
+from icefloe.model.partition.spec import UNPARTITIONED
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, STRING, Field
 from measure import Clock, Sample, median, spread
 from report import Table
 

@@ -19,9 +19,9 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.table.snapshots import Snapshot as PeerSnapshot
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, update_table_metadata
 
-from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Snapshot
+from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
 from measure import Clock, Sample, median, ratio, spread
 from report import Table
 

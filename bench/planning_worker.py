@@ -37,7 +37,7 @@ class Contender:
 def make_table(folder: Path, entries: int, per_manifest: int, version: int) -> None:
     """A table of so many data files in manifests of equal size, written by icefloe."""
     library = importlib.import_module("icefloe")
-    intent = importlib.import_module("icefloe.commit.intent")
+    intent = importlib.import_module("icefloe.commit.operations.intent")
     loop = importlib.import_module("icefloe.commit.loop")
     cat = library.catalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/wh")
     columns = ", ".join(["part int", *(f"c{i} bigint" for i in range(COLUMNS))])

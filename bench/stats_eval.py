@@ -21,11 +21,11 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
-from icefloe.expr.bind import bind
-from icefloe.expr.stats_eval import Match, evaluate
-from icefloe.expr.text import parse_filter
-from icefloe.model.schema import Schema
-from icefloe.model.types import DOUBLE, LONG, STRING, Field
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.prune.stats_eval import Match, evaluate
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DOUBLE, LONG, STRING, Field
 from measure import Clock, Sample, median, spread
 from report import Table
 

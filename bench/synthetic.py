@@ -17,22 +17,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.catalogs.memory import MemoryCatalog
-from icefloe.codecs.aggregate import manifest_row
-from icefloe.codecs.context import ManifestContext, manifest_context
-from icefloe.codecs.manifests import encode_leaf, encode_root, extension
-from icefloe.codecs.metadata_json import encode_metadata
+from icefloe.codecs.json.table_metadata import encode_metadata
+from icefloe.codecs.manifest.context import ManifestContext, manifest_context
+from icefloe.codecs.manifest.manifest_summary import manifest_row
+from icefloe.codecs.manifest.manifests import encode_leaf, encode_root, extension
 from icefloe.commit.base import Base, TablePointer
-from icefloe.commit.create import create_table, new_metadata
 from icefloe.commit.draft import Update
 from icefloe.commit.loop import commit
-from icefloe.commit.updates import RemoveSnapshots, SetProperties
-from icefloe.expr.stats_eval import Match
-from icefloe.expr.text import parse_filter
+from icefloe.commit.operations.create_table import create_table, new_metadata
+from icefloe.commit.operations.metadata_updates import RemoveSnapshots, SetProperties
+from icefloe.expr.prune.stats_eval import Match
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.ddl import parse_ddl, partition_spec
 from icefloe.model.entries import ENTRY, ContentType, Status, concat, put
-from icefloe.model.snapshots import Operation, Snapshot
-from icefloe.model.version_rules import rules
+from icefloe.model.metadata.snapshots import Operation, Snapshot
+from icefloe.model.metadata.version_rules import rules
+from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.testing.counting_io import CountingFileIO

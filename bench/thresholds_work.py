@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.deletion_vector import encode_dv
-from icefloe.commit.intent import Append, RowDelta
-from icefloe.commit.overwrite import OverwriteFiles
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.codecs.puffin.deletion_vector import encode_dv
+from icefloe.commit.operations.intent import Append, RowDelta
+from icefloe.commit.operations.overwrite import OverwriteFiles
 from icefloe.model.entries import MANIFESTS, ContentType, Status, empty, entries
-from icefloe.model.snapshots import Operation
+from icefloe.model.metadata.snapshots import Operation
 from icefloe.tree.root import read_root
 from measure import Sample
 from synthetic import (

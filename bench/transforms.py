@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyiceberg.transforms as theirs
 import pyiceberg.types as their_types
 
-from icefloe.model.types import LONG, STRING, TIMESTAMP, Type
+from icefloe.model.schema.types import LONG, STRING, TIMESTAMP, Type
 from icefloe.transforms import parse_transform
 from measure import Clock, Sample, median, ratio, spread
 from report import Table

@@ -16,20 +16,20 @@ from icefloe.catalogs.catalog import Pointers, Swap
 from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.catalogs.names import NameLike
 from icefloe.commit.base import TablePointer
-from icefloe.commit.create import create_table, new_metadata
 from icefloe.commit.draft import Update
 from icefloe.commit.loop import commit
-from icefloe.commit.overwrite import OverwriteFiles, ReplacePartitions, RewriteFiles
-from icefloe.commit.updates import RemoveSnapshots
+from icefloe.commit.operations.create_table import create_table, new_metadata
+from icefloe.commit.operations.metadata_updates import RemoveSnapshots
+from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions, RewriteFiles
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.env import SYSTEM
 from icefloe.errors import CommitStateUnknown, IcefloeError
-from icefloe.expr.text import parse_filter
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.io.file_io import FileIO
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.ddl import parse_ddl, partition_spec
 from icefloe.model.entries import MANIFESTS, ContentType, live
-from icefloe.model.version_rules import WRITABLE
+from icefloe.model.metadata.version_rules import WRITABLE
+from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table

@@ -20,21 +20,21 @@ import pyarrow.compute as pc
 from icefloe.catalogs.catalog import Pointers
 from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit.base import Base, TablePointer
-from icefloe.commit.create import create_table, new_metadata
+from icefloe.commit.conflicts import Isolation, Since
 from icefloe.commit.draft import State, Update
-from icefloe.commit.intent import Append, Intent, Reading, RemoveFiles, RowDelta
 from icefloe.commit.loop import commit
-from icefloe.commit.overwrite import OverwriteFiles, OverwriteWhere, ReplacePartitions, RewriteFiles
+from icefloe.commit.operations.create_table import create_table, new_metadata
+from icefloe.commit.operations.intent import Append, Intent, Reading, RemoveFiles, RowDelta
+from icefloe.commit.operations.overwrite import OverwriteFiles, OverwriteWhere, ReplacePartitions, RewriteFiles
 from icefloe.commit.resolved import Resolved
-from icefloe.commit.validate import Isolation, Since
 from icefloe.env import SYSTEM
 from icefloe.errors import ConflictError
-from icefloe.expr.text import parse_filter
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.ddl import parse_ddl, partition_spec
 from icefloe.model.entries import ContentType, Status, concat, empty, entries, partition_key
-from icefloe.model.metadata import ancestors
-from icefloe.model.snapshots import Operation
+from icefloe.model.metadata.snapshots import Operation
+from icefloe.model.metadata.table_metadata import ancestors
+from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.scan.plan import plan_scan
 from icefloe.testing.scheduler import Baton, BatonPointers, Choices, explore
 from icefloe.tree.store import ManifestCache

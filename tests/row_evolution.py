@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from icefloe.errors import InputError
-from icefloe.model.name_mapping import NAME_MAPPING_PROPERTY
-from icefloe.model.snapshots import MAIN
+from icefloe.model.metadata.snapshots import MAIN
+from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY
 from row_columns import VALUES, WIDER, Column, Columns, Kind, Value, changed, plain, structs
 from row_model import CORE, FIELDS, SETTINGS, RowModel
 

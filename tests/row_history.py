@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from icefloe.commit.intent import RowDelta
 from icefloe.commit.loop import commit
-from icefloe.commit.overwrite import RewriteFiles
+from icefloe.commit.operations.intent import RowDelta
+from icefloe.commit.operations.overwrite import RewriteFiles
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.errors import FormatError, InputError
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.ddl import parse_ddl
-from icefloe.model.snapshots import MAIN
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.metadata.snapshots import MAIN
+from icefloe.model.text.ddl import parse_ddl
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.transforms.transform import parse_transform

@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit.base import TablePointer
-from icefloe.commit.create import create_table, new_metadata
+from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.env import SYSTEM
 from icefloe.io.memory import MemoryFileIO
 from icefloe.limits import MIB
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.ddl import parse_ddl, partition_spec
-from icefloe.model.metadata_columns import LAST_UPDATED, ROW_ID
-from icefloe.model.snapshots import MAIN
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.metadata.snapshots import MAIN
+from icefloe.model.schema.metadata_columns import LAST_UPDATED, ROW_ID
+from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.store import ManifestCache

@@ -20,22 +20,22 @@ from pyroaring import BitMap64
 
 from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit.base import TablePointer
-from icefloe.commit.create import create_table, new_metadata
 from icefloe.commit.loop import commit
-from icefloe.commit.overwrite import OverwriteFiles, ReplacePartitions, RewriteFiles
+from icefloe.commit.operations.create_table import create_table, new_metadata
+from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions, RewriteFiles
 from icefloe.deletes.vectors import load_vectors
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.env import SYSTEM
 from icefloe.errors import InputError
-from icefloe.expr.stats_eval import Match
-from icefloe.expr.text import parse_filter
+from icefloe.expr.prune.stats_eval import Match
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.io.memory import MemoryFileIO
 from icefloe.limits import MIB
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.ddl import parse_ddl
-from icefloe.model.metadata_columns import ROW_ID
-from icefloe.model.partitioning import UNPARTITIONED
-from icefloe.model.snapshots import MAIN, Snapshot
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.metadata.snapshots import MAIN, Snapshot
+from icefloe.model.partition.spec import UNPARTITIONED
+from icefloe.model.schema.metadata_columns import ROW_ID
+from icefloe.model.text.ddl import parse_ddl
 from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
 from icefloe.testing.check import Check, check_table

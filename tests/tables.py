@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icefloe.commit.draft import Work
-from icefloe.commit.intent import Append
 from icefloe.commit.loop import commit
-from icefloe.commit.updates import MetadataUpdate
-from icefloe.engines.arrow.write import write_rows
+from icefloe.commit.operations.intent import Append
+from icefloe.commit.operations.metadata_updates import MetadataUpdate
+from icefloe.engines.arrow.write.write import write_rows
 from icefloe.model.entries import column_key, put
-from icefloe.model.metadata import TableMetadata
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.table.catalog import Catalog, catalog
 from icefloe.table.table import Table
 

@@ -7,18 +7,18 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.manifests import encode_root, extension
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.codecs.manifest.manifests import encode_root, extension
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import ContentType, Status, entries
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.schema import Schema
-from icefloe.model.snapshots import Snapshot
-from icefloe.model.types import LONG, Field
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, Field
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.change import Change, NewRoot, apply_change
 from icefloe.tree.locate import PLACE
-from icefloe.tree.moment import Moment
+from icefloe.tree.new_snapshot import Moment
 from icefloe.tree.root import Root, read_root
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestCache, ManifestStore

@@ -13,16 +13,16 @@ import pyarrow.compute as pc
 from icefloe.catalogs.catalog import Stale, Swap, Unknown
 from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit.base import Base, TablePointer
-from icefloe.commit.create import create_table, new_metadata
 from icefloe.commit.loop import commit
+from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.result import CommitResult
 from icefloe.env import SYSTEM
 from icefloe.errors import NoSuchTable
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.ddl import parse_ddl, partition_spec
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat, entries, of_type
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Snapshot, SummaryKey
+from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.table.table import Table

@@ -9,7 +9,7 @@
 from icefloe.commit.result import CommitResult
 from icefloe.env import VERSION
 from icefloe.maintenance.purge import DropResult
-from icefloe.model.schema import Schema
+from icefloe.model.schema.schema import Schema
 from icefloe.scan.tasks import Plan
 from icefloe.table.catalog import Catalog, catalog
 from icefloe.table.merge import MergeResult

@@ -21,6 +21,7 @@ LAYERS = (
     ("scan",),
     ("commit",),
     ("engines",),
+    ("rows",),
     ("maintenance", "inspect"),
     ("table",),
     ("sql", "cli", "explorer", "rest"),

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from docs.test_code_blocks import REPO
-from icefloe.model import properties
-from icefloe.model.properties import Property
+from icefloe.model.metadata import properties
+from icefloe.model.metadata.properties import Property
 
 KNOWN = {value.name: value for value in vars(properties).values() if isinstance(value, Property)}
 LINE = re.compile(r"^\| `(?P<name>[a-z0-9.-]+\.[a-z0-9.-]+)` \| (?P<default>[^|]+) \|", re.MULTILINE)

@@ -15,11 +15,11 @@ from pyarrow import orc
 import icefloe
 from icefloe.commit.draft import State
 from icefloe.commit.loop import commit
-from icefloe.commit.take_over import known_files
+from icefloe.commit.operations.add_files import known_files
 from icefloe.errors import ConflictError, CorruptFile, InputError, NoSuchFile
-from icefloe.model.ddl import parse_ddl
-from icefloe.model.name_mapping import NAME_MAPPING_PROPERTY
-from icefloe.table.add_files import add_files
+from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY
+from icefloe.model.text.ddl import parse_ddl
+from icefloe.rows.add_files import add_files
 from row_history import without_ids
 from tables import VERSIONS, new_catalog, sorted_rows
 
@@ -277,7 +277,7 @@ def test_arrow_types_that_hold_values_of_a_column_are_taken(type_, stored, tmp_p
     table = lake.create_table("db.t", schema=f"x {type_}")
     table.add_files(file_of(tmp_path, pa.table({"x": stored})))
     column = table.schema.field("x").type
-    expected = stored.cast(icefloe.model.arrow.arrow_type(column)).to_pylist()
+    expected = stored.cast(icefloe.model.arrow.conform.arrow_type(column)).to_pylist()
     assert table.scan().to_arrow()["x"].to_pylist() == expected
     if not pa.types.is_nested(stored.type):
         assert table.scan("x is not null").to_arrow()["x"].to_pylist() == expected[:1]
@@ -300,7 +300,7 @@ def test_a_column_without_any_value_is_taken_as_pandas_writes_it(type_, tmp_path
 def test_timestamps_of_96_bits_are_taken_with_and_without_a_zone(type_, zone, tmp_path, lake):
     """Spark's own files have them; where the table has timestamptz, they were read but could not be added."""
     table = lake.create_table("db.t", schema=f"x {type_.format('timestamp' if zone else 'timestamp_ntz')}")
-    given = icefloe.model.arrow.arrow_schema(parse_ddl(f"x {type_.format('timestamp_ntz')}")).field("x").type
+    given = icefloe.model.arrow.conform.arrow_schema(parse_ddl(f"x {type_.format('timestamp_ntz')}")).field("x").type
     moment = dt.datetime(2024, 1, 2, 3, 4, 5)
     whole = moment.replace(tzinfo=dt.UTC) if zone else moment
 

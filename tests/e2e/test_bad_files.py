@@ -14,12 +14,12 @@ import pytest
 from pyarrow import orc
 from pyroaring import BitMap64
 
-from icefloe.commit.intent import RowDelta
 from icefloe.commit.loop import commit
+from icefloe.commit.operations.intent import RowDelta
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
-from icefloe.engines.arrow.write import data_location
+from icefloe.engines.arrow.write.write import data_location
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, NoSuchFile
 from icefloe.model.entries import put
 from icefloe.table.table import Table

@@ -317,7 +317,7 @@ def test_new_files_are_deleted_when_the_rest_of_a_change_fails(tmp_path, monkeyp
         assert len(stored(tmp_path)) == len(before) + 1
         raise StorageError("the disk is full")
 
-    module = import_module(f"icefloe.table.rows.{'delete' if verb == 'overwrite' else verb}")
+    module = import_module(f"icefloe.rows.{'delete' if verb == 'overwrite' else verb}")
     monkeypatch.setattr(module, "remove_rows", fails)
     change = {
         "upsert": lambda: table.upsert(people(2), on=["id"]),

@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icefloe.commit.intent import Intent, RowDelta
 from icefloe.commit.loop import commit
+from icefloe.commit.operations.intent import Intent, RowDelta
 from icefloe.deletes.bitmaps import bitmap_of
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
-from icefloe.engines.arrow.convert import convert_equality_deletes
+from icefloe.engines.arrow.change.equality_to_positions import convert_equality_deletes
 from icefloe.errors import InputError
-from icefloe.model.arrow import arrow_type
-from icefloe.model.types import INT, LONG, STRING, Field
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.schema.types import INT, LONG, STRING, Field
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 from tables import new_catalog, sorted_rows

@@ -17,9 +17,9 @@ import pytest
 
 import icefloe
 from icefloe.errors import IcefloeError, InputError, UnsupportedError
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.schema import Schema, fresh_ids
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.schema import Schema, fresh_ids
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

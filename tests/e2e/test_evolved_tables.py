@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 from icefloe.catalogs.catalog import Swapped
-from icefloe.codecs.metadata_json import encode_metadata
+from icefloe.codecs.json.table_metadata import encode_metadata
 from icefloe.errors import InputError
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partition_update import PartitionUpdate
-from icefloe.model.schema import Schema
-from icefloe.model.schema_history import add_schema
-from icefloe.model.schema_update import update_of
-from icefloe.model.types import LONG, STRING, Field, Struct
+from icefloe.model.evolution.schema_history import add_schema
+from icefloe.model.evolution.schema_update import update_of
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, STRING, Field, Struct
 from icefloe.table.table import Table
 from tables import VERSIONS, new_catalog
 

@@ -14,11 +14,11 @@ from itertools import combinations_with_replacement
 import pytest
 
 from crashes import LONG
-from icefloe.commit.intent import Intent, Reading, RowDelta
-from icefloe.commit.overwrite import OverwriteFiles, RewriteFiles
-from icefloe.commit.validate import Isolation
+from icefloe.commit.conflicts import Isolation
+from icefloe.commit.operations.intent import Intent, Reading, RowDelta
+from icefloe.commit.operations.overwrite import OverwriteFiles, RewriteFiles
 from icefloe.errors import FormatError
-from icefloe.model.version_rules import WRITABLE
+from icefloe.model.metadata.version_rules import WRITABLE
 from icefloe.testing.check import check_table
 from icefloe.testing.findings import Finding
 from icefloe.testing.scheduler import Baton, explore

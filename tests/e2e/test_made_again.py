@@ -14,14 +14,14 @@ import icefloe
 from icefloe.catalogs.file_versions import ExclusivePut, FileVersions
 from icefloe.catalogs.folders import FolderPointer
 from icefloe.commit.base import TablePointer
-from icefloe.commit.create import create_table, new_metadata
+from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.errors import ConflictError, NoSuchTable
 from icefloe.io.arrow_fs import ArrowFileIO
 from icefloe.io.file_io import FileIO
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
 from icefloe.io.object_store import ObjectStoreFileIO
-from icefloe.model.ddl import as_schema, partition_spec
+from icefloe.model.text.ddl import as_schema, partition_spec
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO

@@ -9,20 +9,26 @@ import pyarrow as pa
 import pytest
 
 from icefloe.commit.base import TablePointer
-from icefloe.commit.create import create_table, new_metadata
-from icefloe.commit.intent import Append
 from icefloe.commit.loop import commit
-from icefloe.commit.overwrite import OverwriteWhere
-from icefloe.commit.replace import ReplaceTable, replace_table
-from icefloe.commit.updates import RemoveSnapshots, RemoveStatistics, SetCurrentSnapshot, SetRef, SetStatistics
+from icefloe.commit.operations.create_table import create_table, new_metadata
+from icefloe.commit.operations.intent import Append
+from icefloe.commit.operations.metadata_updates import (
+    RemoveSnapshots,
+    RemoveStatistics,
+    SetCurrentSnapshot,
+    SetRef,
+    SetStatistics,
+)
+from icefloe.commit.operations.overwrite import OverwriteWhere
+from icefloe.commit.operations.replace_table import ReplaceTable, replace_table
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.errors import AlreadyExists, ConflictError, InputError, NoSuchSnapshot
-from icefloe.expr.text import parse_filter
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.io.select import file_io
-from icefloe.model.ddl import parse_ddl, partition_spec
-from icefloe.model.partitioning import UNPARTITIONED
-from icefloe.model.snapshots import Ref
-from icefloe.model.statistics import StatisticsFile
+from icefloe.model.metadata.snapshots import Ref
+from icefloe.model.metadata.statistics import StatisticsFile
+from icefloe.model.partition.spec import UNPARTITIONED
+from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.table.table import Table
 from tables import VERSIONS, new_catalog
 

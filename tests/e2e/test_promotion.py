@@ -9,10 +9,10 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.types import LongType
 
-from icefloe.commit.intent import Append
 from icefloe.commit.loop import commit
+from icefloe.commit.operations.intent import Append
 from icefloe.engines.arrow.engine import ArrowEngine
-from icefloe.model.types import TIMESTAMP, TIMESTAMP_NS, Primitive
+from icefloe.model.schema.types import TIMESTAMP, TIMESTAMP_NS, Primitive
 from icefloe.table.table import Table
 from tables import new_catalog
 

@@ -18,11 +18,11 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from e2e.test_evolved_tables import path_of, put, stored
-from icefloe.commit.intent import Append
 from icefloe.commit.loop import commit
-from icefloe.commit.replace import replace_table
+from icefloe.commit.operations.intent import Append
+from icefloe.commit.operations.replace_table import replace_table
 from icefloe.engines.arrow.engine import ArrowEngine
-from icefloe.model.ddl import parse_ddl, partition_spec
+from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from tables import VERSIONS, new_catalog, sorted_rows

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from icefloe.commit.replace import replace_table
+from icefloe.commit.operations.replace_table import replace_table
 from icefloe.errors import ConflictError, InputError, UnsupportedError
-from icefloe.model.ddl import parse_ddl
-from icefloe.model.partitioning import UNPARTITIONED
+from icefloe.model.partition.spec import UNPARTITIONED
+from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.table import Table
 from tables import VERSIONS, new_catalog
 

@@ -23,7 +23,7 @@ from changing import (
     stored,
 )
 from icefloe.errors import ConflictError, InputError, UnsupportedError
-from icefloe.expr.values import parse_value
+from icefloe.expr.value.expressions import parse_value
 from icefloe.table.table import Table
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import icefloe
 from icefloe.errors import InputError
-from icefloe.model.version_rules import WRITABLE
+from icefloe.model.metadata.version_rules import WRITABLE
 
 VERSIONS = pytest.mark.parametrize("version", WRITABLE)
 FORMATS = pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])

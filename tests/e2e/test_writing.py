@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.codecs.entry_columns import COLUMN_SIZE
+from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE
 from icefloe.errors import ConflictError, InputError
 from icefloe.model.entries import MANIFESTS, ContentType, concat
 from icefloe.tree.root import live_rows, read_root

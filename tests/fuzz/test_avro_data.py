@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from fuzz.harness import INPUTS, INTERESTING, fuzz
-from icefloe.codecs.avro_encode import encode_metadata, number
-from icefloe.codecs.avro_frame import find_blocks, read_header
-from icefloe.formats.avro_file import open_avro
+from icefloe.codecs.avro.block_index import find_blocks, read_header
+from icefloe.codecs.avro.encode import encode_metadata, number
+from icefloe.formats.avro.file import open_avro
 from icefloe.io.memory import MemoryFileIO
 from icefloe.limits import MIB, Limits
-from icefloe.model.schema import Schema
-from icefloe.model.types import STRING, UNKNOWN, VARIANT, Field, List, Map, Struct
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import STRING, UNKNOWN, VARIANT, Field, List, Map, Struct
 from unit.formats.avro_rows import PLACE, VALUES, lanes, write
 
 FEWER = max(1, INPUTS // 4)  # these take longer

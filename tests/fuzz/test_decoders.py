@@ -14,20 +14,20 @@ import pytest
 from pyroaring import BitMap64
 
 from fuzz.harness import INPUTS, fuzz
-from icefloe.codecs import avro_container
-from icefloe.codecs.avro_container import read_container
-from icefloe.codecs.avro_encode import encode_metadata, number
-from icefloe.codecs.deletion_vector import MAGIC, decode_dv, encode_dv
-from icefloe.codecs.manifests import decode_leaf, decode_root, encode_leaf, encode_root
-from icefloe.codecs.metadata_json import decode_metadata
-from icefloe.codecs.metadata_json import encode_metadata as encode_table_metadata
-from icefloe.codecs.parquet_tail import Copied, ParquetTail, decode_page_bounds, decode_pages
-from icefloe.codecs.partition_statistics import (
+from icefloe.codecs.avro import container as avro_container
+from icefloe.codecs.avro.container import read_container
+from icefloe.codecs.avro.encode import encode_metadata, number
+from icefloe.codecs.json.table_metadata import decode_metadata
+from icefloe.codecs.json.table_metadata import encode_metadata as encode_table_metadata
+from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf, encode_root
+from icefloe.codecs.parquet.footer import Copied, ParquetTail, decode_page_bounds, decode_pages
+from icefloe.codecs.parquet.partition_statistics import (
     collect_partition_statistics,
     decode_partition_statistics,
     encode_partition_statistics,
 )
-from icefloe.codecs.puffin import Blob, decode_puffin_footer, encode_puffin, read_blob
+from icefloe.codecs.puffin.deletion_vector import MAGIC, decode_dv, encode_dv
+from icefloe.codecs.puffin.puffin_file import Blob, decode_puffin_footer, encode_puffin, read_blob
 from icefloe.limits import MIB, Limits
 from unit.codecs.rows import data_dv, equality_delete, manifest, mixed_manifest
 from unit.codecs.sample import column_stats, context, data_file, metadata, mixed_partition, table

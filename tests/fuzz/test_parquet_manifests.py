@@ -7,7 +7,7 @@ import contextlib
 from hypothesis import given
 
 from fuzz.damage import damaged
-from icefloe.codecs.manifest_parquet import decode_parquet_manifest, encode_parquet_manifest
+from icefloe.codecs.manifest.parquet import decode_parquet_manifest, encode_parquet_manifest
 from icefloe.errors import FormatError, UnsupportedError
 from unit.codecs.sample import VALUES, column_stats, context, data_file, mixed_partition, table
 

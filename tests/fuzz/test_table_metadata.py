@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz.damage import damaged, damaged_json
-from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
+from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
 from icefloe.errors import FormatError, UnsupportedError
 from unit.codecs.documents import document
 from unit.codecs.sample import metadata

@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.metadata_json import decode_metadata
-from icefloe.engines.arrow.read import read_plan
-from icefloe.expr.nodes import ALWAYS_TRUE, Expr
+from icefloe.codecs.json.table_metadata import decode_metadata
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.engines.arrow.read.read import read_plan
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.io.local import LocalFileIO
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.tree.store import ManifestCache, ManifestStore

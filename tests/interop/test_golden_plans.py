@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyiceberg.table import StaticTable
 
-from icefloe.codecs.context import manifest_context
-from icefloe.formats.reader import read_file
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.formats.read.reader import read_file
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, concat
-from icefloe.model.schema import Schema
+from icefloe.model.schema.schema import Schema
 from icefloe.scan.tasks import Plan
 from icefloe.tree.root import live_rows, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore

@@ -14,16 +14,16 @@ import pytest
 from pyiceberg.table import StaticTable
 from pyspark.errors import QueryExecutionException
 
-from icefloe.engines.spark.identity import IdentityColumns
-from icefloe.engines.spark.read import Source, dataframe
+from icefloe.engines.spark.read.identity_columns import IdentityColumns
+from icefloe.engines.spark.read.read import Source, dataframe
 from icefloe.errors import FormatError, NoSuchFile
-from icefloe.expr.nodes import ALWAYS_TRUE, Expr, Op, Predicate
-from icefloe.expr.text import parse_filter
-from icefloe.formats.reader import stored_columns
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, Op, Predicate
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.formats.read.reader import stored_columns
 from icefloe.io.local import LocalFileIO
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Snapshot
-from icefloe.model.types import UUID, is_primitive
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.schema.types import UUID, is_primitive
 from icefloe.scan.tasks import Plan
 from interop.golden import (
     LINEITEM,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.metadata_json import decode_metadata
+from icefloe.codecs.json.table_metadata import decode_metadata
+from icefloe.codecs.manifest.context import manifest_context
 from icefloe.io.local import LocalFileIO
 from icefloe.model.entries import ContentType, concat
 from icefloe.tree.root import live_rows, read_root

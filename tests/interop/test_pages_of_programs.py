@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from datafusion import SessionContext
 
-from icefloe.formats import parquet_file
-from icefloe.formats.parquet_pages import PageReader
+from icefloe.formats.parquet import file as parquet_file
+from icefloe.formats.parquet.pages import PageReader
 from interop.plain_rows import plain
 
 pytestmark = pytest.mark.interop

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.commit.intent import RowDelta
 from icefloe.commit.loop import commit
+from icefloe.commit.operations.intent import RowDelta
 from icefloe.model.entries import ContentType, Status, entries
-from icefloe.model.metadata_columns import DELETE_FILE_PATH, DELETE_POS
+from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from interop.test_programs_read_icefloe import PARTITIONS, SCHEMA, check, events, normal
 
 pytestmark = pytest.mark.interop

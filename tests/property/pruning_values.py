@@ -14,7 +14,7 @@ from typing import Any
 
 import mmh3
 
-from icefloe.model.types import (
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

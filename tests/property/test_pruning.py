@@ -14,11 +14,11 @@ import pytest
 from pruning_cases import Dataset, File, Truth, dataset, expression, holds, truth
 from pruning_values import result_type
 
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import Bound, Expr
-from icefloe.expr.partition_filter import project_inclusive, project_strict
-from icefloe.expr.residual import residual, residuals
-from icefloe.expr.stats_eval import Match, evaluate
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import Bound, Expr
+from icefloe.expr.prune.partition_filter import project_inclusive, project_strict
+from icefloe.expr.prune.residual import residual, residuals
+from icefloe.expr.prune.stats_eval import Match, evaluate
 
 LARGE = os.environ.get("ICEFLOE_PROFILE") == "property"
 CASES = 500_000 if LARGE else 20_000

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.codecs.deletion_vector import decode_dv, encode_dv
-from icefloe.codecs.puffin import Blob, decode_puffin_footer, encode_puffin, read_blob
+from icefloe.codecs.puffin.deletion_vector import decode_dv, encode_dv
+from icefloe.codecs.puffin.puffin_file import Blob, decode_puffin_footer, encode_puffin, read_blob
 
 POSITIONS = st.one_of(st.integers(0, 2**17), st.integers(0, 2**40), st.integers(2**63 - 2**17, 2**63 - 1))
 RUNS = st.tuples(POSITIONS, st.integers(0, 100)).map(lambda run: range(run[0], min(run[0] + run[1], 2**63)))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icefloe.formats import parquet_file
+from icefloe.formats.parquet import file as parquet_file
 from row_history import VERBS, RowHistory, random_steps
 from row_model import FORMATS, Start, Step
 

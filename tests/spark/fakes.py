@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from icefloe.engines.spark.read import Source
-from icefloe.expr.nodes import ALWAYS_TRUE, Constant, Expr, Op, Or, Predicate, conjuncts
-from icefloe.model.arrow import arrow_schema, conform
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.schema import Schema
+from icefloe.engines.spark.read.read import Source
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Constant, Expr, Op, Or, Predicate, conjuncts
+from icefloe.model.arrow.conform import arrow_schema, conform
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema
 from icefloe.scan.tasks import TASK, Plan
 
 _COMPARE = {

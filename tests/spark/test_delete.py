@@ -7,13 +7,13 @@ import pytest
 from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 
-from icefloe.engines.spark.delete import find_rows, rewrite_without
-from icefloe.engines.spark.read import rows_with_positions
+from icefloe.engines.spark.change.delete import find_rows, rewrite_without
+from icefloe.engines.spark.read.read import rows_with_positions
 from icefloe.errors import NoSuchFile
-from icefloe.expr.nodes import Expr
+from icefloe.expr.filter.nodes import Expr
 from icefloe.io.local import LocalFileIO
-from icefloe.model.schema import Schema
-from icefloe.model.types import LONG, STRING, Field
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, STRING, Field
 from icefloe.scan.tasks import Plan
 from spark.fakes import Files, metadata_of
 

@@ -13,8 +13,8 @@ import icefloe
 from icefloe.engines.spark.engine import SparkEngine
 from icefloe.errors import InputError
 from icefloe.io.local import LocalFileIO
-from icefloe.model.schema import Schema
-from icefloe.model.types import LONG, Field
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, Field
 from spark.fakes import metadata_of
 
 pytestmark = pytest.mark.spark

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icefloe.expr.bind import bind
-from icefloe.expr.row_filter import matches, to_sql
-from icefloe.expr.text import parse_filter
-from icefloe.model.schema import Schema
-from icefloe.model.types import BINARY, DATE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Decimal, Field
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.row_filter import matches, to_sql
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import BINARY, DATE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Decimal, Field
 
 pytestmark = pytest.mark.spark
 

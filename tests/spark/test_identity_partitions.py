@@ -19,15 +19,15 @@ from pyspark.errors import QueryExecutionException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from icefloe.engines.spark.identity import IdentityColumns
-from icefloe.engines.spark.read import FILE, POSITION, Source, dataframe, rows_with_positions, survivors
-from icefloe.expr.nodes import ALWAYS_TRUE, Expr
-from icefloe.formats.reader import stored_columns
+from icefloe.engines.spark.read.identity_columns import IdentityColumns
+from icefloe.engines.spark.read.read import FILE, POSITION, Source, dataframe, rows_with_positions, survivors
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
+from icefloe.formats.read.reader import stored_columns
 from icefloe.io.local import LocalFileIO
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.schema import Schema
-from icefloe.model.types import LONG, STRING, UUID, Field, Struct
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, STRING, UUID, Field, Struct
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.table.table import Table

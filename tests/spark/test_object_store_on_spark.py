@@ -11,14 +11,14 @@ from pyspark.sql import SparkSession
 
 import icefloe
 from icefloe.engines.spark.storage import task_storage
-from icefloe.engines.spark.write import write
+from icefloe.engines.spark.write.write import write
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
 from icefloe.io.object_store import ObjectStoreFileIO
 from icefloe.io.select import file_io
-from icefloe.model.schema import Schema
-from icefloe.model.types import LONG, Field
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, Field
 from icefloe.table.catalog import Catalog
 from s3 import S3Server
 from spark.fakes import metadata_of

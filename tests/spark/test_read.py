@@ -11,11 +11,11 @@ from pyspark.errors import QueryExecutionException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from icefloe.engines.spark.read import FILE, POSITION, Source, dataframe, rows_with_positions, survivors
+from icefloe.engines.spark.read.read import FILE, POSITION, Source, dataframe, rows_with_positions, survivors
 from icefloe.errors import NoSuchFile, UnsupportedError
-from icefloe.expr.nodes import Expr
-from icefloe.model.schema import Schema
-from icefloe.model.types import DOUBLE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Field, List, Map, Struct
+from icefloe.expr.filter.nodes import Expr
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DOUBLE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Field, List, Map, Struct
 from icefloe.scan.tasks import Plan
 from spark.fakes import Files
 

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from icefloe.engines.spark.write import write
+from icefloe.engines.spark.write.write import write
 from icefloe.errors import InputError
 from icefloe.io.local import LocalFileIO
-from icefloe.model.schema import Schema
-from icefloe.model.types import BINARY, DATE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Decimal, Field, List
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import BINARY, DATE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Decimal, Field, List
 from icefloe.transforms import parse_transform
 from spark.fakes import metadata_of
 

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from icefloe.engines.spark.engine import SparkEngine
 from icefloe.errors import InputError
 from icefloe.io.local import LocalFileIO
-from icefloe.model.schema import Schema
-from icefloe.model.types import DOUBLE, LONG, STRING, TIMESTAMPTZ, Field, Struct
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DOUBLE, LONG, STRING, TIMESTAMPTZ, Field, Struct
 from spark.fakes import Files, metadata_of
 
 pytestmark = pytest.mark.spark

@@ -13,13 +13,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from icefloe.engines.spark.read import dataframe
-from icefloe.engines.spark.write import write
+from icefloe.engines.spark.read.read import dataframe
+from icefloe.engines.spark.write.write import write
 from icefloe.errors import InputError
 from icefloe.io.local import LocalFileIO
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.entry_columns import columns_of, partition_value
+from icefloe.codecs.manifest.entry_columns import columns_of, partition_value
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, concat
 from icefloe.table.table import Table
 from icefloe.tree.root import live_rows, read_root

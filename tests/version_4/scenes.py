@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
-from icefloe.commit.intent import Append
 from icefloe.commit.loop import commit
-from icefloe.commit.overwrite import OverwriteFiles
+from icefloe.commit.operations.intent import Append
+from icefloe.commit.operations.overwrite import OverwriteFiles
 from icefloe.commit.result import CommitResult
-from icefloe.engines.arrow.write import write_rows
+from icefloe.engines.arrow.write.write import write_rows
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, concat
-from icefloe.model.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.table.table import Table
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.root import leaves_of, live_rows, read_root

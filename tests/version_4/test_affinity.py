@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icefloe.commit.intent import Append, RemoveFiles, RowDelta
-from icefloe.commit.overwrite import RewriteManifests
+from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
+from icefloe.commit.operations.overwrite import RewriteManifests
 from icefloe.errors import FormatError
-from icefloe.expr.text import parse_filter
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import ContentType, Status, entries, put
 from icefloe.scan.plan import plan_scan
-from icefloe.tree.affinity import find_homes, laid_out
+from icefloe.tree.delete_leaf_affinity import find_homes, laid_out
 from icefloe.tree.leaf_writer import LeafWriter
-from icefloe.tree.moment import Moment, RowIds
+from icefloe.tree.new_snapshot import Moment, RowIds
 from icefloe.tree.root import Root, leaves_of, live_rows, read_root
 from icefloe.tree.staging import Staging
 from trees import Tree, data_file, places, rows, short, vector

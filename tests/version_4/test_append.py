@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.manifests import encode_root
-from icefloe.expr.text import parse_filter
+from icefloe.codecs.manifest.manifests import encode_root
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import ContentType
 from icefloe.scan.plan import plan_scan
 from icefloe.tree.locate import PLACE

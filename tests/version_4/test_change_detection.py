@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.manifests import encode_leaf, encode_root
+from icefloe.codecs.manifest.manifests import encode_leaf, encode_root
 from icefloe.model.entries import ContentType, Status, entries
-from icefloe.model.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.root import read_root

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from icefloe.commit.intent import Append
-from icefloe.commit.overwrite import RewriteManifests
+from icefloe.commit.operations.intent import Append
+from icefloe.commit.operations.overwrite import RewriteManifests
 from icefloe.errors import InputError
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat
-from icefloe.model.partitioning import PartitionSpec
+from icefloe.model.partition.spec import PartitionSpec
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.leaf_writer import LeafWriter
-from icefloe.tree.moment import Moment, RowIds
+from icefloe.tree.new_snapshot import Moment, RowIds
 from icefloe.tree.root import leaves_of, live_rows, read_leaf, read_root
 from icefloe.tree.staging import Staging
 from trees import LOCATION, Tree, data_file, places, rows, short, vector

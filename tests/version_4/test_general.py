@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.manifests import decode_leaf, decode_root, encode_leaf
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf
 from icefloe.errors import FormatError, InputError
 from tables import new_catalog
 from trees import Tree, data_file, places, rows, vector

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from partitioned import PLACES, TO_LEAVES, bucket, new_table, tree, tuples
 
-from icefloe.commit.intent import Append, RowDelta
 from icefloe.commit.loop import commit
-from icefloe.commit.updates import SetProperties
-from icefloe.engines.arrow.write import write_rows
+from icefloe.commit.operations.intent import Append, RowDelta
+from icefloe.commit.operations.metadata_updates import SetProperties
+from icefloe.engines.arrow.write.write import write_rows
 from icefloe.model.entries import MANIFESTS, ContentType, column_key, entries
 from icefloe.table.table import Table
 from icefloe.tree.root import read_root

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import icefloe
-from icefloe.codecs.puffin import decode_puffin_footer
-from icefloe.commit.intent import Append
+from icefloe.codecs.puffin.puffin_file import decode_puffin_footer
 from icefloe.commit.loop import commit
-from icefloe.commit.updates import RemoveSnapshots, SetStatistics
-from icefloe.engines.arrow.write import write_rows
+from icefloe.commit.operations.intent import Append
+from icefloe.commit.operations.metadata_updates import RemoveSnapshots, SetStatistics
+from icefloe.engines.arrow.write.write import write_rows
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.model.entries import put
-from icefloe.model.statistics import PartitionStatisticsFile, StatisticsFile
+from icefloe.model.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 from tables import new_catalog, sorted_rows

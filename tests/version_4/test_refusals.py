@@ -16,11 +16,11 @@ import pytest
 from pyroaring import BitMap64
 
 import icefloe
-from icefloe.codecs.deletion_vector import decode_dv, encode_dv
-from icefloe.codecs.metadata_json import decode_metadata
+from icefloe.codecs.json.table_metadata import decode_metadata
+from icefloe.codecs.puffin.deletion_vector import decode_dv, encode_dv
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, UnsupportedError
 from icefloe.model.entries import MANIFESTS
-from icefloe.model.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.tree.root import live_rows, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 from shared import shared

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
 
-from icefloe.codecs.deletion_vector import decode_dv
-from icefloe.codecs.puffin import BlobMetadata, decode_puffin_footer
+from icefloe.codecs.puffin.deletion_vector import decode_dv
+from icefloe.codecs.puffin.puffin_file import BlobMetadata, decode_puffin_footer
 from icefloe.env import CREATED_BY
 from icefloe.model.entries import ContentType, Status
 from icefloe.tree.root import live_rows, read_root

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import pytest
 
 from icefloe.commit.base import Base
-from icefloe.commit.intent import Append, RemoveFiles, RowDelta
-from icefloe.commit.overwrite import OverwriteFiles, RewriteManifests
-from icefloe.commit.updates import SetProperties
+from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
+from icefloe.commit.operations.metadata_updates import SetProperties
+from icefloe.commit.operations.overwrite import OverwriteFiles, RewriteManifests
 from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError
 from icefloe.maintenance.reachable import freed_files, reachable_files
 from icefloe.model.entries import ContentType, Status

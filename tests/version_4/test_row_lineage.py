@@ -17,15 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.codecs.manifests import encode_root
-from icefloe.commit.create import create_table, new_metadata
+from icefloe.codecs.manifest.manifests import encode_root
+from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.ddl import parse_ddl
 from icefloe.model.entries import ContentType, put
-from icefloe.model.metadata_columns import LAST_UPDATED, ROW_ID
-from icefloe.model.partitioning import UNPARTITIONED
+from icefloe.model.partition.spec import UNPARTITIONED
+from icefloe.model.schema.metadata_columns import LAST_UPDATED, ROW_ID
+from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.catalog import catalog
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.manifest_list_avro import encode_manifest_list
-from icefloe.codecs.manifests import encode_leaf
-from icefloe.commit.intent import Append, RemoveFiles, RowDelta
-from icefloe.commit.overwrite import OverwriteFiles, RewriteManifests
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.codecs.manifest.manifest_list import encode_manifest_list
+from icefloe.codecs.manifest.manifests import encode_leaf
+from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
+from icefloe.commit.operations.overwrite import OverwriteFiles, RewriteManifests
 from icefloe.errors import ConflictError, InputError
 from icefloe.model.entries import MANIFEST_COUNTS, MANIFESTS, ContentType
 from icefloe.tree.root import read_root

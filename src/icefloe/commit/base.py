@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from icefloe.catalogs.catalog import Pointer, Pointers, same_file
 from icefloe.catalogs.names import Identifier
-from icefloe.codecs.context import manifest_context
-from icefloe.commit.places import read_metadata
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.commit.table_location import read_metadata
 from icefloe.errors import ConflictError
 from icefloe.io.contained import contain
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
-from icefloe.model.metadata import TableMetadata
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.tree.disk_cache import DiskCache
 from icefloe.tree.store import ManifestCache, ManifestStore
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from icefloe.codecs.context import manifest_context
+from icefloe.codecs.manifest.context import manifest_context
 from icefloe.commit.base import Base, same_terms
 from icefloe.env import Env
 from icefloe.io.contained import Contained
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestStore
 

@@ -21,9 +21,14 @@ from icefloe.commit.unknown_outcomes import check_not_landed, remember_files, un
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import CommitFailed, CommitStateUnknown, IcefloeError
 from icefloe.io.file_io import FileIO
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.properties import COMMIT_MAX_WAIT_MS, COMMIT_MIN_WAIT_MS, COMMIT_RETRIES, DELETE_AFTER_COMMIT
-from icefloe.model.version_rules import check_writable
+from icefloe.model.metadata.properties import (
+    COMMIT_MAX_WAIT_MS,
+    COMMIT_MIN_WAIT_MS,
+    COMMIT_RETRIES,
+    DELETE_AFTER_COMMIT,
+)
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.metadata.version_rules import check_writable
 from icefloe.tree.staging import Staging
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from icefloe.commit.draft import Draft, Update, Work
-from icefloe.model.snapshots import SummaryKey
+from icefloe.model.metadata.snapshots import SummaryKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

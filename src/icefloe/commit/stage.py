@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from icefloe.codecs.manifests import encode_root, extension
-from icefloe.codecs.metadata_json import encode_metadata
+from icefloe.codecs.json.table_metadata import encode_metadata
+from icefloe.codecs.manifest.manifests import encode_root, extension
 from icefloe.commit.draft import Draft, State, Work, head_of
 from icefloe.commit.resolved import Resolved
 from icefloe.commit.summary import manifest_counts, summarize
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.properties import METADATA_COMPRESSION
-from icefloe.model.snapshots import MAIN, Operation, Snapshot
+from icefloe.model.metadata.properties import METADATA_COMPRESSION
+from icefloe.model.metadata.snapshots import MAIN, Operation, Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.tree.change import apply_change, rewrite_root
-from icefloe.tree.moment import Moment
+from icefloe.tree.new_snapshot import Moment
 from icefloe.tree.root import read_root
 
 METADATA_FOLDER = "metadata"

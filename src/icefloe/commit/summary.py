@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from icefloe.commit.resolved import Resolved
 from icefloe.model.entries import MANIFESTS, ContentType, choose, count, live, of_type, stat_keys
-from icefloe.model.snapshots import Operation, Snapshot, SummaryKey
+from icefloe.model.metadata.snapshots import Operation, Snapshot, SummaryKey
 from icefloe.tree.root import Root
 
 TOTALS = {

@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 
 from icefloe.catalogs.catalog import same_file
 from icefloe.commit.base import Base
-from icefloe.commit.places import read_metadata
+from icefloe.commit.table_location import read_metadata
 from icefloe.errors import CommitFailed, ConflictError
-from icefloe.model.metadata import TableMetadata
+from icefloe.model.metadata.table_metadata import TableMetadata
 
 logger = logging.getLogger(__name__)
 

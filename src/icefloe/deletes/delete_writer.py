@@ -13,12 +13,12 @@ from types import TracebackType
 import pyarrow as pa
 
 from icefloe.errors import StorageError
-from icefloe.formats.layout import layout
-from icefloe.formats.writers import DataWriter, check_format, open_writer
-from icefloe.formats.written import WrittenFile
+from icefloe.formats.write.entries import WrittenFile
+from icefloe.formats.write.layout import layout
+from icefloe.formats.write.writers import DataWriter, check_format, open_writer
 from icefloe.io.file_io import FileIO
-from icefloe.model.properties import DELETE_FORMAT, DELETE_TARGET_FILE_SIZE, FILE_FORMAT, TARGET_FILE_SIZE
-from icefloe.model.schema import Schema
+from icefloe.model.metadata.properties import DELETE_FORMAT, DELETE_TARGET_FILE_SIZE, FILE_FORMAT, TARGET_FILE_SIZE
+from icefloe.model.schema.schema import Schema
 
 _OWN = "write.delete."
 _ANY = "write."

@@ -14,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 
 from icefloe.deletes.equality_index import EqualityIndex
-from icefloe.deletes.overlap import Mask
+from icefloe.deletes.equality_pruning import Mask
 from icefloe.errors import FormatError, UnsupportedError
-from icefloe.formats.align import Aligner
-from icefloe.formats.field_ids import field_id, struct_ids
-from icefloe.formats.promotion import storage
-from icefloe.formats.reader import open_file
+from icefloe.formats.parquet.field_ids import field_id, struct_ids
+from icefloe.formats.read.align import Aligner
+from icefloe.formats.read.promotion import storage
+from icefloe.formats.read.reader import open_file
 from icefloe.io.file_io import FileIO
-from icefloe.model.arrow import arrow_schema, schema_from_arrow
-from icefloe.model.name_mapping import NameMapping
-from icefloe.model.schema import Schema
-from icefloe.model.types import Field, Struct, is_primitive
+from icefloe.model.arrow.conform import arrow_schema, schema_from_arrow
+from icefloe.model.schema.name_mapping import NameMapping
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field, Struct, is_primitive
 
 _THREADS = 8
 _ROWS = 128 * 1024

@@ -15,11 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.deletes.overlap import Mask
-from icefloe.deletes.partitions import Ints
-from icefloe.model.schema import Schema
-from icefloe.transforms.columns import column_at, column_path
+from icefloe.deletes.equality_pruning import Mask
+from icefloe.deletes.partition_keys import Ints
+from icefloe.model.schema.schema import Schema
 from icefloe.transforms.murmur3 import hash_binary
+from icefloe.transforms.source_columns import column_at, column_path
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 

@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 from icefloe.deletes.delete_writer import delete_format, delete_properties
 from icefloe.env import SYSTEM
 from icefloe.errors import InputError, StorageError
-from icefloe.formats.partitioned import write_files
+from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.file_io import FileIO
 from icefloe.model.entries import ContentType, concat, put
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import PartitionSpec
-from icefloe.model.schema import Schema
-from icefloe.model.types import DOUBLE, FLOAT, Field, Struct
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.spec import PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DOUBLE, FLOAT, Field, Struct
 
 
 def write_equality_deletes(

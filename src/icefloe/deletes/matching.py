@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.context import ManifestContext
-from icefloe.deletes.overlap import Mask, Overlap
-from icefloe.deletes.partitions import Ints
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.deletes.equality_pruning import Mask, Overlap
+from icefloe.deletes.partition_keys import Ints
 from icefloe.errors import LimitError
 from icefloe.model.entries import column_key, stat
-from icefloe.model.metadata_columns import DELETE_FILE_PATH
+from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH
 
 Numbers: TypeAlias = npt.NDArray[Any]  # row numbers of any width
 

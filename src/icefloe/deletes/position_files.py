@@ -20,27 +20,27 @@ from pyroaring import BitMap64
 
 from icefloe.deletes.bitmaps import bitmap_of
 from icefloe.deletes.delete_writer import DeleteWriter
-from icefloe.deletes.partitions import Ints, scopes
+from icefloe.deletes.partition_keys import Ints, scopes
 from icefloe.deletes.vectors import with_partitions
 from icefloe.env import SYSTEM
 from icefloe.errors import FormatError, InputError
-from icefloe.formats.field_ids import field_id
-from icefloe.formats.metrics import FULL
-from icefloe.formats.parquet_file import open_parquet
-from icefloe.formats.parquet_stats import PARQUET
-from icefloe.formats.promotion import readable, storage
-from icefloe.formats.reader import open_file
-from icefloe.formats.stored_file import Piece, StoredFile
-from icefloe.formats.written import entries_of
+from icefloe.formats.parquet.field_ids import field_id
+from icefloe.formats.parquet.file import open_parquet
+from icefloe.formats.parquet.stats import PARQUET
+from icefloe.formats.read.data_file import Piece, StoredFile
+from icefloe.formats.read.promotion import readable, storage
+from icefloe.formats.read.reader import open_file
+from icefloe.formats.write.entries import entries_of
+from icefloe.formats.write.metrics import FULL
 from icefloe.io.file_io import FileIO
-from icefloe.model.arrow import arrow_schema, arrow_type
+from icefloe.model.arrow.conform import arrow_schema, arrow_type
 from icefloe.model.entries import ContentType, column_key, put, stat
-from icefloe.model.metadata_columns import DELETE_FILE_PATH, DELETE_POS
-from icefloe.model.name_mapping import MappedField, NameMapping
-from icefloe.model.partitioning import UNPARTITIONED
-from icefloe.model.properties import DELETE_GRANULARITY
-from icefloe.model.schema import Schema
-from icefloe.model.types import Field
+from icefloe.model.metadata.properties import DELETE_GRANULARITY
+from icefloe.model.partition.spec import UNPARTITIONED
+from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS
+from icefloe.model.schema.name_mapping import MappedField, NameMapping
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field
 
 POSITION_DELETES = Schema(fields=(DELETE_FILE_PATH, DELETE_POS))
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.codecs.deletion_vector import decode_dv, encode_dv
-from icefloe.codecs.places import Places
-from icefloe.codecs.puffin import deletion_vector_blob, encode_puffin
+from icefloe.codecs.json.relative_locations import Places
+from icefloe.codecs.puffin.deletion_vector import decode_dv, encode_dv
+from icefloe.codecs.puffin.puffin_file import deletion_vector_blob, encode_puffin
 from icefloe.env import CREATED_BY
 from icefloe.errors import FormatError
 from icefloe.io.file_io import FileIO

@@ -16,17 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.deletes.drops import Drops
+from icefloe.deletes.deleted_rows import Drops
 from icefloe.errors import UnsupportedError
-from icefloe.expr.nodes import Expr
-from icefloe.expr.values import Value
-from icefloe.formats.supported import check_types
+from icefloe.expr.filter.nodes import Expr
+from icefloe.expr.value.expressions import Value
+from icefloe.formats.read.supported import check_types
 from icefloe.io.file_io import FileIO
 from icefloe.model.entries import ContentType, of_type
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.metadata_columns import LINEAGE
-from icefloe.model.schema import Schema
-from icefloe.model.types import Field
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.schema.metadata_columns import LINEAGE
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field
 from icefloe.scan.tasks import Plan
 
 Positions = Mapping[str, BitMap64]  # by data file location

@@ -12,8 +12,8 @@ from enum import Enum
 from itertools import pairwise
 
 from icefloe.errors import InputError
-from icefloe.expr.value_nodes import Call, Case, Node, Reference, walk
-from icefloe.expr.values import Value
+from icefloe.expr.value.expressions import Value
+from icefloe.expr.value.nodes import Call, Case, Node, Reference, walk
 
 TARGET, SOURCE = "t", "s"
 BOTH = frozenset({TARGET, SOURCE})

@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.metadata_json import decode_metadata
+from icefloe.codecs.json.table_metadata import decode_metadata
+from icefloe.codecs.manifest.context import manifest_context
 from icefloe.inspect.node import Node, listing, plural, range_text, short_name, size_text
 from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, live, of_type, partition_key, stat
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import PartitionSpec
-from icefloe.model.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.spec import PartitionSpec
 from icefloe.transforms import TimeTransform, transform_of
 from icefloe.tree.root import Leaf, Root, leaves_of, position_mask, read_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from icefloe.catalogs.catalog import Catalog
 from icefloe.catalogs.names import Identifier, dotted
 from icefloe.commit.base import Base, TablePointer
-from icefloe.commit.places import place_in, read_metadata
+from icefloe.commit.table_location import place_in, read_metadata
 from icefloe.errors import FormatError, IcefloeError, InputError, NotFound, StorageError
 from icefloe.io.file_io import FileIO
 from icefloe.maintenance.reachable import Kind, reachable_files

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.deletes.index import attach_deletes
+from icefloe.deletes.delete_index import attach_deletes
 from icefloe.errors import InputError
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_TRUE, Expr
-from icefloe.expr.residual import residuals
-from icefloe.expr.stats_eval import Match, evaluate
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
+from icefloe.expr.prune.residual import residuals
+from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.model.entries import ContentType, Status, choose, concat, empty, of_type
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Operation, Snapshot
+from icefloe.model.metadata.snapshots import Operation, Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.plan import known_fields, partition_fields, read_schema, to_tasks
 from icefloe.scan.prune import statistics_keys
 from icefloe.scan.tasks import Plan

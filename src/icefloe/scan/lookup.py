@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.deletes.index import LISTED, attach_vectors
-from icefloe.expr.stats_eval import Match
+from icefloe.deletes.delete_index import LISTED, attach_vectors
+from icefloe.expr.prune.stats_eval import Match
 from icefloe.model.entries import ContentType, concat
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.plan import to_tasks
 from icefloe.tree.diff import located
 from icefloe.tree.root import Leaf, Root, live_rows, read_root

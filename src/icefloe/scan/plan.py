@@ -12,20 +12,20 @@ from operator import attrgetter
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.entry_columns import CONTAINS_NAN, CONTAINS_NULL
-from icefloe.deletes.index import attach_deletes
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_TRUE, Expr
-from icefloe.expr.residual import residuals
+from icefloe.codecs.manifest.entry_columns import CONTAINS_NAN, CONTAINS_NULL
+from icefloe.deletes.delete_index import attach_deletes
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
+from icefloe.expr.prune.residual import residuals
 from icefloe.model.entries import ContentType
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.metadata_columns import scan_schema
-from icefloe.model.origin import Origin
-from icefloe.model.partitioning import PartitionField
-from icefloe.model.schema import Schema
-from icefloe.model.snapshots import Snapshot
-from icefloe.model.types import Field
-from icefloe.scan.partitions import partition_struct
+from icefloe.model.metadata.error_context import Origin
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.schema.metadata_columns import scan_schema
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field
+from icefloe.scan.partition_struct import partition_struct
 from icefloe.scan.prune import Pruner, delete_rows, statistics_keys
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.scan.trace import Tracer

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.expr.nodes import Bound, BoundPredicate, leaves
-from icefloe.expr.stats_eval import Match, evaluate
+from icefloe.expr.filter.nodes import Bound, BoundPredicate, leaves
+from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.model.entries import DELETES, ContentType, choose, column_key, concat, partition_key
-from icefloe.model.partitioning import PartitionField
+from icefloe.model.partition.spec import PartitionField
 from icefloe.scan.trace import Tracer, partition_only
 from icefloe.tree.diff import located
 from icefloe.tree.root import Leaf, Root, leaves_of, live_leaves

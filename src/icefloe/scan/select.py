@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from icefloe.errors import InputError, NoSuchSnapshot
-from icefloe.model.metadata import TableMetadata, ancestors
-from icefloe.model.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata, ancestors
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

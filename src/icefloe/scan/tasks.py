@@ -7,18 +7,18 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from icefloe.codecs.mapping_json import decode_mapping
-from icefloe.deletes.drops import Drops
-from icefloe.deletes.index import LISTED
-from icefloe.expr.nodes import Bound, Expr
+from icefloe.codecs.json.name_mapping import decode_mapping
+from icefloe.deletes.delete_index import LISTED
+from icefloe.deletes.deleted_rows import Drops
+from icefloe.expr.filter.nodes import Bound, Expr
 from icefloe.io.file_io import FileIO
 from icefloe.model.entries import empty
-from icefloe.model.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
-from icefloe.model.origin import NOWHERE, Origin
-from icefloe.model.partitioning import PartitionSpec
-from icefloe.model.properties import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_TARGET_SIZE
-from icefloe.model.schema import Schema
-from icefloe.model.types import Field
+from icefloe.model.metadata.error_context import NOWHERE, Origin
+from icefloe.model.metadata.properties import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_TARGET_SIZE
+from icefloe.model.partition.spec import PartitionSpec
+from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field
 from icefloe.scan.splits import split_tasks
 
 TASK = pa.schema(

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.deletes.index import Fate
+from icefloe.deletes.delete_index import Fate
 from icefloe.errors import InputError
-from icefloe.expr.nodes import Bound, Constant, conjuncts
-from icefloe.expr.printing import to_text
-from icefloe.expr.stats_eval import Match, evaluate
-from icefloe.model.partitioning import PartitionField
+from icefloe.expr.filter.nodes import Bound, Constant, conjuncts
+from icefloe.expr.prune.stats_eval import Match, evaluate
+from icefloe.expr.text.filter_printer import to_text
+from icefloe.model.partition.spec import PartitionField
 from icefloe.scan.tasks import Plan
 from icefloe.tree.root import Leaf
 

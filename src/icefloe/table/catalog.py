@@ -8,21 +8,21 @@ from typing import Any
 from icefloe.catalogs import catalog as protocol
 from icefloe.catalogs.config import catalog_settings, open_settings
 from icefloe.catalogs.names import Identifier, NameLike, dotted, fresh_identifier, parse_identifier, spelled
-from icefloe.codecs.places import folder_around
+from icefloe.codecs.json.relative_locations import folder_around
 from icefloe.commit.base import TablePointer
-from icefloe.commit.create import create_table, new_metadata
-from icefloe.commit.places import place_in
+from icefloe.commit.operations.create_table import create_table, new_metadata
+from icefloe.commit.table_location import place_in
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import AlreadyExists, InputError, NoSuchTable
 from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
-from icefloe.maintenance.moved import load_in_place, registrable
+from icefloe.maintenance.moved_tables import load_in_place, registrable
 from icefloe.maintenance.purge import DropResult, drop_and_purge
-from icefloe.model.ddl import as_schema, partition_spec
 from icefloe.model.locations import same_location
-from icefloe.model.properties import FORMAT_VERSION, storable, version_asked
-from icefloe.model.sort_text import sort_order
-from icefloe.model.version_rules import check_writable
+from icefloe.model.metadata.properties import FORMAT_VERSION, storable, version_asked
+from icefloe.model.metadata.version_rules import check_writable
+from icefloe.model.text.ddl import as_schema, partition_spec
+from icefloe.model.text.sort_order_text import sort_order
 from icefloe.table.table import Table
 
 

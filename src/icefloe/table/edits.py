@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from icefloe.commit.result import CommitResult
-from icefloe.model.partition_update import PartitionUpdate
-from icefloe.model.schema_update import SchemaUpdate
+from icefloe.model.evolution.schema_update import SchemaUpdate
+from icefloe.model.partition.update import PartitionUpdate
 
 U = TypeVar("U", SchemaUpdate, PartitionUpdate)
 
@@ -18,7 +18,7 @@ class Edit(Generic[U]):
 
     The block commits when it ends, unless it ends with an error; ``result`` then says what was done.
 
-    >>> from icefloe.model.ddl import parse_ddl
+    >>> from icefloe.model.text.ddl import parse_ddl
     >>> with Edit(SchemaUpdate(parse_ddl("id int")), lambda update: print(len(update.steps), "steps")) as edit:
     ...     edit.add_column("note", "string")
     ...     edit.rename_column("id", "key")

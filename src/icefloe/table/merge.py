@@ -20,9 +20,9 @@ from icefloe.commit.result import CommitResult
 from icefloe.engines.merge import SOURCE, TARGET, Action, Clause, Merge, When
 from icefloe.env import Env
 from icefloe.errors import InputError
-from icefloe.expr.value_nodes import Call, Reference
-from icefloe.expr.values import Value, parse_value
-from icefloe.table.rows.merge import PreparedMerge
+from icefloe.expr.value.expressions import Value, parse_value
+from icefloe.expr.value.nodes import Call, Reference
+from icefloe.rows.merge import PreparedMerge
 
 R = TypeVar("R")
 Values = Mapping[str, str | Value]

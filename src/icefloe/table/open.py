@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from icefloe.catalogs.file_versions import METADATA
 from icefloe.catalogs.folders import FolderPointer, MetadataFile
-from icefloe.codecs.places import folder_around
+from icefloe.codecs.json.relative_locations import folder_around
 from icefloe.commit.base import TablePointer
 from icefloe.env import SYSTEM, Env
 from icefloe.io.local import file_location
 from icefloe.io.select import file_io
-from icefloe.maintenance.moved import load_in_place
+from icefloe.maintenance.moved_tables import load_in_place
 from icefloe.table.table import Table
 
 _METADATA_FILES = (".metadata.json", ".metadata.json.gz")

@@ -6,23 +6,23 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from icefloe import rows
 from icefloe.commit.base import TablePointer
 from icefloe.commit.draft import Update
-from icefloe.commit.intent import RemoveFiles
 from icefloe.commit.loop import commit
+from icefloe.commit.operations.intent import RemoveFiles
 from icefloe.commit.result import CommitResult
+from icefloe.engines.choose import engine_for, engine_of
 from icefloe.engines.merge import Merge
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import InputError
-from icefloe.expr.nodes import Expr
-from icefloe.expr.text import parse_filter
-from icefloe.expr.values import Value
-from icefloe.model.snapshots import MAIN, Operation
-from icefloe.table import rows
-from icefloe.table.add_files import Partition, add_files
-from icefloe.table.engines import engine_for, engine_of
+from icefloe.expr.filter.nodes import Expr
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.expr.value.expressions import Value
+from icefloe.model.metadata.snapshots import MAIN, Operation
+from icefloe.rows.add_files import Partition, add_files
+from icefloe.rows.schema_merge import SchemaMode
 from icefloe.table.merge import MergeBuilder, MergeResult, merge_result
-from icefloe.table.schema_merge import SchemaMode
 from icefloe.table.transaction import Transaction
 
 DeleteName = Literal["position", "equality"]

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.base import Base
-from icefloe.engines.arrow.read import count_plan, read_plan
+from icefloe.engines.arrow.read.read import count_plan, read_plan
 from icefloe.engines.engine import spark_engine
 from icefloe.errors import UnsupportedError
-from icefloe.expr.nodes import ALWAYS_TRUE, Expr, Predicate, conjunction, leaves
-from icefloe.expr.stats_eval import Match
-from icefloe.expr.text import parse_filter
-from icefloe.model.metadata_columns import DELETED, is_metadata_column
-from icefloe.model.schema import Schema
-from icefloe.model.snapshots import Snapshot
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, Predicate, conjunction, leaves
+from icefloe.expr.prune.stats_eval import Match
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.schema.metadata_columns import DELETED, is_metadata_column
+from icefloe.model.schema.schema import Schema
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 

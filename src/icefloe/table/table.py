@@ -7,10 +7,8 @@ from datetime import datetime
 from typing import Literal
 
 from icefloe.commit.base import Base
-from icefloe.commit.overwrite import RewriteManifests
-from icefloe.commit.publish import CherryPick
-from icefloe.commit.result import CommitResult
-from icefloe.commit.updates import (
+from icefloe.commit.operations.cherry_pick import CherryPick
+from icefloe.commit.operations.metadata_updates import (
     CURRENT,
     ChangePartitioning,
     ChangeSchema,
@@ -22,16 +20,18 @@ from icefloe.commit.updates import (
     SetSortOrder,
     Upgrade,
 )
+from icefloe.commit.operations.overwrite import RewriteManifests
+from icefloe.commit.result import CommitResult
 from icefloe.errors import InputError
-from icefloe.expr.nodes import Expr
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partition_update import PartitionUpdate
-from icefloe.model.partitioning import PartitionSpec
-from icefloe.model.schema import Schema
-from icefloe.model.schema_update import SchemaUpdate, update_of
-from icefloe.model.snapshots import MAIN, Ref, Snapshot
-from icefloe.model.sort_text import sort_order
-from icefloe.model.texts import property_names
+from icefloe.expr.filter.nodes import Expr
+from icefloe.model.evolution.schema_update import SchemaUpdate, update_of
+from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.spec import PartitionSpec
+from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.schema.schema import Schema
+from icefloe.model.text.sort_order_text import sort_order
+from icefloe.model.text.text_checks import property_names
 from icefloe.scan.select import select_snapshot
 from icefloe.table.edits import Edit
 from icefloe.table.row_changes import RowChanges

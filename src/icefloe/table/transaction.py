@@ -11,30 +11,30 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from icefloe import rows
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.draft import Update, draft_of
 from icefloe.commit.loop import begin, discard, land
+from icefloe.commit.operations.metadata_updates import ChangePartitioning, SetProperties
 from icefloe.commit.result import CommitResult
-from icefloe.commit.updates import ChangePartitioning, SetProperties
+from icefloe.engines.choose import engine_for, engine_of
 from icefloe.engines.engine import Horizon
 from icefloe.engines.merge import Merge
 from icefloe.env import Env
 from icefloe.errors import InputError
-from icefloe.expr.nodes import Expr
-from icefloe.expr.text import parse_filter
-from icefloe.expr.values import Value
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partition_update import PartitionUpdate
-from icefloe.model.schema_update import SchemaUpdate, update_of
-from icefloe.model.snapshots import MAIN, Operation
-from icefloe.model.texts import property_names
-from icefloe.table import rows
-from icefloe.table.add_files import Partition, add_files
+from icefloe.expr.filter.nodes import Expr
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.expr.value.expressions import Value
+from icefloe.model.evolution.schema_update import SchemaUpdate, update_of
+from icefloe.model.metadata.snapshots import MAIN, Operation
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.text.text_checks import property_names
+from icefloe.rows.add_files import Partition, add_files
+from icefloe.rows.schema_merge import SchemaMode, schema_change, schema_steps
 from icefloe.table.edits import Edit
-from icefloe.table.engines import engine_for, engine_of
 from icefloe.table.merge import MergeBuilder
 from icefloe.table.scan import Scan
-from icefloe.table.schema_merge import SchemaMode, schema_change, schema_steps
 
 
 class Transaction:

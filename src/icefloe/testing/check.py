@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.codecs.context import manifest_context
+from icefloe.codecs.manifest.context import manifest_context
 from icefloe.commit.base import Base
 from icefloe.errors import IcefloeError
 from icefloe.limits import MIB
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, choose, concat, live
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.table.table import Table
 from icefloe.testing.check_history import check_history
 from icefloe.testing.check_leaves import check_hidden, check_leaf

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import MAIN, Snapshot
+from icefloe.model.metadata.snapshots import MAIN, Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.testing.findings import Finding, Rule
 
 CLOCK_SKEW_MS = 60_000  # writers on different machines may disagree by this much

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, choose, live, of_type, partition_key, stat
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Snapshot, SummaryKey
+from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.testing.findings import Finding, Rule, broken
 from icefloe.tree.root import Leaf, Root
 

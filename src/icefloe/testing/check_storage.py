@@ -14,17 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from icefloe.codecs.deletion_vector import decode_dv
-from icefloe.codecs.entry_columns import relativized, single
-from icefloe.codecs.field_ids import LOCATION, REFERENCED_FILE
-from icefloe.codecs.manifests import PARQUET_MAGIC
-from icefloe.codecs.puffin import PuffinFooter, decode_puffin_footer
+from icefloe.codecs.manifest.entry_columns import relativized, single
+from icefloe.codecs.manifest.field_ids import LOCATION, REFERENCED_FILE
+from icefloe.codecs.manifest.manifests import PARQUET_MAGIC
+from icefloe.codecs.puffin.deletion_vector import decode_dv
+from icefloe.codecs.puffin.puffin_file import PuffinFooter, decode_puffin_footer
 from icefloe.errors import IcefloeError
 from icefloe.io.file_io import FileIO
-from icefloe.model.arrow import FIELD_ID
+from icefloe.model.arrow.conform import FIELD_ID
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.locations import is_absolute, resolve
-from icefloe.model.version_rules import rules
+from icefloe.model.metadata.version_rules import rules
 from icefloe.testing.findings import Finding, Rule, broken
 
 NAMED = pa.schema(

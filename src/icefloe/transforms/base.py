@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InputError
-from icefloe.model.arrow import arrow_type
-from icefloe.model.types import BINARY, STRING, Type
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.schema.types import BINARY, STRING, Type
 
 MAX_INT = 2**31 - 1
 ROWS = 2**15  # at a time, in computations of many steps
@@ -46,7 +46,7 @@ class Transform(ABC):
     def satisfies_order_of(self, other: Transform, source: Type) -> bool:
         """Whether rows in the order of this transform are in the order of another of the same column, too.
 
-        >>> from icefloe.model.types import TIMESTAMP
+        >>> from icefloe.model.schema.types import TIMESTAMP
         >>> from icefloe.transforms import Day, Hour
         >>> Hour().satisfies_order_of(Day(), TIMESTAMP), Day().satisfies_order_of(Hour(), TIMESTAMP)
         (True, False)
@@ -56,7 +56,7 @@ class Transform(ABC):
     def apply(self, array: pa.Array | pa.ChunkedArray, source: Type) -> pa.Array:
         """The partition values of a column.
 
-        >>> from icefloe.model.types import LONG
+        >>> from icefloe.model.schema.types import LONG
         >>> from icefloe.transforms import parse_transform
         >>> parse_transform("bucket[16]").apply(pa.array([34, None]), LONG).to_pylist()
         [3, None]
@@ -84,7 +84,7 @@ class Transform(ABC):
         """The partition value of one value, as Arrow's Python value; nanoseconds from 1970 where it has none.
 
         >>> import datetime
-        >>> from icefloe.model.types import TIMESTAMP
+        >>> from icefloe.model.schema.types import TIMESTAMP
         >>> from icefloe.transforms import parse_transform
         >>> parse_transform("day").value(datetime.datetime(1969, 12, 31, 23), TIMESTAMP)
         datetime.date(1969, 12, 31)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from icefloe.errors import FormatError
-from icefloe.model.types import (
+from icefloe.model.schema.types import (
     BINARY,
     DATE,
     INT,

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InputError
-from icefloe.model.schema import Schema
-from icefloe.model.sorting import SortField, SortOrder
-from icefloe.transforms.columns import column_at, column_path
+from icefloe.model.partition.sort_order import SortField, SortOrder
+from icefloe.model.schema.schema import Schema
+from icefloe.transforms.source_columns import column_at, column_path
 from icefloe.transforms.transform import Void, transform_of
 
 _Key = tuple[pa.Array, str]
@@ -28,8 +28,8 @@ def sort_indices(table: pa.Table, order: SortOrder, schema: Schema) -> pa.Array:
 
     Columns are found by their names in ``schema``, those inside structs by their path.
 
-    >>> from icefloe.model.ddl import parse_ddl
-    >>> from icefloe.model.sort_text import sort_order
+    >>> from icefloe.model.text.ddl import parse_ddl
+    >>> from icefloe.model.text.sort_order_text import sort_order
     >>> schema = parse_ddl("x double")
     >>> rows = pa.table({"x": [float("nan"), 0.0, None, -0.0, float("-inf")]})
     >>> sort_indices(rows, sort_order(["x"], schema), schema).to_pylist()

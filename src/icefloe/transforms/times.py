@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InputError
-from icefloe.model.types import DATE, INT, TIMESTAMP, TIMESTAMP_NS, TIMESTAMPTZ, TIMESTAMPTZ_NS, Type
+from icefloe.model.schema.types import DATE, INT, TIMESTAMP, TIMESTAMP_NS, TIMESTAMPTZ, TIMESTAMPTZ_NS, Type
 from icefloe.transforms.base import MAX_INT, Longs, Transform, masked, numbers, parts
 
 Ints = npt.NDArray[np.int32]

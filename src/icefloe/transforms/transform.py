@@ -13,10 +13,10 @@ from typing import ClassVar
 import pyarrow as pa
 
 from icefloe.errors import UnsupportedError
-from icefloe.model.arrow import arrow_type
-from icefloe.model.partitioning import PartitionField
-from icefloe.model.sorting import SortField
-from icefloe.model.types import Geography, Geometry, Type, is_primitive
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.partition.sort_order import SortField
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.schema.types import Geography, Geometry, Type, is_primitive
 from icefloe.transforms.base import Transform
 from icefloe.transforms.bucket import Bucket
 from icefloe.transforms.times import Day, Hour, Month, Year

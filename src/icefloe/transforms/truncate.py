@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import FormatError, InputError
-from icefloe.model.types import BINARY, INT, LONG, STRING, Decimal, Type
+from icefloe.model.schema.types import BINARY, INT, LONG, STRING, Decimal, Type
 from icefloe.transforms.base import MAX_INT, Longs, Numbers, Transform, masked, numbers, parts
 
 _WORD = 2**64

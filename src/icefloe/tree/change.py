@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.codecs.promoted import in_terms_of
+from icefloe.codecs.value.promoted_bounds import in_terms_of
 from icefloe.model.entries import (
     DELETES,
     MANIFESTS,
@@ -27,20 +27,20 @@ from icefloe.model.entries import (
     of_type,
     put,
 )
-from icefloe.model.properties import ROOT_MAX_DATA_FILES, ROOT_MAX_DVS
-from icefloe.model.version_rules import rules
-from icefloe.tree.adopt import recounted, with_counts
-from icefloe.tree.affinity import find_homes, home_of, laid_out
+from icefloe.model.metadata.properties import ROOT_MAX_DATA_FILES, ROOT_MAX_DVS
+from icefloe.model.metadata.version_rules import rules
+from icefloe.tree.compaction import keep_up, too_large
+from icefloe.tree.delete_leaf_affinity import find_homes, home_of, laid_out
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.locate import PLACE, Located, locate
 from icefloe.tree.manifest_vectors import hide
 from icefloe.tree.merge import merge_small
-from icefloe.tree.moment import Moment, RowIds, mark_deleted
+from icefloe.tree.new_snapshot import Moment, RowIds, mark_deleted
+from icefloe.tree.older_manifests import recounted, with_counts
 from icefloe.tree.rewrite import rewrite_leaves
 from icefloe.tree.root import Leaf, Root, leaves_of, mark, position_mask, read_leaf
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestStore
-from icefloe.tree.upkeep import keep_up, too_large
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,8 +27,8 @@ from icefloe.model.entries import (
     of_type,
     put,
 )
-from icefloe.model.metadata import TableMetadata, ancestors
-from icefloe.model.snapshots import Snapshot, SummaryKey
+from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
+from icefloe.model.metadata.table_metadata import TableMetadata, ancestors
 from icefloe.tree.manifest_vectors import ManifestVectors, manifest_vectors
 from icefloe.tree.root import (
     Leaf,

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.aggregate import manifest_row
+from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.errors import InputError
 from icefloe.model.entries import Status, put
-from icefloe.model.properties import LEAF_TARGET_SIZE, MERGE_TARGET_SIZE
-from icefloe.model.version_rules import rules
-from icefloe.tree.moment import Moment, RowIds
+from icefloe.model.metadata.properties import LEAF_TARGET_SIZE, MERGE_TARGET_SIZE
+from icefloe.model.metadata.version_rules import rules
+from icefloe.tree.new_snapshot import Moment, RowIds
 from icefloe.tree.staging import NewLeaf, Staging
 from icefloe.tree.store import ManifestStore
 

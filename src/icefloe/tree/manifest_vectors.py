@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.codecs.deletion_vector import decode_dv, encode_dv
-from icefloe.codecs.puffin import deletion_vector_blob, encode_puffin
+from icefloe.codecs.puffin.deletion_vector import decode_dv, encode_dv
+from icefloe.codecs.puffin.puffin_file import deletion_vector_blob, encode_puffin
 from icefloe.env import CREATED_BY
 from icefloe.errors import FormatError, LimitError
 from icefloe.limits import DEFAULT
 from icefloe.model.entries import MANIFESTS, ContentType, Status, concat, empty, entries, of_type
 from icefloe.model.locations import relativize
-from icefloe.model.properties import MANIFEST_DV_INLINE_MAX_BYTES
-from icefloe.tree.moment import Moment, mark_deleted
+from icefloe.model.metadata.properties import MANIFEST_DV_INLINE_MAX_BYTES
+from icefloe.tree.new_snapshot import Moment, mark_deleted
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestStore
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.model.entries import MANIFESTS, ContentType, Status, concat, live, of_type, put
-from icefloe.model.properties import MERGE_ENABLED, MERGE_MIN_COUNT
+from icefloe.model.metadata.properties import MERGE_ENABLED, MERGE_MIN_COUNT
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.root import leaves_of, read_leaf
 from icefloe.tree.store import ManifestStore

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.model.entries import MANIFESTS, ContentType, Status, choose, concat, of_type
-from icefloe.model.version_rules import rules
-from icefloe.tree.affinity import homes_among, laid_out, repointed
+from icefloe.model.metadata.version_rules import rules
+from icefloe.tree.delete_leaf_affinity import homes_among, laid_out, repointed
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.root import Root, leaves_of, live_leaves, mark
 from icefloe.tree.staging import by_partition

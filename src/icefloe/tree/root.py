@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.codecs.aggregate import manifest_row
+from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.errors import FormatError
 from icefloe.model.entries import MANIFESTS, ContentType, Status, choose, concat, empty, live, of_type, put
-from icefloe.model.snapshots import Snapshot
-from icefloe.model.version_rules import rules
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.version_rules import rules
 from icefloe.tree.inherit import inherit
 from icefloe.tree.manifest_vectors import ManifestVectors, manifest_vectors
 from icefloe.tree.root_checks import check_root

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.manifests import encode_leaf, extension
-from icefloe.codecs.promoted import in_terms_of
+from icefloe.codecs.manifest.manifests import encode_leaf, extension
+from icefloe.codecs.value.promoted_bounds import in_terms_of
 from icefloe.model.entries import partition_key, put, stat
 from icefloe.tree.store import ManifestStore
 

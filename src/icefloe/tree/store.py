@@ -20,8 +20,8 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.context import ManifestContext
-from icefloe.codecs.manifests import decode_leaf, decode_root, leaf_names
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, leaf_names
 from icefloe.io.file_io import FileIO
 from icefloe.limits import MIB
 from icefloe.tree.disk_cache import DiskCache, DiskKey

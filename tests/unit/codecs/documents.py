@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Snapshot, Snapshots
+from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
+from icefloe.model.metadata.snapshots import Snapshot, Snapshots
+from icefloe.model.metadata.table_metadata import TableMetadata
 
 LOCATION = "file:///wh/db/t"
 WHERE = f"{LOCATION}/metadata/00001.metadata.json"

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.codecs.deletion_vector import encode_dv
+from icefloe.codecs.puffin.deletion_vector import encode_dv
 from icefloe.model.entries import ContentType, Status
 from unit.codecs.sample import (
     DAY,

@@ -8,13 +8,13 @@ from decimal import Decimal as Dec
 
 import pyarrow as pa
 
-from icefloe.codecs.context import ManifestContext, manifest_context
-from icefloe.model.arrow import arrow_type
+from icefloe.codecs.manifest.context import ManifestContext, manifest_context
+from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import ContentType, Status, column_key, entries, partition_key
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import UNPARTITIONED, Expression, PartitionField, PartitionSpec
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.spec import UNPARTITIONED, Expression, PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

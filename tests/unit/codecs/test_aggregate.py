@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.aggregate import manifest_row
-from icefloe.codecs.manifests import decode_root, encode_root
+from icefloe.codecs.manifest.manifest_summary import manifest_row
+from icefloe.codecs.manifest.manifests import decode_root, encode_root
 from icefloe.errors import InputError
 from icefloe.model.entries import Status
 from unit.codecs.rows import Row, data_dv, every_type

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.avro_types import avro_schema, schema_from_avro
-from icefloe.codecs.orc_types import ID, REQUIRED, OrcType, orc_schema, reader_type, schema_from_orc
+from icefloe.codecs.avro.schemas import avro_schema, schema_from_avro
+from icefloe.codecs.orc.types import ID, REQUIRED, OrcType, orc_schema, reader_type, schema_from_orc
 from icefloe.errors import FormatError, LimitError, UnsupportedError
-from icefloe.model.schema import Schema, fresh_ids
-from icefloe.model.types import (
+from icefloe.model.schema.schema import Schema, fresh_ids
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from icefloe.codecs.content_file_json import content_files_from_json, content_files_to_json
-from icefloe.codecs.context import ManifestContext, partition_types
-from icefloe.codecs.mapping_json import decode_mapping, encode_mapping
-from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
-from icefloe.codecs.scan_task_json import scan_task_from_json, scan_task_to_json
-from icefloe.codecs.schema_json import schema_from_json, schema_to_json
-from icefloe.codecs.spec_json import spec_from_json, spec_to_json
-from icefloe.expr.nodes import Op, Predicate
-from icefloe.model.json_values import value_from_json
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.schema import Schema
-from icefloe.model.types import INT, STRING, TIMESTAMPTZ, Field
+from icefloe.codecs.json.content_file import content_files_from_json, content_files_to_json
+from icefloe.codecs.json.name_mapping import decode_mapping, encode_mapping
+from icefloe.codecs.json.partition_spec import spec_from_json, spec_to_json
+from icefloe.codecs.json.scan_task import scan_task_from_json, scan_task_to_json
+from icefloe.codecs.json.schema import schema_from_json, schema_to_json
+from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
+from icefloe.codecs.manifest.context import ManifestContext, partition_types
+from icefloe.expr.filter.nodes import Op, Predicate
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.json_values import value_from_json
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import INT, STRING, TIMESTAMPTZ, Field
 from icefloe.transforms import parse_transform
 
 LIST = {"type": "list", "element-id": 3, "element-required": True, "element": "string"}

@@ -9,10 +9,10 @@ from decimal import Decimal as Dec
 
 import pytest
 
-from icefloe.codecs.single_value import decode_value, encode_value
+from icefloe.codecs.value.single_value import decode_value, encode_value
 from icefloe.errors import FormatError, InputError
-from icefloe.model.json_values import value_from_json, value_to_json
-from icefloe.model.types import (
+from icefloe.model.schema.json_values import value_from_json, value_to_json
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

@@ -32,19 +32,19 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField
 
-from icefloe.codecs import avro_container
-from icefloe.codecs.avro_container import read_container
-from icefloe.codecs.avro_decode import decode_together
-from icefloe.codecs.avro_encode import encode_metadata, number
-from icefloe.codecs.avro_lanes import PADDING, Source
-from icefloe.codecs.avro_shapes import ByKeys, Found, Shape
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.manifest_avro import decode_manifest, encode_manifest
-from icefloe.codecs.manifests import decode_leaf
-from icefloe.codecs.metadata_json import decode_metadata
+from icefloe.codecs.avro import container as avro_container
+from icefloe.codecs.avro.container import read_container
+from icefloe.codecs.avro.encode import encode_metadata, number
+from icefloe.codecs.avro.vectorized.decode import decode_together
+from icefloe.codecs.avro.vectorized.lanes import PADDING, Source
+from icefloe.codecs.avro.vectorized.projection import ByKeys, Found, Shape
+from icefloe.codecs.json.table_metadata import decode_metadata
+from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.codecs.manifest.manifests import decode_leaf
 from icefloe.errors import FormatError, IcefloeError, UnsupportedError
 from icefloe.limits import Limits
-from icefloe.model.metadata import TableMetadata
+from icefloe.model.metadata.table_metadata import TableMetadata
 from shared import shared
 from unit.codecs.rows import data_dv, equality_delete
 from unit.codecs.sample import DAY, LOCATION, column_stats, context, data_file, mixed_partition, table

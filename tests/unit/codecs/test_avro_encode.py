@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.avro_container import BLOCK_BYTES, read_container, write_container
-from icefloe.codecs.avro_encode import encode_records, number
+from icefloe.codecs.avro.container import BLOCK_BYTES, read_container, write_container
+from icefloe.codecs.avro.encode import encode_records, number
 from icefloe.errors import InputError
 from icefloe.limits import Limits
 

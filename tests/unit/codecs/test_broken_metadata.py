@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
+from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
 from icefloe.errors import CorruptFile, FormatError, LimitError, UnsupportedError
 from icefloe.limits import Limits
 from unit.codecs.documents import WHERE, decode, document, schema, snapshot

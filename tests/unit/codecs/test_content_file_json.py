@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz.damage import damaged_json
-from icefloe.codecs.content_file_json import content_files_from_json, content_files_to_json
+from icefloe.codecs.json.content_file import content_files_from_json, content_files_to_json
 from icefloe.errors import FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import Limits
-from icefloe.model.arrow import arrow_type
+from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import entries
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.types import TIMESTAMPTZ_NS
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.types import TIMESTAMPTZ_NS
 from unit.codecs.rows import data_dv, data_rows, differences, equality_delete, every_type, manifest
 from unit.codecs.sample import IDS, column_stats, context, data_file, mixed_partition, partition, table
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.manifests import decode_leaf, decode_root, encode_leaf, encode_root, extension
+from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf, encode_root, extension
 from icefloe.errors import CorruptFile, IcefloeError, LimitError
 from icefloe.limits import Limits
 from icefloe.model.entries import ENTRY

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.codecs.deletion_vector import MAX_POSITION, decode_dv, encode_dv
+from icefloe.codecs.puffin.deletion_vector import MAX_POSITION, decode_dv, encode_dv
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError
 from icefloe.limits import Limits
 from shared import shared

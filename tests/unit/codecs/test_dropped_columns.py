@@ -8,21 +8,21 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.manifests import decode_leaf, encode_leaf
-from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
-from icefloe.expr.bind import bind
-from icefloe.expr.stats_eval import Match, evaluate
-from icefloe.expr.text import parse_filter
-from icefloe.model.arrow import arrow_type
-from icefloe.model.ddl import parse_ddl, partition_spec
+from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.codecs.manifest.manifests import decode_leaf, encode_leaf
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.prune.stats_eval import Match, evaluate
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import entries, partition_key
-from icefloe.model.layout_history import with_expressions
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partition_update import PartitionUpdate
-from icefloe.model.partitioning import PartitionField
-from icefloe.model.schema_history import add_schema
-from icefloe.model.schema_update import update_of
+from icefloe.model.evolution.schema_history import add_schema
+from icefloe.model.evolution.schema_update import update_of
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.history import with_expressions
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.text.ddl import parse_ddl, partition_spec
 from unit.codecs.sample import data_file, partition
 
 VERSIONS = (1, 2, 3, 4)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.entry_checks import check_entries
-from icefloe.codecs.entry_columns import columns_of
-from icefloe.codecs.manifest_parquet import decode_parquet_manifest, encode_parquet_manifest
+from icefloe.codecs.manifest.entry_checks import check_entries
+from icefloe.codecs.manifest.entry_columns import columns_of
+from icefloe.codecs.manifest.parquet import decode_parquet_manifest, encode_parquet_manifest
 from icefloe.errors import FormatError, InputError
 from icefloe.model.entries import MANIFEST_COUNTS, ContentType, Status
 from unit.codecs.rows import Row, data_dv, equality_delete, manifest, manifest_dv

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.expr_json import expr_from_json, expr_to_json
+from icefloe.codecs.json.expressions import expr_from_json, expr_to_json
 from icefloe.errors import FormatError, InputError, LimitError
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import (
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
     And,
@@ -29,10 +29,10 @@ from icefloe.expr.nodes import (
     TransformTerm,
     leaves,
 )
-from icefloe.expr.temporal import Nanos
+from icefloe.expr.text.datetime_text import Nanos
 from icefloe.limits import Limits
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

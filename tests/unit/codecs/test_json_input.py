@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from icefloe.codecs.json_input import (
+from icefloe.codecs.json.input import (
     Count,
     Extensible,
     Int,
@@ -22,7 +22,7 @@ from icefloe.codecs.json_input import (
     in_file,
     with_unknown,
 )
-from icefloe.codecs.json_shapes import holds_records, shown
+from icefloe.codecs.json.records import holds_records, shown
 from icefloe.errors import CorruptFile, FormatError, LimitError
 
 

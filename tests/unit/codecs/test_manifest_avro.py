@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.manifest_avro import decode_manifest, encode_manifest
-from icefloe.codecs.schema_json import schema_from_json
-from icefloe.codecs.spec_json import spec_from_json
+from icefloe.codecs.json.partition_spec import spec_from_json
+from icefloe.codecs.json.schema import schema_from_json
+from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import Limits
 from icefloe.model.entries import ContentType
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.types import TIMESTAMP_NS
-from icefloe.model.version_rules import DATA_FILE_FIELDS, MANIFEST_ENTRY_FIELDS, required
+from icefloe.model.metadata.version_rules import DATA_FILE_FIELDS, MANIFEST_ENTRY_FIELDS, required
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.types import TIMESTAMP_NS
 from unit.codecs.rows import Row, data_dv, data_rows, differences, equality_delete, every_type
 from unit.codecs.sample import IDS, SCHEMA, column_stats, context, data_file, mixed_partition, table
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from icefloe.codecs.context import manifest_context
+from icefloe.codecs.manifest.context import manifest_context
 from icefloe.errors import FormatError
-from icefloe.model.metadata_columns import DELETE_FILE_PATH
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.types import DATE, DOUBLE, INT, STRING
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH
+from icefloe.model.schema.types import DATE, DOUBLE, INT, STRING
 from unit.codecs.sample import IDS, context, metadata
 
 

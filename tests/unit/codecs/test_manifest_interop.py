@@ -18,10 +18,10 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
-from icefloe.codecs.aggregate import manifest_row
-from icefloe.codecs.context import ManifestContext, manifest_context
-from icefloe.codecs.manifests import decode_leaf, decode_root, encode_leaf, encode_root
-from icefloe.codecs.metadata_json import decode_metadata
+from icefloe.codecs.json.table_metadata import decode_metadata
+from icefloe.codecs.manifest.context import ManifestContext, manifest_context
+from icefloe.codecs.manifest.manifest_summary import manifest_row
+from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf, encode_root
 from icefloe.model.entries import Status
 from shared import shared
 from unit.codecs.rows import differences, mixed_manifest

@@ -8,10 +8,10 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.manifest_list_avro import decode_manifest_list, encode_manifest_list
+from icefloe.codecs.manifest.manifest_list import decode_manifest_list, encode_manifest_list
 from icefloe.errors import FormatError, InputError, UnsupportedError
-from icefloe.model.version_rules import MANIFEST_LIST_FIELDS, required
-from icefloe.model.version_rules import fields as written_fields
+from icefloe.model.metadata.version_rules import MANIFEST_LIST_FIELDS, required
+from icefloe.model.metadata.version_rules import fields as written_fields
 from unit.codecs.rows import Row, aggregated, data_dv, differences, manifest, mixed_manifest
 from unit.codecs.sample import DAY, context, data_file, table
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.manifest_parquet import decode_parquet_manifest, encode_parquet_manifest
+from icefloe.codecs.manifest.parquet import decode_parquet_manifest, encode_parquet_manifest
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import Limits
 from icefloe.model.entries import put
-from icefloe.model.schema import Schema
-from icefloe.model.types import LONG, Field
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, Field
 from unit.codecs.rows import (
     Row,
     data_dv,
@@ -331,8 +331,8 @@ def test_rows_that_break_the_format_are_refused_on_reading(
     content: str, message: str, row: Row, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("icefloe.codecs.manifest_parquet.check_entries", lambda *_, **__: None)
-        patch.setattr("icefloe.codecs.manifest_parquet._required", lambda array, _: array)
+        patch.setattr("icefloe.codecs.manifest.parquet.check_entries", lambda *_, **__: None)
+        patch.setattr("icefloe.codecs.manifest.parquet._required", lambda array, _: array)
         try:
             data = encode([row], content)
         except pa.ArrowException:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.codecs.manifest_avro import decode_manifest, encode_manifest
-from icefloe.codecs.manifests import decode_leaf
+from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
+from icefloe.codecs.manifest.manifests import decode_leaf
 from icefloe.errors import CorruptFile, FormatError, LimitError
 from icefloe.limits import Limits
 from unit.codecs.sample import DAY, IDS, column_stats, context, data_file, mixed_partition, table

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.entry_columns import relativized, resolved
-from icefloe.codecs.manifest_parquet import decode_parquet_manifest, encode_parquet_manifest
-from icefloe.codecs.manifests import decode_leaf, encode_leaf, leaf_names
+from icefloe.codecs.manifest.entry_columns import relativized, resolved
+from icefloe.codecs.manifest.manifests import decode_leaf, encode_leaf, leaf_names
+from icefloe.codecs.manifest.parquet import decode_parquet_manifest, encode_parquet_manifest
 from icefloe.errors import CorruptFile, FormatError
 from icefloe.model.entries import stat_keys
 from icefloe.model.locations import is_absolute, relativize, resolve
-from icefloe.model.partitioning import UNPARTITIONED
-from icefloe.model.schema import Schema
-from icefloe.model.types import LONG, STRING, Field, Struct
+from icefloe.model.partition.spec import UNPARTITIONED
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, STRING, Field, Struct
 from unit.codecs.rows import data_dv, differences
 from unit.codecs.sample import IDS, LOCATION, MIXED, VALUES, column_stats, context, data_file, mixed_partition, table
 

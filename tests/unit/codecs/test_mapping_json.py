@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.table.name_mapping import parse_mapping_from_json
 
-from icefloe.codecs.mapping_json import decode_mapping, encode_mapping
+from icefloe.codecs.json.name_mapping import decode_mapping, encode_mapping
 from icefloe.errors import CorruptFile, FormatError, LimitError
 from icefloe.limits import Limits
-from icefloe.model.name_mapping import MappedField, NameMapping, mapping_of
+from icefloe.model.schema.name_mapping import MappedField, NameMapping, mapping_of
 from unit.model.evolving import SCHEMA
 
 EXAMPLE = """

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table.metadata import TableMetadataUtil
 
-from icefloe.codecs import snapshot_json
-from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
-from icefloe.codecs.snapshot_json import LazySnapshots
+from icefloe.codecs.json import snapshots as snapshot_json
+from icefloe.codecs.json.snapshots import LazySnapshots
+from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
 from icefloe.errors import FormatError, InputError, NoSuchSnapshot, UnsupportedError
-from icefloe.model.metadata import MetadataLogEntry, SnapshotLogEntry, TableMetadata
-from icefloe.model.partitioning import Expression, PartitionField, PartitionSpec
-from icefloe.model.schema import Schema
-from icefloe.model.snapshots import MAIN, Ref, Snapshot, Snapshots
-from icefloe.model.sorting import SortField, SortOrder
-from icefloe.model.statistics import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
-from icefloe.model.types import DATE, LONG, STRING, TIMESTAMP_NS, Decimal, Field, List, Map, Struct
+from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, Snapshots
+from icefloe.model.metadata.statistics import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
+from icefloe.model.metadata.table_metadata import MetadataLogEntry, SnapshotLogEntry, TableMetadata
+from icefloe.model.partition.sort_order import SortField, SortOrder
+from icefloe.model.partition.spec import Expression, PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DATE, LONG, STRING, TIMESTAMP_NS, Decimal, Field, List, Map, Struct
 from shared import shared
 from unit.codecs.documents import LOCATION, WHERE, decode, document, encoded, plain, snapshot, value
 

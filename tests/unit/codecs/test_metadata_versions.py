@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from icefloe.codecs import metadata_json
+from icefloe.codecs.json import table_metadata as metadata_json
 from icefloe.errors import FormatError, UnsupportedError
-from icefloe.model.json_values import value_from_json
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import PartitionField
-from icefloe.model.snapshots import MAIN, Ref, Snapshots
-from icefloe.model.statistics import EncryptionKey
-from icefloe.model.version_rules import METADATA_FIELDS, VERSIONS, metadata_fields, required_metadata_fields
+from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshots
+from icefloe.model.metadata.statistics import EncryptionKey
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.metadata.version_rules import METADATA_FIELDS, VERSIONS, metadata_fields, required_metadata_fields
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.schema.json_values import value_from_json
 from unit.codecs.documents import LOCATION, WHERE, decode, document, encoded, plain, schema, snapshot, value
 
 V1_ONLY = {"schema", "partition-spec"}

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.aggregate import manifest_row
-from icefloe.codecs.context import ManifestContext
-from icefloe.codecs.manifest_list_avro import decode_manifest_list, encode_manifest_list
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.manifest_list import decode_manifest_list, encode_manifest_list
+from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.model.entries import Status
 from unit.codecs.rows import Row
 from unit.codecs.sample import context, data_file, mixed_partition, table

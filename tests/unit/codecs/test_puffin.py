@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.codecs.deletion_vector import decode_dv, encode_dv
-from icefloe.codecs.frames import lz4_frame, zstd_frame
-from icefloe.codecs.puffin import (
+from icefloe.codecs.puffin.deletion_vector import decode_dv, encode_dv
+from icefloe.codecs.puffin.frames import lz4_frame, zstd_frame
+from icefloe.codecs.puffin.puffin_file import (
     MAGIC,
     Blob,
     BlobLocation,

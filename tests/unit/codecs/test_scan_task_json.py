@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 
 from fuzz.damage import damaged_json
-from icefloe.codecs.scan_task_json import FileScanTask, scan_task_from_json, scan_task_to_json
+from icefloe.codecs.json.scan_task import FileScanTask, scan_task_from_json, scan_task_to_json
 from icefloe.errors import FormatError, InputError, LimitError, UnsupportedError
-from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Op, Predicate, conjunction, negation
-from icefloe.expr.text import parse_filter
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Op, Predicate, conjunction, negation
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import entries
-from icefloe.model.partitioning import UNPARTITIONED
-from icefloe.model.schema import Schema
-from icefloe.model.types import INT, Field
+from icefloe.model.partition.spec import UNPARTITIONED
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import INT, Field
 from unit.codecs.rows import data_dv, differences, equality_delete, every_type
 from unit.codecs.sample import EVERY_TYPE, MIXED, SCHEMA, column_stats, context, data_file, mixed_partition, table
 from unit.codecs.test_content_file_json import HISTORY

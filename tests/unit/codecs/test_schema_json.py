@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from icefloe.codecs.schema_json import schema_from_json, schema_to_json
+from icefloe.codecs.json.schema import schema_from_json, schema_to_json
 from icefloe.errors import FormatError, LimitError
 from icefloe.limits import Limits
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     DATE,
     INT,
     LONG,

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from pyiceberg import conversions
 from pyiceberg import types as peer
 
-from icefloe.codecs.bounds import decode_bounds, encode_bounds
-from icefloe.codecs.single_value import decode_value, encode_value
+from icefloe.codecs.value.bounds import decode_bounds, encode_bounds
+from icefloe.codecs.value.single_value import decode_value, encode_value
 from icefloe.errors import FormatError, InputError, LimitError
-from icefloe.model.arrow import arrow_type
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.bounds import decode_bounds, encode_bounds
-from icefloe.codecs.promoted import promoted
-from icefloe.codecs.single_value import decode_value, encode_value
+from icefloe.codecs.value.bounds import decode_bounds, encode_bounds
+from icefloe.codecs.value.promoted_bounds import promoted
+from icefloe.codecs.value.single_value import decode_value, encode_value
 from icefloe.errors import FormatError
-from icefloe.model.arrow import arrow_type
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

@@ -7,8 +7,8 @@ import json
 import msgspec
 import pytest
 
-from icefloe.codecs.json_input import Reading, convert_extensible
-from icefloe.codecs.spec_json import (
+from icefloe.codecs.json.input import Reading, convert_extensible
+from icefloe.codecs.json.partition_spec import (
     ExpressionRecord,
     SortOrderRecord,
     expression_from_record,
@@ -19,7 +19,7 @@ from icefloe.codecs.spec_json import (
     spec_to_json,
 )
 from icefloe.errors import FormatError
-from icefloe.model.partitioning import Expression, PartitionField, PartitionSpec
+from icefloe.model.partition.spec import Expression, PartitionField, PartitionSpec
 
 SPEC = PartitionSpec(
     spec_id=2,

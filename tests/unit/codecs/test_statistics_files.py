@@ -8,14 +8,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.codecs.partition_statistics import (
+from icefloe.codecs.parquet.partition_statistics import (
     COUNTS,
     collect_partition_statistics,
     decode_partition_statistics,
     encode_partition_statistics,
 )
-from icefloe.codecs.puffin import Blob
-from icefloe.codecs.statistics_file import decode_statistics, distinct_values, encode_statistics, theta_blob
+from icefloe.codecs.puffin.puffin_file import Blob
+from icefloe.codecs.puffin.statistics_file import decode_statistics, distinct_values, encode_statistics, theta_blob
 from icefloe.errors import CorruptFile, FormatError, LimitError
 from icefloe.limits import Limits
 from icefloe.model.entries import ContentType

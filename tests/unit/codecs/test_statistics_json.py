@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from icefloe.codecs.json_input import Reading, convert_extensible
-from icefloe.codecs.places import Places
-from icefloe.codecs.statistics_json import (
+from icefloe.codecs.json.input import Reading, convert_extensible
+from icefloe.codecs.json.relative_locations import Places
+from icefloe.codecs.json.statistics import (
     EncryptionKeyRecord,
     PartitionStatisticsRecord,
     StatisticsRecord,
@@ -18,7 +18,7 @@ from icefloe.codecs.statistics_json import (
     statistics_to_json,
 )
 from icefloe.errors import FormatError
-from icefloe.model.statistics import EncryptionKey, PartitionStatisticsFile, StatisticsFile
+from icefloe.model.metadata.statistics import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 
 ABSOLUTE = Places(None)
 BLOB = {

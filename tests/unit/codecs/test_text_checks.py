@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.codecs.manifests import decode_leaf, decode_root, encode_leaf, encode_root
-from icefloe.codecs.text_checks import check_text
+from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf, encode_root
+from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import CorruptFile
 from unit.codecs.rows import data_dv, manifest, manifest_dv
 from unit.codecs.sample import column_stats, context, data_file, mixed_partition, table

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.parquet_tail import ParquetTail, decode_page_bounds, decode_pages
-from icefloe.codecs.thrift import (
+from icefloe.codecs.parquet.footer import ParquetTail, decode_page_bounds, decode_pages
+from icefloe.codecs.parquet.thrift import (
     BINARY,
     BYTE,
     DOUBLE,

@@ -15,21 +15,21 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.content_file_json import content_file_from_json, content_files_to_json
-from icefloe.codecs.context import ManifestContext, manifest_context
-from icefloe.codecs.manifest_avro import decode_manifest, encode_manifest
-from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
-from icefloe.codecs.partition_statistics import (
+from icefloe.codecs.json.content_file import content_file_from_json, content_files_to_json
+from icefloe.codecs.json.scan_task import FileScanTask, scan_task_from_json, scan_task_to_json
+from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
+from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
+from icefloe.codecs.manifest.context import ManifestContext, manifest_context
+from icefloe.codecs.parquet.partition_statistics import (
     collect_partition_statistics,
     decode_partition_statistics,
     encode_partition_statistics,
 )
-from icefloe.codecs.scan_task_json import FileScanTask, scan_task_from_json, scan_task_to_json
 from icefloe.errors import UnsupportedError
 from icefloe.model.entries import entries, partition_key
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import FIRST_ID_APART, PartitionField, PartitionSpec, told_apart
-from icefloe.model.types import INT, STRING
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.spec import FIRST_ID_APART, PartitionField, PartitionSpec, told_apart
+from icefloe.model.schema.types import INT, STRING
 from unit.codecs import test_manifest_parquet_v3 as parquet_v3
 from unit.codecs.sample import DAY, IDS, MIXED, SCHEMA, data_file, metadata, mixed_partition, partition, table
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.json_input import Extensible, Int, Record, decode_extensible
-from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
-from icefloe.codecs.schema_json import schema_from_json, schema_to_json
-from icefloe.model.partitioning import PartitionField
-from icefloe.model.types import LONG, STRING, Field, List
+from icefloe.codecs.json.input import Extensible, Int, Record, decode_extensible
+from icefloe.codecs.json.schema import schema_from_json, schema_to_json
+from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.schema.types import LONG, STRING, Field, List
 from unit.codecs.documents import WHERE, decode, document, encoded, plain, snapshot, value
 
 NOTE = {"x-note": {"by": ["another", None, True], "n": 12}}

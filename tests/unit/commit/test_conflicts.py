@@ -9,13 +9,13 @@ import re
 
 import pytest
 
-from icefloe.commit.intent import Append, RemoveFiles, RowDelta
-from icefloe.commit.overwrite import OverwriteFiles, ReplacePartitions, RewriteFiles, delete_where
-from icefloe.commit.updates import RemoveSnapshots, SetCurrentSnapshot
-from icefloe.commit.validate import Isolation, isolation_of
+from icefloe.commit.conflicts import Isolation, isolation_of
+from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
+from icefloe.commit.operations.metadata_updates import RemoveSnapshots, SetCurrentSnapshot
+from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions, RewriteFiles, delete_where
 from icefloe.errors import ConflictError, InputError
-from icefloe.expr.text import parse_filter
-from icefloe.model.properties import DELETE_ISOLATION
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.model.metadata.properties import DELETE_ISOLATION
 from worlds import at, audit, data, equality_deletes, new_world, position_deletes, rows, vector
 
 OSLO = parse_filter("city = 'Oslo'")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icefloe.commit.intent import Append, RemoveFiles, RowDelta
-from icefloe.commit.overwrite import (
+from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
+from icefloe.commit.operations.overwrite import (
     OverwriteFiles,
     OverwriteWhere,
     ReplacePartitions,
@@ -15,7 +15,7 @@ from icefloe.commit.overwrite import (
     delete_where,
 )
 from icefloe.errors import ConflictError, InputError
-from icefloe.expr.text import parse_filter
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import Status
 from tables import VERSIONS
 from worlds import at, audit, changed, data, equality_deletes, new_world, position_deletes, rows, vector

@@ -12,15 +12,15 @@ from icefloe.catalogs.catalog import Stale, Swap, Unknown
 from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit import loop
 from icefloe.commit.base import TablePointer
-from icefloe.commit.create import create_table, new_metadata
-from icefloe.commit.intent import Append, RowDelta
 from icefloe.commit.loop import commit
+from icefloe.commit.operations.create_table import create_table, new_metadata
+from icefloe.commit.operations.intent import Append, RowDelta
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.env import SYSTEM
 from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError, NoSuchTable
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.ddl import parse_ddl
-from icefloe.model.partitioning import UNPARTITIONED
+from icefloe.model.partition.spec import UNPARTITIONED
+from icefloe.model.text.ddl import parse_ddl
 from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from icefloe.commit.intent import Append, RemoveFiles, RowDelta
+from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
 from icefloe.errors import ConflictError
 from icefloe.model.entries import ContentType
-from icefloe.model.snapshots import SummaryKey
+from icefloe.model.metadata.snapshots import SummaryKey
 from icefloe.tree.root import read_root
 from worlds import at, audit, data, new_world, rows, vector
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from icefloe.commit.intent import Append, RemoveFiles
 from icefloe.commit.loop import commit
-from icefloe.commit.overwrite import OverwriteFiles, delete_where
-from icefloe.commit.publish import CherryPick
-from icefloe.commit.updates import SetCurrentSnapshot, SetLocation, SetProperties
+from icefloe.commit.operations.cherry_pick import CherryPick
+from icefloe.commit.operations.intent import Append, RemoveFiles
+from icefloe.commit.operations.metadata_updates import SetCurrentSnapshot, SetLocation, SetProperties
+from icefloe.commit.operations.overwrite import OverwriteFiles, delete_where
 from icefloe.errors import CommitStateUnknown, ConflictError, InputError, NoSuchTable, StorageError
-from icefloe.expr.text import parse_filter
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import Status
 from icefloe.table.table import Table
 from icefloe.table.transaction import Transaction

@@ -9,14 +9,14 @@ import pytest
 
 from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit import loop
-from icefloe.commit.create import create_table, new_metadata
-from icefloe.commit.intent import Append
-from icefloe.commit.updates import RemoveSnapshots, SetProperties
+from icefloe.commit.operations.create_table import create_table, new_metadata
+from icefloe.commit.operations.intent import Append
+from icefloe.commit.operations.metadata_updates import RemoveSnapshots, SetProperties
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.errors import AlreadyExists, CommitFailed, CommitStateUnknown, ConflictError
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.ddl import parse_ddl
-from icefloe.model.partitioning import UNPARTITIONED
+from icefloe.model.partition.spec import UNPARTITIONED
+from icefloe.model.text.ddl import parse_ddl
 from tables import VERSIONS
 from worlds import ENV, World, new_world
 

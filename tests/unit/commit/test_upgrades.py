@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icefloe.commit.intent import Append, RemoveFiles
-from icefloe.commit.overwrite import OverwriteFiles, RewriteManifests
+from icefloe.commit.operations.intent import Append, RemoveFiles
+from icefloe.commit.operations.overwrite import OverwriteFiles, RewriteManifests
 from icefloe.errors import InputError
 from icefloe.model.entries import Status
 from worlds import at, audit, changed, data, new_world, rows

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icefloe.formats.layout import layout
-from icefloe.formats.writers import open_writer
+from icefloe.formats.write.layout import layout
+from icefloe.formats.write.writers import open_writer
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.arrow import arrow_schema
+from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.entries import ContentType, entries
-from icefloe.model.metadata_columns import DELETE_FILE_PATH, DELETE_POS
-from icefloe.model.schema import Schema
-from icefloe.model.types import Field
+from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field
 from icefloe.scan.tasks import MANIFEST, TASK
 
 FORMATS = ("parquet", "orc", "avro")

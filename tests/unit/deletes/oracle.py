@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from icefloe.model.entries import ContentType
-from icefloe.model.partitioning import PartitionSpec
+from icefloe.model.partition.spec import PartitionSpec
 
 PATH = "2147483546"
 

@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
 
-from icefloe.deletes import drops as drops_module
-from icefloe.deletes.drops import Drops
+from icefloe.deletes import deleted_rows as drops_module
+from icefloe.deletes.deleted_rows import Drops
 from icefloe.deletes.position_files import read_positions
 from icefloe.deletes.vectors import write_vectors
 from icefloe.errors import FormatError, NoSuchFile
-from icefloe.formats.reader import read_file
-from icefloe.formats.row_mask import NO_DROPS, FileDrops
+from icefloe.formats.read.reader import read_file
+from icefloe.formats.read.row_mask import NO_DROPS, FileDrops
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.schema import Schema
-from icefloe.model.types import INT, LONG, STRING, Field
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import INT, LONG, STRING, Field
 from unit.deletes.files import FORMATS, by_id, deletes, equality_file, position_file, tasks, write, write_positions
 
 ID, NOTE = Field(1, "id", LONG), Field(2, "note", STRING)

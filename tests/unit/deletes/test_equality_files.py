@@ -9,13 +9,13 @@ import pytest
 
 from icefloe.deletes.equality_files import DeleteFile, EqualityTest, read_index
 from icefloe.errors import FormatError, NoSuchFile, UnsupportedError
-from icefloe.formats.reader import read_file
-from icefloe.formats.row_mask import FileDrops
+from icefloe.formats.read.reader import read_file
+from icefloe.formats.read.row_mask import FileDrops
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.name_mapping import mapping_of
-from icefloe.model.schema import Schema
-from icefloe.model.types import INT, LONG, STRING, Field, List, Struct
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.name_mapping import mapping_of
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import INT, LONG, STRING, Field, List, Struct
 from unit.deletes.files import FORMATS, by_id, write, write_groups
 
 ID, NOTE = Field(1, "id", LONG), Field(2, "note", STRING)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from icefloe.deletes import equality_index
 from icefloe.deletes.equality_index import EqualityIndex
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

@@ -11,10 +11,10 @@ import pytest
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.errors import InputError, StorageError
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.schema import Schema
-from icefloe.model.types import DOUBLE, LONG, STRING, Field, List, Struct
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DOUBLE, LONG, STRING, Field, List, Struct
 from unit.deletes.files import FORMATS
 
 SCHEMA = Schema(

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.context import ManifestContext, manifest_context
+from icefloe.codecs.manifest.context import ManifestContext, manifest_context
 from icefloe.deletes import matching
-from icefloe.deletes.index import Attached, Fate, attach_deletes
+from icefloe.deletes.delete_index import Attached, Fate, attach_deletes
 from icefloe.errors import FormatError, LimitError, UnsupportedError
 from icefloe.model.entries import ContentType, entries
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.schema import Schema
-from icefloe.model.types import DOUBLE, LONG, STRING, Field
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DOUBLE, LONG, STRING, Field
 from unit.deletes.oracle import PATH, applies, may_equal, may_name
 
 SCHEMA = Schema(fields=(Field(1, "id", LONG), Field(2, "note", STRING), Field(3, "x", DOUBLE)))

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from icefloe.deletes.once import OnceEach
+from icefloe.deletes.compute_once import OnceEach
 
 
 def test_a_value_is_made_once_whichever_threads_ask() -> None:

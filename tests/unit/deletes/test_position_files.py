@@ -14,13 +14,13 @@ from pyroaring import BitMap64
 
 from icefloe.deletes.position_files import POSITION_DELETES, read_positions, write_position_deletes
 from icefloe.errors import CorruptFile, FormatError, InputError, NoSuchFile, StorageError
-from icefloe.formats.parquet_file import ParquetFile
-from icefloe.formats.stored_file import Piece
+from icefloe.formats.parquet.file import ParquetFile
+from icefloe.formats.read.data_file import Piece
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.metadata_columns import DELETE_FILE_PATH, DELETE_POS, deleted_row_column
-from icefloe.model.schema import Schema
-from icefloe.model.types import LONG, STRING, Field, Struct
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS, deleted_row_column
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, STRING, Field, Struct
 from unit.deletes.files import FORMATS, tasks, write, write_groups, write_positions
 
 PATHS = [f"memory://t/data/{name}.parquet" for name in "abcdef"]

@@ -16,12 +16,23 @@ import mmh3
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, And, Constant, Expr, Not, Op, Or, Predicate, TransformTerm
-from icefloe.model.arrow import arrow_type
+from icefloe.expr.filter.nodes import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    And,
+    Constant,
+    Expr,
+    Not,
+    Op,
+    Or,
+    Predicate,
+    TransformTerm,
+)
+from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import ContentType, entries
-from icefloe.model.partitioning import PartitionField
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

@@ -14,13 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError
-from icefloe.expr.bind import bind, bind_pushed, push_not
-from icefloe.expr.convert import After, Exact, Gap, JsonNumber, JsonText, NotANumber, place
-from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, And, BoundPredicate, Constant, Expr, Not, Op, Or, Predicate
-from icefloe.expr.row_filter import matches
-from icefloe.expr.text import parse_filter
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.expr.filter.bind import bind, bind_pushed, push_not
+from icefloe.expr.filter.literal_conversion import After, Exact, Gap, JsonNumber, JsonText, NotANumber, place
+from icefloe.expr.filter.nodes import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    And,
+    BoundPredicate,
+    Constant,
+    Expr,
+    Not,
+    Op,
+    Or,
+    Predicate,
+)
+from icefloe.expr.filter.row_filter import matches
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError
-from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, And, Expr, Not, Op, Or, Predicate
-from icefloe.expr.text import parse_filter, parse_pushed
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, And, Expr, Not, Op, Or, Predicate
+from icefloe.expr.text.filter_parser import parse_filter, parse_pushed
 
 
 def test_nothing_means_every_row_and_expressions_pass_through() -> None:

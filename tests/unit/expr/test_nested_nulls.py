@@ -5,22 +5,22 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.expr_json import expr_from_json, expr_to_json
+from icefloe.codecs.json.expressions import expr_from_json, expr_to_json
 from icefloe.errors import InputError
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPredicate, Op
-from icefloe.expr.partition_filter import project_inclusive, project_strict
-from icefloe.expr.printing import to_text
-from icefloe.expr.residual import residual
-from icefloe.expr.row_eval import evaluate_rows
-from icefloe.expr.row_filter import matches, references, to_arrow, to_sql
-from icefloe.expr.stats_eval import Match, evaluate
-from icefloe.expr.text import parse_filter
-from icefloe.model.arrow import arrow_schema
+from icefloe.expr.filter.batch_filter import evaluate_rows
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPredicate, Op
+from icefloe.expr.filter.row_filter import matches, references, to_arrow, to_sql
+from icefloe.expr.prune.partition_filter import project_inclusive, project_strict
+from icefloe.expr.prune.residual import residual
+from icefloe.expr.prune.stats_eval import Match, evaluate
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.expr.text.filter_printer import to_text
+from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.entries import entries
-from icefloe.model.partitioning import PartitionField
-from icefloe.model.schema import Schema
-from icefloe.model.types import LONG, STRING, VARIANT, Field, List, Map, Struct
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, STRING, VARIANT, Field, List, Map, Struct
 
 INNER = Struct((Field(11, "x", LONG), Field(12, "ls", List(13, LONG)), Field(16, "must", List(17, LONG), True)))
 SCHEMA = Schema(

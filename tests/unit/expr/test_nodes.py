@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icefloe.expr.nodes import (
+from icefloe.expr.filter.nodes import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
     And,

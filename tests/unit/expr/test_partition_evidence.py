@@ -12,13 +12,13 @@ from filter_cases import COLUMNS, LITERALS, SCHEMA, USABLE, VALUES, partition_va
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import Op, Predicate
-from icefloe.expr.stats_eval import Match, evaluate
-from icefloe.expr.text import parse_filter
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import Op, Predicate
+from icefloe.expr.prune.stats_eval import Match, evaluate
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import entries
-from icefloe.model.partitioning import PartitionField
-from icefloe.model.types import DATE
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.schema.types import DATE
 
 NONE, SOME, ALL = Match.NONE, Match.SOME, Match.ALL
 UNITS = ("year", "month", "day", "hour")

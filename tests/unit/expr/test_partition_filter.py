@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from filter_cases import SCHEMA
 
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, And, BoundPredicate, Constant, Expr, Op, Or, Predicate
-from icefloe.expr.nodes import TransformTerm as Term
-from icefloe.expr.partition_filter import project_inclusive, project_strict
-from icefloe.expr.text import parse_filter
-from icefloe.model.partitioning import PartitionField
-from icefloe.model.schema import Schema
-from icefloe.model.types import DATE, INT, TIMESTAMP_NS, Decimal, Field
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, And, BoundPredicate, Constant, Expr, Op, Or, Predicate
+from icefloe.expr.filter.nodes import TransformTerm as Term
+from icefloe.expr.prune.partition_filter import project_inclusive, project_strict
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DATE, INT, TIMESTAMP_NS, Decimal, Field
 
 
 def part(column: str, transform: str, field_id: int = 1000) -> PartitionField:

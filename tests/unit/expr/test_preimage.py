@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from filter_cases import SCHEMA
 
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_FALSE, Bound, BoundPredicate, Op, Predicate, TransformTerm, leaves
-from icefloe.expr.preimage import over_columns, successor
-from icefloe.expr.row_filter import matches
-from icefloe.model.schema import Schema
-from icefloe.model.types import TIMESTAMP_NS, Field
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, Bound, BoundPredicate, Op, Predicate, TransformTerm, leaves
+from icefloe.expr.filter.preimage import over_columns, successor
+from icefloe.expr.filter.row_filter import matches
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import TIMESTAMP_NS, Field
 
 OPS = (Op.LT, Op.LE, Op.GT, Op.GE, Op.EQ, Op.NE)
 TIMES = [

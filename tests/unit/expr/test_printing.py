@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from sqlglot.dialects.spark import Spark
 
 from icefloe.errors import InputError
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import (
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
     And,
@@ -31,11 +31,11 @@ from icefloe.expr.nodes import (
     fold,
     negation,
 )
-from icefloe.expr.printing import to_text
-from icefloe.expr.temporal import Nanos, nanos, parse_moment
-from icefloe.expr.text import parse_filter
-from icefloe.model.schema import Schema
-from icefloe.model.types import DOUBLE, TIME, TIMESTAMP_NS, TIMESTAMPTZ_NS, UUID, Field, Fixed, Struct
+from icefloe.expr.text.datetime_text import Nanos, nanos, parse_moment
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.expr.text.filter_printer import to_text
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DOUBLE, TIME, TIMESTAMP_NS, TIMESTAMPTZ_NS, UUID, Field, Fixed, Struct
 
 
 def normal(expr: Expr) -> Expr:

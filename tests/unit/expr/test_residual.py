@@ -12,13 +12,13 @@ import pytest
 from filter_cases import PARTITIONS, SCHEMA, files, filters, truth
 from hypothesis import given
 
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, Expr, Op, Predicate, TransformTerm
-from icefloe.expr.residual import residual, residuals
-from icefloe.expr.row_filter import matches
-from icefloe.expr.text import parse_filter
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, Expr, Op, Predicate, TransformTerm
+from icefloe.expr.filter.row_filter import matches
+from icefloe.expr.prune.residual import residual, residuals
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import entries
-from icefloe.model.partitioning import PartitionField
+from icefloe.model.partition.spec import PartitionField
 
 DAY = PartitionField(source_id=7, field_id=1000, name="t_day", transform="day")
 BUCKET = PartitionField(source_id=2, field_id=1001, name="l_bucket", transform="bucket[16]")

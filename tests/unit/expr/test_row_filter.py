@@ -15,11 +15,11 @@ from filter_cases import NAN, SCHEMA, filters, rows, truth
 from hypothesis import given
 
 from icefloe.errors import InputError
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, And, Expr, Op, Or, Predicate
-from icefloe.expr.row_filter import matches, references, to_arrow, to_sql
-from icefloe.expr.text import parse_filter
-from icefloe.model.arrow import arrow_schema
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, And, Expr, Op, Or, Predicate
+from icefloe.expr.filter.row_filter import matches, references, to_arrow, to_sql
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.model.arrow.conform import arrow_schema
 
 
 def as_table(content: list[dict[str, Any]]) -> pa.Table:

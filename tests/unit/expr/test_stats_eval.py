@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, Op, Predicate
-from icefloe.expr.stats_eval import Match, evaluate
-from icefloe.expr.text import parse_filter
-from icefloe.model.arrow import arrow_type
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, Op, Predicate
+from icefloe.expr.prune.stats_eval import Match, evaluate
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import ContentType, entries
-from icefloe.model.partitioning import PartitionField
+from icefloe.model.partition.spec import PartitionField
 
 NONE, SOME, ALL = Match.NONE, Match.SOME, Match.ALL
 

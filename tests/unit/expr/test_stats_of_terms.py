@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 from filter_cases import SCHEMA
 
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import Bound, BoundPredicate, Op, Predicate, TransformTerm
-from icefloe.expr.stats_eval import Match, evaluate
-from icefloe.expr.text import parse_filter
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import Bound, BoundPredicate, Op, Predicate, TransformTerm
+from icefloe.expr.prune.stats_eval import Match, evaluate
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import entries
-from icefloe.model.partitioning import PartitionField
-from icefloe.model.schema import Schema
-from icefloe.model.types import TIMESTAMP_NS, TIMESTAMPTZ_NS, Field, Geometry
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import TIMESTAMP_NS, TIMESTAMPTZ_NS, Field, Geometry
 
 NONE, SOME, ALL = Match.NONE, Match.SOME, Match.ALL
 

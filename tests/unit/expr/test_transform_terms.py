@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.expr.bind import bind, push_not
-from icefloe.expr.convert import After, Exact, Gap, place_transformed
-from icefloe.expr.nodes import (
+from icefloe.expr.filter.batch_filter import evaluate_rows
+from icefloe.expr.filter.bind import bind, push_not
+from icefloe.expr.filter.literal_conversion import After, Exact, Gap, place_transformed
+from icefloe.expr.filter.nodes import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
     And,
@@ -30,12 +31,11 @@ from icefloe.expr.nodes import (
     Predicate,
     TransformTerm,
 )
-from icefloe.expr.row_eval import evaluate_rows
-from icefloe.expr.row_filter import matches, references, to_arrow, to_sql
-from icefloe.expr.text import parse_filter, parse_pushed
-from icefloe.model.arrow import arrow_schema, arrow_type
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.expr.filter.row_filter import matches, references, to_arrow, to_sql
+from icefloe.expr.text.filter_parser import parse_filter, parse_pushed
+from icefloe.model.arrow.conform import arrow_schema, arrow_type
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     DATE,
     INT,
     LONG,

@@ -17,8 +17,8 @@ from sqlglot.dialects import Spark
 
 from icefloe.env import Env
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.expr.text import parse_filter
-from icefloe.expr.values import columns_of, evaluate_value, parse_value
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.expr.value.expressions import columns_of, evaluate_value, parse_value
 
 D = decimal.Decimal
 ROWS = pa.table(

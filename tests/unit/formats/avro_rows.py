@@ -13,16 +13,16 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from icefloe.codecs import avro_rows
-from icefloe.formats.avro_file import AvroFile, open_avro
-from icefloe.formats.avro_writer import AvroWriter
-from icefloe.formats.layout import layout
-from icefloe.formats.written import WrittenFile
+from icefloe.codecs.avro import data_rows as avro_rows
+from icefloe.formats.avro.file import AvroFile, open_avro
+from icefloe.formats.avro.writer import AvroWriter
+from icefloe.formats.write.entries import WrittenFile
+from icefloe.formats.write.layout import layout
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.name_mapping import NameMapping
-from icefloe.model.schema import Schema, fresh_ids
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.name_mapping import NameMapping
+from icefloe.model.schema.schema import Schema, fresh_ids
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

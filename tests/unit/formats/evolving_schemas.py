@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from icefloe.model.types import DOUBLE, FLOAT, INT, LONG, STRING, Decimal, Field, List, Map, Struct, Type
+from icefloe.model.schema.types import DOUBLE, FLOAT, INT, LONG, STRING, Decimal, Field, List, Map, Struct, Type
 
 PRIMITIVES: dict[Type, st.SearchStrategy[Any]] = {
     INT: st.integers(-(2**31), 2**31 - 1),

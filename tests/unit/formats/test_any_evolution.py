@@ -12,15 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.formats.chosen import Share
-from icefloe.formats.partitioned import write_files
-from icefloe.formats.reader import read_file
-from icefloe.formats.row_mask import FileDrops
+from icefloe.formats.read.reader import read_file
+from icefloe.formats.read.row_group_pruning import Share
+from icefloe.formats.read.row_mask import FileDrops
+from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.name_mapping import mapping_of
-from icefloe.model.schema import Schema
-from icefloe.model.types import Struct
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.name_mapping import mapping_of
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Struct
 
 SMALL = {
     "write.parquet.row-group-size-bytes": "60",

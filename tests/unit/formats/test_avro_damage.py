@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.avro_encode import encode_metadata, number
+from icefloe.codecs.avro.encode import encode_metadata, number
 from icefloe.errors import CorruptFile, FormatError, LimitError, UnsupportedError
-from icefloe.formats.avro_file import open_avro
+from icefloe.formats.avro.file import open_avro
 from icefloe.io.memory import MemoryFileIO
 from icefloe.limits import MIB, Limits
-from icefloe.model.schema import Schema
-from icefloe.model.types import INT, STRING, Field, Fixed, List, Map, Primitive, Type
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import INT, STRING, Field, Fixed, List, Map, Primitive, Type
 from unit.formats.avro_rows import PLACE, lanes, read_table, write
 
 SYNC = bytes(range(16))

@@ -11,23 +11,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs import avro_frame
+from icefloe.codecs.avro import block_index as avro_frame
 from icefloe.errors import FormatError, InputError, NoSuchFile, UnsupportedError
-from icefloe.formats import avro_file, avro_writer
-from icefloe.formats.avro_file import open_avro
-from icefloe.formats.avro_writer import AvroWriter
-from icefloe.formats.layout import layout
-from icefloe.formats.relabel import relabel
-from icefloe.formats.written import entries_of
+from icefloe.formats.avro import file as avro_file
+from icefloe.formats.avro import writer as avro_writer
+from icefloe.formats.avro.file import open_avro
+from icefloe.formats.avro.writer import AvroWriter
+from icefloe.formats.read.relabel import relabel
+from icefloe.formats.write.entries import entries_of
+from icefloe.formats.write.layout import layout
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.ddl import parse_ddl
+from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.entries import column_key, stat
-from icefloe.model.name_mapping import mapping_of
-from icefloe.model.partitioning import UNPARTITIONED
-from icefloe.model.schema import Schema, fresh_ids
-from icefloe.model.types import INT, LONG, STRING, UNKNOWN, VARIANT, Field, List, Map, Struct, Type
+from icefloe.model.partition.spec import UNPARTITIONED
+from icefloe.model.schema.name_mapping import mapping_of
+from icefloe.model.schema.schema import Schema, fresh_ids
+from icefloe.model.schema.types import INT, LONG, STRING, UNKNOWN, VARIANT, Field, List, Map, Struct, Type
+from icefloe.model.text.ddl import parse_ddl
 from unit.formats.avro_rows import PLACE, VALUES, as_stored, lanes, read_table, schemas_and_rows, write
 
 IDS = Schema(fields=(Field(1, "id", LONG), Field(2, "s", STRING)))

@@ -11,16 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.expr.bind import bind
-from icefloe.expr.text import parse_filter
-from icefloe.formats.inherited import NO_LINEAGE, Lineage
-from icefloe.formats.reader import read_file
-from icefloe.formats.row_mask import FileDrops
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.formats.read.inherited_columns import NO_LINEAGE, Lineage
+from icefloe.formats.read.reader import read_file
+from icefloe.formats.read.row_mask import FileDrops
 from icefloe.io.local import LocalFileIO
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.metadata_columns import FILE, LAST_UPDATED, POS, ROW_ID
-from icefloe.model.schema import Schema
-from icefloe.model.types import LONG, Field
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.metadata_columns import FILE, LAST_UPDATED, POS, ROW_ID
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, Field
 
 ID = Field(1, "id", LONG)
 STORED = Schema(fields=(ID, ROW_ID, LAST_UPDATED))

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.formats.measure import Measurer, Measures
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.formats.write.measure import Measurer, Measures
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

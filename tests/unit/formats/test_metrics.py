@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.formats.metrics import COUNTS, DEFAULT, FULL, NONE, MetricsMode, metrics_modes, parse_mode
-from icefloe.formats.partitioned import write_files
+from icefloe.formats.write.metrics import COUNTS, DEFAULT, FULL, NONE, MetricsMode, metrics_modes, parse_mode
+from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.local import LocalFileIO
-from icefloe.model.ddl import parse_ddl
-from icefloe.model.schema import Schema
+from icefloe.model.schema.schema import Schema
+from icefloe.model.text.ddl import parse_ddl
 
 SCHEMA = parse_ddl("id bigint, name string, s struct<x: double, t: string>, l array<string>")
 PREFIX = "write.metadata.metrics."

@@ -14,20 +14,19 @@ from hypothesis import strategies as st
 from pyarrow import orc
 
 from icefloe.errors import CorruptFile, FormatError, InputError, NoSuchFile, UnsupportedError
-from icefloe.expr.bind import bind
-from icefloe.expr.text import parse_filter as parse
-from icefloe.formats.layout import layout
-from icefloe.formats.orc_file import open_orc
-from icefloe.formats.orc_writer import OrcWriter
-from icefloe.formats.reader import read_file
-from icefloe.formats.written import WrittenFile, entries_of
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.text.filter_parser import parse_filter as parse
+from icefloe.formats.orc.file import open_orc
+from icefloe.formats.orc.writer import OrcWriter
+from icefloe.formats.read.reader import read_file
+from icefloe.formats.write.entries import WrittenFile, entries_of
+from icefloe.formats.write.layout import layout
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.arrow import arrow_schema, conform
-from icefloe.model.ddl import parse_ddl
-from icefloe.model.name_mapping import mapping_of
-from icefloe.model.partitioning import UNPARTITIONED
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_schema, conform
+from icefloe.model.partition.spec import UNPARTITIONED
+from icefloe.model.schema.name_mapping import mapping_of
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -54,6 +53,7 @@ from icefloe.model.types import (
     Struct,
     Type,
 )
+from icefloe.model.text.ddl import parse_ddl
 from row_columns import VALUES as VALUES_OF_ROWS
 from row_columns import Column, Kind, draw, in_order, plain, shown
 

@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from icefloe.errors import LimitError
-from icefloe.expr.bind import bind
-from icefloe.expr.text import parse_filter
-from icefloe.formats import parquet_file, pieces
-from icefloe.formats.parquet_file import open_parquet
-from icefloe.formats.parts import in_parts
-from icefloe.formats.reader import read_file
-from icefloe.formats.row_mask import FileDrops
-from icefloe.formats.storage_errors import reading
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.formats.parquet import file as parquet_file
+from icefloe.formats.parquet.file import open_parquet
+from icefloe.formats.read import row_group_reader as pieces
+from icefloe.formats.read.batch_size import in_parts
+from icefloe.formats.read.reader import read_file
+from icefloe.formats.read.row_mask import FileDrops
+from icefloe.formats.read.storage_errors import reading
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.schema import Schema
-from icefloe.model.types import BINARY, LONG, STRING, Field, List, Struct
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import BINARY, LONG, STRING, Field, List, Struct
 
 FILE = "memory://t/f.parquet"
 SCHEMA = Schema(fields=(Field(1, "n", LONG), Field(2, "s", STRING), Field(3, "raw", BINARY)))

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.formats.partitioned import write_files
+from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.local import LocalFileIO
-from icefloe.model.ddl import parse_ddl
-from icefloe.model.schema import Schema
+from icefloe.model.schema.schema import Schema
+from icefloe.model.text.ddl import parse_ddl
 
 SCHEMA = parse_ddl("id bigint, text string, flag boolean, s struct<x: double>, l array<int>")
 BLOOM = "write.parquet.bloom-filter-enabled.column."

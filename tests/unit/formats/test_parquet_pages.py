@@ -14,19 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_TRUE
-from icefloe.expr.text import parse_filter
-from icefloe.formats import parquet_file, parquet_pages
-from icefloe.formats.parquet_file import open_parquet
-from icefloe.formats.parquet_pages import PageReader
-from icefloe.formats.reader import read_file
-from icefloe.formats.row_mask import FileDrops
-from icefloe.formats.stored_file import Piece
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import ALWAYS_TRUE
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.formats.parquet import file as parquet_file
+from icefloe.formats.parquet import pages as parquet_pages
+from icefloe.formats.parquet.file import open_parquet
+from icefloe.formats.parquet.pages import PageReader
+from icefloe.formats.read.data_file import Piece
+from icefloe.formats.read.reader import read_file
+from icefloe.formats.read.row_mask import FileDrops
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.schema import Schema
-from icefloe.model.types import BOOLEAN, DATE, DOUBLE, LONG, STRING, Decimal, Field, List, Map, Struct
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import BOOLEAN, DATE, DOUBLE, LONG, STRING, Decimal, Field, List, Map, Struct
 
 FILE = "memory://t/f.parquet"
 INNER = Struct((Field(6, "x", LONG), Field(7, "y", STRING)))

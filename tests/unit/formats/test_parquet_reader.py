@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from icefloe.errors import CorruptFile, FormatError, InputError, NoSuchFile
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_FALSE, And, Expr, Not, Op, Or, Predicate
-from icefloe.expr.row_filter import matches
-from icefloe.expr.text import parse_filter
-from icefloe.formats.partitioned import write_files
-from icefloe.formats.reader import read_file
-from icefloe.formats.row_mask import FileDrops
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, And, Expr, Not, Op, Or, Predicate
+from icefloe.expr.filter.row_filter import matches
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.formats.read.reader import read_file
+from icefloe.formats.read.row_mask import FileDrops
+from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     DOUBLE,
     FLOAT,
     INT,

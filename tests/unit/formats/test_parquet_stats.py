@@ -14,13 +14,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import FormatError
-from icefloe.formats import bounds
-from icefloe.formats.measure import Measures
-from icefloe.formats.parquet_stats import group_stats
-from icefloe.formats.written import WrittenFile, entries_of
-from icefloe.model.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
-from icefloe.model.schema import Schema
-from icefloe.model.types import DATE, DOUBLE, INT, LONG, STRING, TIME, TIMESTAMP, TIMESTAMPTZ, Decimal, Field, Struct
+from icefloe.formats.parquet.stats import group_stats
+from icefloe.formats.write import bounds
+from icefloe.formats.write.entries import WrittenFile, entries_of
+from icefloe.formats.write.measure import Measures
+from icefloe.model.partition.spec import UNPARTITIONED, PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
+    DATE,
+    DOUBLE,
+    INT,
+    LONG,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Decimal,
+    Field,
+    Struct,
+)
 
 
 def ids(id_: int) -> dict[str, str]:

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe.errors import UnsupportedError
-from icefloe.formats.parquet_types import ShapeType
-from icefloe.formats.partitioned import write_files
+from icefloe.formats.parquet.types import ShapeType
+from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.local import LocalFileIO
-from icefloe.model.arrow import arrow_schema, conform
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_schema, conform
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     LONG,
     STRING,
     TIMESTAMP_NS,

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.formats import partition_writer
-from icefloe.formats.partition_writer import PartitionWriter
-from icefloe.formats.partitioned import Memory, write_files
+from icefloe.formats.write import partition_writer
+from icefloe.formats.write.partition_writer import PartitionWriter
+from icefloe.formats.write.split_by_partition import Memory, write_files
 from icefloe.io.local import LocalFileIO
-from icefloe.model.ddl import parse_ddl
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.sort_text import sort_order
-from icefloe.model.sorting import UNSORTED, SortOrder
+from icefloe.model.partition.sort_order import UNSORTED, SortOrder
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.text.ddl import parse_ddl
+from icefloe.model.text.sort_order_text import sort_order
 
 SCHEMA = parse_ddl("part int, n bigint")
 BY_PART = PartitionSpec(

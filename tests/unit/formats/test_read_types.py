@@ -11,16 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe.errors import FormatError, UnsupportedError
-from icefloe.expr.bind import bind
-from icefloe.expr.text import parse_filter
-from icefloe.formats.align import Aligner
-from icefloe.formats.int96 import zoned
-from icefloe.formats.promotion import readable
-from icefloe.formats.reader import read_file
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.formats.parquet.int96 import zoned
+from icefloe.formats.read.align import Aligner
+from icefloe.formats.read.promotion import readable
+from icefloe.formats.read.reader import read_file
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

@@ -15,15 +15,15 @@ import pytest
 from pyroaring import BitMap64
 
 from icefloe.errors import FormatError
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import Expr
-from icefloe.expr.text import parse_filter
-from icefloe.formats.reader import read_file, stored_columns
-from icefloe.formats.row_mask import FileDrops
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import Expr
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.formats.read.reader import read_file, stored_columns
+from icefloe.formats.read.row_mask import FileDrops
 from icefloe.io.local import LocalFileIO
-from icefloe.model.arrow import arrow_schema, arrow_type
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_schema, arrow_type
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

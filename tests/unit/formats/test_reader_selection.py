@@ -15,20 +15,21 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from icefloe.errors import CorruptFile
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import Bound
-from icefloe.expr.row_filter import matches
-from icefloe.expr.text import parse_filter
-from icefloe.formats import parquet_file, reader
-from icefloe.formats.chosen import Share
-from icefloe.formats.pieces import merged
-from icefloe.formats.reader import read_file
-from icefloe.formats.row_mask import FileDrops, Mask
-from icefloe.formats.stored_file import Piece
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import Bound
+from icefloe.expr.filter.row_filter import matches
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.formats.parquet import file as parquet_file
+from icefloe.formats.read import reader
+from icefloe.formats.read.data_file import Piece
+from icefloe.formats.read.reader import read_file
+from icefloe.formats.read.row_group_pruning import Share
+from icefloe.formats.read.row_group_reader import merged
+from icefloe.formats.read.row_mask import FileDrops, Mask
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.schema import Schema
-from icefloe.model.types import INT, LONG, STRING, Field, List, Map, Struct
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import INT, LONG, STRING, Field, List, Map, Struct
 
 FILE = "memory://t/f.parquet"
 INNER = Struct((Field(4, "x", LONG), Field(5, "y", STRING)))

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import CorruptFile, NoSuchFile, StorageError
-from icefloe.formats.partitioned import write_files
-from icefloe.formats.reader import read_file
+from icefloe.formats.read.reader import read_file
+from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.object_store import ObjectStoreFileIO
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.schema import Schema
-from icefloe.model.types import DOUBLE, Field
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DOUBLE, Field
 from scripted_s3 import Fault, ScriptedS3, scripted_s3
 
 WIDE = Schema(fields=tuple(Field(n, f"c{n}", DOUBLE) for n in range(1, 21)))

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icefloe.formats.partitioned import Memory, write_files
+from icefloe.formats.write.split_by_partition import Memory, write_files
 from icefloe.io.local import LocalFileIO
-from icefloe.model.ddl import parse_ddl
-from icefloe.model.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
-from icefloe.model.sort_text import sort_order
-from icefloe.model.sorting import SortField, SortOrder
+from icefloe.model.partition.sort_order import SortField, SortOrder
+from icefloe.model.partition.spec import UNPARTITIONED, PartitionField, PartitionSpec
+from icefloe.model.text.ddl import parse_ddl
+from icefloe.model.text.sort_order_text import sort_order
 
 SCHEMA = parse_ddl("a bigint, b double, s struct<t: string>")
 ORDER = replace(sort_order(["a desc nulls last", "s.t"], SCHEMA), order_id=4)

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.formats.layout import layout
-from icefloe.formats.measure import Measurer, count_nans
-from icefloe.formats.metrics import COUNTS, FULL
-from icefloe.formats.writers import open_writer
-from icefloe.formats.written import WrittenFile, entries_of
+from icefloe.formats.write.entries import WrittenFile, entries_of
+from icefloe.formats.write.layout import layout
+from icefloe.formats.write.measure import Measurer, count_nans
+from icefloe.formats.write.metrics import COUNTS, FULL
+from icefloe.formats.write.writers import open_writer
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.arrow import arrow_schema, conform
+from icefloe.model.arrow.conform import arrow_schema, conform
 from icefloe.model.entries import ContentType
-from icefloe.model.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.partition.spec import UNPARTITIONED, PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

@@ -8,7 +8,8 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from icefloe.model.changes import (
+from icefloe.model.evolution.protected_columns import Protected
+from icefloe.model.evolution.steps import (
     AddColumn,
     After,
     Before,
@@ -24,12 +25,11 @@ from icefloe.model.changes import (
     SetDoc,
     SetIdentifiers,
 )
-from icefloe.model.json_values import value_from_json
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.protection import Protected
-from icefloe.model.schema import Schema
-from icefloe.model.sorting import SortField, SortOrder
-from icefloe.model.types import (
+from icefloe.model.partition.sort_order import SortField, SortOrder
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.json_values import value_from_json
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BOOLEAN,
     DATE,
     DOUBLE,

@@ -10,9 +10,9 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from icefloe.errors import FormatError
-from icefloe.model.json_values import value_to_json
-from icefloe.model.schema import Schema, fresh_ids
-from icefloe.model.types import (
+from icefloe.model.schema.json_values import value_to_json
+from icefloe.model.schema.schema import Schema, fresh_ids
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.model.arrow import FIELD_ID, arrow_schema, arrow_type, as_table, conform, nulls, schema_from_arrow
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import FIELD_ID, arrow_schema, arrow_type, as_table, conform, nulls, schema_from_arrow
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

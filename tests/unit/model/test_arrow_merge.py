@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import IcefloeError
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.arrow_merge import merge_steps
-from icefloe.model.ddl import parse_ddl
-from icefloe.model.evolution import evolve
-from icefloe.model.schema import Schema
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.arrow.missing_columns import merge_steps
+from icefloe.model.evolution.apply import evolve
+from icefloe.model.schema.schema import Schema
+from icefloe.model.text.ddl import parse_ddl
 
 SCHEMA = parse_ddl(
     "id int not null, s struct<a: int, in: struct<b: int>>, l array<struct<x: int>>, m map<string, struct<y: int>>"

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError
-from icefloe.model.arrow import conform
-from icefloe.model.arrow_plain import plain
-from icefloe.model.schema import Schema
-from icefloe.model.types import LONG, STRING, Field, List, Struct
+from icefloe.model.arrow.conform import conform
+from icefloe.model.arrow.plain_layouts import plain
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, STRING, Field, List, Struct
 
 _texts = st.none() | st.sampled_from(["", "a", "bb", "text that is too long to lie within a view"])
 

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.model.arrow import arrow_field, arrow_schema, arrow_type, conform, nulls, schema_from_arrow
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_field, arrow_schema, arrow_type, conform, nulls, schema_from_arrow
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     INT,
     LONG,

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from pyspark.sql import types as spark
 from sqlglot import exp, parse_one
 
-from icefloe.model.arrow import arrow_schema, schema_from_arrow
-from icefloe.model.ddl import as_schema, format_ddl, parse_ddl
-from icefloe.model.schema import Schema, assign_ids
-from icefloe.model.schema_rules import check_schema
-from icefloe.model.spark_json import schema_from_spark_json, spark_schema_json
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_schema, schema_from_arrow
+from icefloe.model.schema.rules import check_schema
+from icefloe.model.schema.schema import Schema, assign_ids
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -43,6 +41,8 @@ from icefloe.model.types import (
     walk,
     with_children,
 )
+from icefloe.model.text.ddl import as_schema, format_ddl, parse_ddl
+from icefloe.model.text.spark_schema_json import schema_from_spark_json, spark_schema_json
 from unit.model.schemas import LEAVES, schemas
 
 SPARK_LEAVES = tuple(

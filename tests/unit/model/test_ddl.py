@@ -11,18 +11,9 @@ from hypothesis import strategies as st
 from pyspark.sql import types as spark
 
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.model.ddl import (
-    as_schema,
-    format_ddl,
-    parse_ddl,
-    parse_partition,
-    partition_spec,
-    spark_schema_json,
-    spark_type_json,
-)
-from icefloe.model.partitioning import PartitionField
-from icefloe.model.schema import Schema, assign_ids
-from icefloe.model.types import (
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.schema.schema import Schema, assign_ids
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -47,6 +38,15 @@ from icefloe.model.types import (
     List,
     Map,
     Struct,
+)
+from icefloe.model.text.ddl import (
+    as_schema,
+    format_ddl,
+    parse_ddl,
+    parse_partition,
+    partition_spec,
+    spark_schema_json,
+    spark_type_json,
 )
 
 ORDERS = parse_ddl("id bigint not null, ts timestamp, note string, s struct<x: date, `odd name`: int>")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.changes import (
+from icefloe.model.evolution.apply import Evolved, evolve
+from icefloe.model.evolution.protected_columns import Protected, protected_of
+from icefloe.model.evolution.steps import (
     AddColumn,
     After,
     Before,
@@ -18,13 +20,11 @@ from icefloe.model.changes import (
     SetDoc,
     SetIdentifiers,
 )
-from icefloe.model.evolution import Evolved, evolve
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.protection import Protected, protected_of
-from icefloe.model.schema import Schema
-from icefloe.model.sorting import UNSORTED, SortField, SortOrder
-from icefloe.model.types import (
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.sort_order import UNSORTED, SortField, SortOrder
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     DATE,
     DOUBLE,
     INT,

@@ -9,7 +9,10 @@ import uuid
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.changes import (
+from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.protected_columns import Protected
+from icefloe.model.evolution.rules import promotes, promotion_problem
+from icefloe.model.evolution.steps import (
     AddColumn,
     DropColumn,
     MakeOptional,
@@ -18,14 +21,11 @@ from icefloe.model.changes import (
     SchemaChange,
     SetDefault,
 )
-from icefloe.model.defaults import default_json, promoted_default
-from icefloe.model.evolution import evolve
-from icefloe.model.evolution_rules import promotes, promotion_problem
-from icefloe.model.partitioning import Expression, PartitionField, PartitionSpec
-from icefloe.model.protection import Protected
-from icefloe.model.schema import Schema
-from icefloe.model.sorting import SortField, SortOrder
-from icefloe.model.types import (
+from icefloe.model.partition.sort_order import SortField, SortOrder
+from icefloe.model.partition.spec import Expression, PartitionField, PartitionSpec
+from icefloe.model.schema.defaults import default_json, promoted_default
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

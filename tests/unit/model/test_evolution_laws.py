@@ -10,7 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError
-from icefloe.model.changes import (
+from icefloe.model.evolution.apply import Evolved, evolve
+from icefloe.model.evolution.rules import promotion_problem
+from icefloe.model.evolution.schema_union import union_by_name
+from icefloe.model.evolution.steps import (
     AddColumn,
     After,
     Before,
@@ -25,11 +28,8 @@ from icefloe.model.changes import (
     SetDoc,
     SetIdentifiers,
 )
-from icefloe.model.evolution import Evolved, evolve
-from icefloe.model.evolution_rules import promotion_problem
-from icefloe.model.schema import Schema
-from icefloe.model.schema_union import union_by_name
-from icefloe.model.types import (
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     DATE,
     DOUBLE,
     FLOAT,

@@ -20,10 +20,12 @@ from pyiceberg.table.name_mapping import create_mapping_from_schema, update_mapp
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.types import StructType
 
-from icefloe.codecs.mapping_json import decode_mapping
-from icefloe.codecs.schema_json import schema_from_json, schema_to_json
+from icefloe.codecs.json.name_mapping import decode_mapping
+from icefloe.codecs.json.schema import schema_from_json, schema_to_json
 from icefloe.errors import InputError
-from icefloe.model.changes import (
+from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.schema_union import union_by_name
+from icefloe.model.evolution.steps import (
     AddColumn,
     After,
     Before,
@@ -37,11 +39,9 @@ from icefloe.model.changes import (
     SetDoc,
     SetIdentifiers,
 )
-from icefloe.model.evolution import evolve
-from icefloe.model.name_mapping import mapping_of, updated_mapping
-from icefloe.model.schema import Schema
-from icefloe.model.schema_union import union_by_name
-from icefloe.model.types import DATE, DOUBLE, INT, LONG, STRING, Decimal, Field, List, Map, Struct
+from icefloe.model.schema.name_mapping import mapping_of, updated_mapping
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DATE, DOUBLE, INT, LONG, STRING, Decimal, Field, List, Map, Struct
 from unit.model.evolving import ADDRESS, KEY, LAST, SCHEMA
 
 WORDS = st.sampled_from(["a", "b", "c", "d", "id", "zip", "note", "tags", "label"])

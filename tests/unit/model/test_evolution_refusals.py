@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.changes import (
+from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.steps import (
     AddColumn,
     After,
     Before,
@@ -19,10 +20,22 @@ from icefloe.model.changes import (
     SetDoc,
     SetIdentifiers,
 )
-from icefloe.model.evolution import evolve
-from icefloe.model.metadata_columns import MAX_COLUMN_ID
-from icefloe.model.schema import Schema
-from icefloe.model.types import BINARY, FLOAT, INT, LONG, STRING, VARIANT, Decimal, Field, List, Map, Struct, children
+from icefloe.model.schema.metadata_columns import MAX_COLUMN_ID
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
+    BINARY,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    VARIANT,
+    Decimal,
+    Field,
+    List,
+    Map,
+    Struct,
+    children,
+)
 from unit.model.evolving import ADDRESS, LAST, SCHEMA
 
 

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import FormatError, InputError, LimitError, UnsupportedError
-from icefloe.model.arrow import arrow_type
-from icefloe.model.json_values import value_from_json, value_to_json
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.schema.json_values import value_from_json, value_to_json
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

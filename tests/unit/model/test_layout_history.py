@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.ddl import parse_ddl, partition_spec
-from icefloe.model.layout_history import add_order, add_spec, with_expressions
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partition_update import PartitionUpdate
-from icefloe.model.partitioning import (
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.history import add_order, add_spec, with_expressions
+from icefloe.model.partition.sort_order import UNSORTED, SortField, SortOrder, same_order
+from icefloe.model.partition.spec import (
     UNPARTITIONED,
     Expression,
     PartitionField,
@@ -20,8 +19,9 @@ from icefloe.model.partitioning import (
     expressions_for,
     same_partitioning,
 )
-from icefloe.model.sort_text import sort_field, sort_order
-from icefloe.model.sorting import UNSORTED, SortField, SortOrder, same_order
+from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.text.ddl import parse_ddl, partition_spec
+from icefloe.model.text.sort_order_text import sort_field, sort_order
 
 SCHEMA = parse_ddl("id bigint, ts timestamp, name string, tags array<string>, s struct<x: int>")
 

@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe.errors import FormatError, LimitError
-from icefloe.model.arrow import FIELD_ID, arrow_schema
-from icefloe.model.changes import AddColumn, RenameColumn, SetDoc
-from icefloe.model.evolution import evolve
-from icefloe.model.from_arrow import schema_from_arrow
-from icefloe.model.mapped_arrow import apply_mapping, has_ids
-from icefloe.model.name_mapping import MappedField, NameMapping, mapping_of, updated_mapping
-from icefloe.model.types import INT
+from icefloe.model.arrow.conform import FIELD_ID, arrow_schema
+from icefloe.model.arrow.name_mapped import apply_mapping, has_ids
+from icefloe.model.arrow.schema_from_arrow import schema_from_arrow
+from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.steps import AddColumn, RenameColumn, SetDoc
+from icefloe.model.schema.name_mapping import MappedField, NameMapping, mapping_of, updated_mapping
+from icefloe.model.schema.types import INT
 from unit.model.evolving import LAST, SCHEMA
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.metadata_columns import (
+from icefloe.model.schema.metadata_columns import (
     FILE,
     MAX_COLUMN_ID,
     POS,
@@ -16,8 +16,8 @@ from icefloe.model.metadata_columns import (
     partition_column,
     scan_schema,
 )
-from icefloe.model.schema import Schema
-from icefloe.model.types import BOOLEAN, INT, LONG, STRING, Field, Struct
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import BOOLEAN, INT, LONG, STRING, Field, Struct
 
 RESERVED = [
     ("_file", 2147483646, STRING),

@@ -8,15 +8,16 @@ from hypothesis import strategies as st
 from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.schema import assign_fresh_schema_ids
 
-from icefloe.codecs.schema_json import schema_from_json, schema_to_json
+from icefloe.codecs.json.schema import schema_from_json, schema_to_json
 from icefloe.errors import FormatError, InputError, NoSuchSnapshot, UnsupportedError
 from icefloe.model.locations import is_absolute, relativize, resolve
-from icefloe.model.metadata import MetadataLogEntry, SnapshotLogEntry, TableMetadata
-from icefloe.model.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
-from icefloe.model.properties import PREVIOUS_VERSIONS_MAX, Property
-from icefloe.model.schema import Schema, assign_ids
-from icefloe.model.snapshots import MAIN, Operation, Ref, Snapshot, Snapshots
-from icefloe.model.types import (
+from icefloe.model.metadata.properties import PREVIOUS_VERSIONS_MAX, Property
+from icefloe.model.metadata.snapshots import MAIN, Operation, Ref, Snapshot, Snapshots
+from icefloe.model.metadata.table_metadata import MetadataLogEntry, SnapshotLogEntry, TableMetadata
+from icefloe.model.metadata.version_rules import check_writable, rules
+from icefloe.model.partition.spec import UNPARTITIONED, PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema, assign_ids
+from icefloe.model.schema.types import (
     DATE,
     INT,
     LONG,
@@ -27,7 +28,6 @@ from icefloe.model.types import (
     Struct,
     walk,
 )
-from icefloe.model.version_rules import check_writable, rules
 
 # Schemas
 

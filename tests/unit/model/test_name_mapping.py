@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import FormatError, InputError
-from icefloe.model.changes import AddColumn, DropColumn, PromoteColumn, RenameColumn, SchemaChange
-from icefloe.model.evolution import evolve
-from icefloe.model.name_mapping import MappedField, NameMapping, mapping_of, updated_mapping
-from icefloe.model.schema import Schema
-from icefloe.model.types import DATE, INT, LONG, STRING, Field, List, Struct
+from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.steps import AddColumn, DropColumn, PromoteColumn, RenameColumn, SchemaChange
+from icefloe.model.schema.name_mapping import MappedField, NameMapping, mapping_of, updated_mapping
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DATE, INT, LONG, STRING, Field, List, Struct
 from unit.model.evolving import LAST, SCHEMA
 
 

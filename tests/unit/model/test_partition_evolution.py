@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import IcefloeError, InputError
-from icefloe.model.partition_evolution import (
+from icefloe.model.partition.evolution import (
     AddPartitionField,
     EvolvedSpec,
     PartitionChange,
@@ -16,9 +16,9 @@ from icefloe.model.partition_evolution import (
     RenamePartitionField,
     evolve_spec,
 )
-from icefloe.model.partitioning import UNPARTITIONED, PartitionField, PartitionSpec, partition_name
-from icefloe.model.schema import Schema
-from icefloe.model.types import LONG, STRING, TIMESTAMP, VARIANT, Field, Geometry, List
+from icefloe.model.partition.spec import UNPARTITIONED, PartitionField, PartitionSpec, partition_name
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, STRING, TIMESTAMP, VARIANT, Field, Geometry, List
 
 SCHEMA = Schema(
     fields=(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.formats import avro_writer, metrics, orc_writer
-from icefloe.model import properties
-from icefloe.model.properties import Property, check_settable
-from icefloe.model.property_rules import METRICS, whole
+from icefloe.formats.avro import writer as avro_writer
+from icefloe.formats.orc import writer as orc_writer
+from icefloe.formats.write import metrics
+from icefloe.model.metadata import properties
+from icefloe.model.metadata.properties import Property, check_settable
+from icefloe.model.metadata.property_values import METRICS, whole
 
 
 @pytest.mark.parametrize(

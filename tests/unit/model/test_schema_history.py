@@ -6,19 +6,26 @@ from dataclasses import replace
 
 import pytest
 
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.metadata_json import decode_metadata, encode_metadata
+from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
+from icefloe.codecs.manifest.context import manifest_context
 from icefloe.errors import InputError
-from icefloe.model.changes import AddColumn, DropColumn, MakeOptional, PromoteColumn, SchemaChange, SetIdentifiers
-from icefloe.model.evolution import evolve
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import Expression, PartitionField, PartitionSpec
-from icefloe.model.protection import protected_of
-from icefloe.model.schema import Schema
-from icefloe.model.schema_history import add_schema
-from icefloe.model.snapshots import Snapshot
-from icefloe.model.sorting import UNSORTED, SortField, SortOrder
-from icefloe.model.types import (
+from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.protected_columns import protected_of
+from icefloe.model.evolution.schema_history import add_schema
+from icefloe.model.evolution.steps import (
+    AddColumn,
+    DropColumn,
+    MakeOptional,
+    PromoteColumn,
+    SchemaChange,
+    SetIdentifiers,
+)
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.sort_order import UNSORTED, SortField, SortOrder
+from icefloe.model.partition.spec import Expression, PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     DATE,
     INT,
     LONG,

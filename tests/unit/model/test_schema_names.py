@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.schema import Schema, fresh_ids
-from icefloe.model.types import DATE, INT, LONG, STRING, Field, List, Map, Struct, walk
+from icefloe.model.schema.schema import Schema, fresh_ids
+from icefloe.model.schema.types import DATE, INT, LONG, STRING, Field, List, Map, Struct, walk
 from unit.model.schemas import nest
 
 KEY = Struct((Field(24, "k", INT),))

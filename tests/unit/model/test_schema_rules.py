@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.schema import Schema
-from icefloe.model.schema_rules import check_schema, schema_problems
-from icefloe.model.types import (
+from icefloe.model.schema.rules import check_schema, schema_problems
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     DATE,
     DOUBLE,
     FLOAT,

@@ -7,7 +7,9 @@ import datetime
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.changes import (
+from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.schema_update import SchemaUpdate, update_of
+from icefloe.model.evolution.steps import (
     AddColumn,
     After,
     Before,
@@ -21,12 +23,10 @@ from icefloe.model.changes import (
     SetDoc,
     SetIdentifiers,
 )
-from icefloe.model.evolution import evolve
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.schema import Schema
-from icefloe.model.schema_update import SchemaUpdate, update_of
-from icefloe.model.types import DATE, INT, LONG, STRING, TIMESTAMPTZ, Decimal, Field, List, Map, Struct
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DATE, INT, LONG, STRING, TIMESTAMPTZ, Decimal, Field, List, Map, Struct
 from unit.model.evolving import LAST, SCHEMA
 
 UPDATE = SchemaUpdate(SCHEMA, last_column_id=LAST)

@@ -8,11 +8,9 @@ from __future__ import annotations
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.ddl import parse_ddl
-from icefloe.model.layout_history import add_spec
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partition_update import PartitionUpdate
-from icefloe.model.partitioning import (
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.history import add_spec
+from icefloe.model.partition.spec import (
     FIRST_ID_APART,
     Expression,
     PartitionField,
@@ -22,6 +20,8 @@ from icefloe.model.partitioning import (
     spec_problem,
     told_apart,
 )
+from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.text.ddl import parse_ddl
 
 SCHEMA = parse_ddl("a int, b string, c date")
 COLUMNS = {"a": 1, "b": 2, "c": 3}

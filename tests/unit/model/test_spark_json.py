@@ -8,9 +8,8 @@ import pytest
 from pyspark.sql import types as spark
 
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.model.schema import Schema
-from icefloe.model.spark_json import schema_from_spark_json, spark_schema_json, spark_type_json
-from icefloe.model.types import (
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     DATE,
     INT,
@@ -28,6 +27,7 @@ from icefloe.model.types import (
     Map,
     Struct,
 )
+from icefloe.model.text.spark_schema_json import schema_from_spark_json, spark_schema_json, spark_type_json
 
 
 def given_type(type_: object, **metadata: object) -> dict[str, object]:

@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.model.sql_literals import parse_literal, sql_literal
-from icefloe.model.sql_text import quoted_name, quoted_text
-from icefloe.model.types import (
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -32,6 +30,8 @@ from icefloe.model.types import (
     List,
     Struct,
 )
+from icefloe.model.text.sql_literals import parse_literal, sql_literal
+from icefloe.model.text.sql_tokens import quoted_name, quoted_text
 
 ID = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
 SPELLED = [

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import FormatError
-from icefloe.model.arrow import arrow_type
-from icefloe.model.schema import fresh_ids
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.schema.schema import fresh_ids
+from icefloe.model.schema.types import (
     LONG,
     NAMED,
     STRING,

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.model import version_rules as vr
-from icefloe.model.version_rules import Presence, fields, metadata_fields, presence, required, written
+from icefloe.model.metadata import version_rules as vr
+from icefloe.model.metadata.version_rules import Presence, fields, metadata_fields, presence, required, written
 from shared import shared
 
 TABLES = {

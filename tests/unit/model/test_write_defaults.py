@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe.errors import FormatError, InputError
-from icefloe.model.arrow import arrow_schema, conform
-from icefloe.model.schema import Schema
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_schema, conform
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

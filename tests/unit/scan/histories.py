@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from icefloe.model.entries import ContentType, entries
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Operation, Snapshots
+from icefloe.model.metadata.snapshots import Operation, Snapshots
+from icefloe.model.metadata.table_metadata import TableMetadata
 from trees import LOCATION, Tree, data_file, short
 
 PATH = "2147483546"

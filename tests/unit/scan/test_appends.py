@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from icefloe.errors import InputError, NoSuchSnapshot
-from icefloe.expr.nodes import ALWAYS_TRUE
-from icefloe.expr.text import parse_filter
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Operation
+from icefloe.expr.filter.nodes import ALWAYS_TRUE
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.model.metadata.snapshots import Operation
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.appends import plan_appends
 from icefloe.scan.tasks import TASK, Plan
 from trees import Tree, data_file, places

@@ -6,9 +6,9 @@ import math
 import pyarrow as pa
 import pytest
 
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.types import DATE, DOUBLE, LONG, STRING, Field, Type
-from icefloe.scan.identity import identity_columns, identity_values
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.types import DATE, DOUBLE, LONG, STRING, Field, Type
+from icefloe.scan.identity_columns import identity_columns, identity_values
 
 
 def by(source_id: int, field_id: int, transform: str = "identity") -> PartitionField:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.schema import Schema
-from icefloe.model.types import INT, LONG, STRING, Field, Struct
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import INT, LONG, STRING, Field, Struct
 from icefloe.scan.plan import known_fields
 from icefloe.scan.tasks import TASK, Plan
 

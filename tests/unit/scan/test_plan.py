@@ -7,15 +7,15 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.entry_columns import COLUMN_SIZE
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE
 from icefloe.engines.engine import check_readable
 from icefloe.errors import UnsupportedError
-from icefloe.expr.nodes import ALWAYS_TRUE
-from icefloe.expr.printing import to_text
-from icefloe.expr.text import parse_filter
+from icefloe.expr.filter.nodes import ALWAYS_TRUE
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.expr.text.filter_printer import to_text
 from icefloe.model.entries import MEASURES, ContentType, entries
-from icefloe.model.partitioning import PartitionField, PartitionSpec, expressions_for
+from icefloe.model.partition.spec import PartitionField, PartitionSpec, expressions_for
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.tree.store import ManifestCache, ManifestStore

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from icefloe.errors import InputError, NoSuchSnapshot
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.schema import Schema
-from icefloe.model.snapshots import Ref, Snapshot
-from icefloe.model.types import LONG, Field
+from icefloe.model.metadata.snapshots import Ref, Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, Field
 from icefloe.scan.select import select_snapshot
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pyiceberg.utils.bin_packing import PackingIterator
 
 from icefloe.errors import InputError
-from icefloe.expr.nodes import ALWAYS_TRUE
+from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.model.entries import empty
-from icefloe.model.schema import Schema
+from icefloe.model.schema.schema import Schema
 from icefloe.scan.splits import pack, split_tasks
 from icefloe.scan.tasks import TASK, Plan
 

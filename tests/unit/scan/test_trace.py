@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.expr.text import parse_filter
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import ContentType
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan

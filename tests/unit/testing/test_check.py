@@ -14,16 +14,16 @@ from pyroaring import BitMap64
 
 from crashes import World as RowsWorld
 from crashes import start_world
-from icefloe.codecs.deletion_vector import encode_dv
-from icefloe.codecs.manifests import encode_leaf, encode_root
-from icefloe.codecs.puffin import deletion_vector_blob, encode_puffin
+from icefloe.codecs.manifest.manifests import encode_leaf, encode_root
+from icefloe.codecs.puffin.deletion_vector import encode_dv
+from icefloe.codecs.puffin.puffin_file import deletion_vector_blob, encode_puffin
 from icefloe.commit.base import Base
-from icefloe.commit.intent import Append, RemoveFiles, RowDelta
-from icefloe.commit.updates import SetProperties
+from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
+from icefloe.commit.operations.metadata_updates import SetProperties
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import MANIFESTS, ContentType, Status, column_key, entries, put, stat
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.snapshots import Ref, Snapshots
+from icefloe.model.metadata.snapshots import Ref, Snapshots
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.testing.check import check_table
 from icefloe.testing.findings import SHOWN, Finding, Rule, broken
 from icefloe.tree.root import leaves_of, read_root

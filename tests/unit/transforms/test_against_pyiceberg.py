@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.model.arrow import arrow_type
-from icefloe.model.types import BINARY, DATE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Decimal
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.schema.types import BINARY, DATE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Decimal
 from icefloe.transforms import parse_transform
 
 EPOCH = dt.datetime(1970, 1, 1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.partitioning import PartitionField, PartitionSpec
-from icefloe.model.schema import Schema
-from icefloe.model.sorting import UNSORTED, SortField, SortOrder
-from icefloe.model.types import LONG, STRING, TIMESTAMP, VARIANT, Field, Geometry, List, Struct
+from icefloe.model.partition.sort_order import UNSORTED, SortField, SortOrder
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, STRING, TIMESTAMP, VARIANT, Field, Geometry, List, Struct
 from icefloe.transforms import Day, UnknownTransform, Void, transform_of
-from icefloe.transforms.fitting import check_order, check_spec
+from icefloe.transforms.compatibility import check_order, check_spec
 
 SCHEMA = Schema(
     fields=(

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.arrow import arrow_type
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.schema.types import (
     BINARY,
     DATE,
     INT,

@@ -23,8 +23,8 @@ import pyiceberg.types as their_types
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.arrow import arrow_type
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.schema.types import (
     BINARY,
     DATE,
     INT,

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.model.arrow import arrow_type
-from icefloe.model.schema import Schema
-from icefloe.model.sorting import UNSORTED, SortField, SortOrder
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.partition.sort_order import UNSORTED, SortField, SortOrder
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

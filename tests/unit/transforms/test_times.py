@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError
-from icefloe.model.types import DATE, INT, TIMESTAMP, TIMESTAMPTZ
+from icefloe.model.schema.types import DATE, INT, TIMESTAMP, TIMESTAMPTZ
 from icefloe.transforms import Day, Hour, Month, Year
 
 PACIFIC = dt.timezone(dt.timedelta(hours=-8))

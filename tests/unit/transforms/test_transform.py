@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import FormatError, InputError, UnsupportedError
-from icefloe.model.arrow import arrow_type
-from icefloe.model.types import (
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,

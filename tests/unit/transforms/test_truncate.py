@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError
-from icefloe.model.arrow import arrow_type
-from icefloe.model.types import BINARY, INT, LONG, STRING, Decimal
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.schema.types import BINARY, INT, LONG, STRING, Decimal
 from icefloe.transforms import Truncate
 
 WIDTHS = st.integers(1, 100) | st.sampled_from([2**16, 2**30, 2**31 - 1]) | st.integers(1, 2**31 - 1)

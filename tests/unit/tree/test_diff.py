@@ -9,7 +9,7 @@ import pytest
 
 from icefloe.errors import NoSuchSnapshot
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status
-from icefloe.model.snapshots import Snapshots
+from icefloe.model.metadata.snapshots import Snapshots
 from icefloe.tree.diff import changes_since, snapshot_changes
 from icefloe.tree.root import live_rows, read_root
 from trees import Tree, data_file, places, rows, short, vector

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.codecs.puffin import decode_puffin_footer
+from icefloe.codecs.puffin.puffin_file import decode_puffin_footer
 from icefloe.errors import ConflictError, LimitError
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import MANIFESTS, ContentType, Status, put
-from icefloe.model.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.tree.manifest_vectors import hide, manifest_vectors
-from icefloe.tree.moment import Moment
+from icefloe.tree.new_snapshot import Moment
 from icefloe.tree.root import Root, live_rows, read_root
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestCache, ManifestStore

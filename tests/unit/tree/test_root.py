@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.codecs.context import manifest_context
-from icefloe.codecs.deletion_vector import encode_dv
-from icefloe.codecs.manifests import encode_leaf, encode_root
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.codecs.manifest.manifests import encode_leaf, encode_root
+from icefloe.codecs.puffin.deletion_vector import encode_dv
 from icefloe.errors import CorruptFile, FormatError
 from icefloe.inspect.outline import outline_snapshot
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import MANIFESTS, ContentType, Status, entries
-from icefloe.model.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.inherit import inherit
 from icefloe.tree.root import Root, leaves_of, live_rows, read_leaf, read_root

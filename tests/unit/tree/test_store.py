@@ -5,11 +5,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.context import ManifestContext
-from icefloe.codecs.manifests import encode_leaf
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.manifests import encode_leaf
 from icefloe.errors import NoSuchFile
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.types import LONG
+from icefloe.model.schema.types import LONG
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.disk_cache import DiskCache
 from icefloe.tree.store import LeafRequest, ManifestCache, ManifestStore

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icefloe.commit.intent import Append, RowDelta
-from icefloe.commit.overwrite import RewriteFiles, RewriteManifests
-from icefloe.expr.text import parse_filter
+from icefloe.commit.operations.intent import Append, RowDelta
+from icefloe.commit.operations.overwrite import RewriteFiles, RewriteManifests
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat
 from icefloe.scan.plan import plan_scan
 from icefloe.tree.diff import snapshot_changes

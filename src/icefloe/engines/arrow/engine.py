@@ -9,19 +9,19 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from icefloe.deletes.drops import Drops
+from icefloe.deletes.deleted_rows import Drops
 from icefloe.deletes.equality_writer import write_equality_deletes
-from icefloe.engines.arrow.delete import find_rows, write_survivors
-from icefloe.engines.arrow.update import write_updated
-from icefloe.engines.arrow.upsert import find_keys, key_range, unique_keys
-from icefloe.engines.arrow.write import write_rows
+from icefloe.engines.arrow.change.delete import find_rows, write_survivors
+from icefloe.engines.arrow.change.update import write_updated
+from icefloe.engines.arrow.change.upsert import find_keys, key_range, unique_keys
+from icefloe.engines.arrow.write.write import write_rows
 from icefloe.engines.engine import Horizon, Keyed, Matched, Positions
-from icefloe.expr.values import Value
+from icefloe.expr.value.expressions import Value
 from icefloe.io.file_io import FileIO
-from icefloe.model.arrow import as_table, conform
+from icefloe.model.arrow.conform import as_table, conform
 from icefloe.model.entries import empty
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.types import Field
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.schema.types import Field
 from icefloe.scan.tasks import Plan
 
 

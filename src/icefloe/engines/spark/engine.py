@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.commit.base import Base
-from icefloe.deletes.drops import Drops
-from icefloe.deletes.index import LISTED
+from icefloe.deletes.delete_index import LISTED
+from icefloe.deletes.deleted_rows import Drops
 from icefloe.engines.engine import (
     Horizon,
     Keyed,
@@ -27,27 +27,27 @@ from icefloe.engines.engine import (
     check_readable,
     lineage_of,
 )
-from icefloe.engines.spark.conform import quoted
-from icefloe.engines.spark.delete import find_rows, rewrite_without
-from icefloe.engines.spark.identity import IdentityColumns
-from icefloe.engines.spark.inherited import InheritedColumns
-from icefloe.engines.spark.read import Source, dataframe, rows_with_positions
+from icefloe.engines.spark.change.delete import find_rows, rewrite_without
+from icefloe.engines.spark.change.upsert import find_keys, find_keys_and_ids, keyed
+from icefloe.engines.spark.read.identity_columns import IdentityColumns
+from icefloe.engines.spark.read.inherited_columns import InheritedColumns
+from icefloe.engines.spark.read.read import Source, dataframe, rows_with_positions
 from icefloe.engines.spark.schema import names_are_stable
 from icefloe.engines.spark.session import capabilities
-from icefloe.engines.spark.upsert import find_keys, find_keys_and_ids, keyed
-from icefloe.engines.spark.write import write
+from icefloe.engines.spark.write.conform import quoted
+from icefloe.engines.spark.write.write import write
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_TRUE, Bound, Expr, conjunction
-from icefloe.expr.row_filter import to_sql
-from icefloe.expr.values import Value
-from icefloe.formats.reader import stored_columns
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound, Expr, conjunction
+from icefloe.expr.filter.row_filter import to_sql
+from icefloe.expr.value.expressions import Value
+from icefloe.formats.read.reader import stored_columns
 from icefloe.io.file_io import FileIO
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.metadata_columns import ROW_ID
-from icefloe.model.schema import Schema
-from icefloe.model.snapshots import Snapshot
-from icefloe.model.types import Field
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.schema.metadata_columns import ROW_ID
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field
 from icefloe.scan.plan import all_deletes, plan_scan, read_schema, selected
 from icefloe.scan.tasks import Plan
 from icefloe.tree.root import read_root

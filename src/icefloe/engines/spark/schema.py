@@ -9,15 +9,15 @@ from collections.abc import Iterable
 
 from pyspark.sql.types import DataType, StructType
 
-from icefloe.model.schema import Schema
-from icefloe.model.spark_json import spark_schema_json
-from icefloe.model.types import Field
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field
+from icefloe.model.text.spark_schema_json import spark_schema_json
 
 
 def struct_type(schema: Schema) -> StructType:
     """The columns of a table as a ``StructType`` whose fields carry their ids.
 
-    >>> from icefloe.model.types import LONG
+    >>> from icefloe.model.schema.types import LONG
     >>> struct_type(Schema(fields=(Field(7, "id", LONG, True),)))["id"].metadata
     {'parquet.field.id': 7}
     """
@@ -34,7 +34,7 @@ def names_are_stable(schemas: Iterable[Schema]) -> bool:
 
     Schemas are numbered from 0; if one is missing, what it named cannot be known.
 
-    >>> from icefloe.model.types import LONG
+    >>> from icefloe.model.schema.types import LONG
     >>> first, renamed = Field(1, "a", LONG), Field(1, "b", LONG)
     >>> names_are_stable([Schema(fields=(first,)), Schema(fields=(renamed,), schema_id=1)])
     True

@@ -12,23 +12,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.engines.arrow.delete import find_rows, write_survivors
-from icefloe.engines.arrow.read import read_plan
-from icefloe.engines.arrow.write import write_rows
+from icefloe.engines.arrow.change.delete import find_rows, write_survivors
+from icefloe.engines.arrow.read.read import read_plan
+from icefloe.engines.arrow.write.write import write_rows
 from icefloe.errors import InputError, NoSuchFile, UnsupportedError
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_TRUE, Bound
-from icefloe.expr.row_filter import matches
-from icefloe.expr.stats_eval import evaluate
-from icefloe.expr.text import parse_filter
-from icefloe.formats.row_mask import FileDrops
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound
+from icefloe.expr.filter.row_filter import matches
+from icefloe.expr.prune.stats_eval import evaluate
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.formats.read.row_mask import FileDrops
 from icefloe.io.local import LocalFileIO
 from icefloe.model import entries as model_entries
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.metadata import TableMetadata
-from icefloe.model.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
-from icefloe.model.schema import Schema
-from icefloe.model.types import DOUBLE, LONG, STRING, Field, Struct
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.spec import UNPARTITIONED, PartitionField, PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DOUBLE, LONG, STRING, Field, Struct
 from icefloe.scan.tasks import TASK, Plan
 
 IO = LocalFileIO()
@@ -60,7 +60,7 @@ def plan_of(entries: pa.Table, filter: Bound = ALWAYS_TRUE, schema: Schema = SCH
 
 
 class Vectors(dict[str, BitMap64]):
-    """What files have lost by position, told the way ``icefloe.deletes.drops.Drops`` does."""
+    """What files have lost by position, told the way ``icefloe.deletes.deleted_rows.Drops`` does."""
 
     def of(self, location: str) -> FileDrops:
         return FileDrops(positions=self.get(location))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.engines.arrow.key_index import KeyIndex
+from icefloe.engines.arrow.change.key_index import KeyIndex
 
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "close": (pa.int64(), [0, 1, 2, 3, None]),

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.engines.arrow.merge_source import MergeSource, implied
+from icefloe.engines.arrow.change.merge_source import MergeSource, implied
 from icefloe.engines.merge import TARGET, Action, Clause, Merge, Names, When
-from icefloe.expr.bind import bind
-from icefloe.expr.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Op, Predicate
-from icefloe.expr.row_filter import to_arrow
-from icefloe.expr.values import evaluate_value, parse_value
-from icefloe.model.schema import Schema
-from icefloe.model.types import DATE, DOUBLE, INT, LONG, STRING, Field, Struct
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Op, Predicate
+from icefloe.expr.filter.row_filter import to_arrow
+from icefloe.expr.value.expressions import evaluate_value, parse_value
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DATE, DOUBLE, INT, LONG, STRING, Field, Struct
 
 SCHEMA = Schema(
     fields=(

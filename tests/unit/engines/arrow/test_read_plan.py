@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 from test_arrow_engine import IO, SCHEMA, Vectors, files, plan_of, rows, table_at, where
 
-from icefloe.engines.arrow import read
-from icefloe.engines.arrow.read import FileTask, count_plan, file_tasks, read_plan, read_task, reading_threads
+from icefloe.engines.arrow.read import read
+from icefloe.engines.arrow.read.read import FileTask, count_plan, file_tasks, read_plan, read_task, reading_threads
 from icefloe.errors import FormatError
-from icefloe.expr.nodes import ALWAYS_TRUE
-from icefloe.formats import parquet_file
-from icefloe.formats.chosen import Share
-from icefloe.formats.inherited import NO_LINEAGE
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.metadata import TableMetadata
+from icefloe.expr.filter.nodes import ALWAYS_TRUE
+from icefloe.formats.parquet import file as parquet_file
+from icefloe.formats.read.inherited_columns import NO_LINEAGE
+from icefloe.formats.read.row_group_pruning import Share
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.metadata.table_metadata import TableMetadata
 
 MIB = 1024 * 1024
 

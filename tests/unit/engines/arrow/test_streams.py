@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from icefloe.engines.arrow.streams import in_order
+from icefloe.engines.arrow.read.parallel_streams import in_order
 
 
 @pytest.mark.parametrize("threads", [0, 1, 2, 5])
@@ -152,7 +152,7 @@ def test_a_program_can_end_with_a_stream_half_read(daemon: bool) -> None:
     program = f"""
 import threading
 from itertools import count
-from icefloe.engines.arrow.streams import in_order
+from icefloe.engines.arrow.read.parallel_streams import in_order
 stream = in_order([count, count], threads=2)
 print(next(stream))
 other = in_order([count, count], threads=2)
@@ -181,7 +181,7 @@ def test_a_thread_that_outlives_the_main_one_reads_to_the_end() -> None:
     program = """
 import threading
 import time
-from icefloe.engines.arrow.streams import in_order
+from icefloe.engines.arrow.read.parallel_streams import in_order
 
 def slow():
     for n in range(3):

@@ -13,15 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
+from icefloe.engines.arrow.change.update import _are_in, column_of, set_columns
 from icefloe.engines.arrow.engine import ArrowEngine
-from icefloe.engines.arrow.read import read_plan
-from icefloe.engines.arrow.update import _are_in, column_of, set_columns
+from icefloe.engines.arrow.read.read import read_plan
 from icefloe.engines.engine import Horizon
 from icefloe.errors import InputError
-from icefloe.expr.value_fields import path_of
-from icefloe.expr.values import parse_value
-from icefloe.model.arrow import arrow_schema
-from icefloe.model.ddl import parse_ddl
+from icefloe.expr.value.expressions import parse_value
+from icefloe.expr.value.struct_fields import path_of
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.table import Table
 from tables import new_catalog
 

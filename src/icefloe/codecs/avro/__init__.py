@@ -1,0 +1,1 @@
+"""Avro container files and schemas (spec: Appendix A, Avro)."""

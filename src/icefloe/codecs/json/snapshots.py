@@ -1,0 +1,242 @@
+"""Snapshots and refs as JSON; snapshots are parsed only when asked for (spec: Snapshots, Snapshot Reference).
+
+A table keeps thousands of snapshots and a commit needs one of them, so ``LazySnapshots`` keeps the text of each and
+hands it on unread when the metadata is written again. Loading reads the ids, in one pass without objects of ours; a
+snapshot that otherwise breaks the format is reported when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import msgspec
+
+from icefloe.codecs.json.input import (
+    Count,
+    Extensible,
+    Int,
+    Long,
+    PositiveInt,
+    PositiveLong,
+    Reading,
+    Record,
+    decode_extensible,
+    decode_json,
+    in_file,
+    missing,
+    with_unknown,
+)
+from icefloe.codecs.json.relative_locations import Places
+from icefloe.errors import FormatError
+from icefloe.model.metadata.snapshots import Ref, Snapshot, SnapshotLog, Snapshots
+from icefloe.model.metadata.version_rules import VERSIONS, VersionRules, snapshot_fields
+from icefloe.model.schema.types import Unknown
+
+
+class _Header(Record, frozen=True, gc=False):
+    snapshot_id: Long
+
+
+class _Headers(Record, frozen=True):
+    snapshots: list[_Header] | None = None
+
+
+class _SnapshotRecord(Extensible, frozen=True):
+    snapshot_id: Long
+    timestamp_ms: Long
+    parent_snapshot_id: Long | None = None
+    sequence_number: Count = 0
+    root_manifest: str | None = None
+    manifest_list: str | None = None
+    manifests: list[str] | None = None
+    summary: dict[str, str] | None = None
+    schema_id: Int | None = None
+    first_row_id: Count | None = None
+    added_rows: Count | None = None
+    key_id: str | None = None
+
+
+class RefRecord(Extensible, frozen=True):
+    """A branch or a tag."""
+
+    snapshot_id: Long
+    type: Literal["branch", "tag"]
+    min_snapshots_to_keep: PositiveInt | None = None
+    max_snapshot_age_ms: PositiveLong | None = None
+    max_ref_age_ms: PositiveLong | None = None
+
+
+_HEADERS = msgspec.json.Decoder(_Headers)
+_SNAPSHOT = msgspec.json.Decoder(_SnapshotRecord)
+_WRITTEN = {version: frozenset(snapshot_fields(version)) for version in VERSIONS}
+
+
+def snapshot_positions(document: bytes) -> dict[int, int]:
+    """Where in a metadata document each snapshot stands, by its id; an id given twice is an error."""
+    headers = decode_json(_HEADERS, document).snapshots or ()
+    found = {header.snapshot_id: position for position, header in enumerate(headers)}
+    if len(found) < len(headers):
+        first = next(i for i, header in enumerate(headers) if found[header.snapshot_id] != i)
+        snapshot_id = headers[first].snapshot_id
+        reason = f"{snapshot_id} is also the id of snapshots[{first}]"
+        path = f"snapshots[{found[snapshot_id]}].snapshot-id"
+        raise FormatError(f"{path}: {reason}", field=path, snapshot_id=snapshot_id)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LazySnapshots:
+    """The snapshots of a table as text, each parsed when it is asked for."""
+
+    stored: Sequence[msgspec.Raw]
+    positions: Mapping[int, int]  # by snapshot id
+    location: str  # of the table: relative locations in the text are resolved against it
+    rules: VersionRules
+    where: str  # the metadata file, for errors
+    mirrored: bool = False  # V4: whether the text names each root under manifest-list too
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        for index in range(len(self.stored)):
+            yield self._parse(index)
+
+    def find(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of this id; no other one is parsed."""
+        position = self.positions.get(snapshot_id)
+        return None if position is None else self._parse(position)
+
+    def add(self, snapshot: Snapshot) -> SnapshotLog:
+        """The log with one more snapshot at its end, turned to text once and for all later commits."""
+        text = msgspec.json.encode(snapshot_to_json(snapshot, self.location, self.rules, mirrored=self.mirrored))
+        grown = replace(
+            self,
+            stored=[*self.stored, msgspec.Raw(text)],
+            positions={**self.positions, snapshot.snapshot_id: len(self.stored)},
+        )
+        # While a table is upgraded, the old version's text cannot say all of a new snapshot, and goes anyway.
+        return grown if grown._parse(len(self.stored)) == snapshot else Snapshots((*self, snapshot))
+
+    def without(self, snapshot_ids: Collection[int]) -> LazySnapshots:
+        """The log without some snapshots; none is parsed."""
+        gone = frozenset(snapshot_ids)
+        kept = {snapshot_id: at for snapshot_id, at in self.positions.items() if snapshot_id not in gone}
+        return replace(
+            self,
+            stored=[self.stored[at] for at in kept.values()],
+            positions={snapshot_id: position for position, snapshot_id in enumerate(kept)},
+        )
+
+    def _parse(self, index: int) -> Snapshot:
+        path = f"snapshots[{index}]"
+        try:
+            record, extras = decode_extensible(_SNAPSHOT, self.stored[index], path)
+            return _snapshot(record, path, Places.of(self.location, self.rules), extras.get(path, ()))
+        except FormatError as error:
+            raise in_file(error, self.where) from error
+
+
+def _snapshot(record: _SnapshotRecord, path: str, places: Places, unknown: Unknown) -> Snapshot:
+    root = _root(record, path, places)
+    return Snapshot(
+        snapshot_id=record.snapshot_id,
+        parent_id=record.parent_snapshot_id,
+        sequence_number=record.sequence_number,
+        timestamp_ms=record.timestamp_ms,
+        root=root,
+        manifests=tuple(record.manifests or ()) if root is None else (),
+        summary={} if record.summary is None else record.summary,
+        schema_id=record.schema_id,
+        first_row_id=record.first_row_id,
+        added_rows=record.added_rows,
+        key_id=record.key_id,
+        extra=unknown,
+    )
+
+
+def _root(record: _SnapshotRecord, path: str, places: Places) -> str | None:
+    """Where the root is; version 1 allows a list of manifests in its place."""
+    found = [places.absolute(root) for root in (record.root_manifest, record.manifest_list) if root is not None]
+    if len(found) == 2 and found[0] != found[1]:
+        raise FormatError(f"{path}: root-manifest and manifest-list differ: {found[0]} and {found[1]}", field=path)
+    if len(found) == 0 and record.manifests is None:
+        raise missing(path, "root-manifest or manifest-list")
+    return found[0] if len(found) > 0 else None
+
+
+def encode_snapshots(
+    snapshots: SnapshotLog, location: str, rules: VersionRules, *, mirrored: bool = False
+) -> list[Any]:
+    """The JSON of all snapshots; text that is still right is handed on unread."""
+    text = snapshots if isinstance(snapshots, LazySnapshots) else None
+    if text is None or text.mirrored != mirrored or _moved(text, location, rules):
+        return [snapshot_to_json(snapshot, location, rules, mirrored=mirrored) for snapshot in snapshots]
+    return list(text.stored)
+
+
+def _moved(snapshots: LazySnapshots, location: str, rules: VersionRules) -> bool:
+    """Whether the text is wrong where it goes: in another format version, or relative to another table."""
+    if rules.version != snapshots.rules.version:
+        return True
+    return rules.relative_locations and snapshots.location != location
+
+
+def snapshot_to_json(
+    snapshot: Snapshot, location: str, rules: VersionRules, *, mirrored: bool = False
+) -> dict[str, Any]:
+    """A snapshot as a JSON object; in V4 the location of its root is relative where it can be.
+
+    ``mirrored`` names a root manifest under ``manifest-list`` too, for programs that look for nothing else.
+    """
+    written = {
+        "snapshot-id": snapshot.snapshot_id,
+        "parent-snapshot-id": snapshot.parent_id,
+        "sequence-number": snapshot.sequence_number,
+        "timestamp-ms": snapshot.timestamp_ms,
+        "summary": dict(snapshot.summary) if len(snapshot.summary) > 0 else None,
+        "schema-id": snapshot.schema_id,
+        "first-row-id": snapshot.first_row_id,
+        "added-rows": snapshot.added_rows,
+        "key-id": snapshot.key_id,
+    }
+    allowed = _WRITTEN[rules.version]
+    own = {key: value for key, value in written.items() if value is not None and key in allowed}
+    root = _root_to_json(snapshot, Places.of(location, rules), rules, mirrored=mirrored)
+    return with_unknown({**own, **root}, snapshot.extra)
+
+
+def _root_to_json(snapshot: Snapshot, places: Places, rules: VersionRules, *, mirrored: bool) -> dict[str, Any]:
+    """What a snapshot's root is called; snapshots from before an upgrade keep what they had."""
+    if snapshot.root is None:
+        return {"manifests": list(snapshot.manifests)}
+    root = places.stored(snapshot.root)
+    if not rules.root_holds_files or snapshot.root.endswith(".avro"):
+        return {"manifest-list": root}
+    return {"root-manifest": root, "manifest-list": root} if mirrored else {"root-manifest": root}
+
+
+def ref_from_record(record: RefRecord, path: str, reading: Reading) -> Ref:
+    """The ref of a decoded record."""
+    return Ref(
+        snapshot_id=record.snapshot_id,
+        type=record.type,
+        min_snapshots_to_keep=record.min_snapshots_to_keep,
+        max_snapshot_age_ms=record.max_snapshot_age_ms,
+        max_ref_age_ms=record.max_ref_age_ms,
+        extra=reading.unknown(path),
+    )
+
+
+def ref_to_json(ref: Ref) -> dict[str, Any]:
+    """A ref as a JSON object."""
+    written = {
+        "snapshot-id": ref.snapshot_id,
+        "type": ref.type,
+        "min-snapshots-to-keep": ref.min_snapshots_to_keep,
+        "max-snapshot-age-ms": ref.max_snapshot_age_ms,
+        "max-ref-age-ms": ref.max_ref_age_ms,
+    }
+    return with_unknown({key: value for key, value in written.items() if value is not None}, ref.extra)

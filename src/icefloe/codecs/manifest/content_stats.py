@@ -1,0 +1,390 @@
+"""The content_stats struct of V4 manifests and the statistics columns of entries (V4 proposal).
+
+Every measured column has a struct under 10 000 + 200 x its id, every derived partition value one under its expression
+id. An identity partition value has no struct of its own: it is stored, untruncated, as the bounds of its column, and
+reading gives it back under both keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.codecs.manifest.context import IDENTITY, ManifestContext
+from icefloe.codecs.manifest.entry_columns import has_nan, is_file, partition_stats, without_nan
+from icefloe.codecs.manifest.field_ids import CONTENT_STATS, MEASURE_OFFSETS, STATS_FIELD_LIMIT, stats_id, stats_owner
+from icefloe.codecs.value.inferred_types import told_types, type_of_arrow
+from icefloe.codecs.value.promoted_bounds import promoted
+from icefloe.errors import FormatError, InputError
+from icefloe.model.arrow.conform import FIELD_ID, arrow_type
+from icefloe.model.entries import ContentType, column_key, partition_key, stat
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.schema.types import BINARY, STRING, UUID, Type
+
+Columns = Mapping[str, pa.Array]
+
+_BOUNDS = ("lower_bound", "upper_bound")
+_ALWAYS = (*_BOUNDS, "tight_bounds", "value_count", "null_value_count")
+_OVERRIDDEN = (*_BOUNDS, "value_count", "null_value_count", "nan_value_count")
+_MEASURE_TYPES = {"tight_bounds": pa.bool_(), "avg_value_size_in_bytes": pa.int32()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Member:
+    """A measure of an owner: its column in entry tables, and its field in a file."""
+
+    measure: str
+    column: str
+    field: pa.Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Owner:
+    """Whose statistics a struct holds."""
+
+    id: int
+    key: str
+    name: str
+    type: Type
+    members: tuple[_Member, ...]
+    others: tuple[str, ...] = ()  # keys of partition fields that compute the same value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StatsShape:
+    """The content_stats column of a file; the same statistics have the same shape, which caches can be kept by."""
+
+    field: pa.Field
+
+
+def with_id(name: str, type_: pa.DataType, field_id: int, *, required: bool = False) -> pa.Field:
+    """An Arrow field that Parquet writes with this id."""
+    return pa.field(name, type_, nullable=not required, metadata={FIELD_ID: str(field_id).encode()})
+
+
+def struct_of(type_: pa.StructType, members: list[pa.Array], absent: pa.Array | None) -> pa.Array:
+    """A struct array of a type that is known; ``absent`` are the rows that have none."""
+    if absent is not None:
+        return pa.StructArray.from_arrays(members, fields=list(type_), mask=absent)
+    return pa.Array.from_buffers(type_, len(members[0]), [None], 0, 0, members)
+
+
+def measures_of(type_: Type) -> tuple[str, ...]:
+    """The measures that statistics of a type have."""
+    nan = ("nan_value_count",) if has_nan(type_) else ()
+    size = ("avg_value_size_in_bytes",) if type_ in (STRING, BINARY) else ()
+    return (*_ALWAYS, *nan, *size)
+
+
+# -- writing
+
+
+def encode_stats(columns: Columns, length: int, context: ManifestContext) -> tuple[StatsShape, pa.Array] | None:
+    """The content_stats column of entries; none when no row has statistics."""
+    context = context.learned(told_types(columns, context))
+    _check_partition_values(columns, context)
+    owners: list[tuple[_Owner, tuple[_Member, ...]]] = []
+    structs: list[pa.Array] = []
+    for owner in _owners(context):
+        members, arrays = _present(_members(columns, owner, context), owner, length)
+        if len(members) > 0:
+            owners.append((owner, members))
+            structs.append(struct_of(_struct_field(owner, members).type, arrays, _all_null(arrays)))
+    if len(structs) == 0:
+        return None
+    shape = _shape(tuple(owners))
+    return shape, struct_of(shape.field.type, structs, _all_null(structs))
+
+
+@lru_cache(maxsize=256)
+def _shape(owners: tuple[tuple[_Owner, tuple[_Member, ...]], ...]) -> StatsShape:
+    structs = pa.struct([_struct_field(owner, members) for owner, members in owners])
+    return StatsShape(field=with_id("content_stats", structs, CONTENT_STATS))
+
+
+@lru_cache(maxsize=64)
+def _owners(context: ManifestContext) -> tuple[_Owner, ...]:
+    """Measured columns, the columns of identity partitions even if dropped, and derived partition values."""
+    return tuple(_owner(*each) for each in _owned(context))
+
+
+def _owner(id_: int, key: str, name: str, type_: Type, others: tuple[str, ...]) -> _Owner:
+    bound = pa.uuid() if type_ == UUID else arrow_type(type_)
+    members = []
+    for measure in measures_of(type_):
+        stored = bound if measure in _BOUNDS else _MEASURE_TYPES.get(measure, pa.int64())
+        field = with_id(measure, stored, stats_id(id_) + MEASURE_OFFSETS[measure])
+        members.append(_Member(measure=measure, column=stat(measure, key), field=field))
+    return _Owner(id=id_, key=key, name=name, type=type_, members=tuple(members), others=others)
+
+
+def _owned(context: ManifestContext) -> Iterator[tuple[int, str, str, Type, tuple[str, ...]]]:
+    kept = dict.fromkeys((*context.schema.measured, *sorted(context.identity_sources)))
+    for column_id in kept:
+        if column_id < STATS_FIELD_LIMIT:
+            name = context.schema.names.get(column_id, f"column_{column_id}").replace(".", "_")
+            yield column_id, column_key(column_id), name, context.types[column_id], ()
+    for owner_id, fields in _derived(context).items():
+        key, *others = (partition_key(field.field_id) for field in fields)
+        type_ = context.partition_types[fields[0].field_id]
+        yield owner_id, key, fields[0].name, type_, tuple(others)
+
+
+def _derived(context: ManifestContext) -> dict[int, list[PartitionField]]:
+    """The partition fields whose values are stored under each expression id."""
+    found: dict[int, list[PartitionField]] = {}
+    for field in context.partition_fields.values():
+        if field.transform != IDENTITY and field.field_id in context.expressions:
+            found.setdefault(context.expressions[field.field_id], []).append(field)
+    return found
+
+
+def _members(columns: Columns, owner: _Owner, context: ManifestContext) -> dict[str, pa.Array]:
+    """The arrays that are there of an owner's measures."""
+    found = {m.measure: columns[m.column] for m in owner.members if m.column in columns}
+    if owner.key.startswith("p"):
+        for key in owner.others:
+            found |= {
+                m: pc.coalesce(found[m], columns[stat(m, key)]) if m in found else columns[stat(m, key)]
+                for m in measures_of(owner.type)
+                if stat(m, key) in columns
+            }
+        return _without_upper_of_files(found, columns["content_type"])
+    if owner.id in context.identity_sources:
+        for field in context.partition_fields.values():
+            key = partition_key(field.field_id)
+            if field.transform == IDENTITY and field.source_id == owner.id and stat("value_count", key) in columns:
+                found = _overridden(found, columns, key, owner.type)
+    return found
+
+
+def _without_upper_of_files(found: dict[str, pa.Array], content_type: pa.Array) -> dict[str, pa.Array]:
+    """On a file row the value stands in lower_bound alone."""
+    if (upper := found.get("upper_bound")) is None:
+        return found
+    return {**found, "upper_bound": pc.if_else(is_file(content_type), None, upper)}
+
+
+def _overridden(found: dict[str, pa.Array], columns: Columns, key: str, type_: Type) -> dict[str, pa.Array]:
+    """A column's measures with those of its identity partition value in the rows that have one."""
+    known = pc.is_valid(columns[stat("value_count", key)])
+    result = dict(found)
+    for measure in _OVERRIDDEN:
+        if measure not in measures_of(type_) or (own := columns.get(stat(measure, key))) is None:
+            continue
+        column = found.get(measure)
+        rest = own if column is None else pc.coalesce(own, column.cast(own.type))
+        result[measure] = own if known.null_count == 0 and pc.all(known).as_py() else pc.if_else(known, own, rest)
+    return result
+
+
+def _present(found: dict[str, pa.Array], owner: _Owner, length: int) -> tuple[tuple[_Member, ...], list[pa.Array]]:
+    """The measures of an owner that some row has: each one costs a column in every later root."""
+    present: list[_Member] = []
+    arrays: list[pa.Array] = []
+    for member in owner.members:
+        array = found.get(member.measure)
+        if array is not None and array.null_count < length:
+            present.append(member)
+            arrays.append(_stored_as(array, member.field.type))
+    return tuple(present), arrays
+
+
+@lru_cache(maxsize=4096)
+def _struct_field(owner: _Owner, members: tuple[_Member, ...]) -> pa.Field:
+    return with_id(owner.name, pa.struct([member.field for member in members]), stats_id(owner.id))
+
+
+def _stored_as(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(type_, array)
+    return array if array.type == type_ else array.cast(type_)
+
+
+def _all_null(arrays: list[pa.Array]) -> pa.Array | None:
+    """Which rows have nothing in any array; none if there is no such row."""
+    if any(array.null_count == 0 for array in arrays):
+        return None
+    mask = pc.is_null(arrays[0])
+    for array in arrays[1:]:
+        mask = pc.and_(mask, pc.is_null(array))
+    return mask
+
+
+def _check_partition_values(columns: Columns, context: ManifestContext) -> None:
+    """Every file row must tell each value of its partition tuple, or it could not be placed again."""
+    spec_ids, files = columns["partition_spec_id"], is_file(columns["content_type"])
+    for spec_id in pc.unique(spec_ids).to_pylist():
+        for field in context.spec(spec_id).fields:
+            if field.is_void:
+                continue
+            mine = pc.and_(files, pc.equal(spec_ids, spec_id))
+            if field.field_id in context.partition_types:
+                _check_partition_value(columns, mine, field, context)
+            elif pc.any(mine).as_py() is True:  # the row of a manifest need not tell
+                raise InputError(
+                    f"partition field {field.name!r}: cannot write {field.transform!r} of column {field.source_id}:"
+                    " neither the table's schemas nor the files tell its type",
+                    field=field.name,
+                )
+
+
+def _check_partition_value(columns: Columns, rows: pa.Array, field: PartitionField, context: ManifestContext) -> None:
+    if field.transform != IDENTITY and field.field_id not in context.expressions:
+        raise InputError(f"partition field {field.name!r} has no expression id in the table", field=field.name)
+    counts = columns.get(stat("value_count", partition_key(field.field_id)))
+    if counts is not None and counts.null_count == 0:
+        return
+    missing = rows if counts is None else pc.and_(rows, pc.is_null(counts))
+    if (row := pc.index(missing, True).as_py()) >= 0:
+        raise InputError(f"entry {row} has no value of partition field {field.name!r}", field=field.name, row=row)
+
+
+# -- reading
+
+
+def decode_stats(struct: pa.Array | None, fixed: Columns, context: ManifestContext, *, where: str) -> Columns:
+    """Statistics columns from a content_stats column; ``fixed`` are the decoded columns of the same rows."""
+    context = context.learned(_told_types(struct, context, where))
+    derived = _derived(context)
+    found: dict[str, pa.Array] = {}
+    children = [] if struct is None else zip(struct.type, struct.flatten(), strict=True)
+    for field, child in children:
+        owner = stats_owner(field_id(field, where))
+        if owner is None or not pa.types.is_struct(child.type):
+            continue
+        if owner in derived:
+            for part in derived[owner]:
+                of_part = context.partition_types[part.field_id]
+                found |= _measures(child, partition_key(part.field_id), of_part, owner, where)
+        elif (type_ := context.column_type(owner)) is not None:
+            found |= _measures(child, column_key(owner), type_, owner, where)
+    present = set(pc.unique(fixed["partition_spec_id"]).to_pylist())
+    values: dict[str, pa.Array] = {}  # which stay even if every row has null there: a partition has all its values
+    for part in context.partition_fields.values():
+        if not present.isdisjoint(context.specs_with[part.field_id]):
+            values |= _partition(found, fixed, part, context, where)
+    return {name: column for name, column in found.items() if column.null_count < len(column)} | values
+
+
+def _told_types(struct: pa.Array | None, context: ManifestContext, where: str) -> dict[int, Type]:
+    """The types that the file itself gives to partition values of which the table knows none, by field id."""
+    found: dict[int, Type] = {}
+    if struct is None or len(context.lost) == 0:
+        return found
+    owners = {
+        i: part.source_id if part.transform == IDENTITY else context.expressions.get(i)
+        for i, part in context.lost.items()
+    }
+    structs = {stats_owner(field_id(field, where)): field for field in struct.type if pa.types.is_struct(field.type)}
+    for i, owner in owners.items():
+        if owner is not None and (field := structs.get(owner)) is not None:
+            bounds = (
+                m.type for m in field.type if field_id(m, where) == stats_id(owner) + MEASURE_OFFSETS["lower_bound"]
+            )
+            type_ = type_of_arrow(next(bounds, pa.null()))
+            found |= {} if type_ is None else {i: type_}
+    return found
+
+
+def is_needed(field: pa.Field, context: ManifestContext, wanted: frozenset[str], where: str) -> bool:
+    """Whether a struct of a file holds statistics of a wanted column, or values of a partition field."""
+    owner = stats_owner(field_id(field, where))
+    return owner is None or column_key(owner) in wanted or owner in _partition_owners(context)
+
+
+@lru_cache(maxsize=64)
+def _partition_owners(context: ManifestContext) -> frozenset[int]:
+    """Whose structs hold partition values: expressions, and columns that some spec has partitioned by as they are."""
+    lost = (part.source_id for part in context.lost.values() if part.transform == IDENTITY)
+    return context.identity_sources.union(context.expressions.values(), lost)
+
+
+def field_id(field: pa.Field, where: str) -> int:
+    """The id of a field in a file; every field of a manifest has one."""
+    text = (field.metadata or {}).get(FIELD_ID)
+    if text is None or not text.lstrip(b"-").isdigit():
+        raise FormatError(f"{where}: column {field.name!r} has no field id", location=where, field=field.name)
+    return int(text)
+
+
+_OFFSETS = {offset: measure for measure, offset in MEASURE_OFFSETS.items()}
+
+
+def _measures(struct: pa.StructArray, key: str, type_: Type, owner: int, where: str) -> dict[str, pa.Array]:
+    found: dict[str, pa.Array] = {}
+    for field, member in zip(struct.type, struct.flatten(), strict=True):
+        measure = _OFFSETS.get(field_id(field, where) - stats_id(owner))
+        if measure not in measures_of(type_):
+            continue
+        array = member.storage if isinstance(member, pa.ExtensionArray) else member
+        bound = measure in _BOUNDS
+        target = arrow_type(type_) if bound else _MEASURE_TYPES.get(measure, pa.int64())
+        try:
+            if array.type != target:
+                array = promoted(array, type_) if bound else array.cast(target)
+        except pa.ArrowException as error:
+            raise FormatError(
+                f"{where}: content_stats.{field.name} of id {owner} is {array.type}, expected {target}", location=where
+            ) from error
+        found[stat(measure, key)] = without_nan(array) if bound else array
+    return found
+
+
+def _partition(
+    found: Columns, fixed: Columns, part: PartitionField, context: ManifestContext, where: str
+) -> dict[str, pa.Array]:
+    """The statistics of one partition field, from its own struct or that of its identity column."""
+    key, type_ = partition_key(part.field_id), context.partition_types[part.field_id]
+    source = column_key(part.source_id) if part.transform == IDENTITY else key
+    content_type, spec_ids = fixed["content_type"], fixed["partition_spec_id"]
+    mine = pc.is_in(spec_ids, value_set=pa.array(context.specs_with[part.field_id], pa.int32()))
+    rows = pc.and_(mine, pc.not_equal(content_type, int(ContentType.MANIFEST_DV)))
+    files = pc.and_(rows, is_file(content_type))
+    stored = {m: found.get(stat(m, source)) for m in _OVERRIDDEN}
+    of_files = _file_values(stored, fixed["record_count"], key, type_, files, part, where)
+    if files.true_count == len(files):
+        return of_files
+    result: dict[str, pa.Array] = {}
+    for measure in _OVERRIDDEN:
+        if (value := of_files.get(stat(measure, key))) is not None:
+            own = stored[measure]
+            others = pa.nulls(len(rows), value.type) if own is None else pc.if_else(rows, own.cast(value.type), None)
+            result[stat(measure, key)] = pc.if_else(files, value, others)
+    return result
+
+
+def _file_values(
+    stored: Mapping[str, pa.Array | None],
+    record_count: pa.Array,
+    key: str,
+    type_: Type,
+    files: pa.Array,
+    part: PartitionField,
+    where: str,
+) -> dict[str, pa.Array]:
+    """Partition values of file rows: the lower bound, else null or NaN as the counts say; silence is an error."""
+    lower, total = stored["lower_bound"], stored["value_count"]
+    target = arrow_type(type_)
+    value = pa.nulls(len(files), target) if lower is None else lower.cast(target)
+    told = pc.or_(pc.is_valid(value), _equal(stored["null_value_count"], total, len(files)))
+    nan = _equal(stored["nan_value_count"], total, len(files)) if has_nan(type_) else None
+    if nan is not None:
+        nan = pc.and_(nan, pc.invert(told))
+        value = pc.if_else(nan, pa.scalar(float("nan"), target), value)
+        told = pc.or_(told, nan)
+    if (row := pc.index(pc.and_not(files, told), True).as_py()) >= 0:
+        raise FormatError(
+            f"{where}: row {row} has no value of partition field {part.name!r} in content_stats", location=where
+        )
+    return partition_stats(key, value, record_count, type_)
+
+
+def _equal(left: pa.Array | None, right: pa.Array | None, length: int) -> pa.Array:
+    if left is None or right is None:
+        return pa.repeat(False, length)
+    return pc.fill_null(pc.equal(left, right), False)

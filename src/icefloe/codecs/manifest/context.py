@@ -1,0 +1,147 @@
+"""What a manifest codec must know about the table: types of columns and of partition values, specs, expression ids.
+
+Manifests name columns and partition fields by id only; this value turns ids into types (spec: Manifests, Partitioning).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from icefloe.errors import FormatError
+from icefloe.limits import DEFAULT, Limits
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.spec import PartitionField, PartitionSpec, expression_ids
+from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import LONG, STRING, Type, is_primitive
+from icefloe.transforms import UnknownTransform, transform_of
+
+IDENTITY = "identity"
+VOID = "void"
+# Position delete files have bounds for these two.
+RESERVED_TYPES: Mapping[int, Type] = {field.id: field.type for field in (DELETE_FILE_PATH, DELETE_POS)}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)  # equal to itself only, so that caches can be kept by it
+class ManifestContext:
+    """The part of a table's metadata that gives a manifest its meaning."""
+
+    location: str
+    format_version: int
+    schema: Schema
+    types: Mapping[int, Type]  # every column id of every schema
+    specs: Mapping[int, PartitionSpec]
+    partition_types: Mapping[int, Type]  # by partition field id; void and unknown transforms have none
+    expressions: Mapping[int, int] = field(default_factory=dict)  # partition field id -> expression id (V4)
+    limits: Limits = DEFAULT
+
+    def spec(self, spec_id: int) -> PartitionSpec:
+        """The spec of this id; a manifest that names another one is broken."""
+        found = self.specs.get(spec_id)
+        if found is None:
+            raise FormatError(f"table {self.location}: no partition spec {spec_id}", location=self.location)
+        return found
+
+    @cached_property
+    def partition_fields(self) -> Mapping[int, PartitionField]:
+        """Every partition field of every spec that has a value of known type, by field id."""
+        return {i: f for i, f in self._valued.items() if i in self.partition_types}
+
+    @cached_property
+    def lost(self) -> Mapping[int, PartitionField]:
+        """The partition fields whose values have no known type: their column or their transform is unknown."""
+        return {i: f for i, f in self._valued.items() if i not in self.partition_types}
+
+    @cached_property
+    def _valued(self) -> Mapping[int, PartitionField]:
+        """Every partition field that has a value; version 1 keeps a removed one, void, under its id."""
+        return {f.field_id: f for s in self.specs.values() for f in s.fields if not f.is_void}
+
+    @cached_property
+    def specs_with(self) -> Mapping[int, tuple[int, ...]]:
+        """The ids of the specs that a partition field has a value in, by field id; fields of lost types included."""
+        found: dict[int, list[int]] = {field_id: [] for field_id in self._valued}
+        for spec in self.specs.values():
+            for part in spec.fields:
+                if not part.is_void:
+                    found[part.field_id].append(spec.spec_id)
+        return {field_id: tuple(spec_ids) for field_id, spec_ids in found.items()}
+
+    def learned(self, found: Mapping[int, Type]) -> ManifestContext:
+        """The context with types of partition values that a manifest tells and the table does not, by field id."""
+        types = {i: type_ for i, type_ in found.items() if i in self.lost}
+        if len(types) == 0:
+            return self
+        columns = {self.lost[i].source_id: type_ for i, type_ in types.items() if self.lost[i].transform == IDENTITY}
+        return replace(self, types={**columns, **self.types}, partition_types={**self.partition_types, **types})
+
+    @cached_property
+    def identity_sources(self) -> frozenset[int]:
+        """Columns that some spec partitions by as they are."""
+        return frozenset(f.source_id for f in self.partition_fields.values() if f.transform == IDENTITY)
+
+    @cached_property
+    def shape(self) -> int:
+        """A number that is the same for contexts in which a manifest decodes alike, within this process."""
+        return hash(self._shape)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The same as a text that is good for other processes too."""
+        return hashlib.sha256(repr(self._shape).encode()).hexdigest()
+
+    @cached_property
+    def _shape(self) -> tuple[object, ...]:
+        types = tuple((i, self.column_type(i)) for i in sorted(self._measurable))
+        specs = tuple((id_, spec.fields) for id_, spec in sorted(self.specs.items()))
+        values = tuple(sorted(self.partition_types.items(), key=lambda item: item[0]))
+        return (self.location, types, specs, values, tuple(sorted(self.expressions.items())))
+
+    def measured(self, wanted: frozenset[str] | None = None) -> frozenset[int]:
+        """The ids of the columns that may have statistics, or of those among the wanted statistics keys."""
+        return self._measurable if wanted is None else frozenset(i for i in self._measurable if str(i) in wanted)
+
+    @cached_property
+    def _measurable(self) -> frozenset[int]:
+        return frozenset(i for i in (*self.types, *RESERVED_TYPES) if self.column_type(i) is not None)
+
+    def column_type(self, column_id: int) -> Type | None:
+        """The primitive type of a column that may have bounds, reserved columns of delete files included."""
+        found = self.types.get(column_id, RESERVED_TYPES.get(column_id))
+        return found if found is not None and is_primitive(found) else None
+
+
+def manifest_context(metadata: TableMetadata, limits: Limits = DEFAULT) -> ManifestContext:
+    """The context of a table's manifests."""
+    types = metadata.types
+    fields = [part for spec in metadata.specs for part in spec.fields]
+    return ManifestContext(
+        location=metadata.location,
+        format_version=metadata.format_version,
+        schema=metadata.schema,
+        types=types,
+        specs={spec.spec_id: spec for spec in metadata.specs},
+        partition_types=partition_types(metadata.specs, types),
+        expressions=expression_ids(fields, metadata.expressions),
+        limits=limits,
+    )
+
+
+def partition_types(specs: Iterable[PartitionSpec], types: Mapping[int, Type]) -> dict[int, Type]:
+    """The types of partition values by partition field id, from the types of columns by their ids."""
+    known = ((part.field_id, _result_type(part, types)) for spec in specs for part in spec.fields)
+    return {field_id: type_ for field_id, type_ in known if type_ is not None}
+
+
+def _result_type(part: PartitionField, types: Mapping[int, Type]) -> Type | None:
+    """The type of a field's values; none if that takes a column that no schema has any more."""
+    transform = transform_of(part)
+    if part.is_void or isinstance(transform, UnknownTransform):
+        return None
+    if part.source_id in types:
+        return transform.result_type(types[part.source_id])
+    of_text, of_numbers = transform.result_type(STRING), transform.result_type(LONG)
+    return of_text if of_text == of_numbers else None  # buckets and times are of one type whatever the column's

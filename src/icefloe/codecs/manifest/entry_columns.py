@@ -1,0 +1,130 @@
+"""Helpers on the columns of entry tables that several manifest codecs need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import FormatError
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.entries import ENTRY, ContentType, stat
+from icefloe.model.schema.types import DOUBLE, FLOAT, Type
+
+COLUMN_SIZE = "column_size"  # the measure of v1-v3 column_sizes; kept so that rewriting a manifest loses nothing
+CONTAINS_NULL, CONTAINS_NAN = "contains_null", "contains_nan"  # of all entries of a manifest, as its list tells
+_LAST_FILE_TYPE = int(ContentType.EQUALITY_DELETES)
+_ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.\-]*:)"
+_NOT_PLAIN = r"^$|(^|/)\.\.?(/|$)"
+
+
+def single(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def columns_of(entries: pa.Table) -> dict[str, pa.Array]:
+    """All columns of an entry table as single arrays, by name."""
+    batches = entries.to_batches()
+    if len(batches) == 1:
+        return dict(zip(entries.column_names, batches[0].columns, strict=True))
+    return {name: single(column) for name, column in zip(entries.column_names, entries.itercolumns(), strict=True)}
+
+
+def to_table(columns: Mapping[str, pa.Array], length: int) -> pa.Table:
+    """An entry table: the fixed columns, null where not given, then the statistics; ordinals count the rows."""
+    fixed = [columns[f.name] if f.name in columns else pa.nulls(length, f.type) for f in ENTRY][:-1]
+    ordinal = pa.array(np.arange(length, dtype=np.int64))
+    stats = {name: column for name, column in columns.items() if ":" in name}
+    fields = [*ENTRY, *(pa.field(name, column.type) for name, column in stats.items())]
+    return pa.Table.from_arrays([*fixed, ordinal, *stats.values()], schema=pa.schema(fields))
+
+
+def has_nan(type_: Type) -> bool:
+    """Whether values of the type can be NaN."""
+    return type_ in (FLOAT, DOUBLE)
+
+
+def is_file(content_type: pa.Array) -> pa.Array:
+    """Which rows stand for data or delete files rather than for manifests."""
+    return pc.less_equal(content_type, _LAST_FILE_TYPE)
+
+
+def partition_stats(key: str, value: pa.Array, record_count: pa.Array, type_: Type) -> dict[str, pa.Array]:
+    """Statistics columns of file rows from their partition values: null and NaN are told by counts, not bounds."""
+    none = pa.scalar(0, pa.int64())
+    columns = {
+        stat("value_count", key): record_count,
+        stat("null_value_count", key): pc.if_else(pc.is_null(value), record_count, none),
+    }
+    if has_nan(type_):
+        nan = pc.fill_null(pc.is_nan(value), False)
+        columns[stat("nan_value_count", key)] = pc.if_else(nan, record_count, none)
+        value = without_nan(value)
+    return {stat("lower_bound", key): value, stat("upper_bound", key): value, **columns}
+
+
+def partition_value(key: str, columns: Mapping[str, pa.Array], length: int, type_: Type) -> pa.Array:
+    """The partition values of file rows from their statistics columns: what ``partition_stats`` was given."""
+    # A column that is null in every row may be absent altogether.
+    value = columns.get(stat("lower_bound", key), pa.nulls(length, arrow_type(type_)))
+    if has_nan(type_) and (nan := columns.get(stat("nan_value_count", key))) is not None:
+        is_nan = pc.and_(value.is_null(), pc.fill_null(pc.greater(nan, 0), False))
+        value = pc.if_else(is_nan, pa.scalar(float("nan"), value.type), value)
+    return value
+
+
+def without_nan(bounds: pa.Array) -> pa.Array:
+    """Bounds with NaN, which is not one, as unknown."""
+    if not pa.types.is_floating(bounds.type):
+        return bounds
+    nan = pc.is_nan(bounds)
+    return pc.if_else(nan, None, bounds) if pc.any(nan).as_py() is True else bounds
+
+
+def _are_plain(locations: pa.Array) -> bool:
+    """Whether all are certainly plain relative paths, told by a glance at their bytes: much faster than patterns."""
+    offsets, values = locations.buffers()[1:]
+    if values is None:
+        return False
+    first, last = np.frombuffer(offsets, np.int32)[[locations.offset, locations.offset + len(locations)]]
+    together = values.slice(first, last - first).to_pybytes()
+    return (
+        b":" not in together
+        and b"./" not in together  # which may also be the end of one and the beginning of the next
+        and pc.any(pc.starts_with(locations, "/")).as_py() is not True
+        and pc.any(pc.ends_with(locations, ".")).as_py() is not True
+        and pc.min(pc.binary_length(locations)).as_py() > 0
+    )
+
+
+def relativized(locations: pa.Array, table_location: str) -> pa.Array:
+    """Locations as V4 stores them: relative to the table when they lie under it and can be resolved again."""
+    if locations.null_count == len(locations):
+        return locations
+    prefix = table_location + "/"
+    tail = pc.utf8_slice_codeunits(locations, start=len(prefix))
+    if pc.all(pc.starts_with(locations, prefix)).as_py() is True and _are_plain(tail):
+        return tail
+    plain = pc.invert(pc.match_substring_regex(tail, f"{_ABSOLUTE}|{_NOT_PLAIN}"))
+    return pc.if_else(pc.and_(pc.starts_with(locations, prefix), plain), tail, locations)
+
+
+def resolved(locations: pa.Array, table_location: str, *, where: str) -> pa.Array:
+    """Stored locations as absolute ones; null stays null."""
+    if locations.null_count == len(locations):
+        return locations
+    if _are_plain(locations):
+        return pc.binary_join_element_wise(pa.scalar(table_location), locations, "/")
+    absolute = pc.match_substring_regex(locations, _ABSOLUTE)
+    broken = pc.and_(pc.match_substring_regex(locations, _NOT_PLAIN), pc.invert(absolute))
+    row = pc.index(broken, True).as_py()
+    if row >= 0:
+        found = locations[row].as_py()
+        raise FormatError(f"{where}: row {row}: location {found!r} is not a plain relative path", location=where)
+    joined = pc.binary_join_element_wise(pa.scalar(table_location), locations, "/")
+    return pc.if_else(absolute, locations, joined)

@@ -1,0 +1,300 @@
+"""Manifest lists of versions 1 to 3: roots whose rows are all manifests (spec: Manifest Lists).
+
+A partition summary becomes the statistics of partition fields. Counts of a summary are known only at the ends: none
+null or all null; ``value_count`` tells a summary that says "all null or NaN" from one that is missing. Its flags are
+kept beside them: they are of all entries, removed ones too, where counts are of live rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.codecs.avro.container import Container, read_container, write_container
+from icefloe.codecs.manifest import field_ids as ids
+from icefloe.codecs.manifest.avro_schemas import AvroFields, avro_fields, manifest_list_schema
+from icefloe.codecs.manifest.context import VOID, ManifestContext
+from icefloe.codecs.manifest.entry_columns import CONTAINS_NAN, CONTAINS_NULL, columns_of, has_nan, to_table
+from icefloe.codecs.value.bounds import decode_bounds, encode_bounds
+from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, UnsupportedError
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.entries import COUNTS, MANIFEST_COUNTS, ContentType, Status, partition_key, stat
+from icefloe.model.metadata.version_rules import MANIFEST_LIST_FIELDS, required, rules, written
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+
+Columns = Mapping[str, pa.Array]
+
+_COUNT_IDS = {
+    "added_files_count": ids.ADDED_FILES_COUNT,
+    "existing_files_count": ids.EXISTING_FILES_COUNT,
+    "deleted_files_count": ids.DELETED_FILES_COUNT,
+    "added_rows_count": ids.ADDED_ROWS_COUNT,
+    "existing_rows_count": ids.EXISTING_ROWS_COUNT,
+    "deleted_rows_count": ids.DELETED_ROWS_COUNT,
+    "min_sequence_number": ids.MIN_SEQUENCE_NUMBER,
+}
+# field id, name in the spec, entry column, type
+_FIELDS: tuple[tuple[int, str, str, pa.DataType], ...] = (
+    (ids.MANIFEST_PATH, "manifest_path", "location", pa.string()),
+    (ids.MANIFEST_LENGTH, "manifest_length", "file_size_in_bytes", pa.int64()),
+    (ids.MANIFEST_SPEC_ID, "partition_spec_id", "partition_spec_id", pa.int32()),
+    (ids.MANIFEST_CONTENT, "content", "content_type", pa.int32()),
+    (ids.MANIFEST_SEQUENCE_NUMBER, "sequence_number", "sequence_number", pa.int64()),
+    (ids.ADDED_SNAPSHOT_ID, "added_snapshot_id", "snapshot_id", pa.int64()),
+    *((_COUNT_IDS[field.name], field.name, field.name, field.type) for field in MANIFEST_COUNTS),
+    (ids.MANIFEST_KEY_METADATA, "key_metadata", "key_metadata", pa.binary()),
+    (ids.MANIFEST_FIRST_ROW_ID, "first_row_id", "first_row_id", pa.int64()),
+)
+_REQUIRED = ("location", "file_size_in_bytes", "partition_spec_id", "snapshot_id")
+_SUMMARY: tuple[tuple[int, str, pa.DataType], ...] = (
+    (ids.CONTAINS_NULL, CONTAINS_NULL, pa.bool_()),
+    (ids.CONTAINS_NAN, CONTAINS_NAN, pa.bool_()),
+    (ids.SUMMARY_LOWER_BOUND, "lower_bound", pa.binary()),
+    (ids.SUMMARY_UPPER_BOUND, "upper_bound", pa.binary()),
+)
+_PARTITIONS = pa.list_(pa.struct([pa.field(name, type_) for _, name, type_ in _SUMMARY]))
+_DATA_CONTENT, _DELETE_CONTENT = 0, 1
+
+
+# -- reading
+
+
+def decode_manifest_list(data: bytes, context: ManifestContext, *, where: str) -> pa.Table:
+    """One row per manifest of a snapshot, all EXISTING, in file order."""
+    container = read_container(data, where=where, limits=context.limits)
+    try:
+        return _decode(container, context, where)
+    except IcefloeError:
+        raise
+    except Exception as error:  # a schema or a value that is not what the spec says
+        raise CorruptFile(f"{where}: not a readable manifest list: {error!r}", location=where) from error
+
+
+def _decode(container: Container, context: ManifestContext, where: str) -> pa.Table:
+    file = avro_fields(container.schema)
+    names = {entry: file.name(id_, name) for id_, name, entry, _ in _FIELDS}
+    shape = {name: type_ for *_, entry, type_ in _FIELDS if (name := names[entry]) is not None}
+    summaries = file.name(ids.PARTITIONS, "partitions")
+    if summaries is not None:
+        shape[summaries] = pa.list_(pa.struct(_summary_fields(file.elements(summaries))))
+    stored = container.rows(shape)
+    length = container.count
+    columns = {e: pa.nulls(length, t) if (n := names[e]) is None else stored[n] for *_, e, t in _FIELDS}
+    for entry in _REQUIRED:
+        if columns[entry].null_count > 0:
+            raise FormatError(f"{where}: {entry} of a manifest is missing or null", location=where)
+    columns = _adapted(columns, length, where)
+    if summaries is not None:
+        columns |= _summaries(stored[summaries], file.elements(summaries), columns, context, where)
+    return to_table(columns, length)
+
+
+def _summary_fields(file: AvroFields) -> list[pa.Field]:
+    named = ((file.name(id_, name), type_) for id_, name, type_ in _SUMMARY)
+    return [pa.field(name, type_) for name, type_ in named if name is not None]
+
+
+def _adapted(columns: Mapping[str, pa.Array], length: int, where: str) -> dict[str, pa.Array]:
+    """Columns of a list as those of a root: version 1 has no content and no sequence numbers."""
+    content = columns["content_type"].fill_null(_DATA_CONTENT)
+    known = pc.is_in(content, value_set=pa.array([_DATA_CONTENT, _DELETE_CONTENT], pa.int32()))
+    if (row := pc.index(known, False).as_py()) >= 0:
+        raise FormatError(f"{where}: row {row}: content {content[row]} is neither data nor deletes", location=where)
+    sequence = columns["sequence_number"].fill_null(0)
+    entries = pc.add(columns["added_files_count"], columns["existing_files_count"])
+    avro = pc.invert(pc.ends_with(columns["location"], ".parquet"))
+    return {
+        **columns,
+        "content_type": pc.add(content, pa.scalar(int(ContentType.DATA_MANIFEST), pa.int32())),
+        "file_format": pc.if_else(avro, "avro", "parquet"),
+        "status": pa.repeat(pa.scalar(int(Status.EXISTING), pa.int32()), length),
+        "sequence_number": sequence,
+        "file_sequence_number": sequence,
+        "min_sequence_number": columns["min_sequence_number"].fill_null(0),
+        "record_count": pc.add(entries, columns["deleted_files_count"]).cast(pa.int64()),
+    }
+
+
+def _summaries(
+    lists: pa.Array, fields: AvroFields, columns: Columns, context: ManifestContext, where: str
+) -> dict[str, pa.Array]:
+    """Statistics of partition fields; a list that does not fit its spec is an error."""
+    found: dict[str, pa.Array] = {}
+    spec_ids = columns["partition_spec_id"]
+    for spec_id in pc.unique(spec_ids).to_pylist():
+        spec = context.specs.get(spec_id)
+        if spec is None:
+            raise FormatError(f"{where}: names partition spec {spec_id}, which the table lacks", location=where)
+        of_spec = pc.and_(pc.equal(spec_ids, spec_id), lists.is_valid())
+        rows = np.flatnonzero(of_spec)
+        mine = lists.filter(of_spec)
+        if len(rows) == 0:
+            continue
+        if np.any(np.asarray(mine.value_lengths()) != len(spec.fields)):
+            raise FormatError(f"{where}: partition summaries do not fit partition spec {spec_id}", location=where)
+        flat = mine.flatten()
+        for index, part in enumerate(spec.fields):
+            if part.field_id in context.partition_types and not part.is_void:
+                chosen = flat.take(pa.array(np.arange(index, len(flat), len(spec.fields))))
+                of_part = _summary_stats(chosen, fields, columns, rows, part, context, where)
+                found |= {name: _merged(found.get(name), column) for name, column in of_part.items()}
+    return found
+
+
+def _merged(one: pa.Array | None, other: pa.Array) -> pa.Array:
+    """Specs share fields but no rows, so a value comes from one of them."""
+    return other if one is None else pc.coalesce(one, other)
+
+
+def _summary_stats(
+    summaries: pa.StructArray,
+    fields: AvroFields,
+    columns: Columns,
+    rows: np.ndarray[tuple[int], np.dtype[np.int64]],
+    part: PartitionField,
+    context: ManifestContext,
+    where: str,
+) -> dict[str, pa.Array]:
+    key, type_ = partition_key(part.field_id), context.partition_types[part.field_id]
+    stored = {field.name: child for field, child in zip(summaries.type, summaries.flatten(), strict=True)}
+    empty = {name: pa.nulls(len(rows), t) for _, name, t in _SUMMARY}
+    given = {name: stored.get(str(fields.name(i, name)), empty[name]) for i, name, _ in _SUMMARY}
+    here = f"{where}: partition summary {part.name}"
+    lower = decode_bounds(given["lower_bound"], type_, where=here)
+    upper = decode_bounds(given["upper_bound"], type_, where=here)
+    total = pc.add(columns["added_rows_count"], columns["existing_rows_count"]).take(pa.array(rows))
+    maybe_null = pc.fill_null(given[CONTAINS_NULL], True)
+    maybe_nan = pc.fill_null(given[CONTAINS_NAN], True) if has_nan(type_) else pa.repeat(False, len(rows))
+    nothing = lower.is_null()
+    measures = {
+        "lower_bound": lower,
+        "upper_bound": upper,
+        "value_count": total,
+        "null_value_count": _count(maybe_null, pc.and_(nothing, pc.invert(maybe_nan)), total),
+        CONTAINS_NULL: given[CONTAINS_NULL],
+    }
+    if has_nan(type_):
+        measures[CONTAINS_NAN] = given[CONTAINS_NAN]
+        measures["nan_value_count"] = _count(maybe_nan, pc.and_(nothing, pc.invert(maybe_null)), total)
+    place = np.full(len(columns["location"]), -1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    spread = pa.array(place, mask=place < 0)
+    return {stat(measure, key): column.take(spread) for measure, column in measures.items()}
+
+
+def _count(may_be: pa.Array, must_be: pa.Array, total: pa.Array) -> pa.Array:
+    """A count from what a summary says: none, all, or unknown."""
+    some = pc.if_else(must_be, total, None)
+    return pc.if_else(may_be, some, pa.scalar(0, pa.int64()))
+
+
+# -- writing
+
+
+def encode_manifest_list(
+    entries: pa.Table,
+    context: ManifestContext,
+    *,
+    snapshot_id: int,
+    parent_id: int | None,
+    sequence_number: int,
+    first_row_id: int | None = None,
+) -> bytes:
+    """The manifest list of a snapshot; rows without a number or snapshot of their own get this snapshot's."""
+    version = context.format_version
+    if not written(MANIFEST_LIST_FIELDS, "manifest_path", version):
+        raise UnsupportedError(f"format version {version} has no manifest lists to write", version=version)
+    columns = columns_of(entries)
+    first = int(ContentType.DATA_MANIFEST)
+    columns["content_type"] = pc.subtract(columns["content_type"], pa.scalar(first, pa.int32()))
+    columns["snapshot_id"] = columns["snapshot_id"].fill_null(snapshot_id)
+    for name in ("sequence_number", "min_sequence_number"):
+        columns[name] = columns[name].fill_null(sequence_number)
+    _check_writable(columns, version)
+    kept = {name: columns[entry] for _, name, entry, _ in _FIELDS}
+    kept["partitions"] = pa.array(_partitions(columns, entries.num_rows, context), _PARTITIONS)
+    rows = pa.StructArray.from_arrays(list(kept.values()), names=list(kept))
+    metadata = {"snapshot-id": str(snapshot_id), "parent-snapshot-id": "null" if parent_id is None else str(parent_id)}
+    if rules(version).sequence_numbers:
+        metadata["sequence-number"] = str(sequence_number)
+    if rules(version).row_lineage and first_row_id is not None:
+        metadata["first-row-id"] = str(first_row_id)
+    metadata["format-version"] = str(version)
+    return write_container(rows, manifest_list_schema(version), metadata)
+
+
+def _check_writable(columns: Columns, version: int) -> None:
+    content = columns["content_type"]
+    last = _DELETE_CONTENT if written(MANIFEST_LIST_FIELDS, "content", version) else _DATA_CONTENT
+    manifest = pc.and_(pc.greater_equal(content, _DATA_CONTENT), pc.less_equal(content, last))
+    checks = [(pc.fill_null(manifest, False), f"it is not a manifest that format version {version} has")]
+    needed = [entry for _, name, entry, _ in _FIELDS if name in required(MANIFEST_LIST_FIELDS, version)]
+    checks += [(columns[name].is_valid(), f"{name} is null") for name in needed]
+    for good, rule in checks:
+        if (row := pc.index(good, False).as_py()) >= 0:
+            raise InputError(f"row {row} cannot be written to a manifest list: {rule}", row=row)
+
+
+def _partitions(columns: Columns, length: int, context: ManifestContext) -> list[list[dict[str, object]] | None]:
+    """Partition summaries of every row; none where a field's bounds are unknown, as null bounds mean "all null"."""
+    found: list[list[dict[str, object]] | None] = [None] * length
+    for spec_id in pc.unique(columns["partition_spec_id"]).to_pylist():
+        rows = np.flatnonzero(pc.equal(columns["partition_spec_id"], spec_id))
+        lists = _spec_summaries(columns, pa.array(rows), context.spec(spec_id), context)
+        for row, summaries in zip(rows.tolist(), lists, strict=True):
+            found[row] = summaries
+    return found
+
+
+def _spec_summaries(
+    columns: Columns, rows: pa.Array, spec: PartitionSpec, context: ManifestContext
+) -> list[list[dict[str, object]] | None]:
+    parts = [_field_summaries(columns, rows, part, context) for part in spec.fields]
+    if len(parts) == 0:
+        return [[] for _ in range(len(rows))]
+    return [None if None in per_row else list(per_row) for per_row in zip(*parts, strict=True)]
+
+
+def _field_summaries(
+    columns: Columns, rows: pa.Array, part: PartitionField, context: ManifestContext
+) -> list[dict[str, object] | None]:
+    all_null: dict[str, object] = {
+        CONTAINS_NULL: True,
+        CONTAINS_NAN: None,
+        "lower_bound": None,
+        "upper_bound": None,
+    }
+    type_ = context.partition_types.get(part.field_id)
+    if part.transform == VOID:
+        return [all_null] * len(rows)
+    if type_ is None:
+        return [None] * len(rows)
+    key, length = partition_key(part.field_id), len(columns["location"])
+    counts = {m: columns.get(stat(m, key), pa.nulls(length, pa.int64())) for m in COUNTS}
+    unknown = pa.nulls(length, arrow_type(type_))
+    lower, upper = (columns.get(stat(m, key), unknown) for m in ("lower_bound", "upper_bound"))
+    null, nan = (columns.get(stat(m, key), pa.nulls(length, pa.bool_())) for m in (CONTAINS_NULL, CONTAINS_NAN))
+    known = pc.or_(pc.or_(pc.and_(lower.is_valid(), upper.is_valid()), _is_empty(counts)), null.is_valid())
+    if has_nan(type_):
+        nan = pc.coalesce(nan, pc.not_equal(counts["nan_value_count"], 0))
+    summaries = pa.StructArray.from_arrays(
+        [
+            pc.fill_null(pc.coalesce(null, pc.not_equal(counts["null_value_count"], 0)), True),
+            nan,
+            encode_bounds(lower, type_),
+            encode_bounds(upper, type_),
+        ],
+        names=[name for _, name, _ in _SUMMARY],
+        mask=pc.invert(known),
+    )
+    return list(summaries.take(rows).to_pylist())
+
+
+def _is_empty(counts: Columns) -> pa.Array:
+    """Which rows are known to have no value that is neither null nor NaN."""
+    rest = pc.subtract(counts["value_count"], counts["null_value_count"])
+    rest = pc.subtract(rest, counts["nan_value_count"].fill_null(0))
+    return pc.fill_null(pc.equal(rest, 0), False)

@@ -1,0 +1,163 @@
+"""The root row of a manifest: counts, and the statistics of its rows put together (spec: Manifest Lists; V4 proposal).
+
+Bounds become the least and the greatest, counts are summed, and what is unknown of one row is unknown of all: an
+aggregate may be missing but never wrong. Bounds of a manifest are not claimed to be tight. Statistics are those of
+live rows, but what a manifest list summarizes is the partitions of all entries: readers look there for removals too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.entry_columns import CONTAINS_NAN, CONTAINS_NULL
+from icefloe.codecs.manifest.manifests import extension
+from icefloe.errors import InputError
+from icefloe.model.entries import COUNTS, ENTRY, ContentType, Status, choose, live, stat, stat_keys
+from icefloe.model.metadata.version_rules import rules
+
+_NAMES = {Status.ADDED: "added", Status.EXISTING: "existing", Status.DELETED: "deleted"}
+
+
+def manifest_row(
+    entries: pa.Table,
+    context: ManifestContext,
+    *,
+    location: str,
+    size: int,
+    delete: bool,
+    status: Status,
+    snapshot_id: int,
+    sequence_number: int,
+    first_row_id: int | None = None,
+    referenced_file: str | None = None,
+) -> pa.Table:
+    """The one row that stands for a manifest in its root; ``entries`` are all its rows, of one partition spec."""
+    row: dict[str, object] = {
+        "content_type": int(ContentType.DELETE_MANIFEST if delete else ContentType.DATA_MANIFEST),
+        "location": location,
+        "file_format": extension(context),
+        "format_version": context.format_version,
+        "status": int(status),
+        "snapshot_id": snapshot_id,
+        "sequence_number": sequence_number,
+        "file_sequence_number": sequence_number,
+        "partition_spec_id": _spec_id(entries, location),
+        "record_count": entries.num_rows,
+        "file_size_in_bytes": size,
+        "referenced_file": referenced_file,
+        "first_row_id": None if delete else first_row_id,
+        **_counts(entries, sequence_number),
+    }
+    fixed = [pa.array([row.get(field.name)], field.type) for field in ENTRY]
+    rows = choose(entries, live(entries))
+    listed = not rules(context.format_version).root_holds_files
+    fields, values = _statistics(rows, entries if listed else None)
+    return pa.Table.from_arrays([*fixed, *values], schema=pa.schema([*ENTRY, *fields]))
+
+
+def _spec_id(entries: pa.Table, location: str) -> int:
+    found = pc.unique(entries["partition_spec_id"]).to_pylist()
+    if len(found) != 1 or found[0] is None:
+        raise InputError(
+            f"manifest {location} must hold files of one partition spec, not of {found}", location=location
+        )
+    return int(found[0])
+
+
+def _counts(entries: pa.Table, sequence_number: int) -> dict[str, int]:
+    statuses = np.asarray(entries["status"])
+    rows = np.asarray(entries["record_count"])
+    found: dict[str, int] = {}
+    for status, name in _NAMES.items():
+        of_status = statuses == int(status)
+        found[f"{name}_files_count"] = int(np.count_nonzero(of_status))
+        found[f"{name}_rows_count"] = int(rows[of_status].sum())
+    own = pc.fill_null(entries.filter(live(entries))["sequence_number"], sequence_number)
+    least = pc.min(own).as_py()  # rows without a number of their own inherit the manifest's
+    found["min_sequence_number"] = sequence_number if least is None else least
+    return found
+
+
+def _statistics(rows: pa.Table, listed: pa.Table | None) -> tuple[list[pa.Field], list[pa.Array]]:
+    """Statistics of live rows; those that a manifest list tells of partitions are of all that it lists, if it does."""
+    fields: list[pa.Field] = []
+    values: list[pa.Array] = []
+    for key in stat_keys(rows):
+        found: dict[str, pa.Scalar] = {m: _sum(rows[stat(m, key)]) for m in COUNTS if _has(rows, m, key)}
+        summed = listed if listed is not None and key.startswith("p") else rows
+        if _has(rows, "lower_bound", key):
+            found |= _bounds(summed, key)
+        if summed is listed:
+            found |= _contained(summed, key)
+        for measure, value in found.items():
+            fields.append(pa.field(stat(measure, key), value.type))
+            values.append(pa.repeat(value, 1))
+    return fields, values
+
+
+def _has(rows: pa.Table, measure: str, key: str) -> bool:
+    return stat(measure, key) in rows.schema.names
+
+
+def _sum(column: pa.ChunkedArray) -> pa.Scalar:
+    return pc.sum(column, skip_nulls=False, min_count=0)
+
+
+def _contained(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:
+    """Whether null and NaN are among partition values; null where a row does not tell its value."""
+    unknown = pa.scalar(None, pa.bool_())
+    if not _has(rows, "value_count", key) or rows[stat("value_count", key)].null_count > 0:
+        return {CONTAINS_NULL: unknown}
+    values = rows[stat("lower_bound", key)] if _has(rows, "lower_bound", key) else pa.nulls(rows.num_rows)
+    if not _has(rows, "nan_value_count", key):
+        return {CONTAINS_NULL: pa.scalar(values.null_count > 0)}
+    nan = pc.fill_null(pc.greater(rows[stat("nan_value_count", key)], 0), False)
+    # A file without rows counts no null, yet its partition is one.
+    null = pc.and_(pc.is_null(values), pc.invert(nan))
+    return {CONTAINS_NULL: pc.any(null), CONTAINS_NAN: pc.any(nan)}
+
+
+def _bounds(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:
+    lower = rows[stat("lower_bound", key)]
+    upper = rows[stat("upper_bound", key)] if _has(rows, "upper_bound", key) else pa.nulls(len(lower), lower.type)
+    if key.startswith("p"):
+        upper = pc.coalesce(upper, lower)  # a partition value is its own upper bound
+    return {
+        "lower_bound": _least(rows, key, lower, "min"),
+        "upper_bound": _least(rows, key, upper, "max"),
+    }
+
+
+def _least(rows: pa.Table, key: str, bounds: pa.ChunkedArray, end: str) -> pa.Scalar:
+    """The outermost bound, or null if a row that has values does not tell its own."""
+    if bounds.null_count > 0 and not _only_where_empty(rows, key, bounds):
+        return pa.scalar(None, bounds.type)
+    if pa.types.is_floating(bounds.type):
+        return _outermost_float(bounds, end)
+    return pc.min_max(bounds)[end]
+
+
+def _only_where_empty(rows: pa.Table, key: str, bounds: pa.ChunkedArray) -> bool:
+    """Whether bounds are null only in rows whose values are all null or NaN."""
+    if not (_has(rows, "value_count", key) and _has(rows, "null_value_count", key)):
+        return False
+    rest = pc.subtract(rows[stat("value_count", key)], rows[stat("null_value_count", key)])
+    if _has(rows, "nan_value_count", key):
+        rest = pc.subtract(rest, pc.fill_null(rows[stat("nan_value_count", key)], 0))
+    empty = pc.fill_null(pc.equal(rest, 0), False)
+    return bool(pc.all(pc.or_(pc.is_valid(bounds), empty), min_count=0).as_py())
+
+
+def _outermost_float(bounds: pa.ChunkedArray, end: str) -> pa.Scalar:
+    """Minimum or maximum in the total order, where -0.0 is below +0.0; a NaN is no bound."""
+    values = np.asarray(bounds.drop_null())
+    if len(values) == 0 or np.isnan(values).any():
+        return pa.scalar(None, bounds.type)
+    found = values.min() if end == "min" else values.max()
+    if found == 0:
+        negative = np.signbit(values[values == 0])
+        found = np.copysign(found, -1 if (negative.any() if end == "min" else negative.all()) else 1)
+    return pa.scalar(found, bounds.type)

@@ -1,0 +1,109 @@
+"""Roots and leaves of every version: the encoding is told by the first bytes on reading, by the version on writing.
+
+A v1-v3 manifest list is a root and a v1-v3 manifest is a leaf, so callers never ask which version they read.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from icefloe.codecs.avro.container import read_container
+from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.manifest_list import decode_manifest_list, encode_manifest_list
+from icefloe.codecs.manifest.parquet import (
+    decode_parquet_manifest,
+    encode_parquet_manifest,
+    open_manifest,
+    parquet_manifest_names,
+)
+from icefloe.codecs.manifest.parquet_v3 import decode_parquet_entries, holds_version_3_entries
+from icefloe.errors import CorruptFile, LimitError
+from icefloe.model.metadata.version_rules import rules
+
+AVRO_MAGIC = b"Obj\x01"
+PARQUET_MAGIC = b"PAR1"
+_FEW_NAMES = 16  # each is looked for from one end of an Avro file to the other
+
+
+def decode_root(data: bytes, context: ManifestContext, *, where: str) -> pa.Table:
+    """All rows of a snapshot's root, as stored; ``where`` is the location that errors name."""
+    if _is_parquet(data, context, where):
+        return decode_parquet_manifest(data, context, where=where, content=("root",))
+    return decode_manifest_list(data, context, where=where)
+
+
+def decode_leaf(
+    data: bytes, context: ManifestContext, *, where: str, delete: bool, wanted: frozenset[str] | None = None
+) -> pa.Table:
+    """All rows of a data manifest, or of a delete manifest, as stored and in file order.
+
+    ``wanted`` are the statistics keys of columns that the caller needs if not all; there may be more.
+    """
+    if not _is_parquet(data, context, where):
+        return decode_manifest(data, context, where=where, delete=delete, wanted=wanted)
+    file = open_manifest(data, where=where)
+    if holds_version_3_entries(file, where=where):
+        return decode_parquet_entries(file, context, where=where, delete=delete, wanted=wanted)
+    content = ("delete", "deletes") if delete else ("data",)
+    return decode_parquet_manifest(file, context, where=where, content=content, wanted=wanted)
+
+
+def leaf_names(data: bytes, context: ManifestContext, *, where: str, column: str, names: pa.Array) -> bool:
+    """Whether a leaf may have one of these names in a column of locations; a leaf that cannot tell soon may.
+
+    Only that column is decoded. Of an Avro file nothing is: a location stands in it letter by letter.
+    """
+    if _is_parquet(data, context, where):
+        file = open_manifest(data, where=where)
+        if holds_version_3_entries(file, where=where):
+            return True
+        return parquet_manifest_names(file, context, where=where, column=column, names=names)
+    if len(names) > _FEW_NAMES:
+        return True
+    container = read_container(data, where=where, limits=context.limits)
+    return any(name.encode() in block.data for name in names.to_pylist() for block in container.blocks)
+
+
+def encode_root(
+    entries: pa.Table,
+    context: ManifestContext,
+    *,
+    snapshot_id: int,
+    parent_id: int | None,
+    sequence_number: int,
+    first_row_id: int | None = None,
+) -> bytes:
+    """The root of a snapshot: a manifest list before V4, where all rows must be manifests."""
+    if rules(context.format_version).root_holds_files:
+        return encode_parquet_manifest(entries, context, content="root")
+    return encode_manifest_list(
+        entries,
+        context,
+        snapshot_id=snapshot_id,
+        parent_id=parent_id,
+        sequence_number=sequence_number,
+        first_row_id=first_row_id,
+    )
+
+
+def encode_leaf(entries: pa.Table, context: ManifestContext, *, delete: bool, spec_id: int) -> bytes:
+    """A manifest of data files, or of delete files, that were written with one partition spec."""
+    if rules(context.format_version).root_holds_files:
+        return encode_parquet_manifest(entries, context, content="delete" if delete else "data")
+    return encode_manifest(entries, context, delete=delete, spec_id=spec_id)
+
+
+def extension(context: ManifestContext) -> str:
+    """The file name extension of the manifests that this table's version writes, which is also their format."""
+    return "parquet" if rules(context.format_version).root_holds_files else "avro"
+
+
+def _is_parquet(data: bytes, context: ManifestContext, where: str) -> bool:
+    if len(data) > context.limits.manifest_bytes:
+        limit = context.limits.manifest_bytes
+        raise LimitError(f"{where}: {len(data)} bytes, more than the limit of {limit} for a manifest", location=where)
+    magic = data[:4]
+    if magic not in (AVRO_MAGIC, PARQUET_MAGIC):
+        raise CorruptFile(f"{where}: neither Avro nor Parquet, the file begins with {magic.hex()}", location=where)
+    return magic == PARQUET_MAGIC

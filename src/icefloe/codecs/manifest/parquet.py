@@ -1,0 +1,356 @@
+"""V4 manifests: roots and leaves as Parquet, one schema for both (V4 proposal).
+
+Columns are found by field id, so their names and their order in a file do not matter. Pages carry checksums. Nothing
+is inherited and no deletion vector is applied here: rows come out as they are stored.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from icefloe.codecs.manifest.content_stats import (
+    StatsShape,
+    decode_stats,
+    encode_stats,
+    field_id,
+    is_needed,
+    struct_of,
+    with_id,
+)
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.entry_checks import check_entries, refuse_row
+from icefloe.codecs.manifest.entry_columns import columns_of, relativized, resolved, single, to_table
+from icefloe.codecs.manifest.field_ids import (
+    CONTENT_ENTRY,
+    CONTENT_STATS,
+    DATA_FILE,
+    DELETION_VECTOR,
+    STATUS,
+    VERSION_INFO,
+    Group,
+    Slot,
+)
+from icefloe.codecs.manifest.utf8_checks import check_text
+from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, LimitError, UnsupportedError
+from icefloe.model.entries import ENTRY, ContentType
+
+FORMAT_VERSION = "4"
+LOCATIONS = ("location", "referenced_file")
+NEW_FILE = "new manifest"
+CODEC = "zstd"
+PACKED = "DELTA_BINARY_PACKED"
+
+
+# -- writing
+
+
+def encode_parquet_manifest(
+    entries: pa.Table, context: ManifestContext, *, content: Literal["root", "data", "delete"]
+) -> bytes:
+    """The bytes of a manifest with these rows, in this order."""
+    columns = columns_of(entries)
+    columns["sort_order_id"] = _order_of_data(columns)
+    check_entries(columns, content=content, where=NEW_FILE, error=InputError)
+    for name in LOCATIONS:
+        columns[name] = relativized(columns[name], context.location)
+    stats = encode_stats(columns, entries.num_rows, context)
+    arrays: list[pa.Array] = []
+    for item in CONTENT_ENTRY:
+        if item.id != CONTENT_STATS:
+            arrays.append(_group(item, columns) if isinstance(item, Group) else _required(columns[item.entry], item))
+        elif stats is not None:
+            arrays.append(stats[1])
+    layout = _layout(None if stats is None else stats[0])
+    return _write(pa.Table.from_arrays(arrays, schema=layout.schema), layout, content)
+
+
+def _order_of_data(columns: Mapping[str, pa.Array]) -> pa.Array:
+    """Sort orders without those of equality deletes, which only manifests of v2 and v3 keep."""
+    orders = columns["sort_order_id"]
+    if orders.null_count == len(orders):
+        return orders
+    deletes = pc.equal(columns["content_type"], int(ContentType.EQUALITY_DELETES))
+    return pc.if_else(deletes, None, orders) if deletes.true_count > 0 else orders
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """How a manifest is stored: whole numbers are packed, which leaves nothing to compress, all else is compressed."""
+
+    schema: pa.Schema
+    packed: Mapping[str, str]
+    compressed: Mapping[str, str]
+
+
+@lru_cache(maxsize=256)
+def _layout(stats: StatsShape | None) -> _Layout:
+    fields: list[pa.Field] = []
+    for item in CONTENT_ENTRY:
+        if item.id != CONTENT_STATS:
+            fields.append(_group_field(item) if isinstance(item, Group) else _field(item))
+        elif stats is not None:
+            fields.append(stats.field)
+    schema = pa.schema(fields)
+    columns = list(_parquet_columns(schema))
+    seen = Counter(path for path, _ in columns)
+    numbers = [path for path, type_ in columns if _is_number(type_) and seen[path] == 1]
+    others = [path for path, type_ in columns if not _is_number(type_) and not pa.types.is_boolean(type_)]
+    return _Layout(schema=schema, packed=dict.fromkeys(numbers, PACKED), compressed=dict.fromkeys(others, CODEC))
+
+
+def _parquet_columns(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
+    """The columns that a Parquet file has, by path."""
+    pending = [(field.name, field.type) for field in schema]
+    for path, type_ in pending:
+        if pa.types.is_struct(type_):
+            pending.extend((f"{path}.{member.name}", member.type) for member in type_)
+        elif pa.types.is_list(type_):
+            pending.append((f"{path}.list.element", type_.value_type))
+        else:
+            yield path, type_
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_temporal(type_))
+
+
+def _write(table: pa.Table, layout: _Layout, content: str) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        table.schema,
+        column_encoding=layout.packed,
+        compression=layout.compressed,
+        use_dictionary=False,
+        write_statistics=False,
+        store_schema=False,
+        store_decimal_as_integer=True,
+        write_page_checksum=True,
+    ) as writer:
+        if table.num_rows > 0:
+            writer.write_table(table, row_group_size=table.num_rows)
+        writer.add_key_value_metadata({"format-version": FORMAT_VERSION, "content": content})
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _group(group: Group, columns: Mapping[str, pa.Array]) -> pa.Array:
+    members = [columns[slot.entry] for slot in group.slots]
+    type_ = _group_field(group).type
+    absent = None
+    if all(member.null_count == len(member) for member in members):
+        return _nulls(type_, len(members[0]))
+    if all(member.null_count > 0 for member in members):
+        # Parquet refuses nulls in required members even below a null group, so those hold any value there.
+        absent = pc.is_null(members[0])
+        for member in members[1:]:
+            absent = pc.and_(absent, pc.is_null(member))
+        members = [pc.fill_null(m, 0) if s.required else m for s, m in zip(group.slots, members, strict=True)]
+    arrays = [_required(m, s) for s, m in zip(group.slots, members, strict=True)]
+    return struct_of(type_, arrays, absent)
+
+
+def _nulls(type_: pa.StructType, length: int) -> pa.Array:
+    """A group that no row has; required members hold any value, as Parquet refuses nulls in them even there."""
+    members = [pa.nulls(length, f.type) if f.nullable else pa.repeat(pa.scalar(0, f.type), length) for f in type_]
+    return pa.StructArray.from_arrays(members, fields=list(type_), mask=pa.repeat(True, length))
+
+
+def _required(array: pa.Array, slot: Slot) -> pa.Array:
+    if slot.required and array.null_count > 0:
+        row = pc.index(pc.is_null(array), True).as_py()
+        raise InputError(f"entry {row}: {slot.entry} is null", field=slot.entry, row=row)
+    return _typed(array, slot)
+
+
+def _typed(array: pa.Array, slot: Slot) -> pa.Array:
+    type_ = _field(slot).type
+    return array if array.type == type_ else array.cast(type_)
+
+
+@cache
+def _field(slot: Slot) -> pa.Field:
+    type_ = ENTRY.field(slot.entry).type
+    if slot.element_id is not None:
+        type_ = pa.list_(with_id("element", type_.value_type, slot.element_id, required=True))
+    return with_id(slot.name, type_, slot.id, required=slot.required)
+
+
+@cache
+def _group_field(group: Group) -> pa.Field:
+    return with_id(group.name, pa.struct([_field(slot) for slot in group.slots]), group.id)
+
+
+# -- reading
+
+
+def open_manifest(data: bytes, *, where: str) -> pq.ParquetFile:
+    """A manifest whose footer has been read."""
+    try:
+        return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, pre_buffer=False)
+    except Exception as error:  # whatever a damaged file makes the Parquet reader do
+        raise CorruptFile(f"{where}: not a readable Parquet manifest: {error}", location=where) from error
+
+
+def decode_parquet_manifest(
+    data: bytes | pq.ParquetFile,
+    context: ManifestContext,
+    *,
+    where: str,
+    content: tuple[str, ...],
+    wanted: frozenset[str] | None = None,
+) -> pa.Table:
+    """All rows of a manifest whose content is one of ``content``, in file order.
+
+    ``wanted`` are the statistics keys of columns that are needed if not all are, and only those are read from the
+    file; partition values are always there.
+    """
+    try:
+        file = open_manifest(data, where=where) if isinstance(data, bytes) else data
+        return _decode(file, context, where, content, wanted)
+    except IcefloeError:
+        raise
+    except Exception as error:  # whatever a damaged file makes the Parquet reader do
+        raise CorruptFile(f"{where}: not a readable Parquet manifest: {error}", location=where) from error
+
+
+def parquet_manifest_names(
+    file: pq.ParquetFile, context: ManifestContext, *, where: str, column: str, names: pa.Array
+) -> bool:
+    """Whether a row of a manifest, of any status, has one of these names in a column of locations."""
+    (slot,) = (item for item in CONTENT_ENTRY if isinstance(item, Slot) and item.entry == column)
+    try:
+        paths = [field.name for field in file.schema_arrow if field_id(field, where) == slot.id]
+        stored = file.read(columns=paths, use_threads=False)
+    except IcefloeError:
+        raise
+    except Exception as error:  # whatever a damaged file makes the Parquet reader do
+        raise CorruptFile(f"{where}: not a readable Parquet manifest: {error}", location=where) from error
+    both = pa.concat_arrays([names, relativized(names, context.location)])
+    return any(pc.any(pc.is_in(each, value_set=both)).as_py() is True for each in stored.itercolumns())
+
+
+def _decode(
+    file: pq.ParquetFile, context: ManifestContext, where: str, content: tuple[str, ...], wanted: frozenset[str] | None
+) -> pa.Table:
+    found = _check_footer(file, context, where, content)
+    schema = file.schema_arrow
+    _check_layout(schema, {field_id(field, where): i for i, field in enumerate(schema)}, where)
+    table = file.read(columns=_wanted_columns(file, schema, context, wanted, where), use_threads=False)
+    check_text(table, where=where)
+    stored = {field_id(field, where): single(table.column(i)) for i, field in enumerate(table.schema)}
+    columns = _fixed_columns(stored, table.num_rows, where)
+    for name in LOCATIONS:
+        columns[name] = resolved(columns[name], context.location, where=where)
+    stats = stored.get(CONTENT_STATS)
+    check_entries(columns, content=found, where=where, error=FormatError, stats=stats)
+    _check_specs(columns, context, where)
+    return to_table({**columns, **decode_stats(stats, columns, context, where=where)}, table.num_rows)
+
+
+def _wanted_columns(
+    file: pq.ParquetFile, schema: pa.Schema, context: ManifestContext, wanted: frozenset[str] | None, where: str
+) -> list[str] | None:
+    """The Parquet columns to read, by path: all, or all but the statistics that nobody asked for."""
+    if wanted is None:
+        return None
+    keep: list[bool] = []
+    for field in schema:
+        if field_id(field, where) == CONTENT_STATS and pa.types.is_struct(field.type):
+            for member in field.type:
+                keep.extend([is_needed(member, context, wanted, where)] * _width(member.type))
+        else:
+            keep.extend([True] * _width(field.type))
+    if len(keep) != file.metadata.num_columns:
+        return None  # a shape that no manifest has: to be judged as a whole
+    stored = file.metadata.schema
+    return [stored.column(i).path for i, kept in enumerate(keep) if kept]
+
+
+def _width(type_: pa.DataType) -> int:
+    """How many Parquet columns hold values of a type."""
+    return 1 if type_.num_fields == 0 else sum(_width(type_.field(i).type) for i in range(type_.num_fields))
+
+
+def _check_footer(file: pq.ParquetFile, context: ManifestContext, where: str, content: tuple[str, ...]) -> str:
+    """The content kind that the file names."""
+    rows = file.metadata.num_rows
+    if rows > context.limits.manifest_entries:
+        raise LimitError(f"{where}: {rows} rows, limit {context.limits.manifest_entries}", location=where)
+    known = file.metadata.metadata or {}
+    version = known.get(b"format-version")
+    found: str = known.get(b"content", b"").decode(errors="replace")
+    if version != FORMAT_VERSION.encode():
+        raise FormatError(f"{where}: format-version is {version!r}, expected b'4'", location=where)
+    if found not in content:
+        raise FormatError(f"{where}: content is {found!r}, expected {' or '.join(content)}", location=where)
+    return found
+
+
+def _check_layout(schema: pa.Schema, by_id: Mapping[int, int], where: str) -> None:
+    """Refuse by name the layouts of Apache's drafts, which give the same ids other meanings."""
+    if len(by_id) != len(schema):
+        raise FormatError(f"{where}: two columns have the same field id", location=where)
+    if DATA_FILE in by_id:
+        raise UnsupportedError(f"{where}: a Parquet manifest with version 3 entries (Apache interim)", location=where)
+    tracking = by_id.get(DELETION_VECTOR)
+    if tracking is not None and pa.types.is_struct(schema.field(tracking).type):
+        members = {field_id(member, where) for member in schema.field(tracking).type}
+        if STATUS in members:
+            raise UnsupportedError(f"{where}: a manifest in the layout of Apache's tracked files", location=where)
+    if VERSION_INFO not in by_id:
+        raise FormatError(f"{where}: no version_info (field id {VERSION_INFO})", location=where)
+
+
+def _fixed_columns(stored: Mapping[int, pa.Array], length: int, where: str) -> dict[str, pa.Array]:
+    columns: dict[str, pa.Array] = {}
+    for item in CONTENT_ENTRY:
+        if isinstance(item, Slot):
+            columns[item.entry] = _stored_column(stored.get(item.id), item, length, where)
+        elif item.id != CONTENT_STATS:
+            columns |= _stored_group(stored.get(item.id), item, length, where)
+    return columns
+
+
+def _stored_group(array: pa.Array | None, group: Group, length: int, where: str) -> dict[str, pa.Array]:
+    members: dict[int, pa.Array] = {}
+    if array is not None:
+        if not pa.types.is_struct(array.type):
+            raise FormatError(f"{where}: {group.name} (field id {group.id}) is not a group", location=where)
+        if group.id == VERSION_INFO and array.null_count > 0:
+            refuse_row(pc.index(array.is_null(), True).as_py(), "version_info is null", where=where)
+        members = {field_id(f, where): m for f, m in zip(array.type, array.flatten(), strict=True)}
+    optional = group.id != VERSION_INFO  # members of an absent or null group are null whatever they require
+    return {s.entry: _stored_column(members.get(s.id), s, length, where, optional=optional) for s in group.slots}
+
+
+def _stored_column(array: pa.Array | None, slot: Slot, length: int, where: str, *, optional: bool = False) -> pa.Array:
+    type_ = ENTRY.field(slot.entry).type
+    if array is None:
+        if slot.required and not optional:
+            raise FormatError(f"{where}: {slot.name} (field id {slot.id}) is missing", location=where)
+        return pa.nulls(length, type_)
+    if slot.required and not optional and array.null_count > 0:
+        refuse_row(pc.index(array.is_null(), True).as_py(), f"{slot.name} (field id {slot.id}) is null", where=where)
+    if array.type == type_:
+        return array
+    try:
+        return array.cast(type_)
+    except pa.ArrowException as error:
+        raise FormatError(
+            f"{where}: {slot.name} (field id {slot.id}) is {array.type}, expected {type_}", location=where
+        ) from error
+
+
+def _check_specs(columns: Mapping[str, pa.Array], context: ManifestContext, where: str) -> None:
+    for spec_id in pc.unique(columns["partition_spec_id"]).to_pylist():
+        if spec_id not in context.specs:
+            row = pc.index(columns["partition_spec_id"], pa.scalar(spec_id, pa.int32())).as_py()
+            refuse_row(row, f"names partition spec {spec_id}, which the table lacks", where=where)

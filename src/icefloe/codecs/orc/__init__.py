@@ -1,0 +1,1 @@
+"""ORC footers and types (spec: Appendix A, ORC)."""

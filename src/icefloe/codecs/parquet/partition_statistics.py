@@ -1,0 +1,175 @@
+"""Partition statistics files: one row for each partition of a snapshot, as Parquet (spec: Table statistics).
+
+In memory a row has the columns of ``COUNTS`` and one column for each partition field of any spec, named by its
+statistics key (``p1000``); fields that a spec lacks are null. Rows are sorted by partition, nulls first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from icefloe.codecs.manifest.content_stats import field_id, with_id
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.entry_columns import columns_of, partition_value, single
+from icefloe.codecs.manifest.utf8_checks import check_text
+from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError, UnsupportedError
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.entries import ContentType, partition_key
+from icefloe.model.metadata.statistics import PartitionStatisticsFile
+from icefloe.model.metadata.version_rules import rules
+
+PARTITION = 1
+SPEC_ID = "spec_id"
+DV_COUNT = "dv_count"
+# column: field id, type, required
+COUNTS: Mapping[str, tuple[int, pa.DataType, bool]] = {
+    SPEC_ID: (2, pa.int32(), True),
+    "data_record_count": (3, pa.int64(), True),
+    "data_file_count": (4, pa.int32(), True),
+    "total_data_file_size_in_bytes": (5, pa.int64(), True),
+    "position_delete_record_count": (6, pa.int64(), False),
+    "position_delete_file_count": (7, pa.int32(), False),
+    "equality_delete_record_count": (8, pa.int64(), False),
+    "equality_delete_file_count": (9, pa.int32(), False),
+    "total_record_count": (10, pa.int64(), False),
+    "last_updated_at": (11, pa.int64(), False),
+    "last_updated_snapshot_id": (12, pa.int64(), False),
+    DV_COUNT: (13, pa.int32(), True),
+}
+
+
+def collect_partition_statistics(
+    files: pa.Table, context: ManifestContext, timestamps: Mapping[int, int] | None = None
+) -> pa.Table:
+    """The statistics of every partition from the live files of a snapshot, deletes included.
+
+    ``timestamps`` are the milliseconds of snapshots by id, as far as the table still has them.
+    """
+    columns, length = columns_of(files), files.num_rows
+    types = sorted(context.partition_types.items())
+    keys = {partition_key(i): partition_value(partition_key(i), columns, length, t) for i, t in types}
+    times = {} if timestamps is None else timestamps
+    moments = pc.index_in(columns["snapshot_id"], value_set=pa.array(list(times), pa.int64()))
+    updated = pa.array(list(times.values()), pa.int64()).take(moments)
+    measured = {SPEC_ID: columns["partition_spec_id"], **keys, **_measures(columns)}
+    table = pa.table({**measured, "at": updated, "by": columns["snapshot_id"]})
+    # Sorted by time, the last snapshot of a group is the one that changed it last.
+    table = table.sort_by([("at", "ascending")])
+    sums = list(_measures(columns))
+    grouped = table.group_by([SPEC_ID, *keys], use_threads=False).aggregate(
+        [*((name, "sum") for name in sums), ("at", "last"), ("by", "last")]
+    )
+    found = {SPEC_ID: grouped[SPEC_ID], **{name: grouped[f"{name}_sum"] for name in sums}}
+    found |= {"last_updated_at": grouped["at_last"], "total_record_count": pa.nulls(grouped.num_rows, pa.int64())}
+    found["last_updated_snapshot_id"] = pc.if_else(grouped["at_last"].is_valid(), grouped["by_last"], None)
+    counts = {name: found[name].cast(type_) for name, (_, type_, _) in COUNTS.items()}
+    return _sorted(pa.table({**{key: grouped[key] for key in keys}, **counts}))
+
+
+def _measures(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """What each file adds to the counts of its partition."""
+    none = pa.scalar(0, pa.int64())
+    kind = columns["content_type"]
+    data, positions, equality = (pc.equal(kind, int(each)) for each in list(ContentType)[:3])
+    vectors = pc.and_(positions, columns["dv_offset"].is_valid())
+    files = pc.and_(positions, columns["dv_offset"].is_null())
+    records, one = columns["record_count"], pa.scalar(1, pa.int64())
+    return {
+        "data_record_count": pc.if_else(data, records, none),
+        "data_file_count": pc.if_else(data, one, none),
+        "total_data_file_size_in_bytes": pc.if_else(data, columns["file_size_in_bytes"], none),
+        "position_delete_record_count": pc.if_else(positions, records, none),
+        "position_delete_file_count": pc.if_else(files, one, none),
+        "equality_delete_record_count": pc.if_else(equality, records, none),
+        "equality_delete_file_count": pc.if_else(equality, one, none),
+        DV_COUNT: pc.if_else(vectors, one, none),
+    }
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    keys = [name for name in rows.column_names if name.startswith("p") and name[1:].isdecimal()]
+    # Arrow puts nulls last, so whether there is a value is sorted by first.
+    parts = {f"{name}?": rows[name].is_valid() for name in keys} | {name: rows[name] for name in keys}
+    order = pa.table({**{name: parts[name] for key in keys for name in (f"{key}?", key)}, SPEC_ID: rows[SPEC_ID]})
+    return rows.take(pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names]))
+
+
+def encode_partition_statistics(
+    rows: pa.Table, context: ManifestContext, *, snapshot_id: int, location: str
+) -> tuple[bytes, PartitionStatisticsFile]:
+    """A partition statistics file to be written at a location, and its entry in table metadata."""
+    _check_ids(context, location)
+    rows = _sorted(rows)
+    types = sorted(context.partition_types.items())
+    fields: list[pa.Field] = []
+    arrays: list[pa.Array] = []
+    if len(types) > 0:  # Parquet has no empty groups
+        members = [with_id(context.partition_fields[i].name, arrow_type(t), i) for i, t in types]
+        values = [single(rows[partition_key(i)]).cast(arrow_type(t)) for i, t in types]
+        fields.append(with_id("partition", pa.struct(members), PARTITION, required=True))
+        arrays.append(pa.StructArray.from_arrays(values, fields=members))
+    vectors = rules(context.format_version).deletion_vectors
+    for name, (id_, type_, required) in COUNTS.items():
+        if name == DV_COUNT and not vectors:
+            continue
+        fields.append(with_id(name, type_, id_, required=required))
+        arrays.append(single(rows[name]).cast(type_))
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), sink, compression="zstd", store_schema=False)
+    data = bytes(sink.getvalue())
+    return data, PartitionStatisticsFile(
+        snapshot_id=snapshot_id, statistics_path=location, file_size_in_bytes=len(data)
+    )
+
+
+def _check_ids(context: ManifestContext, where: str) -> None:
+    """Refuse ids that stand for several values: the tuple has the fields of all specs, each under its own id."""
+    shared = next((part for part in context.partition_fields.values() if part.shared_id is not None), None)
+    if shared is not None:
+        raise UnsupportedError(
+            f"{where}: partition field {shared.name!r} has id {shared.shared_id}, which another partition spec of the"
+            " table gives to another value; partition statistics cannot tell them apart",
+            location=where,
+            field=shared.name,
+        )
+
+
+def decode_partition_statistics(data: bytes, context: ManifestContext, *, where: str) -> pa.Table:
+    """The rows of a partition statistics file, columns found by field id; optional columns may be absent."""
+    _check_ids(context, where)
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
+        if file.metadata.num_rows > context.limits.manifest_entries:
+            raise LimitError(f"{where}: {file.metadata.num_rows} partitions, more than the limit", location=where)
+        table = file.read(use_threads=False)
+        check_text(table, where=where)
+        return _decoded(table, context, where)
+    except IcefloeError:
+        raise
+    except Exception as error:  # whatever a damaged file makes the Parquet reader do
+        raise CorruptFile(f"{where}: not readable partition statistics: {error!r:.200}", location=where) from error
+
+
+def _decoded(table: pa.Table, context: ManifestContext, where: str) -> pa.Table:
+    stored = {field_id(each, where): single(table.column(i)) for i, each in enumerate(table.schema)}
+    length = table.num_rows
+    tuple_ = stored.get(PARTITION)
+    members: dict[int, pa.Array] = {}
+    if tuple_ is not None and pa.types.is_struct(tuple_.type):
+        members = {field_id(f, where): c for f, c in zip(tuple_.type, tuple_.flatten(), strict=True)}
+    columns: dict[str, pa.Array] = {}
+    for id_, type_ in sorted(context.partition_types.items()):
+        arrow = arrow_type(type_)
+        columns[partition_key(id_)] = pa.nulls(length, arrow) if id_ not in members else members[id_].cast(arrow)
+    for name, (id_, arrow, required) in COUNTS.items():
+        found = stored.get(id_)
+        if name == DV_COUNT and found is None:
+            found = pa.repeat(pa.scalar(0, arrow), length)  # files from before version 3
+        if required and (found is None or found.null_count > 0):
+            raise FormatError(f"{where}: {name} (field id {id_}) is missing or null", location=where)
+        columns[name] = pa.nulls(length, arrow) if found is None else found.cast(arrow)
+    return pa.table(columns)

@@ -1,0 +1,213 @@
+"""Puffin files: blobs behind each other and a JSON footer that says what each one is (Puffin spec).
+
+The file is ``magic | blobs | magic | payload | payload size | flags | magic``; the payload may be LZ4-compressed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from icefloe.codecs.puffin.frames import lz4_frame, zstd_frame
+from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError
+from icefloe.limits import DEFAULT, Limits
+
+MAGIC = b"PFA1"
+DELETION_VECTOR = "deletion-vector-v1"
+POSITION_FIELD_ID = 2147483645  # the metadata column _pos, which deletion vectors are about
+UNKNOWN = -1  # snapshot id and sequence number of a blob that is written before its commit
+
+_TAIL = struct.Struct("<iI4s")  # payload size, flags, magic
+_LZ4_PAYLOAD = 1
+MIN_FILE_BYTES = 2 * len(MAGIC) + _TAIL.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """Bytes to be stored with what the footer says about them."""
+
+    type: str
+    data: bytes
+    fields: tuple[int, ...] = ()
+    snapshot_id: int = UNKNOWN
+    sequence_number: int = UNKNOWN
+    properties: Mapping[str, str] = field(default_factory=dict)
+    compression_codec: str | None = None  # lz4 or zstd; a deletion vector is never compressed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobLocation:
+    """Where a blob lies in its file."""
+
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobMetadata:
+    """What a footer says about one blob."""
+
+    type: str
+    fields: tuple[int, ...]
+    snapshot_id: int
+    sequence_number: int
+    location: BlobLocation
+    compression_codec: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PuffinFooter:
+    """The blobs of a file, and its properties such as ``created-by``."""
+
+    blobs: tuple[BlobMetadata, ...]
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+class _BlobJson(msgspec.Struct, rename="kebab", omit_defaults=True):
+    type: str
+    fields: list[int]
+    snapshot_id: int
+    sequence_number: int
+    offset: int
+    length: int
+    compression_codec: str | None = None
+    properties: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _FooterJson(msgspec.Struct, omit_defaults=True):
+    blobs: list[_BlobJson]
+    properties: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+def deletion_vector_blob(data: bytes, *, referenced_file: str, cardinality: int) -> Blob:
+    """The blob of a deletion vector; ``referenced_file`` is the location as its entry stores it."""
+    properties = {"referenced-data-file": referenced_file, "cardinality": str(cardinality)}
+    return Blob(type=DELETION_VECTOR, data=data, fields=(POSITION_FIELD_ID,), properties=properties)
+
+
+def encode_puffin(
+    blobs: Sequence[Blob], created_by: str | None, *, compress_footer: bool = False
+) -> tuple[bytes, tuple[BlobLocation, ...]]:
+    """A file of blobs, and where in it each blob lies.
+
+    >>> data, places = encode_puffin([Blob(type="note", data=b"hello")], created_by="doc")
+    >>> data[places[0].offset : places[0].offset + places[0].length]
+    b'hello'
+    """
+    stored = [_compress(blob.data, blob.compression_codec) for blob in blobs]
+    places: list[BlobLocation] = []
+    offset = len(MAGIC)
+    for data in stored:
+        places.append(BlobLocation(offset=offset, length=len(data)))
+        offset += len(data)
+    listed = [_to_json(blob, place) for blob, place in zip(blobs, places, strict=True)]
+    properties = {} if created_by is None else {"created-by": created_by}
+    payload = msgspec.json.encode(_FooterJson(blobs=listed, properties=properties))
+    if compress_footer:
+        payload = lz4_frame(payload)
+    tail = _TAIL.pack(len(payload), _LZ4_PAYLOAD if compress_footer else 0, MAGIC)
+    return b"".join([MAGIC, *stored, MAGIC, payload, tail]), tuple(places)
+
+
+def footer_bytes(data: bytes) -> int:
+    """The size of a whole file's footer, from its first magic to its last, as statistics entries tell it."""
+    size, _, _ = _TAIL.unpack_from(data, len(data) - _TAIL.size)
+    return int(len(MAGIC) + size + _TAIL.size)
+
+
+def _compress(data: bytes, codec: str | None) -> bytes:
+    """One frame that tells the size of its content."""
+    match codec:
+        case None:
+            return data
+        case "lz4":
+            return lz4_frame(data)
+        case "zstd":
+            return zstd_frame(data)
+    raise InputError(f"Puffin blobs are compressed with lz4 or zstd, not {codec!r}", codec=codec)
+
+
+def _to_json(blob: Blob, place: BlobLocation) -> _BlobJson:
+    return _BlobJson(
+        type=blob.type,
+        fields=list(blob.fields),
+        snapshot_id=blob.snapshot_id,
+        sequence_number=blob.sequence_number,
+        offset=place.offset,
+        length=place.length,
+        compression_codec=blob.compression_codec,
+        properties=dict(blob.properties),
+    )
+
+
+def decode_puffin_footer(data: bytes, *, where: str, limits: Limits = DEFAULT) -> PuffinFooter:
+    """The footer of a whole file, with the place of every blob checked to be inside it."""
+    if len(data) < MIN_FILE_BYTES or not data.startswith(MAGIC) or not data.endswith(MAGIC):
+        raise CorruptFile(f"{where}: not a whole Puffin file", location=where)
+    size, flags, _ = _TAIL.unpack_from(data, len(data) - _TAIL.size)
+    if size > limits.puffin_footer_bytes:
+        raise LimitError(f"{where}: a footer of {size} bytes, limit {limits.puffin_footer_bytes}", location=where)
+    end = len(data) - _TAIL.size
+    start = end - size
+    if size < 0 or start < 2 * len(MAGIC) or data[start - len(MAGIC) : start] != MAGIC:
+        raise CorruptFile(f"{where}: the footer does not begin where its size of {size} says", location=where)
+    if flags & ~_LZ4_PAYLOAD != 0:
+        raise UnsupportedError(f"{where}: unknown Puffin flags {flags:#x}", location=where)
+    payload = data[start:end]
+    if flags & _LZ4_PAYLOAD != 0:
+        payload = _decompress(payload, "lz4", limits.puffin_footer_bytes, where)
+    return _footer(payload, start - len(MAGIC), where)
+
+
+def _footer(payload: bytes, blobs_end: int, where: str) -> PuffinFooter:
+    try:
+        decoded = msgspec.json.decode(payload, type=_FooterJson)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise CorruptFile(f"{where}: the Puffin footer is broken: {error}", location=where) from error
+    for index, blob in enumerate(decoded.blobs):
+        if blob.offset < len(MAGIC) or blob.length < 0 or blob.offset + blob.length > blobs_end:
+            raise FormatError(
+                f"{where}: blobs[{index}]: bytes {blob.offset} to {blob.offset + blob.length} are not in the file",
+                location=where,
+            )
+    return PuffinFooter(blobs=tuple(_from_json(blob) for blob in decoded.blobs), properties=decoded.properties)
+
+
+def _from_json(blob: _BlobJson) -> BlobMetadata:
+    return BlobMetadata(
+        type=blob.type,
+        fields=tuple(blob.fields),
+        snapshot_id=blob.snapshot_id,
+        sequence_number=blob.sequence_number,
+        location=BlobLocation(offset=blob.offset, length=blob.length),
+        compression_codec=blob.compression_codec,
+        properties=blob.properties,
+    )
+
+
+def read_blob(data: bytes, blob: BlobMetadata, *, where: str, limits: Limits = DEFAULT) -> bytes:
+    """The bytes of one blob of a whole file, decompressed."""
+    stored = data[blob.location.offset : blob.location.offset + blob.location.length]
+    if blob.compression_codec is None:
+        return stored
+    if blob.compression_codec not in ("lz4", "zstd"):
+        raise UnsupportedError(f"{where}: Puffin codec {blob.compression_codec!r}", location=where)
+    return _decompress(stored, blob.compression_codec, limits.deletion_vector_bytes, where)
+
+
+def _decompress(data: bytes, codec: str, limit: int, where: str) -> bytes:
+    """One compressed frame; reading stops at the limit whatever the frame claims."""
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
+            found: Any = stream.read(limit + 1)
+    except (OSError, pa.ArrowException) as error:
+        raise CorruptFile(f"{where}: broken {codec} data: {error}", location=where) from error
+    if len(found) > limit:
+        raise LimitError(f"{where}: more than {limit} bytes after decompression", location=where)
+    return bytes(found)

@@ -1,0 +1,1 @@
+"""Values and columns of values as bytes (spec: Binary single-value serialization)."""

@@ -1,0 +1,42 @@
+"""Types of partition values that the table no longer tells, from the values themselves (spec: Partition Evolution).
+
+A former partition column may be in no schema any more, when another program has let old schemas expire. Manifests
+still hold its values, and their own schemas tell what these are; so they can be written again as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.errors import IcefloeError
+from icefloe.model.arrow.schema_from_arrow import schema_from_arrow
+from icefloe.model.entries import partition_key, stat
+from icefloe.model.metadata.version_rules import VERSIONS
+from icefloe.model.schema.types import INT, Type
+
+
+def told_types(columns: Mapping[str, pa.Array], context: ManifestContext) -> dict[int, Type]:
+    """The types of lost partition values that statistics columns hold, by partition field id."""
+    found: dict[int, Type] = {}
+    for field_id in context.lost:
+        key = partition_key(field_id)
+        if stat("value_count", key) in columns:
+            bounds = columns.get(stat("lower_bound", key))
+            type_ = INT if bounds is None else type_of_arrow(bounds.type)  # without bounds all values are null
+            found |= {} if type_ is None else {field_id: type_}
+    return found
+
+
+def type_of_arrow(type_: pa.DataType) -> Type | None:
+    """The type whose values Arrow holds so; none if there is no such type."""
+    if isinstance(type_, pa.BaseExtensionType):
+        type_ = type_.storage_type
+    if pa.types.is_null(type_):
+        return INT
+    try:
+        return schema_from_arrow(pa.schema([pa.field("value", type_)]), format_version=VERSIONS[-1]).fields[0].type
+    except IcefloeError:
+        return None

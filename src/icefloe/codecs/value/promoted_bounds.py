@@ -1,0 +1,68 @@
+"""Bounds that were measured before a column was promoted, in the type that the column has now (spec: Schema Evolution).
+
+Manifests keep bounds as they were written, and a writer may have measured its files before another commit promoted the
+column that they bound. Everything that works with entries finds all bounds of a column in one type.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.value.bounds import promoted_numbers
+from icefloe.codecs.value.single_value import UNITS_PER_DAY
+from icefloe.errors import InputError
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.entries import column_key, stat
+from icefloe.model.schema.types import Primitive, Type
+
+
+def promoted(array: pa.Array, type_: Type) -> pa.Array:
+    """Bounds as values of a type that theirs may become; dates beyond its timestamps are the first or last there is.
+
+    The error is Arrow's own where the values cannot be of that type.
+    """
+    target = arrow_type(type_)
+    if array.type == target:
+        return array
+    if array.type != pa.date32() or not isinstance(type_, Primitive) or type_ not in UNITS_PER_DAY:
+        return array.cast(target)
+    days = np.asarray(pc.fill_null(array.cast(pa.int32()), 0))
+    return pa.array(promoted_numbers(days, type_), mask=np.asarray(array.is_null())).view(target)
+
+
+def in_terms_of(entries: pa.Table, context: ManifestContext) -> pa.Table:
+    """Entries of files with bounds of the types that the table's columns have now."""
+    schema = entries.schema
+    for name, (type_, target) in _bounded(context).items():
+        index = schema.get_field_index(name)
+        if index < 0 or schema.field(index).type == target:
+            continue
+        try:
+            bounds = promoted(entries.column(index).combine_chunks(), type_)
+        except pa.ArrowException as error:
+            found = schema.field(index).type
+            raise InputError(
+                f"table {context.location}: {name} of new files is {found}, which is no {type_}: {error}",
+                statistics=name,
+            ) from error
+        entries = entries.set_column(index, name, bounds)
+    return entries
+
+
+@lru_cache(maxsize=64)
+def _bounded(context: ManifestContext) -> dict[str, tuple[Type, pa.DataType]]:
+    """The types of all bounds of columns that entries of a table may have, by their names.
+
+    Partition values are left out: no promotion is allowed that makes them anything but a wider number.
+    """
+    types = {i: type_ for i in context.measured() if (type_ := context.column_type(i)) is not None}
+    return {
+        stat(end, column_key(i)): (type_, arrow_type(type_))
+        for i, type_ in types.items()
+        for end in ("lower_bound", "upper_bound")
+    }

@@ -1,0 +1,164 @@
+"""What planned data files have lost: deletion vectors, position deletes and equality deletes (spec: Delete Formats).
+
+Nothing is read before it is asked for; a delete file is read once for all planned files in its reach, and kept for them
+up to a limit. Threads may ask at the same time. The files of a partition differ in which equality deletes are newer
+than they are, so one index serves all of them and has the sequence number of every delete row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property, lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from icefloe.deletes.compute_once import OnceEach
+from icefloe.deletes.equality_files import DeleteFile, EqualityTest, read_index
+from icefloe.deletes.equality_index import EqualityIndex
+from icefloe.deletes.partition_keys import Ints, scopes
+from icefloe.deletes.position_files import read_positions
+from icefloe.deletes.vectors import load_vectors
+from icefloe.errors import FormatError
+from icefloe.formats.read.row_mask import NO_DROPS, FileDrops
+from icefloe.io.file_io import FileIO
+from icefloe.limits import DEFAULT, Limits
+from icefloe.model.entries import ContentType, of_type
+from icefloe.model.metadata.error_context import NOWHERE, Origin
+from icefloe.model.schema.name_mapping import NameMapping
+from icefloe.model.schema.types import Field
+
+_TASK = ("location", "record_count", "sequence_number", "deletes")
+_VECTOR = ("dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
+_RECENT = 64  # files whose parts may be read at the same time
+_BITMAP_BYTES = 256
+_KEPT_BYTES = 512 * 1024 * 1024  # of delete files that other files may need too
+
+
+class Drops:
+    """The deleted rows of planned files, by data file location.
+
+    ``tasks`` and ``deletes`` are those of a plan. ``fields`` has every field of every schema of the table by id, as it
+    was last defined; ``mapping`` gives ids to columns of delete files that have none; errors name the ``origin``.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        tasks: pa.Table,
+        deletes: pa.Table,
+        *,
+        fields: Mapping[int, Field],
+        mapping: NameMapping | None = None,
+        limits: Limits = DEFAULT,
+        origin: Origin = NOWHERE,
+    ) -> None:
+        self._io = io
+        self._origin = origin
+        self._fields = fields
+        self._mapping = mapping
+        self._limits = limits
+        touched = pc.or_(pc.is_valid(tasks["dv_location"]), pc.greater(pc.list_value_length(tasks["deletes"]), 0))
+        self._tasks = tasks.select([*_TASK, *_VECTOR]).filter(touched)
+        self._deletes = deletes
+        self._is_equality = of_type(deletes, ContentType.EQUALITY_DELETES).to_numpy()
+        self._recent = lru_cache(_RECENT)(self._find)
+        self._named = OnceEach(self._read_positions, weigh=_position_bytes, limit=_KEPT_BYTES)
+        self._indexes = OnceEach(self._read_index, weigh=lambda index: index.nbytes, limit=_KEPT_BYTES)
+
+    @cached_property
+    def _rows(self) -> Mapping[str, int]:
+        """The files that have deletes, as rows of ``_tasks``."""
+        return {location: row for row, location in enumerate(self._tasks["location"].to_pylist())}
+
+    def of(self, location: str) -> FileDrops:
+        """What one data file has lost; nothing if the plan does not have it."""
+        if location not in self._rows:
+            return NO_DROPS
+        with self._origin.named():
+            return self._recent(location)
+
+    def positions(self, locations: Iterable[str]) -> dict[str, BitMap64]:
+        """The positions that vectors and position delete files name, of the files that have any."""
+        with self._origin.named():
+            return self._positions([row for row in map(self._rows.get, locations) if row is not None])
+
+    def _find(self, location: str) -> FileDrops:
+        row = self._rows[location]
+        return FileDrops(positions=self._positions([row]).get(location), tests=self._tests(row))
+
+    def _positions(self, rows: list[int]) -> dict[str, BitMap64]:
+        found = load_vectors(self._io, self._tasks.take(pa.array(rows, pa.int64())), self._limits)
+        for row in rows:
+            numbers = [number for number in self._listed(row) if not self._is_equality[number]]
+            location = self._tasks["location"][row].as_py()
+            for named in map(self._named, numbers):
+                if location in named:
+                    found[location] = found[location] | named[location] if location in found else named[location]
+        return {location: positions for location, positions in found.items() if len(positions) > 0}
+
+    @property
+    def by_value(self) -> bool:
+        """Whether any planned file has equality deletes."""
+        return bool(self._is_equality[self._pairs[1]].any())
+
+    def _listed(self, row: int) -> list[int]:
+        found: list[int] = self._tasks["deletes"][row].as_py()
+        return found
+
+    @cached_property
+    def _pairs(self) -> tuple[Ints, Ints]:
+        """Every planned file with each of its delete files, as rows of ``_tasks`` and, in order, of ``_deletes``."""
+        lists = self._tasks["deletes"].combine_chunks()
+        owners, numbers = pc.list_parent_indices(lists).to_numpy(), pc.list_flatten(lists).to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        return owners[order], numbers[order]
+
+    def _read_positions(self, number: int) -> Mapping[str, BitMap64]:
+        """What one position delete file says of the planned files that it applies to."""
+        owners, numbers = self._pairs
+        first, last = np.searchsorted(numbers, [number, number + 1])
+        wanted = self._tasks.select(["location", "record_count"]).take(pa.array(owners[first:last]))
+        location, kind = (self._deletes[name][number].as_py() for name in ("location", "file_format"))
+        found = read_positions(self._io, location, kind, wanted["location"].to_pylist())
+        rows = dict(zip(*(column.to_pylist() for column in wanted.columns), strict=True))
+        for data_file, positions in found.items():
+            if positions.max() >= rows[data_file]:
+                raise FormatError(
+                    f"position delete file {location}: position {positions.max()} is past the {rows[data_file]} rows"
+                    f" of {data_file}",
+                    location=location,
+                )
+        return found
+
+    def _tests(self, row: int) -> tuple[EqualityTest, ...]:
+        """Equality deletes of one file: a test for each set of delete columns, and for its partition and all others."""
+        numbers = [number for number in self._listed(row) if self._is_equality[number]]
+        if len(numbers) == 0:
+            return ()
+        age = self._tasks["sequence_number"][row].as_py()
+        groups = dict.fromkeys(int(self._groups[number]) for number in numbers)
+        return tuple(EqualityTest(self._indexes(group), age) for group in groups)
+
+    @cached_property
+    def _groups(self) -> Ints:
+        """The same number for delete files that compare the same columns and apply to the same partition."""
+        ids = pc.binary_join(self._deletes["equality_ids"].cast(pa.list_(pa.string())), " ").combine_chunks()
+        columns: Ints = ids.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
+        return scopes(self._deletes) * (len(columns) + 1) + columns
+
+    def _read_index(self, group: int) -> EqualityIndex:
+        """The delete rows of one group."""
+        members = np.flatnonzero(self._is_equality & (self._groups == group))
+        chosen = self._deletes.take(pa.array(members))
+        names = ("location", "file_format", "sequence_number")
+        files = [DeleteFile(**row) for row in chosen.select(list(names)).to_pylist()]
+        ids = chosen["equality_ids"][0].as_py()
+        return read_index(self._io, files, [] if ids is None else ids, fields=self._fields, mapping=self._mapping)
+
+
+def _position_bytes(named: Mapping[str, BitMap64]) -> int:
+    """About how much memory the positions of some files take."""
+    return sum(_BITMAP_BYTES + 2 * len(positions) for positions in named.values())

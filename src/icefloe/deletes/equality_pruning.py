@@ -1,0 +1,122 @@
+"""Whether a row of a data file can equal a row of an equality delete file, by statistics (spec: Equality Delete Files).
+
+A row is deleted when it equals a delete row in all delete columns, where null equals null. So a delete file can be left
+out when, in one of its columns, the two files have no value in common: neither null nor any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.deletes.partition_keys import Ints
+from icefloe.expr.prune.column_stats import certain, is_ordered
+from icefloe.model.entries import column_key, stat
+from icefloe.model.schema.types import DOUBLE, FLOAT, Type
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One column in the files of one kind: bounds as places in the common order, and what is certain about nulls."""
+
+    lower: Ints
+    upper: Ints
+    no_nulls: Mask
+    all_null: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    uses: Mask  # which delete files compare this column
+    data: _Side
+    deletes: _Side
+
+    def apart(self, data: Ints, deletes: Ints) -> Mask:
+        """Which pairs have no value of this column in common."""
+        ours, theirs = self.data, self.deletes
+        values = (ours.upper[data] < theirs.lower[deletes]) | (theirs.upper[deletes] < ours.lower[data])
+        values |= ours.all_null[data] | theirs.all_null[deletes]
+        nulls = ours.no_nulls[data] | theirs.no_nulls[deletes]
+        apart: Mask = self.uses[deletes] & values & nulls
+        return apart
+
+
+class Overlap:
+    """Answers for pairs of data files and equality delete files, after one look at their statistics."""
+
+    def __init__(self, data: pa.Table, deletes: pa.Table, context: ManifestContext) -> None:
+        ids = deletes["equality_ids"].combine_chunks()
+        values, owners = pc.list_flatten(ids).to_numpy(), pc.list_parent_indices(ids).to_numpy()
+        self._columns: list[_Column] = []
+        for field_id in np.unique(values).tolist():
+            type_ = context.types.get(field_id)
+            if type_ is None or not _counted(data, deletes, column_key(field_id)):
+                continue
+            uses = np.zeros(deletes.num_rows, np.bool_)
+            uses[owners[values == field_id]] = True
+            self._columns.append(_column(uses, data, deletes, column_key(field_id), type_))
+
+    def possible(self, data: Ints, deletes: Ints) -> Mask:
+        """For each pair of row numbers whether a row of the one may equal a row of the other."""
+        found = np.ones(len(data), np.bool_)
+        for column in self._columns:
+            found &= ~column.apart(data, deletes)
+        return found
+
+
+def _counted(data: pa.Table, deletes: pa.Table, key: str) -> bool:
+    """Whether both sides have counts; without them nulls may be common to any two files."""
+    name = stat("null_value_count", key)
+    return name in data.column_names or name in deletes.column_names
+
+
+def _column(uses: Mask, data: pa.Table, deletes: pa.Table, key: str, type_: Type) -> _Column:
+    bounds = _places([_bound(t, m, key, type_) for t in (data, deletes) for m in ("lower_bound", "upper_bound")])
+    return _Column(uses, _side(data, key, bounds[0], bounds[1]), _side(deletes, key, bounds[2], bounds[3]))
+
+
+def _bound(table: pa.Table, measure: str, key: str, type_: Type) -> Any:
+    """Bounds of a column; none where they have no order, and none of floats, as NaN lies outside them."""
+    name = stat(measure, key)
+    if name not in table.column_names or not is_ordered(type_) or type_ in (FLOAT, DOUBLE):
+        return pa.nulls(table.num_rows)
+    return table[name]
+
+
+def _places(columns: list[Any]) -> list[Ints]:
+    """Bounds as places in the order of all of them; where a bound is not known, lowers are 0 and uppers the last."""
+    joined = pa.concat_tables([pa.table({"v": column}) for column in columns], promote_options="permissive")
+    values = joined["v"].combine_chunks()
+    if values.null_count == len(values):
+        ranks = np.zeros(len(values), np.int64)
+    else:
+        ranks = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.int64)
+    unknown = certain(pc.is_null(values))
+    parts = np.split(ranks, np.cumsum([len(column) for column in columns])[:-1])
+    holes = np.split(unknown, np.cumsum([len(column) for column in columns])[:-1])
+    last = len(values) + 1
+    return [np.where(h, 0 if n % 2 == 0 else last, p) for n, (p, h) in enumerate(zip(parts, holes, strict=True))]
+
+
+def _side(table: pa.Table, key: str, lower: Ints, upper: Ints) -> _Side:
+    def column(measure: str) -> Any:
+        name = stat(measure, key)
+        return table[name] if name in table.column_names else pa.nulls(table.num_rows, pa.int64())
+
+    nulls, values, rows = column("null_value_count"), column("value_count"), table["record_count"]
+    # Fewer values than rows mean nulls in a parent struct.
+    complete = certain(pc.and_(pc.equal(nulls, 0), pc.greater_equal(values, rows)))
+    return _Side(
+        lower=lower,
+        upper=upper,
+        no_nulls=complete,
+        all_null=certain(pc.greater_equal(nulls, values)) | certain(pc.greater_equal(nulls, rows)),
+    )

@@ -1,0 +1,80 @@
+"""Partition tuples as numbers: equal for files of the same spec and the same values (spec: Partition Transforms).
+
+Null equals null and NaN equals NaN, as in the tuples themselves; a value is what its bits say, so 0.0 and -0.0 are two
+partitions. Fields that a spec does not have play no part in its tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.model.entries import partition_key, stat, stat_keys
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+_SPEC = "partition_spec_id"
+
+
+def partition_codes(tables: list[pa.Table], context: ManifestContext) -> list[Ints]:
+    """For each entry table a number per row: the same number means the same spec and partition values."""
+    keys = {field_id: partition_key(field_id) for field_id in context.specs_with}
+    names = [stat(measure, key) for key in keys.values() for measure in ("lower_bound", "nan_value_count")]
+    joined = pa.concat_tables(
+        [table.select([_SPEC, *(name for name in names if name in table.column_names)]) for table in tables],
+        promote_options="permissive",
+    ).combine_chunks()
+    codes = _codes(joined[_SPEC])
+    for field_id, key in keys.items():
+        own = pc.is_in(joined[_SPEC], value_set=pa.array(context.specs_with[field_id], pa.int32()))
+        for values in _values(joined, key, own):
+            codes = _refined(codes, _codes(values))
+    return np.split(codes, np.cumsum([table.num_rows for table in tables])[:-1])
+
+
+def scopes(table: pa.Table) -> Ints:
+    """A number for each row of one entry table: the same number means the same spec and partition values.
+
+    The same as ``partition_codes`` where every partition value is known, without asking what the specs are.
+    """
+    codes = _codes(table[_SPEC])
+    for key in stat_keys(table):
+        if key.startswith("p"):
+            for values in _values(table, key, pa.repeat(True, table.num_rows)):
+                codes = _refined(codes, _codes(values))
+    return codes
+
+
+def _values(joined: pa.Table, key: str, own: Any) -> Iterator[Any]:
+    """The values of a partition field where the spec has it, and which of them are NaN."""
+    nan = pa.repeat(False, joined.num_rows)
+    if (counts := stat("nan_value_count", key)) in joined.column_names:
+        nan = pc.fill_null(pc.greater(_flat(joined[counts]), 0), False)
+    if (bounds := stat("lower_bound", key)) in joined.column_names:
+        values = _flat(joined[bounds])
+        if pa.types.is_floating(values.type):
+            nan = pc.or_(nan, pc.fill_null(pc.is_nan(values), False))
+            values = values.view(pa.int64() if values.type == pa.float64() else pa.int32())
+        yield pc.if_else(pc.and_(own, pc.invert(nan)), values, pa.scalar(None, values.type))
+    yield pc.and_(own, nan)
+
+
+def _flat(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _codes(column: Any) -> Ints:
+    """Equal numbers for equal values, null included, counted from 0."""
+    encoded = pc.dictionary_encode(_flat(column), null_encoding="encode")
+    found: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _refined(codes: Ints, more: Ints) -> Ints:
+    return _codes(pa.array(codes * (int(more.max(initial=0)) + 1) + more))

@@ -1,0 +1,1 @@
+"""Planned files read in this process."""

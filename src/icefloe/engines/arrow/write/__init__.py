@@ -1,0 +1,1 @@
+"""Data files written in this process."""

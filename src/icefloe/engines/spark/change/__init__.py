@@ -1,0 +1,1 @@
+"""Rows deleted and upserted on Spark (spec: Row-level Deletes)."""

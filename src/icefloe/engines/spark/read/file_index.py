@@ -1,0 +1,139 @@
+"""A table as a relation of Spark: its own Parquet reader over files that a planner in Python names.
+
+Spark asks once per scan and with that scan's filters, so filters added to a DataFrame later prune files, and two scans
+of one DataFrame plan separately. Files carry constants that look like partition columns to Spark.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from icefloe.engines.spark.failures import marked
+from icefloe.engines.spark.read.file_index_java import CLASS_NAME, SOURCE
+from icefloe.engines.spark.session import child_session
+from icefloe.errors import IcefloeError, UnsupportedError
+
+Lister = Callable[[list[str], str], pa.Table]  # (filters as SQL text, session time zone) -> location, size, constants
+
+_ANSWERS_KEPT = 4  # Spark may ask several times for one scan: when it plans, explains and re-plans
+_constructors: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+class _Planner:
+    """What the Java class calls: filters come in as lines of text, files go out as an Arrow stream."""
+
+    class Java:
+        """Tells py4j which interface to present."""
+
+        implements = ("java.util.function.BiFunction",)
+
+    def __init__(self, files: Lister) -> None:
+        self._files = files
+        self._answers: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def apply(self, zone: str, filters: str) -> bytes | bytearray | str:
+        """The files of a scan, or the text of the error: an exception would lose its message on the way."""
+        try:
+            with self._lock:
+                return bytearray(self._answer(zone, filters))
+        except IcefloeError as error:
+            return marked(type(error), str(error))
+        except Exception:
+            return marked(IcefloeError, f"planning the scan failed\n{traceback.format_exc()}")
+
+    def _answer(self, zone: str, filters: str) -> bytes:
+        key = (zone, filters)
+        if key in self._answers:
+            self._answers.move_to_end(key)
+        else:
+            self._answers[key] = _stream(self._files(_lines(filters), zone))
+            if len(self._answers) > _ANSWERS_KEPT:
+                self._answers.popitem(last=False)
+        return self._answers[key]
+
+
+def _lines(filters: str) -> list[str]:
+    """Undo the escaping of the Java side: a newline inside a filter is not the end of it."""
+    halves = (line.split("\\\\") for line in filters.split("\n")[:-1])
+    return ["\\".join(part.replace("\\n", "\n") for part in parts) for parts in halves]
+
+
+def _stream(files: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, files.schema) as writer:
+        writer.write_table(files)
+    return bytes(sink.getvalue())
+
+
+def relation(
+    spark: SparkSession,
+    files: Lister,
+    columns: StructType,
+    constants: StructType,
+    *,
+    location: str,
+    size_bytes: int,
+    settings: Mapping[str, str],
+) -> DataFrame:
+    """The rows of the files that ``files`` names, with the constants of each file behind its columns.
+
+    ``settings`` are for the reader alone: they live in a child session that only this relation knows.
+    """
+    gateway = spark.sparkContext._gateway
+    ensure_callback_server_started(gateway)
+    jvm, java = gateway.jvm, child_session(spark, settings)._jsparkSession
+    arguments = jvm.java.util.ArrayList()
+    for argument in (_Planner(files), _parsed(java, constants), location, size_bytes):
+        arguments.add(argument)
+    sources = jvm.org.apache.spark.sql.execution.datasources
+    described = sources.HadoopFsRelation(
+        _constructor(spark).newInstance(arguments.toArray()),
+        _parsed(java, constants),
+        _parsed(java, columns),
+        jvm.scala.Option.empty(),
+        sources.parquet.ParquetFileFormat(),
+        jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({}),
+        java,
+    )
+    return DataFrame(spark._jsparkSession.baseRelationToDataFrame(described), spark)
+
+
+def _parsed(java_session: Any, schema: StructType) -> Any:
+    return java_session.parseDataType(schema.json())
+
+
+def _constructor(spark: SparkSession) -> Any:
+    """The constructor of the Java class, compiled once per JVM."""
+    gateway = spark.sparkContext._gateway
+    with _lock:
+        found = _constructors.get(gateway)
+        if found is None:
+            found = _constructors[gateway] = _compiled(spark)
+    return found
+
+
+def _compiled(spark: SparkSession) -> Any:
+    jvm = spark._jvm
+    try:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
+        compiler.cook(SOURCE)
+        return compiler.getClassLoader().loadClass(CLASS_NAME).getConstructors()[0]
+    except Py4JError as error:
+        raise UnsupportedError(
+            f"Spark {spark.version}: its planning classes differ from those this version was made for: {error}",
+            feature="file index",
+        ) from error

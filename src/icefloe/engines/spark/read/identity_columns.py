@@ -1,0 +1,112 @@
+"""Columns by which files are partitioned as they are, on Spark (spec: Column Projection, Partitioning).
+
+A file may lack such a column, which then has the value of the file's partition. Spark reads the column as a constant
+of each file, from metadata alone, if every file has a value for it: if every spec in use partitions by it. Of the
+other columns the files in question must hold the data, which their footers prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import FormatError, UnsupportedError
+from icefloe.model.partition.spec import PartitionSpec
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Decimal,
+    Field,
+)
+from icefloe.scan.identity_columns import identity_columns, identity_values, specs_by_field
+
+_CONSTANT_TYPES = frozenset({BOOLEAN, INT, LONG, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMPTZ})
+_READERS = 16
+
+
+class IdentityColumns:
+    """The identity partitions of a table for one DataFrame.
+
+    ``spec_ids`` are those of all files that its scans may read; ``stored`` tells the columns that a file holds.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        specs: tuple[PartitionSpec, ...],
+        spec_ids: pa.ChunkedArray,
+        stored: Callable[[str], frozenset[int]],
+    ) -> None:
+        self._schema = schema
+        self._specs = specs
+        self._stored = stored
+        self._read: dict[str, frozenset[int]] = {}  # columns that files hold, kept for scans of the same DataFrame
+        candidates = [id_ for id_ in identity_columns(specs) if id_ in schema.by_id]
+        everywhere = _in_every_spec(specs, spec_ids) if len(candidates) > 0 else frozenset()
+        self.constants = tuple(f for f in schema.fields if f.id in everywhere and _is_constant_type(f))
+        known = {field.id for field in self.constants}
+        self._doubtful = [id_ for id_ in candidates if id_ not in known]
+
+    def values(self, tasks: pa.Table) -> list[pa.Array]:
+        """The value of every constant in each file."""
+        return [self._values(tasks, field) for field in self.constants]
+
+    def check(self, tasks: pa.Table) -> None:
+        """Refuse files that lack a column which is not among the constants, but in the file's partition."""
+        for column_id in self._doubtful:
+            specs = [spec for ids in specs_by_field(self._specs, column_id).values() for spec in ids]
+            own = pc.is_in(tasks["partition_spec_id"], value_set=pa.array(specs, pa.int32()))
+            locations = tasks["location"].filter(own).to_pylist()
+            self._read_footers([location for location in locations if location not in self._read])
+            for location in locations:
+                if column_id not in self._read[location]:
+                    raise _only_in_partition(location, self._schema.names[column_id])
+
+    def _values(self, tasks: pa.Table, field: Field) -> pa.Array:
+        found = identity_values(tasks, self._specs, field)
+        bad = found.values.is_null() if field.required else pc.invert(found.known)
+        row = pc.index(pc.and_(bad, pc.greater(tasks["record_count"], 0)), True).as_py()
+        if row >= 0:
+            location = tasks["location"][row].as_py()
+            message = f"{location}: the file is partitioned by {field.name!r} but its entry has no value of it"
+            raise FormatError(message, location=location, field=field.name)
+        return found.values
+
+    def _read_footers(self, locations: list[str]) -> None:
+        with ThreadPoolExecutor(_READERS, thread_name_prefix="icefloe-footers") as pool:
+            self._read.update(zip(locations, pool.map(self._stored, locations), strict=True))
+
+
+def _in_every_spec(specs: tuple[PartitionSpec, ...], spec_ids: pa.ChunkedArray) -> frozenset[int]:
+    """The columns that all specs in use partition by as they are."""
+    used = set(pc.unique(spec_ids).to_pylist())
+    columns = [frozenset(identity_columns([spec])) for spec in specs if spec.spec_id in used]
+    return columns[0].intersection(*columns) if len(columns) > 0 else frozenset()
+
+
+def _is_constant_type(field: Field) -> bool:
+    return field.type in _CONSTANT_TYPES or isinstance(field.type, Decimal)
+
+
+def _only_in_partition(location: str, name: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{location}: the file lacks the column {name!r}, whose value is in its partition alone; on Spark that works"
+        " only for plain columns that every partition spec in use has as they are. Read it with to_arrow()",
+        location=location,
+        field=name,
+    )
+
+
+NO_IDENTITY = IdentityColumns(Schema(fields=()), (), pa.chunked_array([], pa.int32()), lambda _: frozenset())

@@ -1,0 +1,265 @@
+"""A snapshot as a DataFrame: planned lazily with the query's own filters, less its deleted rows.
+
+Deletion vectors travel as one BINARY constant per file; generated code tests the bit of each row's physical position,
+which the reader fills in itself. There is no join, no broadcast, no UDF, and no class of ours on executors. A scan of
+a snapshot without deletes carries none of this (spec: Row-level Deletes, Scan Planning).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from icefloe.engines.engine import check_readable
+from icefloe.engines.spark.read.file_index import Lister, relation
+from icefloe.engines.spark.read.identity_columns import NO_IDENTITY, IdentityColumns
+from icefloe.engines.spark.read.inherited_columns import NO_COLUMNS, FileConstant, InheritedColumns
+from icefloe.engines.spark.schema import struct_type
+from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, capabilities
+from icefloe.errors import UnsupportedError
+from icefloe.expr.filter.bind import bind_pushed
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, conjuncts
+from icefloe.expr.text.filter_parser import parse_pushed
+from icefloe.model.schema.schema import Schema
+from icefloe.scan.tasks import Plan
+
+Planner = Callable[[Expr], Plan]
+Vectors = Callable[[pa.Table], Mapping[str, BitMap64]]
+
+FILE = "_file_ordinal"
+POSITION = "_pos"
+_BITMAP = "_icefloe_deleted"
+_conditions: WeakKeyDictionary[Any, Column] = WeakKeyDictionary()
+_BITMAP_BYTES_MAX = 1 << 30  # all bitmaps of one plan pass through the driver at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A snapshot as the engine sees it; every scan of it calls ``plan`` anew with its filters."""
+
+    plan: Planner
+    vectors: Vectors  # tasks -> deleted positions by file location
+    schema: Schema  # the columns to return
+    location: str
+    size_bytes: int
+    has_deletes: bool  # whether any file of the snapshot may have a deletion vector
+    stable_names: bool = False  # schema.names_are_stable: whether Spark may prune row groups, which it does by name
+    identity: IdentityColumns = NO_IDENTITY  # columns that may stand in partition tuples alone
+    inherited: InheritedColumns = NO_COLUMNS  # metadata columns to return behind those of the schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Positioned:
+    """Rows with their file's number (``_file_ordinal``) and their physical position in it (``_pos``)."""
+
+    frame: DataFrame
+    files: FileNumbers
+
+
+class FileNumbers:
+    """Numbers for locations, given at first sight and never changed, so that every re-planning agrees."""
+
+    def __init__(self) -> None:
+        self._known = pa.array([], pa.string())
+        self._lock = threading.Lock()
+
+    def number(self, locations: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The number of each location."""
+        with self._lock:
+            is_new = pc.invert(pc.is_in(locations, value_set=self._known))
+            self._known = pa.concat_arrays([self._known, locations.filter(is_new).unique()])
+            return pc.index_in(locations, value_set=self._known).cast(pa.int64())
+
+    def location(self, number: int) -> str:
+        """The location that was given a number."""
+        return str(self._known[number])
+
+
+def dataframe(spark: SparkSession, source: Source) -> DataFrame:
+    """The live rows of a snapshot; filters applied to the DataFrame later still decide which files are read."""
+    if source.has_deletes or len(source.inherited.fields) > 0:
+        return _live_rows(spark, source, None).drop(_BITMAP, capabilities(spark).row_index_column)
+    capabilities(spark)
+    return _relation(spark, source, struct_type(source.schema), ())
+
+
+def rows_with_positions(spark: SparkSession, source: Source) -> Positioned:
+    """The live rows of a snapshot with file number and position: what deletes and upserts match against."""
+    files = FileNumbers()
+    rows = _live_rows(spark, source, files).drop(_BITMAP)
+    return Positioned(frame=rows.withColumnRenamed(capabilities(spark).row_index_column, POSITION), files=files)
+
+
+def survivors(spark: SparkSession, source: Source, deleted: Mapping[str, BitMap64]) -> DataFrame:
+    """The rows that the files in ``deleted`` keep: neither deleted before nor among the given positions."""
+    touched = pa.array(list(deleted), pa.string())
+
+    def plan(filter_: Expr) -> Plan:
+        whole = source.plan(filter_)
+        return replace(whole, tasks=whole.tasks.filter(pc.is_in(whole.tasks["location"], value_set=touched)))
+
+    def vectors(tasks: pa.Table) -> Mapping[str, BitMap64]:
+        before = source.vectors(tasks) if source.has_deletes else {}
+        return {name: deleted[name] | before.get(name, BitMap64()) for name in tasks["location"].to_pylist()}
+
+    return dataframe(spark, replace(source, plan=plan, vectors=vectors, has_deletes=True))
+
+
+def _live_rows(spark: SparkSession, source: Source, numbers: FileNumbers | None) -> DataFrame:
+    """Rows with the reader's row index column, the bitmap of their file and, if wanted, its number."""
+    row_index, inherited = capabilities(spark).row_index_column, source.inherited
+    constants = (*_constants(source, numbers), *inherited.constants)
+    own = {POSITION, row_index, *(constant.name for constant in constants), *(field.name for field in inherited.stored)}
+    _check_names(source.schema, own)
+    stored = Schema(fields=(*source.schema.fields, *inherited.stored))
+    rows = _relation(spark, source, struct_type(stored).add(row_index, LongType(), True), constants)
+    return inherited.fill(rows.where(_is_live(spark)) if source.has_deletes else rows, row_index)
+
+
+def _constants(source: Source, numbers: FileNumbers | None) -> Iterator[FileConstant]:
+    """What finding live rows takes."""
+    if numbers is not None:
+        number = numbers.number
+        yield FileConstant(field=StructField(FILE, LongType(), True), values=lambda tasks: number(tasks["location"]))
+    if source.has_deletes:
+        yield FileConstant(
+            field=StructField(_BITMAP, BinaryType(), True), values=lambda tasks: _bitmaps(tasks, source.vectors(tasks))
+        )
+
+
+def _check_names(schema: Schema, reserved: Set[str]) -> None:
+    taken = [field.name for field in schema.fields if field.name.lower() in reserved]
+    if len(taken) > 0:
+        raise UnsupportedError(
+            f"column {taken[0]!r} has a name that reading row positions needs; rename it", field=taken[0]
+        )
+
+
+def _relation(
+    spark: SparkSession, source: Source, columns: StructType, constants: tuple[FileConstant, ...]
+) -> DataFrame:
+    # Named among the columns as well, the constants of identity partitions keep their place among them.
+    identity = [columns[field.name] for field in source.identity.constants]
+    described = StructType([*identity, *(constant.field for constant in constants)])
+    return relation(
+        spark,
+        _lister(source, constants),
+        columns,
+        described,
+        location=hadoop_path(source.location),
+        size_bytes=source.size_bytes,
+        settings=READ_SETTINGS if source.stable_names else {**READ_SETTINGS, **NO_ROW_GROUP_PRUNING},
+    )
+
+
+def _lister(source: Source, constants: tuple[FileConstant, ...]) -> Lister:
+    """What Spark asks for the files of a scan: location, size and the constants in order."""
+
+    def files(filters: list[str], zone: str) -> pa.Table:
+        plan = source.plan(_understood(parse_pushed(filters, zone), source.schema))
+        check_readable(plan)
+        tasks = plan.tasks
+        _check_formats(tasks)
+        source.identity.check(tasks)
+        columns = [_hadoop_paths(tasks["location"]), tasks["file_size_in_bytes"], *source.identity.values(tasks)]
+        columns += [constant.values(tasks) for constant in constants]
+        return pa.table(columns, names=[str(position) for position in range(len(columns))])
+
+    return files
+
+
+def _understood(filter_: Expr, schema: Schema) -> Expr:
+    """The conjuncts that say something about the table's columns; Spark evaluates all of them again in any case."""
+    return conjunction(part for part in conjuncts(filter_) if bind_pushed(part, schema) != ALWAYS_TRUE)
+
+
+def _check_formats(tasks: pa.Table) -> None:
+    other = pc.not_equal(pc.utf8_lower(tasks["file_format"]), "parquet")
+    if pc.any(other).as_py() is True:
+        first = tasks.filter(other).slice(0, 1).to_pylist()[0]
+        raise UnsupportedError(
+            f"{first['location']} is {first['file_format']}; on Spark only Parquet data files are read so far",
+            location=first["location"],
+        )
+
+
+def hadoop_path(location: str) -> str:
+    """The location as Hadoop's ``Path`` takes it; a bare path would be sought on the cluster's default storage.
+
+    >>> hadoop_path("/wh/t")
+    'file:///wh/t'
+    """
+    return f"file://{location}" if location.startswith("/") else location
+
+
+def _hadoop_paths(locations: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.replace_substring_regex(locations, "^/", "file:///")
+
+
+def _bitmaps(tasks: pa.Table, vectors: Mapping[str, BitMap64]) -> pa.Array:
+    """One bit per row of each file that has deleted rows, null for the others."""
+    rows = pc.index_in(pa.array(list(vectors), pa.string()), value_set=tasks["location"].combine_chunks())
+    counts = tasks["record_count"].take(rows)
+    size = (pc.sum(counts).as_py() or 0) // 8
+    if size > _BITMAP_BYTES_MAX:
+        raise UnsupportedError(
+            f"the deletion vectors of this scan cover {size * 8} rows, more than the driver passes on at once; "
+            "filter the scan or compact the table",
+            rows=size * 8,
+        )
+    values: list[bytes | None] = [None] * tasks.num_rows
+    for row, count, vector in zip(rows.to_pylist(), counts.to_pylist(), vectors.values(), strict=True):
+        if row is not None and len(vector) > 0:
+            values[row] = _packed(vector, count)
+    return pa.array(values, pa.binary())
+
+
+def _packed(vector: BitMap64, rows: int) -> bytes:
+    """Little-endian bits, a whole number of 32-bit words that covers every row of the file."""
+    bits = np.zeros(-(-max(rows, vector.max() + 1) // 32) * 32, dtype=np.bool_)
+    bits[np.frombuffer(vector.to_array(), dtype=np.uint64)] = True
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+def _is_live(spark: SparkSession) -> Column:
+    """The condition that a row's bit is not set; made once per JVM, as it costs dozens of calls into it."""
+    gateway = spark.sparkContext._gateway
+    found = _conditions.get(gateway)
+    if found is None:
+        row = capabilities(spark).row_index_column
+        bit = F.getbit(_word_around(spark, _BITMAP, row), F.expr(f"cast({row} & 31 as int)"))
+        found = _conditions[gateway] = F.col(_BITMAP).isNull() | (bit == 0)
+    return found
+
+
+def _word_around(spark: SparkSession, bitmap: str, row: str) -> Column:
+    """The 32 bits around a row, by a static method of Parquet's own library that generated code calls directly."""
+    jvm = spark._jvm
+    tools = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    arguments, types = jvm.java.util.ArrayList(), jvm.java.util.ArrayList()
+    for text in (bitmap, f"cast(shiftleft(shiftright({row}, 5), 2) as int)"):
+        arguments.add(tools.expression(jvm.org.apache.spark.sql.functions.expr(text)))
+    as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
+    word = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
+        jvm.java.lang.Class.forName("org.apache.parquet.bytes.BytesUtils"),
+        jvm.org.apache.spark.sql.types.DataTypes.IntegerType,
+        "readIntLittleEndian",
+        as_scala(arguments).toSeq(),
+        as_scala(types).toSeq(),
+        True,  # a null bitmap makes a null
+        True,  # the result may be null
+        True,  # deterministic
+        jvm.scala.Option.empty(),
+    )
+    return Column(tools.column(word))

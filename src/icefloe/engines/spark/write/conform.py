@@ -1,0 +1,175 @@
+"""A user's DataFrame made to fit a table: columns by name, checked casts, no nulls in required columns.
+
+Nothing is lost silently: a value that would change by its cast, or a null where none may be, stops the write with an
+error that names the column. Lists and maps pass as they are; the tasks that write them conform them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as st
+
+from icefloe.engines.spark.failures import marked
+from icefloe.engines.spark.schema import spark_type
+from icefloe.errors import InputError
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field, List, Map, Struct
+from icefloe.model.text.spark_schema_json import FIELD_ID
+
+_INTEGRAL = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
+_VALUE = "\ue000"  # stands for the offending value while a message is built
+
+
+def conformed(frame: DataFrame, schema: Schema) -> DataFrame:
+    """The frame with exactly the columns of a table, each with its field id."""
+    given = _matched(frame.schema, schema.fields, "", frame)
+    columns = []
+    for field in schema.fields:
+        source = given.get(field.name)
+        column = None if source is None else F.col(quoted(source.name))
+        columns.append(_fitted(frame, column, source, field, field.name))
+    return frame.select(*columns)
+
+
+def quoted(*path: str) -> str:
+    """A column's name for Spark SQL.
+
+    >>> quoted("a.b", "c`d")
+    '`a.b`.`c``d`'
+    """
+    return ".".join("`" + name.replace("`", "``") + "`" for name in path)
+
+
+def _matched(
+    given: st.StructType, fields: Sequence[Field], prefix: str, frame: DataFrame
+) -> Mapping[str, st.StructField]:
+    """The given fields by the name of the table's field they fill; exact names win over a different case."""
+    is_exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    fold = str if is_exact else str.lower
+    known = {field.name: field for field in fields}
+    folded: dict[str, list[str]] = {}
+    for field in fields:
+        folded.setdefault(fold(field.name), []).append(field.name)
+    found: dict[str, st.StructField] = {}
+    extra = []
+    for column in given.fields:
+        names = [column.name] if column.name in known else folded.get(fold(column.name), [])
+        if len(names) != 1:
+            extra.append(prefix + column.name)
+        elif names[0] in found:
+            raise InputError(f"two columns are named {prefix + names[0]!r}", field=prefix + names[0])
+        else:
+            found[names[0]] = column
+    _refuse(extra, [prefix + name for name in known])
+    missing = [prefix + field.name for field in fields if field.required and field.name not in found]
+    if len(missing) > 0:
+        raise InputError(f"required column {', '.join(missing)} is missing", field=missing[0])
+    return found
+
+
+def _refuse(extra: list[str], known: list[str]) -> None:
+    if len(extra) > 0:
+        raise InputError(
+            f"the table has no column {', '.join(extra)}; it has: {', '.join(known)}. Select the columns to write",
+            field=extra[0],
+        )
+
+
+def _fitted(frame: DataFrame, column: Column | None, source: st.StructField | None, field: Field, name: str) -> Column:
+    """A column of the table, named, numbered and checked; nulls where the frame has no such column."""
+    target = spark_type(field)
+    if column is None or source is None or isinstance(source.dataType, st.NullType):
+        fitted = F.lit(None).cast(target)
+    elif isinstance(field.type, Struct) and isinstance(source.dataType, st.StructType):
+        fitted = _fitted_struct(frame, column, source.dataType, field.type, name)
+    elif isinstance(field.type, (List, Map)):
+        fitted = _same_shape(column, source.dataType, target, field, name)
+    else:
+        fitted = _fitted_value(column, source.dataType, target, field, name)
+    if field.required:
+        fitted = _known_not_null(frame, F.coalesce(fitted, _fail(f"column {name!r} is required and has a null")))
+    return fitted.alias(field.name, metadata={FIELD_ID: field.id})
+
+
+def _fitted_struct(frame: DataFrame, column: Column, given: st.StructType, type_: Struct, name: str) -> Column:
+    matched = _matched(given, type_.fields, f"{name}.", frame)
+    inner = []
+    for field in type_.fields:
+        source = matched.get(field.name)
+        child = None if source is None else column.getField(source.name)
+        inner.append(_fitted(frame, child, source, field, f"{name}.{field.name}"))
+    return F.when(column.isNotNull(), F.struct(*inner))
+
+
+def _same_shape(column: Column, given: st.DataType, target: st.DataType, field: Field, name: str) -> Column:
+    if type(given) is not type(target):
+        raise _misfit(given, field, name)
+    return column
+
+
+def _fitted_value(column: Column, given: st.DataType, target: st.DataType, field: Field, name: str) -> Column:
+    if _is_same(given, target):
+        return column
+    if _widens(given, target):
+        return column.cast(target)
+    if _may_fit(given, target):
+        return _checked(column, given, target, field, name)
+    raise _misfit(given, field, name)
+
+
+def _misfit(given: st.DataType, field: Field, name: str) -> InputError:
+    hint = ""
+    if isinstance(given, (st.TimestampType, st.TimestampNTZType, st.DateType)):
+        hint = ": say which moment is meant with an explicit cast"
+    return InputError(
+        f"column {name!r} is {field.type}; {given.simpleString()} is another kind of type{hint}", field=name
+    )
+
+
+def _is_same(given: st.DataType, target: st.DataType) -> bool:
+    if isinstance(target, st.DecimalType):
+        return bool(given == target)
+    return isinstance(given, type(target))
+
+
+def _widens(given: st.DataType, target: st.DataType) -> bool:
+    if isinstance(given, _INTEGRAL) and isinstance(target, _INTEGRAL):
+        return _INTEGRAL.index(type(given)) < _INTEGRAL.index(type(target))
+    return isinstance(given, st.FloatType) and isinstance(target, st.DoubleType)
+
+
+def _may_fit(given: st.DataType, target: st.DataType) -> bool:
+    """Whether some values of a type are values of the other; each is checked as it passes."""
+    if isinstance(target, (*_INTEGRAL, st.DecimalType)):
+        return isinstance(given, (*_INTEGRAL, st.DecimalType)) and not _is_fraction_to_whole(given, target)
+    return isinstance(target, (st.FloatType, st.DoubleType)) and isinstance(given, (*_INTEGRAL, st.DoubleType))
+
+
+def _is_fraction_to_whole(given: st.DataType, target: st.DataType) -> bool:
+    return isinstance(given, st.DecimalType) and isinstance(target, _INTEGRAL)
+
+
+def _checked(column: Column, given: st.DataType, target: st.DataType, field: Field, name: str) -> Column:
+    """The cast of every value that comes back the same; any other value is an error."""
+    cast = column.try_cast(target)
+    survives = column.isNull() | (cast.try_cast(given) == column)
+    message = f"column {name!r} is {field.type}; the {given.simpleString()} value {_VALUE} does not fit"
+    return F.when(survives, cast).otherwise(_fail(message, column))
+
+
+def _fail(message: str, value: Column | None = None) -> Column:
+    before, _, after = marked(InputError, message).partition(_VALUE)
+    text = F.lit(before) if value is None else F.concat(F.lit(before), value.cast("string"), F.lit(after))
+    return F.raise_error(text)
+
+
+def _known_not_null(frame: DataFrame, column: Column) -> Column:
+    """The same values with the promise that none is null, so that the file says "required"."""
+    jvm: Any = frame.sparkSession._jvm
+    tools = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    promise = jvm.org.apache.spark.sql.catalyst.expressions.KnownNotNull(tools.expression(column._jc))
+    return Column(tools.column(promise))

@@ -1,0 +1,183 @@
+"""Rows of a DataFrame written as data files of a table; the entries are for a commit to add.
+
+Spark's own Parquet writer and commit protocol do the work wherever the result is a valid data file: failed attempts
+and speculation are handled there. Schemas that Spark cannot number (elements of lists and maps) or type (UUIDs, fixed
+bytes), and storage without renames, are written by tasks with Arrow. Either way all files lie in a folder of this
+write, are durable before entries are returned, and are gone if anything fails (spec: Writer requirements).
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from icefloe.engines.spark.failures import marked, translated
+from icefloe.engines.spark.read.read import hadoop_path
+from icefloe.engines.spark.session import WRITE_SETTINGS, capabilities, child_session, in_session
+from icefloe.engines.spark.storage import TaskStorage, task_storage
+from icefloe.engines.spark.write.conform import conformed, quoted
+from icefloe.engines.spark.write.partition import partition_folders
+from icefloe.errors import IcefloeError, InputError
+from icefloe.formats.parquet.stats import PARQUET
+from icefloe.formats.write.entries import WrittenFile, entries_of
+from icefloe.formats.write.metrics import metrics_modes
+from icefloe.formats.write.partition_values import PartitionColumn, partition_fields, split
+from icefloe.formats.write.split_by_partition import write_files
+from icefloe.io.file_io import FileInfo, FileIO
+from icefloe.model.entries import concat
+from icefloe.model.metadata.properties import FILE_FORMAT, PARQUET_COMPRESSION, PARQUET_ROW_GROUP_SIZE
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import UUID, Field, Fixed, List, Map
+
+logger = logging.getLogger(__name__)
+
+_CODECS = {"zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4_raw", "uncompressed": "uncompressed"}
+_RENAMING_SCHEMES = ("file:", "hdfs:", "viewfs:", "/")
+_JOB_OPTIONS = {
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",  # the usual one leaves a checksum beside each file
+    "fs.file.impl.disable.cache": "true",
+}
+_READERS = 16
+
+
+def write(frame: DataFrame, *, metadata: TableMetadata, io: FileIO, lineage: tuple[Field, ...] = ()) -> pa.Table:
+    """Write all rows to new, durable files of the table's current schema and spec; returns their entries.
+
+    ``lineage`` are the columns of row lineage that the rows have beside those of the table.
+    """
+    spark = frame.sparkSession
+    capabilities(spark)
+    child = child_session(spark, {**WRITE_SETTINGS, **_codec(metadata.properties)})
+    rows = conformed(in_session(frame, child), Schema(fields=(*metadata.schema.fields, *lineage)))
+    folder = f"{metadata.location}/data/{uuid.uuid4()}"
+    try:
+        with translated():
+            if _is_native(metadata):
+                return _write_natively(rows, folder, metadata, io)
+            return _write_in_tasks(rows, folder, metadata, io, lineage)
+    except BaseException:
+        _remove(spark, io, folder)
+        raise
+
+
+def _codec(properties: Mapping[str, str]) -> dict[str, str]:
+    asked = PARQUET_COMPRESSION.of(properties).lower()
+    if asked not in _CODECS:
+        name, known = PARQUET_COMPRESSION.name, ", ".join(_CODECS)
+        raise InputError(f"property {name}: Spark writes {known}, not {asked!r}", property=name)
+    return {"spark.sql.parquet.compression.codec": _CODECS[asked]}
+
+
+def _is_native(metadata: TableMetadata) -> bool:
+    """Whether files of Spark's own writer, moved into place by its committer, are what the format asks for."""
+    if not metadata.location.startswith(_RENAMING_SCHEMES) or FILE_FORMAT.of(metadata.properties).lower() != PARQUET:
+        return False
+    return not any(
+        isinstance(field.type, (List, Map, Fixed)) or field.type == UUID for field in metadata.schema.by_id.values()
+    )
+
+
+def _grouped(rows: DataFrame, metadata: TableMetadata) -> tuple[DataFrame, list[str]]:
+    """Rows with their partition folders as further columns, those of a partition together in as few tasks as fit."""
+    folders = partition_folders(metadata.schema, metadata.spec)
+    names = [folder.name for folder in folders]
+    if len(folders) == 0:
+        return rows, names
+    split_rows = rows.withColumns({folder.name: folder.text for folder in folders})
+    return split_rows.hint("rebalance", *(quoted(name) for name in names)), names
+
+
+def _write_natively(rows: DataFrame, folder: str, metadata: TableMetadata, io: FileIO) -> pa.Table:
+    grouped, names = _grouped(rows, metadata)
+    options = {**_JOB_OPTIONS, "parquet.block.size": str(PARQUET_ROW_GROUP_SIZE.of(metadata.properties))}
+    writer = grouped.write.mode("errorifexists").options(**options)
+    (writer.partitionBy(*names) if len(names) > 0 else writer).parquet(hadoop_path(folder))
+    columns = partition_fields(metadata.schema, metadata.spec)
+    listed = sorted(io.list(folder), key=lambda info: info.location)
+    with ThreadPoolExecutor(_READERS) as pool:
+        files = list(pool.map(lambda info: _measured(io, info, columns), listed))
+    empty = [file.location for file in files if file.footer.num_rows == 0]
+    io.delete(empty)
+    written = [file for file in files if file.footer.num_rows > 0]
+    io.sync([file.location for file in written])
+    modes = metrics_modes(metadata.schema, metadata.properties)
+    return entries_of(written, schema=metadata.schema, spec=metadata.spec, modes=modes)
+
+
+def _measured(io: FileIO, info: FileInfo, columns: tuple[PartitionColumn, ...]) -> WrittenFile:
+    """A file's footer, and its partition tuple from its first row: all its rows have the same."""
+    storage, path = io.arrow_path(info.location)
+    with storage.open_input_file(path) as source, pq.ParquetFile(source, buffer_size=64 * 1024) as file:
+        partition: tuple[object, ...] = ()
+        if len(columns) > 0 and file.metadata.num_rows > 0:
+            names = sorted({".".join(column.path) for column in columns})
+            first = next(file.iter_batches(batch_size=1, columns=names, use_threads=False))
+            (group,) = split(first, columns)
+            partition = group.partition
+        return WrittenFile(location=info.location, size=info.size, footer=file.metadata, partition=partition)
+
+
+def _write_in_tasks(
+    rows: DataFrame, folder: str, metadata: TableMetadata, io: FileIO, lineage: tuple[Field, ...]
+) -> pa.Table:
+    grouped, names = _grouped(rows, metadata)
+    task = _task(metadata, task_storage(io), folder, lineage)
+    parts = grouped.drop(*names).mapInArrow(task, "entries binary").toArrow()["entries"]
+    entries = concat([pa.ipc.open_stream(part.as_buffer()).read_all() for part in parts])
+    kept = set(entries["location"].to_pylist())
+    io.delete([info.location for info in io.list(folder) if info.location not in kept])  # of attempts that lost
+    return entries
+
+
+def _task(
+    metadata: TableMetadata, storage: TaskStorage, folder: str, lineage: tuple[Field, ...]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What each task runs: write its rows to files of its own and return their entries as an Arrow stream."""
+    schema, spec, order, properties = metadata.schema, metadata.spec, metadata.sort_order, dict(metadata.properties)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            made = write_files(
+                storage.open(),
+                batches,
+                schema=schema,
+                spec=spec,
+                sort_order=order,
+                data_location=folder,
+                properties=properties,
+                lineage=lineage,
+            )
+        except IcefloeError as error:
+            raise RuntimeError(marked(type(error), str(error))) from error
+        if made.num_rows > 0:
+            yield pa.record_batch({"entries": pa.array([_stream(made)], pa.binary())})
+
+    return run
+
+
+def _stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _remove(spark: SparkSession, io: FileIO, folder: str) -> None:
+    """Remove whatever a failed write left in its folder, and the folder itself where storage has folders."""
+    if folder.startswith(_RENAMING_SCHEMES):
+        path: Any = spark._jvm.org.apache.hadoop.fs.Path(hadoop_path(folder))
+        path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
+        return
+    try:
+        io.delete([info.location for info in io.list(folder)])
+    except IcefloeError as error:  # the error to report is that of the write
+        logger.warning("left files behind in %s: %s", folder, error)

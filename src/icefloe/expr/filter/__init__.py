@@ -1,0 +1,1 @@
+"""Filters: expressions, binding to a schema, and evaluation on rows."""

@@ -1,0 +1,134 @@
+"""What is left of a filter for the rows of one partition (spec: Scan Planning).
+
+A partition value may decide a predicate for all its rows: those that every row passes become true, those that no row
+passes become false, and only the rest must be tested on rows. Plans have few distinct partitions and many files, so
+the residuals of a plan are made once for every distinct set of answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPredicate, Expr, Leaf, fold, leaves
+from icefloe.expr.filter.row_filter import matches
+from icefloe.expr.prune.partition_filter import joined, project_inclusive, project_strict, targets
+from icefloe.expr.prune.stats_eval import Match, evaluate
+from icefloe.model.entries import partition_key, stat
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.schema.schema import Schema
+
+_BOUNDS = ("lower_bound", "upper_bound")
+_PARTS = ("null_value_count", "nan_value_count")
+
+
+def residual(bound: Bound, fields: Sequence[PartitionField], schema: Schema, values: Mapping[int, object]) -> Bound:
+    """What rows of a partition must still pass; ``values`` are its values by partition field id, None for null.
+
+    >>> from icefloe.expr.filter.nodes import Op
+    >>> from icefloe.model.schema.types import INT, Field
+    >>> schema = Schema(fields=(Field(1, "i", INT),))
+    >>> tens = PartitionField(source_id=1, field_id=1000, name="tens", transform="truncate[10]")
+    >>> residual(BoundPredicate(Op.GT, 1, ("i",), INT, (25,)), [tens], schema, {1000: 30})
+    Constant(value=True)
+    """
+    known = [field for field in fields if field.field_id in values]
+    row = {field.name: values[field.field_id] for field in known}
+
+    def leaf(node: Leaf) -> Expr:
+        if not isinstance(node, BoundPredicate):
+            return node
+        if not matches(project_inclusive(node, known, schema), row):
+            return ALWAYS_FALSE
+        return ALWAYS_TRUE if matches(project_strict(node, known, schema), row) else node
+
+    return cast(Bound, fold(bound, leaf, joined))
+
+
+def residuals(
+    bound: Bound, fields: Sequence[PartitionField], schema: Schema, entries: pa.Table
+) -> tuple[list[Bound], pa.Array]:
+    """The distinct residuals of a filter for the partitions of entries, and for each entry the index of its own.
+
+    >>> from icefloe.expr.filter.nodes import Op
+    >>> from icefloe.model.schema.types import INT, Field
+    >>> schema = Schema(fields=(Field(1, "i", INT),))
+    >>> tens = PartitionField(source_id=1, field_id=1000, name="tens", transform="truncate[10]")
+    >>> files = pa.table({"lower_bound:p1000": [0, 20, 0], "upper_bound:p1000": [0, 20, 0]})
+    >>> found, index = residuals(BoundPredicate(Op.GT, 1, ("i",), INT, (25,)), [tens], schema, files)
+    >>> [getattr(each, "value", "test rows") for each in found], index.to_pylist()
+    ([False, 'test rows'], [0, 1, 0])
+    """
+    tests = list(dict.fromkeys(node for node in leaves(bound) if isinstance(node, BoundPredicate)))
+    useful = targets(fields, schema)
+    chosen = tuple(t.field for i in dict.fromkeys(node.field_id for node in tests) for t in useful.get(i, ()))
+    tuples, of_entry = _distinct(_values(entries, chosen))
+    if len(tests) == 0 or len(chosen) == 0:
+        return [bound], pa.array(np.zeros(entries.num_rows, np.int64))
+    answers = np.column_stack([evaluate(node, tuples, chosen).to_numpy() for node in tests])
+    combinations, of_tuple = np.unique(answers, axis=0, return_inverse=True)
+    found = [_decided(bound, dict(zip(tests, each, strict=True))) for each in combinations.tolist()]
+    return found, pa.array(of_tuple.reshape(-1)[of_entry], pa.int64())
+
+
+def _decided(bound: Bound, answers: Mapping[BoundPredicate, int]) -> Bound:
+    """A filter with its decided predicates replaced by their answers."""
+
+    def leaf(node: Leaf) -> Expr:
+        if not isinstance(node, BoundPredicate):
+            return node
+        constants = {int(Match.NONE): ALWAYS_FALSE, int(Match.ALL): ALWAYS_TRUE}
+        return constants.get(answers[node], node)
+
+    return cast(Bound, fold(bound, leaf, joined))
+
+
+def _values(entries: pa.Table, fields: Sequence[PartitionField]) -> pa.Table:
+    """The partition values of entries as the statistics of files of one row."""
+    columns: dict[str, Any] = {"record_count": pa.repeat(pa.scalar(1, pa.int64()), entries.num_rows)}
+    for field in fields:
+        key = partition_key(field.field_id)
+        names = {measure: stat(measure, key) for measure in (*_BOUNDS, *_PARTS, "value_count")}
+        given = {m: entries[name] for m, name in names.items() if entries.schema.get_field_index(name) >= 0}
+        columns |= {names[m]: given[m] for m in _BOUNDS if m in given}
+        columns[names["value_count"]] = columns["record_count"]
+        for measure in _PARTS:
+            if measure in given:
+                columns[names[measure]] = _share(given[measure], given.get("value_count"))
+    return pa.table(columns)
+
+
+def _share(count: Any, total: Any) -> Any:
+    """A count as that of one row: all, none, or unknown."""
+    none = pc.if_else(pc.equal(count, 0), pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64()))
+    return (
+        none
+        if total is None
+        else pc.if_else(
+            pc.fill_null(pc.and_(pc.greater(count, 0), pc.equal(count, total)), False), pa.scalar(1, pa.int64()), none
+        )
+    )
+
+
+def _distinct(table: pa.Table) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """The distinct rows of a table in order of appearance, and for each row the index of its own."""
+    group = np.zeros(table.num_rows, np.int64)
+    for column in table.columns:
+        codes = _codes(column)
+        group = _codes(pa.array(group * (codes.max(initial=0) + 1) + codes))
+    first = np.empty(int(group.max(initial=-1)) + 1, np.int64)
+    first[group[::-1]] = np.arange(len(group) - 1, -1, -1)
+    return table.take(pa.array(first)), group
+
+
+def _codes(column: Any) -> npt.NDArray[np.int64]:
+    """Equal numbers for equal values, counted from 0 in order of appearance; null is a value too."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    encoded = pc.dictionary_encode(array, null_encoding="encode")
+    found: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return found

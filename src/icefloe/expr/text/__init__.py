@@ -1,0 +1,1 @@
+"""Filters from text and back to text, for people and for Spark."""

@@ -1,0 +1,1 @@
+"""SQL value expressions on Arrow columns: what UPDATE sets, what MERGE tests and inserts."""

@@ -1,0 +1,389 @@
+"""The nodes of a SQL value expression, made from the tree that sqlglot parses.
+
+A function that is not in the tables here is refused by its name. Constants are read as filters read them; a timestamp
+without an offset stays without one.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from icefloe.errors import UnsupportedError
+from icefloe.expr.text.datetime_text import Nanos
+from icefloe.expr.text.literals import literal
+from icefloe.expr.text.sql_tree import sql_text
+from icefloe.expr.value.nodes import ARRAY, MAP, NULL, STRUCT, Call, Case, Constant, Node, Reference
+from icefloe.expr.value.types import MAX_DIGITS, cast_value, decimal_type
+
+MAX_DEPTH = 150
+_KIND = exp.DataType.Type
+_CAST_TYPES = {
+    _KIND.BOOLEAN: pa.bool_(),
+    _KIND.TINYINT: pa.int8(),
+    _KIND.SMALLINT: pa.int16(),
+    _KIND.INT: pa.int32(),
+    _KIND.BIGINT: pa.int64(),
+    _KIND.FLOAT: pa.float32(),
+    _KIND.DOUBLE: pa.float64(),
+    _KIND.TEXT: pa.string(),
+    _KIND.VARCHAR: pa.string(),
+    _KIND.BINARY: pa.binary(),
+    _KIND.DATE: pa.date32(),
+    _KIND.TIMESTAMP: pa.timestamp("us", "UTC"),
+    _KIND.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
+    _KIND.TIMESTAMPLTZ: pa.timestamp("us", "UTC"),
+    _KIND.TIMESTAMPNTZ: pa.timestamp("us"),
+}
+_CALLS: dict[Any, str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "mod",
+    exp.IntDiv: "div",
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.Not: "not",
+    exp.Neg: "negative",
+    exp.Upper: "upper",
+    exp.Lower: "lower",
+    exp.Length: "length",
+    exp.Abs: "abs",
+    exp.Ceil: "ceil",
+    exp.Floor: "floor",
+    exp.Pow: "power",
+    exp.Sqrt: "sqrt",
+    exp.Greatest: "greatest",
+    exp.Least: "least",
+    exp.Concat: "concat",
+    exp.DPipe: "concat",
+    exp.Coalesce: "coalesce",
+    exp.Year: "year",
+    exp.Quarter: "quarter",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+    exp.StartsWith: "startswith",
+    exp.EndsWith: "endswith",
+    exp.Contains: "contains",
+    exp.IsNan: "isnan",
+}
+_NAMED = {"isnull": "is null", "isnotnull": "is not null"}  # calls that the parser leaves by name
+_FLAT = (exp.And, exp.Or, exp.DPipe)
+_TRIMS = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
+_UNIT_NAMES = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd": "day"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The moment at which a statement runs: every ``current_timestamp`` of it is the same."""
+
+    now: dt.datetime
+
+    def node(self, tree: Any, depth: int = 0) -> Node:
+        """The node that a parsed tree means; ValueError when it means none, UnsupportedError by name."""
+        if depth > MAX_DEPTH:
+            raise ValueError("it is nested too deeply")
+        if isinstance(tree, (exp.Paren, exp.TsOrDsToDate)):  # the parser puts the second into calls of year
+            return self.node(tree.this, depth + 1)
+        if (constant := _constant(tree)) is not None:
+            return constant
+        if (special := _SPECIAL.get(type(tree))) is not None:
+            return special(self, tree, depth + 1)
+        if isinstance(tree, exp.Anonymous) and tree.name.lower() in _NAMED and len(tree.expressions) == 1:
+            return Call(_NAMED[tree.name.lower()], self.nodes(tree.expressions, depth))
+        function = _CALLS.get(type(tree))
+        if function is None:
+            raise _unsupported(tree)
+        parts = tree.flatten(unnest=False) if isinstance(tree, _FLAT) else tree.iter_expressions()
+        return Call(function, self.nodes(parts, depth))
+
+    def nodes(self, trees: Any, depth: int) -> tuple[Node, ...]:
+        """The nodes of several trees."""
+        return tuple(self.node(tree, depth + 1) for tree in trees)
+
+
+def _unsupported(tree: Any) -> UnsupportedError:
+    if isinstance(tree, exp.Anonymous):
+        name = f"function {tree.name}"
+    elif isinstance(tree, exp.Func):
+        name = f"function {tree.sql_name().lower()}"
+    else:
+        name = f"{type(tree).__name__.upper()}"
+    return UnsupportedError(f"{name} is not supported in a value: {sql_text(tree)}", feature=name)
+
+
+def _constant(tree: Any) -> Constant | None:
+    if isinstance(tree, exp.Concat) or (isinstance(tree, exp.Cast) and tree.args.get("safe") is True):
+        return None
+    try:
+        found = literal(tree, lambda moment: moment)
+    except (ValueError, ArithmeticError):
+        return None
+    value = _scalar(found)
+    if isinstance(tree, exp.Cast) and isinstance(found, (int, float, decimal.Decimal)):
+        value = cast_value(value, _cast_type(tree))
+    return Constant(value)
+
+
+def _scalar(value: object) -> Any:
+    match value:
+        case bool() | str() | None | bytes():
+            return pa.scalar(value)
+        case int() if -(2**63) <= value < 2**63:
+            return pa.scalar(value, pa.int64())
+        case int():
+            return pa.scalar(decimal.Decimal(value), decimal_type(len(str(abs(value))), 0))
+        case float():
+            return pa.scalar(value, pa.float64())
+        case decimal.Decimal():
+            return _decimal_scalar(value)
+        case dt.datetime():
+            return pa.scalar(value, pa.timestamp("us", None if value.tzinfo is None else "UTC"))
+        case Nanos():
+            return pa.scalar(value.count, pa.timestamp("ns", "UTC" if value.utc else None))
+        case uuid.UUID():
+            return pa.scalar(value.bytes, pa.binary(16))
+        case _:
+            return pa.scalar(value)  # dates and times
+
+
+def _decimal_scalar(value: decimal.Decimal) -> Any:
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent))
+    return pa.scalar(value, decimal_type(max(len(digits) + max(0, int(exponent)), scale), scale))
+
+
+def _cast_type(tree: Any) -> pa.DataType:
+    to = tree.to
+    if to.this == _KIND.DECIMAL:
+        parameters = [int(parameter.this.this) for parameter in to.expressions]
+        precision, scale = (*parameters, *(10, 0)[len(parameters) :])
+        if not (1 <= precision <= MAX_DIGITS and 0 <= scale <= precision):
+            raise ValueError(f"there is no type decimal({precision}, {scale})")
+        return pa.decimal128(precision, scale)
+    found = _CAST_TYPES.get(to.this)
+    if found is None:
+        raise UnsupportedError(f"a cast to {sql_text(to)} is not supported in a value", feature="cast")
+    return found
+
+
+def _reference(_: Reading, tree: Any, depth: int) -> Node:
+    names: list[str] = []
+    while isinstance(tree, exp.Dot):
+        names.append(_identifier(tree.expression, tree))
+        tree = tree.this
+    if not isinstance(tree, exp.Column):
+        raise _unsupported(tree)
+    return Reference((*(_identifier(part, tree) for part in tree.parts), *reversed(names)))
+
+
+def _identifier(part: Any, tree: Any) -> str:
+    if not isinstance(part, exp.Identifier):
+        raise _unsupported(part if isinstance(part, exp.Func) else tree)
+    return str(part.name)
+
+
+def _cast(reading: Reading, tree: Any, depth: int) -> Node:
+    if tree.args.get("safe") is True:
+        raise UnsupportedError("function try_cast is not supported in a value; use cast", feature="try_cast")
+    return Call("cast", (reading.node(tree.this, depth),), (_cast_type(tree),))
+
+
+def _case(reading: Reading, tree: Any, depth: int) -> Node:
+    subject = tree.args.get("this")
+    branches = [(branch.this, branch.args["true"]) for branch in tree.args["ifs"]]
+    tests = [reading.node(test, depth) for test, _ in branches]
+    if subject is not None:
+        tested = reading.node(subject, depth)
+        tests = [Call("=", (tested, test)) for test in tests]
+    return Case(
+        tuple(tests),
+        reading.nodes((result for _, result in branches), depth),
+        _default(reading, tree, "default", depth),
+    )
+
+
+def _if(reading: Reading, tree: Any, depth: int) -> Node:
+    test, result = reading.node(tree.this, depth), reading.node(tree.args["true"], depth)
+    return Case((test,), (result,), _default(reading, tree, "false", depth))
+
+
+def _default(reading: Reading, tree: Any, part: str, depth: int) -> Node:
+    found = tree.args.get(part)
+    return NULL if found is None else reading.node(found, depth)
+
+
+def _nullif(reading: Reading, tree: Any, depth: int) -> Node:
+    value, other = reading.node(tree.this, depth), reading.node(tree.expression, depth)
+    return Case((Call("=", (value, other)),), (NULL,), value)
+
+
+def _is(reading: Reading, tree: Any, depth: int) -> Node:
+    value = reading.node(tree.this, depth)
+    match tree.expression:
+        case exp.Null():
+            return Call("is null", (value,))
+        case exp.Boolean(this=wanted):
+            return Call("<=>", (value, Constant(pa.scalar(bool(wanted)))))
+        case _:
+            raise ValueError("IS takes NULL, TRUE or FALSE")
+
+
+def _in(reading: Reading, tree: Any, depth: int) -> Node:
+    if any(tree.args.get(part) is not None for part in ("query", "unnest", "field")):
+        raise UnsupportedError("IN takes a list of values here, no query", feature="subquery")
+    return Call("in", reading.nodes((tree.this, *tree.expressions), depth))
+
+
+def _between(reading: Reading, tree: Any, depth: int) -> Node:
+    if tree.args.get("symmetric") is not None:
+        raise UnsupportedError("BETWEEN SYMMETRIC is not supported in a value", feature="between symmetric")
+    value, low, high = reading.nodes((tree.this, tree.args["low"], tree.args["high"]), depth)
+    return Call("and", (Call(">=", (value, low)), Call("<=", (value, high))))
+
+
+def _like(reading: Reading, tree: Any, depth: int) -> Node:
+    pattern = _known(tree.expression, str, "the pattern of LIKE")
+    found = Call("like", (reading.node(tree.this, depth),), (pattern, isinstance(tree, exp.ILike)))
+    return Call("not", (found,)) if tree.args.get("negate") else found
+
+
+def _escaped(reading: Reading, tree: Any, depth: int) -> Node:
+    """LIKE with an escape character of its own."""
+    like, escape = tree.this, _known(tree.expression, str, "the character of ESCAPE")
+    pattern = _known(like.expression, str, "the pattern of LIKE")
+    if len(escape) != 1:
+        raise ValueError("ESCAPE takes one character")
+    if escape != "\\":
+        pattern = pattern.replace("\\", "\\\\")
+        pattern = re.sub(re.escape(escape) + "(.)", r"\\\1", pattern, flags=re.DOTALL)
+    like = like.copy()
+    like.set("expression", exp.Literal.string(pattern))
+    return _like(reading, like, depth)
+
+
+def _substring(reading: Reading, tree: Any, depth: int) -> Node:
+    start = 1 if tree.args.get("start") is None else _known(tree.args["start"], int, "the start of substring")
+    length = tree.args.get("length")
+    options = (start, None if length is None else _known(length, int, "the length of substring"))
+    return Call("substring", (reading.node(tree.this, depth),), options)
+
+
+def _replace(reading: Reading, tree: Any, depth: int) -> Node:
+    replacement = tree.args.get("replacement")
+    options = (
+        _known(tree.expression, str, "what replace looks for"),
+        "" if replacement is None else _known(replacement, str, "what replace puts in"),
+    )
+    return Call("replace", (reading.node(tree.this, depth),), options)
+
+
+def _trim(reading: Reading, tree: Any, depth: int) -> Node:
+    characters = " " if tree.expression is None else _known(tree.expression, str, "what trim takes off")
+    function = _TRIMS[str(tree.args.get("position") or "").upper()]
+    return Call(function, (reading.node(tree.this, depth),), (characters,))
+
+
+def _round(reading: Reading, tree: Any, depth: int) -> Node:
+    decimals = tree.args.get("decimals")
+    digits = 0 if decimals is None else _known(decimals, int, "the digits of round")
+    return Call("round", (reading.node(tree.this, depth),), (digits,))
+
+
+def _date_trunc(reading: Reading, tree: Any, depth: int) -> Node:
+    unit = str(tree.args["unit"].name).lower()
+    unit = _UNIT_NAMES.get(unit, unit)
+    if unit not in _UNITS:
+        raise ValueError(f"date_trunc takes one of {', '.join(_UNITS)}, not {unit!r}")
+    return Call("date_trunc", (reading.node(tree.this, depth),), (unit,))
+
+
+def _struct(reading: Reading, tree: Any, depth: int) -> Node:
+    """``struct`` and ``named_struct``; the parser gives names to the fields of the first."""
+    names = tuple(str(part.this.name) for part in tree.expressions)
+    if len(names) == 0 or len(set(names)) < len(names):
+        raise ValueError("a struct has fields of different names: named_struct('a', 1, 'b', 2)")
+    return Call(STRUCT, reading.nodes((part.expression for part in tree.expressions), depth), (names,))
+
+
+def _array(reading: Reading, tree: Any, depth: int) -> Node:
+    return Call(ARRAY, reading.nodes(tree.expressions, depth))
+
+
+def _map(reading: Reading, tree: Any, depth: int) -> Node:
+    return Call(MAP, reading.nodes((*tree.args["keys"].expressions, *tree.args["values"].expressions), depth))
+
+
+def _current_date(reading: Reading, tree: Any, depth: int) -> Node:
+    return Constant(pa.scalar(reading.now.date()))
+
+
+def _current_timestamp(reading: Reading, tree: Any, depth: int) -> Node:
+    return Constant(pa.scalar(reading.now, pa.timestamp("us", "UTC")))
+
+
+def _not_equal_nulls(reading: Reading, tree: Any, depth: int) -> Node:
+    return Call("not", (Call("<=>", reading.nodes((tree.this, tree.expression), depth)),))
+
+
+def _logic(reading: Reading, tree: Any, depth: int) -> Node:
+    function = "and" if isinstance(tree, exp.And) else "or"
+    return Call(function, reading.nodes(tree.flatten(unnest=False), depth))
+
+
+def _known(tree: Any, type_: type, what: str) -> Any:
+    constant = _constant(tree)
+    value = None if constant is None else constant.value.as_py()
+    if isinstance(value, bool) or not isinstance(value, type_):
+        raise UnsupportedError(f"{what} must be a constant of type {type_.__name__}", feature=what)
+    return value
+
+
+_SPECIAL: dict[Any, Callable[[Reading, Any, int], Node]] = {
+    exp.Column: _reference,
+    exp.Dot: _reference,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Nullif: _nullif,
+    exp.Is: _is,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.Substring: _substring,
+    exp.Replace: _replace,
+    exp.Trim: _trim,
+    exp.Round: _round,
+    exp.TimestampTrunc: _date_trunc,
+    exp.DateTrunc: _date_trunc,
+    exp.CurrentDate: _current_date,
+    exp.CurrentTimestamp: _current_timestamp,
+    exp.NullSafeNEQ: _not_equal_nulls,
+    exp.And: _logic,
+    exp.Or: _logic,
+    exp.Escape: _escaped,
+    exp.Struct: _struct,
+    exp.Array: _array,
+    exp.VarMap: _map,
+}

@@ -1,0 +1,1 @@
+"""Avro data files: reading and writing (spec: Appendix A, Avro)."""

@@ -1,0 +1,230 @@
+"""An Avro data file as a reader sees it: runs of blocks, columns by id (spec: Appendix A, Avro).
+
+Avro stores records one after another, so all bytes of a piece are read whichever columns are wanted; those that are not
+are skipped. A file has no statistics. Its blocks are gone through once before rows are read, for their numbers of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from icefloe.codecs.avro.block_index import BlockPlace, Header, find_blocks, read_header
+from icefloe.codecs.avro.compression import decompress
+from icefloe.codecs.avro.container import Block
+from icefloe.codecs.avro.data_rows import RowDecoder
+from icefloe.codecs.avro.file_schema import StoredSchema, stored_schema, takes_nothing
+from icefloe.codecs.avro.logical_types import Projection, fixed_bytes, project, typed
+from icefloe.errors import CorruptFile, IcefloeError, LimitError
+from icefloe.formats.parquet.field_ids import StoredColumns, labelled
+from icefloe.formats.read.align import without_columns
+from icefloe.formats.read.data_file import Piece, Runs, StoredFile
+from icefloe.formats.read.relabel import relabel
+from icefloe.formats.read.storage_errors import reading
+from icefloe.io.file_io import FileIO
+from icefloe.limits import DEFAULT, MIB, Limits
+from icefloe.model.schema.name_mapping import NameMapping
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field
+
+PIECE_BYTES = 8 * MIB  # of blocks as they are stored, at least
+_GROUP_BYTES = 32 * MIB  # of blocks decompressed, which are decoded together
+_BATCH_FIXED_BYTES = 64 * MIB  # of values that take their full width even if they are null
+_NEAR_BYTES, _FAR_BYTES = 4 * 1024, 8 * MIB  # read at once while going through the blocks
+_KEPT_BYTES = 64 * MIB  # a file far away that is no larger is read once and kept
+_MOST_EMPTY_ROWS = 2**31  # of records without a byte
+
+
+class AvroFile:
+    """An open Avro file; its pieces are runs of blocks."""
+
+    def __init__(self, source: _Source, stored: StoredSchema, schema: pa.Schema) -> None:
+        self._source = source
+        self._decoder = RowDecoder(stored.plain)
+        self._schema = schema
+        self._is_empty = takes_nothing(stored.plain)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns with their ids."""
+        return self._schema
+
+    @cached_property
+    def ids(self) -> Collection[int]:
+        """The ids of the columns."""
+        return StoredColumns(self._schema).ids
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The runs of blocks."""
+        found, start, where = [], 0, self._source.location
+        for index, run in enumerate(self._runs):
+            found.append(Piece(index=index, start=start, rows=run.rows))
+            start += run.rows
+        if self._is_empty and start > _MOST_EMPTY_ROWS:
+            raise LimitError(f"{where}: {start} records without a byte, limit {_MOST_EMPTY_ROWS}", location=where)
+        return tuple(found)
+
+    @cached_property
+    def _runs(self) -> list[_Run]:
+        source = self._source
+        return _runs(find_blocks(source.walk, source.header, source.size, source.location))
+
+    def statistics(self, schema: Schema) -> pa.Table | None:
+        """Nothing: the format keeps none."""
+        return None
+
+    def runs(self, piece: Piece, schema: Schema) -> Runs | None:
+        """None: blocks tell nothing of their values."""
+        return None
+
+    def divides(self, piece: Piece, wanted: tuple[Field, ...]) -> bool:
+        """No: a piece is as many blocks as are read together."""
+        return False
+
+    def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a run; of nested columns only the fields that are wanted."""
+        columns = project(self._schema, wanted)
+        for group in self._groups(self._runs[piece.index]):
+            if columns.typed.num_fields == 0:
+                rows = sum(block.count for block in group)
+                yield from (without_columns(min(batch_rows, rows - at)) for at in range(0, rows, batch_rows))
+            else:
+                with _decoding(self._source.location):
+                    decoded = self._decoder.decode(group, columns.plain)
+                yield from self._batches(decoded, columns, batch_rows)
+
+    def _batches(self, decoded: pa.StructArray, columns: Projection, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        width = max(1, fixed_bytes(columns.typed))
+        at_once = len(decoded) if width * len(decoded) <= _BATCH_FIXED_BYTES else max(1, _BATCH_FIXED_BYTES // width)
+        schema = pa.schema(list(columns.typed))
+        for start in range(0, len(decoded), at_once):
+            with _decoding(self._source.location):
+                rows = typed(decoded.slice(start, at_once), columns.typed, self._source.location)
+                batch = relabel(pa.RecordBatch.from_struct_array(rows), schema)
+            for begin in range(0, batch.num_rows, batch_rows):
+                yield batch.slice(begin, batch_rows)
+
+    def _groups(self, run: _Run) -> Iterator[list[Block]]:
+        """The blocks of a run, decompressed, as many at a time as are decoded together."""
+        group: list[Block] = []
+        size = 0
+        data = self._source.fetch(run.offset, run.size)
+        for place in run.blocks:
+            block = self._block(data, run.offset, place)
+            if len(group) > 0 and size + len(block.data) > _GROUP_BYTES:
+                yield group
+                group, size = [], 0
+            group.append(block)
+            size += len(block.data)
+        yield group
+
+    def _block(self, data: bytes, offset: int, place: BlockPlace) -> Block:
+        source, begin = self._source, place.offset - offset
+        with _decoding(source.location):
+            limit = source.limits.avro_block_bytes
+            payload = decompress(data[begin : begin + place.size], source.header.codec, limit, source.location)
+        if place.count > len(payload) and not self._is_empty:
+            message = f"{source.location}: a block of {place.count} records in {len(payload)} bytes"
+            raise CorruptFile(message, location=source.location)
+        return Block(place.count, payload)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """Blocks that lie behind each other."""
+
+    blocks: list[BlockPlace]
+
+    @property
+    def offset(self) -> int:
+        return self.blocks[0].offset
+
+    @property
+    def size(self) -> int:
+        return self.blocks[-1].offset + self.blocks[-1].size - self.offset
+
+    @property
+    def rows(self) -> int:
+        return sum(block.count for block in self.blocks)
+
+
+def _runs(places: list[BlockPlace]) -> list[_Run]:
+    found: list[list[BlockPlace]] = []
+    for place in places:
+        if len(found) == 0 or found[-1][-1].offset + found[-1][-1].size - found[-1][0].offset >= PIECE_BYTES:
+            found.append([])
+        found[-1].append(place)
+    return [_Run(blocks=blocks) for blocks in found]
+
+
+class _Source:
+    """The bytes of a file; far away each read is a request, so reads are large and what was read is kept."""
+
+    def __init__(self, file: Any, location: str, *, far: bool, limits: Limits) -> None:
+        self.location = location
+        self.limits = limits
+        self.size = int(file.size())
+        self._file = file
+        self._window = (0, b"")
+        self._at_once = _FAR_BYTES if far else _NEAR_BYTES
+        if far and self.size <= _KEPT_BYTES:
+            self._window = (0, self._read(0, self.size))
+        self.header: Header = read_header(self.fetch, self.size, location)
+
+    def fetch(self, offset: int, length: int) -> bytes:
+        """Bytes from what is kept, or from the file; safe to call from several threads."""
+        start, kept = self._window
+        begin = offset - start
+        if begin >= 0 and begin + length <= len(kept):
+            return kept[begin : begin + length]
+        return self._read(offset, length)
+
+    def walk(self, offset: int, length: int) -> bytes:
+        """The same, for someone who goes on from there: what lies behind is read along."""
+        start, kept = self._window
+        if offset < start or offset + length > start + len(kept):
+            self._window = (offset, self._read(offset, min(max(length, self._at_once), self.size - offset)))
+        return self.fetch(offset, length)
+
+    def _read(self, offset: int, length: int) -> bytes:
+        data = bytes(self._file.read_at(length, offset))
+        if len(data) != length:
+            raise CorruptFile(f"{self.location}: the file ends inside {length} bytes at offset {offset}")
+        return data
+
+
+def open_avro(
+    io: FileIO, location: str, mapping: NameMapping | None = None, *, alone: bool = True, limits: Limits = DEFAULT
+) -> AbstractContextManager[StoredFile]:
+    """An open Avro file; ``mapping`` gives ids to the columns of a file that has none. ``alone`` or not, one thread
+    reads it.
+    """
+    return _open(io, location, mapping, limits)
+
+
+@contextmanager
+def _open(io: FileIO, location: str, mapping: NameMapping | None, limits: Limits) -> Iterator[StoredFile]:
+    """The open file; what goes wrong while it is read is told in the terms of this library."""
+    files, path = io.arrow_path(location)
+    with reading(location), files.open_input_file(path) as file:
+        source = _Source(file, location, far=not isinstance(files, fs.LocalFileSystem), limits=limits)
+        stored = stored_schema(source.header.schema, where=location, limits=limits)
+        yield AvroFile(source, stored, labelled(stored.arrow, mapping, location))
+
+
+@contextmanager
+def _decoding(location: str) -> Iterator[None]:
+    """Whatever damaged bytes make decoders do is an error of the file."""
+    try:
+        yield
+    except IcefloeError:
+        raise
+    except Exception as error:
+        raise CorruptFile(f"cannot read data file {location}: {error!r:.200}", location=location) from error

@@ -1,0 +1,297 @@
+"""Data files of other programs, looked at before a table takes them over (spec: Column Projection; Partitioning).
+
+Nothing is believed that can be proved. A file's columns must be the table's, by id or by name; values that a column
+requires must be there; and all rows must belong to one partition. Footers prove most of it. What they leave open is
+read, column by column; files without statistics are read once, as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import CorruptFile, FormatError, InputError
+from icefloe.formats.importing.foreign_columns import Names, check_columns, lax_columns
+from icefloe.formats.importing.stated_partitions import agrees, constant_of, stated, value_of
+from icefloe.formats.parquet.field_ids import struct_ids
+from icefloe.formats.parquet.file import ParquetFile
+from icefloe.formats.read.align import Aligner
+from icefloe.formats.read.data_file import StoredFile
+from icefloe.formats.read.reader import open_file, read_file
+from icefloe.formats.write.entries import WrittenFile
+from icefloe.formats.write.measure import Measurer
+from icefloe.formats.write.partition_values import PartitionColumn, folder, partition_fields, plain_values, split
+from icefloe.io.file_io import FileIO
+from icefloe.model.arrow.name_mapped import has_ids
+from icefloe.model.entries import column_key, stat
+from icefloe.model.partition.spec import PartitionSpec
+from icefloe.model.schema.name_mapping import NameMapping
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DOUBLE, FLOAT, Field
+from icefloe.transforms import Identity
+
+_ENDINGS = {".parquet": "parquet", ".parq": "parquet", ".orc": "orc", ".avro": "avro"}
+_BEGINNINGS = {b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro"}
+_MAGIC_LENGTH = 4
+
+Values = Mapping[int, object]  # partition values by partition field id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """The table that takes files over; ``known`` are the names that each field id has had in it."""
+
+    schema: Schema
+    spec: PartitionSpec
+    mapping: NameMapping  # for files without ids
+    known: Names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A file that a table can have; ``by_name`` if it has no ids, so that the table needs a name mapping."""
+
+    file: WrittenFile
+    by_name: bool
+
+
+def format_of(io: FileIO, location: str) -> str:
+    """The format of a data file, by how its name ends, else by how it begins."""
+    for ending, name in _ENDINGS.items():
+        if location.lower().endswith(ending):
+            return name
+    begins = io.read_range(location, 0, min(_MAGIC_LENGTH, io.size(location)))
+    for magic, name in _BEGINNINGS.items():
+        if begins.startswith(magic):
+            return name
+    raise InputError(
+        f"{location} is no Parquet, ORC or Avro file, as far as its name and its first bytes tell", location=location
+    )
+
+
+def imported(
+    io: FileIO, location: str, host: Host, *, file_format: str | None = None, given: Mapping[str, object] | None = None
+) -> Imported | None:
+    """A file as a table would have it, none if it has no rows; InputError says why the table cannot have it.
+
+    ``given`` are partition values that somebody states, by the name of the partition field or its column. They stand
+    in for columns that the file lacks; of a column that it has they must be true.
+    """
+    chosen = format_of(io, location) if file_format is None else file_format.lower()
+    written = WrittenFile(location=location, size=io.size(location), file_format=chosen)
+    try:
+        with open_file(io, location, chosen, NameMapping()) as file:
+            by_name = len(file.schema) > 0 and not has_ids(file.schema)
+            if not by_name:
+                return _taken(_Look(io=io, host=host, file=file, given=given or {}, written=written), by_name=False)
+        with open_file(io, location, chosen, host.mapping) as file:
+            return _taken(_Look(io=io, host=host, file=file, given=given or {}, written=written), by_name=True)
+    except (CorruptFile, InputError):
+        raise
+    except FormatError as error:  # what a reader would stumble over later is the caller's to mend now
+        raise InputError(f"cannot add the file: {error}", **{"location": location, **error.context}) from error
+
+
+def _taken(look: _Look, *, by_name: bool) -> Imported | None:
+    check_columns(look.file.schema, look.host.known, look.written.location)
+    file = look.taken()
+    return None if file is None else Imported(file=file, by_name=by_name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """An open file beside the table, and what is written down of it so far."""
+
+    io: FileIO
+    host: Host
+    file: StoredFile
+    given: Mapping[str, object]
+    written: WrittenFile
+
+    def taken(self) -> WrittenFile | None:
+        """What the table would have of the file."""
+        columns, present = partition_fields(self.host.schema, self.host.spec), struct_ids(self.file.schema)
+        lacking = [column for column in columns if column.field.source_id not in present]
+        told = {column.field.field_id: self._stated(column) for column in lacking}
+        self._check_states_columns(present, columns)
+        constants = {c.field.source_id: constant_of(told[c.field.field_id], c) for c in lacking}
+        wanted, stored = self.host.schema, self.file.schema
+        stored = self.file.schema_for(wanted.fields) if isinstance(self.file, ParquetFile) else stored
+        Aligner(stored, wanted, self.written.location, constants)  # refuses what cannot be read
+        if self._row_count == 0:
+            return None
+        held = [column for column in columns if column.field.source_id in present]
+        if isinstance(self.file, ParquetFile):
+            found, written = self._by_footer(held, constants), self._with_footer(self.file)
+        else:
+            found, written = self._by_rows(held, constants)
+        self._check_true(held, found)
+        values = {**told, **found}
+        return replace(written, partition=tuple(values[column.field.field_id] for column in columns))
+
+    @property
+    def _row_count(self) -> int:
+        return sum(piece.rows for piece in self.file.pieces)
+
+    def _stated(self, column: PartitionColumn) -> object:
+        """The value of a partition field whose column the file lacks."""
+        given, name = stated(column, self.given), ".".join(column.path)
+        if given is None:
+            raise self._refused(
+                f"the file lacks column {name!r}, by which the table is partitioned; state its value with partition=,"
+                " or take it from the path with partition='hive'",
+                name,
+            )
+        if not isinstance(column.transform, Identity):
+            raise self._refused(
+                f"the file lacks column {name!r}; the value of {column.transform} cannot stand in for it", name
+            )
+        return value_of(given[0], column)
+
+    def _check_states_columns(self, present: frozenset[int], columns: Sequence[PartitionColumn]) -> None:
+        """Refuse a path that states a column which the file lacks and no partition field can hold: it would be null."""
+        used = {".".join(column.path) for column in columns} | {column.field.name for column in columns}
+        for name in self.given:
+            column = self.host.schema.by_name.get(name)
+            if name not in used and column is not None and column.id not in present:
+                raise self._refused(
+                    f"its path states column {name!r}, which the file lacks and the table is not partitioned by", name
+                )
+
+    def _with_footer(self, file: ParquetFile) -> WrittenFile:
+        return replace(self.written, rows=self._row_count, footer=file.footer, labels=file.schema)
+
+    def _by_footer(self, columns: Sequence[PartitionColumn], constants: Mapping[int, pa.Scalar]) -> Values:
+        """Partition values by the statistics of row groups; columns that these leave open are read."""
+        statistics = self.file.statistics(self.host.schema)
+        proved = {column.field.field_id: _proved(column, statistics) for column in columns}
+        found = {id_: value[0] for id_, value in proved.items() if value is not None}
+        open_ = [column for column in columns if column.field.field_id not in found]
+        lax = [column for column in lax_columns(self.file.schema, self.host.schema) if not _has_all(column, statistics)]
+        if len(open_) == 0 and len(lax) == 0:
+            return found
+        tops = {column.path[0] for column in open_} | {column.name for column in lax}
+        wanted = Schema(fields=tuple(column for column in self.host.schema.fields if column.name in tops))
+        seen = _Seen(tuple(open_))
+        for rows in self._rows(wanted, constants):
+            seen.add(rows, self.written.location)
+        return {**found, **seen.values()}
+
+    def _by_rows(
+        self, columns: Sequence[PartitionColumn], constants: Mapping[int, pa.Scalar]
+    ) -> tuple[Values, WrittenFile]:
+        """Partition values and measures by reading the whole file."""
+        seen, measurer = _Seen(tuple(columns)), Measurer(self.host.schema)
+        for rows in self._rows(self.host.schema, constants):
+            seen.add(rows, self.written.location)
+            measurer.add(rows)
+        present = struct_ids(self.file.schema)
+        measures = {id_: measured for id_, measured in measurer.measures().items() if id_ in present}
+        return seen.values(), replace(self.written, rows=self._row_count, measures=measures)
+
+    def _rows(self, schema: Schema, constants: Mapping[int, pa.Scalar]) -> Iterator[pa.RecordBatch]:
+        """Columns of all rows; the reader itself refuses a null where a value is required."""
+        return read_file(
+            self.io,
+            self.written.location,
+            file_format=self.written.file_format,
+            schema=schema,
+            constants=constants,
+            mapping=self.host.mapping,
+        )
+
+    def _check_true(self, columns: Sequence[PartitionColumn], found: Values) -> None:
+        for column in columns:
+            given, value = stated(column, self.given), found[column.field.field_id]
+            if given is not None and not agrees(given[0], value, column):
+                raise self._refused(
+                    f"partition field {column.field.name!r} is said to be {given[0]!r}, but its rows have"
+                    f" {folder((value,), (column,))}",
+                    column.field.name,
+                )
+
+    def _refused(self, why: str, field: str) -> InputError:
+        return InputError(f"cannot add {self.written.location}: {why}", location=self.written.location, field=field)
+
+
+def _proved(column: PartitionColumn, statistics: pa.Table | None) -> tuple[object] | None:
+    """The one partition value of all rows, if bounds and counts prove it."""
+    known = None if statistics is None else _Known.of(column.field.source_id, statistics)
+    if known is None:
+        return None
+    if known.nulls == known.values:
+        return (None,)
+    if known.nulls > 0 or known.ends is None or (column.source in (FLOAT, DOUBLE) and known.nans != 0):
+        return None
+    values = set(plain_values(column.transform.apply(known.ends, column.source)))
+    one_value = column.transform.preserves_order or len(set(plain_values(known.ends))) == 1
+    return (values.pop(),) if len(values) == 1 and one_value else None
+
+
+def _has_all(column: Field, statistics: pa.Table | None) -> bool:
+    """Whether counts prove that a column without others inside lacks no value."""
+    known = None if statistics is None else _Known.of(column.id, statistics)
+    return known is not None and known.nulls == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What row groups say of a column together; ``ends`` are all their bounds, none if some are missing."""
+
+    values: int
+    nulls: int
+    nans: int | None
+    ends: pa.Array | None
+
+    @staticmethod
+    def of(id_: int, statistics: pa.Table) -> _Known | None:
+        """None if the counts are not known."""
+        key = column_key(id_)
+        names = [stat(measure, key) for measure in ("value_count", "null_value_count", "nan_value_count")]
+        if names[0] not in statistics.column_names:
+            return None
+        values, nulls = statistics[names[0]], statistics[names[1]]
+        if values.null_count > 0 or nulls.null_count > 0:
+            return None
+        nans = statistics[names[2]] if names[2] in statistics.column_names else None
+        lower, upper = stat("lower_bound", key), stat("upper_bound", key)
+        ends: pa.Array | None = None
+        if lower in statistics.column_names:
+            filled = statistics.filter(pc.less(nulls, values))
+            ends = pa.concat_arrays([filled[lower].combine_chunks(), filled[upper].combine_chunks()])
+        return _Known(
+            values=pc.sum(values).as_py() or 0,
+            nulls=pc.sum(nulls).as_py() or 0,
+            nans=None if nans is None or nans.null_count > 0 else pc.sum(nans).as_py(),
+            ends=None if ends is None or ends.null_count > 0 else ends,
+        )
+
+
+class _Seen:
+    """The partition that all rows of a file lie in."""
+
+    def __init__(self, columns: tuple[PartitionColumn, ...]) -> None:
+        self._columns = columns
+        self._partition: tuple[object, ...] | None = None
+
+    def add(self, rows: pa.RecordBatch, location: str) -> None:
+        """Look at more rows; InputError if they lie elsewhere."""
+        if len(self._columns) == 0:
+            return
+        for group in split(rows, self._columns):
+            if self._partition is not None and group.partition != self._partition:
+                both = " and ".join(folder(each, self._columns) for each in (self._partition, group.partition))
+                raise InputError(
+                    f"cannot add {location}: its rows belong to several partitions, such as {both}; write them to the"
+                    " table instead, with append",
+                    location=location,
+                )
+            self._partition = group.partition
+
+    def values(self) -> Values:
+        """The values by partition field id."""
+        partition = self._partition if self._partition is not None else ()
+        return {column.field.field_id: value for column, value in zip(self._columns, partition, strict=True)}

@@ -1,0 +1,94 @@
+"""Partition values that somebody states for a file: in its path, as Hive writes them, or in so many words.
+
+A path such as ``region=eu/day=2026-11-15/part-0.parquet`` states two of them. Text becomes a value of the column's type
+where that is beyond doubt; what is not is refused by name (spec: Partitioning).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from urllib.parse import unquote, unquote_plus
+
+import pyarrow as pa
+
+from icefloe.errors import InputError
+from icefloe.formats.write.partition_values import PartitionColumn, folder, plain_values
+from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.locations import parse_location
+from icefloe.model.schema.types import BINARY, BOOLEAN, UUID, Fixed, Type
+from icefloe.transforms import Identity
+
+HIVE = "hive"
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_BOOLEANS = {"true": True, "false": False}
+
+
+def hive_values(location: str) -> dict[str, str | None]:
+    """The values that the folders of a location state, as text.
+
+    >>> hive_values("file:///wh/region=eu%20west/day=__HIVE_DEFAULT_PARTITION__/a.parquet")
+    {'region': 'eu west', 'day': None}
+    """
+    folders = parse_location(location).segments[:-1]
+    parts = [part.partition("=") for part in folders if not part.startswith("=") and "=" in part]
+    return {unquote(name): None if value == HIVE_NULL else unquote(value) for name, _, value in parts}
+
+
+def stated(column: PartitionColumn, values: Mapping[str, object]) -> tuple[object] | None:
+    """What is stated of a partition field, by its name or by that of the column that it is; none if nothing is."""
+    name = column.field.name
+    if name not in values and isinstance(column.transform, Identity):
+        name = ".".join(column.path)
+    return (values[name],) if name in values else None
+
+
+def value_of(given: object, column: PartitionColumn) -> object:
+    """A stated value of an identity field as partition tuples hold it; text is read as the column's type.
+
+    >>> from icefloe.formats.write.partition_values import partition_fields
+    >>> from icefloe.model.text.ddl import parse_ddl
+    >>> from icefloe.model.partition.spec import PartitionField, PartitionSpec
+    >>> field = PartitionField(source_id=1, field_id=1000, transform="identity", name="day")
+    >>> columns = partition_fields(parse_ddl("day date"), PartitionSpec(fields=(field,)))
+    >>> value_of("1970-01-03", columns[0])
+    2
+    """
+    name, type_ = column.field.name, column.source
+    if given is None:
+        return None
+    try:
+        value = _from_text(given, type_) if isinstance(given, str) else given
+        array = pa.array([value.bytes if isinstance(value, uuid.UUID) else value], arrow_type(type_))
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"partition {name}={given!r} is no value of type {type_}: {error}", field=name) from error
+    return plain_values(array)[0]
+
+
+def constant_of(value: object, column: PartitionColumn) -> pa.Scalar:
+    """A value of an identity field as a constant for the rows of its file."""
+    type_ = arrow_type(column.source)
+    if isinstance(value, int) and not pa.types.is_boolean(type_) and not pa.types.is_integer(type_):
+        days = pa.types.is_date(type_) or pa.types.is_time32(type_)
+        return pa.array([value], pa.int32() if days else pa.int64()).view(type_)[0]
+    return pa.scalar(value, type_)
+
+
+def _from_text(text: str, type_: Type) -> object:
+    if type_ == BOOLEAN and text.lower() in _BOOLEANS:
+        return _BOOLEANS[text.lower()]
+    if type_ == UUID:
+        return uuid.UUID(text).bytes
+    if type_ == BINARY or isinstance(type_, Fixed):
+        raise InputError("bytes have no agreed form in a path; give them with partition={...}")
+    return pa.scalar(text).cast(arrow_type(type_))
+
+
+def agrees(given: object, found: object, column: PartitionColumn) -> bool:
+    """Whether a stated value is the one that the rows of a file have."""
+    if given is None or found is None:
+        return given is None and found is None
+    if isinstance(column.transform, Identity):
+        return (value_of(given, column),) == (found,)  # which takes one NaN for another
+    shown = unquote_plus(folder((found,), (column,)).partition("=")[2])
+    return str(given) in (shown, str(found))

@@ -1,0 +1,1 @@
+"""ORC data files: reading, writing, statistics (spec: Appendix A, ORC)."""

@@ -1,0 +1,174 @@
+"""Columns of a Parquet file by field id, at every depth (spec: Column Projection).
+
+A file's columns are found by id, never by name or position. The element of a list and the key and value of a map are
+found by structure, because there is only one of each and some writers give them no id. A file that has no ids at all
+gets those of the table's name mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from icefloe.errors import FormatError
+from icefloe.formats.read.promotion import storage
+from icefloe.model.arrow.conform import FIELD_ID
+from icefloe.model.arrow.name_mapped import apply_mapping, has_ids
+from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
+from icefloe.model.schema.types import Field, List, Map, Struct, Type
+
+LISTS = (pa.ListType, pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """A primitive column of a file: its index among the file's Parquet columns and its Arrow type."""
+
+    index: int
+    type: pa.DataType
+
+
+def field_id(field: pa.Field) -> int | None:
+    """The id that a file gives to a field; none if it gives none."""
+    text = (field.metadata or {}).get(FIELD_ID)
+    return None if text is None or not text.isdigit() else int(text)
+
+
+def labelled(schema: pa.Schema, mapping: NameMapping | None, location: str) -> pa.Schema:
+    """The schema of a file with ids: its own, or if it has none at all, those that the mapping has for its names."""
+    if mapping is None or has_ids(schema):
+        require_ids(schema, location)
+        return schema
+    try:
+        return apply_mapping(mapping, schema)
+    except FormatError as error:
+        raise type(error)(f"{location}: {error}", **{**error.context, "location": location}) from error
+
+
+def require_ids(schema: pa.Schema, location: str) -> None:
+    """Refuse a file in which no column has an id."""
+    if len(schema) > 0 and all(field_id(field) is None for field in schema):
+        raise FormatError(
+            f"{location}: no column has a field id, and the table has no name mapping; set its property "
+            f"{NAME_MAPPING_PROPERTY!r}, or write the file with field ids",
+            location=location,
+        )
+
+
+def inner_fields(type_: pa.DataType) -> list[pa.Field]:
+    """The fields directly inside a type of a file: those of a struct, a list's element, a map's key and value."""
+    plain = storage(type_)
+    if isinstance(plain, pa.StructType):
+        return [plain.field(i) for i in range(plain.num_fields)]
+    if isinstance(plain, pa.MapType):
+        return [plain.key_field, plain.item_field]
+    return [plain.value_field] if isinstance(plain, LISTS) else []
+
+
+def _is_plain(type_: pa.DataType) -> bool:
+    """Whether there is nothing inside of a type."""
+    return type_.num_fields == 0 and not isinstance(type_, pa.BaseExtensionType)
+
+
+def width(type_: pa.DataType) -> int:
+    """How many Parquet columns a field of this type has."""
+    if _is_plain(type_):
+        return 1
+    children = inner_fields(type_)
+    return sum(width(child.type) for child in children) if len(children) > 0 else 1
+
+
+class StoredColumns:
+    """The columns of a file by id, gone through once: a file may have thousands of which a scan wants a few."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._starts: list[int] = []  # the first Parquet column of each
+        self._ids: dict[int, int] = {}  # the place of each among the columns
+        self._again: dict[int, list[int]] = {}  # those of an id that another one has: whoever reads them refuses them
+        start = 0
+        for place, field in enumerate(schema):
+            if (id_ := field_id(field)) is not None and self._ids.setdefault(id_, place) != place:
+                self._again.setdefault(id_, []).append(place)
+            self._starts.append(start)
+            start += width(field.type)
+
+    @property
+    def ids(self) -> Collection[int]:
+        """The ids of all columns, but not of fields inside of them."""
+        return self._ids.keys()
+
+    def _stored(self, wanted: tuple[Field, ...]) -> Iterator[tuple[Field, pa.Field, int]]:
+        """Those of the fields that the file has, as it has them, with the first Parquet column of each."""
+        for field in wanted:
+            if field.id in self._ids:
+                for place in (self._ids[field.id], *self._again.get(field.id, ())):
+                    yield field, self._schema.field(place), self._starts[place]
+
+    def leaves(self, wanted: tuple[Field, ...]) -> list[int]:
+        """The Parquet columns to read for these fields, in the order of the file.
+
+        A struct none of whose fields exist gives up its first one.
+        """
+        stored = self._stored(wanted)
+        return sorted(leaf for target, field, at in stored for leaf in _type_leaves(field.type, target.type, at))
+
+    def measured(self, wanted: tuple[Field, ...]) -> Mapping[int, Leaf]:
+        """The primitive columns at or inside of these fields that are not inside a list or a map, by field id."""
+        return {id_: leaf for _, field, at in self._stored(wanted) for id_, leaf in _measured([field], at)}
+
+
+def struct_ids(schema: pa.Schema) -> frozenset[int]:
+    """The ids of columns and of fields inside structs, at any depth."""
+    found, pending = set(), list(schema)
+    while len(pending) > 0:
+        field = pending.pop()
+        found.add(field_id(field))
+        if isinstance(plain := storage(field.type), pa.StructType):
+            pending.extend(inner_fields(plain))
+    return frozenset(id_ for id_ in found if id_ is not None)
+
+
+def measured_leaves(schema: pa.Schema) -> Mapping[int, Leaf]:
+    """The primitive columns that are not inside a list or a map, by field id."""
+    return dict(_measured(list(schema), 0))
+
+
+def _measured(fields: list[pa.Field], start: int) -> Iterator[tuple[int, Leaf]]:
+    for field in fields:
+        plain, id_ = storage(field.type), field_id(field)
+        if isinstance(plain, pa.StructType):
+            yield from _measured(inner_fields(plain), start)
+        elif len(inner_fields(plain)) == 0 and id_ is not None:
+            yield id_, Leaf(index=start, type=plain)
+        start += width(field.type)
+
+
+def _struct_leaves(fields: list[pa.Field], wanted: tuple[Field, ...], start: int) -> list[int]:
+    by_id: dict[int | None, Field] = {field.id: field for field in wanted}
+    found: list[int] = []
+    for field in fields:
+        target = by_id.get(field_id(field))
+        if target is not None:
+            found.extend(_type_leaves(field.type, target.type, start))
+        start += width(field.type)
+    return found
+
+
+def _type_leaves(type_: pa.DataType, target: Type, start: int) -> list[int]:
+    if _is_plain(type_):
+        return [start]
+    children = inner_fields(type_)
+    match target:
+        case Struct(fields) if isinstance(storage(type_), pa.StructType):
+            # Some column inside must be read to know which structs are null.
+            return _struct_leaves(children, fields, start) or [start]
+        case List(element=element) if isinstance(storage(type_), LISTS):
+            return _type_leaves(children[0].type, element, start)
+        case Map(key=key, value=value) if isinstance(storage(type_), pa.MapType):
+            keys = _type_leaves(children[0].type, key, start)
+            return keys + _type_leaves(children[1].type, value, start + width(children[0].type))
+        case _:
+            return list(range(start, start + width(type_)))

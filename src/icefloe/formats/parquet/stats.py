@@ -1,0 +1,170 @@
+"""Content entries and row-group statistics from Parquet footers (spec: Manifests; Appendix A, Parquet).
+
+Whoever wrote a file has already measured it: counts and bounds come from the footer, for files of this library as for
+those of Spark's own writer, and no data is read again. What a footer cannot say (NaN counts) is given by our writer or
+left unknown. An unknown count or bound is null, never a guess.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from icefloe.formats.parquet.field_ids import Leaf, field_id, measured_leaves
+from icefloe.formats.read.column_stats import NOTHING, Known, known_measures, stat_columns
+from icefloe.formats.read.promotion import storage
+from icefloe.formats.write import bounds
+from icefloe.formats.write.measure import Measures
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field, Geography, Geometry
+
+PARQUET = "parquet"
+
+# Writers whose greatest value is NaN whenever a column holds one, so that an ordinary bound proves there is none. Seen
+# for these versions; of others, which may leave NaN out of their bounds, nothing is concluded.
+_NAN_SHOWS = re.compile(r"parquet-mr version 1\.16\.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FooterUnit:
+    """Row groups that are measured together: a file, or one row group.
+
+    ``measures`` are those of columns that the footer leaves out, by its writer; so are ``nan_counts``.
+    """
+
+    groups: Sequence[Any]
+    leaves: Mapping[int, Leaf]
+    nan_shows: bool
+    nan_counts: Mapping[int, int] = field(default_factory=dict)
+    measures: Mapping[int, Measures] = field(default_factory=dict)
+
+    def known(self, column: Field, type_: pa.DataType) -> Known:
+        """One column over the row groups; a file that lacks the column says nothing about it."""
+        leaf = self.leaves.get(column.id)
+        if leaf is None:
+            return NOTHING
+        chunks = [group.column(leaf.index) for group in self.groups]
+        if (by_writer := self.measures.get(column.id)) is not None:
+            known = known_measures(by_writer)
+            lower, upper = corners(chunks) if isinstance(column.type, Geometry) else (known.lower, known.upper)
+            return replace(known, lower=lower, upper=upper)
+        stats = [chunk.statistics for chunk in chunks]
+        values = sum(chunk.num_values for chunk in chunks)
+        told = all(s is not None and s.has_null_count for s in stats)
+        nulls = sum(s.null_count for s in stats) if told else None
+        lower, upper = self._bounds(column, leaf, type_, chunks, stats)
+        nans = self._nans(column.id, values == nulls, upper is not None)
+        return Known(values=values, nulls=nulls, nans=nans, lower=lower, upper=upper)
+
+    def _bounds(
+        self, column: Field, leaf: Leaf, type_: pa.DataType, chunks: list[Any], stats: list[Any]
+    ) -> tuple[Any | None, Any | None]:
+        if isinstance(column.type, (Geometry, Geography)):
+            return corners(chunks) if isinstance(column.type, Geometry) else (None, None)
+        decode = bounds.decoder(leaf.type, type_)
+        return (None, None) if decode is None else _extremes(chunks, stats, decode)
+
+    def _nans(self, id_: int, all_null: bool, bounded: bool) -> int | None:
+        """How many NaNs: counted by our writer, proved to be none by the bounds, or unknown."""
+        if id_ in self.nan_counts or not self.nan_shows:
+            return self.nan_counts.get(id_)
+        return 0 if bounded or all_null else None
+
+
+def group_stats(footer: Any, schema: Schema, leaves: Mapping[int, Leaf] | None = None) -> pa.Table:
+    """One row for each row group: its record count and the statistics of the schema's columns, bounds uncut.
+
+    ``leaves`` are the columns of the file, where the footer does not tell their ids or they are known already.
+    """
+    leaves = measured_leaves(footer.schema.to_arrow_schema()) if leaves is None else leaves
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    shows = _nan_shows(footer)
+    units = [FooterUnit(groups=(group,), leaves=leaves, nan_shows=shows) for group in groups]
+    counts = pa.array([group.num_rows for group in groups], pa.int64())
+    return pa.table({"record_count": counts, **stat_columns(units, schema, None)})
+
+
+def footer_unit(
+    footer: Any, labels: pa.Schema, nan_counts: Mapping[int, int], measures: Mapping[int, Measures]
+) -> FooterUnit:
+    """A whole file as one unit."""
+    return FooterUnit(
+        groups=[footer.row_group(i) for i in range(footer.num_row_groups)],
+        leaves=measured_leaves(labels),
+        nan_shows=_nan_shows(footer),
+        nan_counts=nan_counts,
+        measures=measures,
+    )
+
+
+def _nan_shows(footer: Any) -> bool:
+    return _NAN_SHOWS.match(footer.created_by or "") is not None
+
+
+def split_offsets(footer: Any) -> tuple[int, ...]:
+    """Where the row groups begin."""
+    firsts = [footer.row_group(i).column(0) for i in range(footer.num_row_groups) if footer.num_columns > 0]
+    return tuple(c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in firsts)
+
+
+def column_sizes(footer: Any, labels: pa.Schema) -> dict[int, int]:
+    """How many bytes each primitive column takes in the file, by field id; those inside lists and maps too."""
+    ids = list(_leaf_ids(list(labels)))
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    return {
+        id_: sum(group.column(index).total_compressed_size for group in groups)
+        for index, id_ in enumerate(ids)
+        if id_ is not None and index < footer.num_columns
+    }
+
+
+def _leaf_ids(fields: list[pa.Field]) -> Iterator[int | None]:
+    """The ids of a file's Parquet columns, in order."""
+    for each in fields:
+        plain = storage(each.type)
+        inner = [plain.field(i) for i in range(plain.num_fields)]
+        if isinstance(plain, pa.MapType):
+            inner = [plain.key_field, plain.item_field]
+        if len(inner) == 0:
+            yield field_id(each)
+        else:
+            yield from _leaf_ids(inner)
+
+
+def _extremes(chunks: list[Any], stats: list[Any], decode: Callable[[Any], Any]) -> tuple[Any | None, Any | None]:
+    """The smallest and largest value; none if any row group with values does not tell, or tells NaN."""
+    lowers, uppers = [], []
+    for chunk, known in zip(chunks, stats, strict=True):
+        if known is not None and known.has_min_max:
+            lower, upper = decode(known.min_raw), decode(known.max_raw)
+            if lower != lower or upper != upper:
+                return None, None
+            lowers.append(lower)
+            uppers.append(upper)
+        elif not _all_null(chunk, known):
+            return None, None
+    return min(lowers, default=None), max(uppers, default=None)
+
+
+def corners(chunks: list[Any]) -> tuple[bytes | None, bytes | None]:
+    """The least and greatest coordinates of the shapes, as bounds; none unless every row group tells them."""
+    boxes: list[Any] = [getattr(chunk, "geo_statistics", None) for chunk in chunks]  # which an older Arrow lacks
+    if len(boxes) == 0 or any(box is None or box.xmin is None or box.ymin is None for box in boxes):
+        return None, None
+    if any(box.xmin > box.xmax for box in boxes):  # around the antimeridian
+        return None, None
+    axes = ["x", "y"]
+    axes += ["z"] if all(box.zmin is not None for box in boxes) else []
+    axes += ["m"] if len(axes) > 2 and all(box.mmin is not None for box in boxes) else []
+    lows = [min(getattr(box, f"{axis}min") for box in boxes) for axis in axes]
+    highs = [max(getattr(box, f"{axis}max") for box in boxes) for axis in axes]
+    return struct.pack(f"<{len(axes)}d", *lows), struct.pack(f"<{len(axes)}d", *highs)
+
+
+def _all_null(chunk: Any, known: Any | None) -> bool:
+    return known is not None and bool(known.has_null_count) and known.null_count == chunk.num_values

@@ -1,0 +1,104 @@
+"""Columns that rows have because of where they lie: file, position, partition, lineage (spec: Reserved Field IDs).
+
+A row that was moved or updated has its row id in its file; any other row's id is the first of its file plus its
+position. The same holds for the sequence number of its last change, which is else that of its file. Positions are
+physical: they are counted before any row is dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.model.arrow.conform import arrow_schema, arrow_type
+from icefloe.model.schema.metadata_columns import DELETED, FILE, LINEAGE, PARTITION_ID, POS, ROW_ID, SPEC_ID
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """What rows inherit from the entry of their file; without a first row id they have no row ids at all."""
+
+    first_row_id: int | None = None
+    sequence_number: int | None = None
+    spec_id: int | None = None
+    partition: pa.StructScalar | None = None
+
+
+NO_LINEAGE = Lineage()
+_PHYSICAL = frozenset({FILE.id, POS.id, DELETED.id, SPEC_ID.id, PARTITION_ID})  # never stored
+_INHERITED = _PHYSICAL.union(field.id for field in LINEAGE)
+
+
+class Completer:
+    """Adds to batches of one file what its rows inherit; ``stored`` are the columns that the file itself may have."""
+
+    def __init__(self, schema: Schema, location: str, lineage: Lineage) -> None:
+        self.stored = schema
+        self._fields = schema.fields
+        self._location = location
+        self._lineage = lineage
+        self._has_work = any(field.id in _INHERITED for field in schema.fields)
+        self.tells_deleted = any(field.id == DELETED.id for field in schema.fields)
+        if self._has_work:
+            self.stored = Schema(fields=tuple(field for field in schema.fields if field.id not in _PHYSICAL))
+            self._target = arrow_schema(schema)
+
+    def __call__(
+        self,
+        rows: pa.RecordBatch,
+        position: int,
+        keep: pa.BooleanArray | None = None,
+        deleted: pa.BooleanArray | None = None,
+    ) -> pa.RecordBatch:
+        """The batch, whose columns are those of ``stored`` and whose first row lies at ``position``.
+
+        With ``keep`` the rows are those for which it is true, among as many rows as it is long. ``deleted`` says of
+        each row whether it is; none of them is if that is not given.
+        """
+        if not self._has_work:
+            return rows
+        length = rows.num_rows if keep is None else len(keep)
+        positions = pa.array(np.arange(position, position + length, dtype=np.int64))
+        positions = positions if keep is None else positions.filter(keep)
+        stored = iter(rows.columns)
+        columns = [
+            self._physical(field, positions, deleted)
+            if field.id in _PHYSICAL
+            else self._stored(field, next(stored), positions)
+            for field in self._fields
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._target)
+
+    def _physical(self, field: Field, positions: pa.Array, deleted: pa.BooleanArray | None) -> pa.Array:
+        rows = len(positions)
+        if field.id == POS.id:
+            return positions
+        if field.id == FILE.id:
+            return pa.repeat(self._location, rows)
+        if field.id == DELETED.id:
+            return pa.repeat(False, rows) if deleted is None else deleted
+        if field.id == SPEC_ID.id:
+            return pa.repeat(pa.scalar(self._lineage.spec_id, pa.int32()), rows)
+        return _repeated(self._lineage.partition, field, rows)
+
+    def _stored(self, field: Field, stored: pa.Array, positions: pa.Array) -> pa.Array:
+        if field.id not in _INHERITED:
+            return stored
+        first, sequence_number = self._lineage.first_row_id, self._lineage.sequence_number
+        if first is None:
+            return pa.nulls(len(positions), pa.int64())
+        if field.id == ROW_ID.id:
+            return pc.coalesce(stored, pc.add(positions, first))
+        return stored if sequence_number is None else pc.fill_null(stored, sequence_number)
+
+
+def _repeated(value: pa.StructScalar | None, field: Field, rows: int) -> pa.Array:
+    """The same struct for every row."""
+    type_ = arrow_type(field.type)
+    one = pa.array([None if value is None else value.as_py()], type_)
+    return one.take(pa.array(np.zeros(rows, np.int64)))

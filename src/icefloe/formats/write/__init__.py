@@ -1,0 +1,1 @@
+"""Writing data files of any format: partitioning, sorting, metrics, entries (spec: Writer requirements)."""

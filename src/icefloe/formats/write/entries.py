@@ -1,0 +1,117 @@
+"""Finished data files of any format, and the content entries that stand for them (spec: Manifests).
+
+A writer hands over what it knows of a file; entries take as much of it as the metrics modes of the table ask for.
+Nothing is read back, and what is not known stays null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE
+from icefloe.formats.parquet.field_ids import require_ids
+from icefloe.formats.parquet.stats import PARQUET, column_sizes, footer_unit, split_offsets
+from icefloe.formats.read.column_stats import Measured, Source, stat_columns
+from icefloe.formats.write.measure import Measures
+from icefloe.formats.write.metrics import DEFAULT, Modes
+from icefloe.formats.write.partition_values import partition_columns
+from icefloe.model.entries import ENTRY, ContentType, Status, column_key, empty, stat
+from icefloe.model.partition.spec import PartitionSpec
+from icefloe.model.schema.schema import Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFile:
+    """A finished file: what its footer says and what only its writer knows.
+
+    ``partition`` has one plain value for each partition field that is not void; dates and times may be given as
+    days or microseconds from 1970. ``measures`` is by field id: of every column where there is no ``footer``, else of
+    those that the footer leaves out. ``nan_counts`` adds to a footer; a column that is not in it was not counted.
+    ``labels`` is the file's schema with ids, for a footer that has none. A footer tells rows, sizes of columns and
+    split offsets as well.
+    """
+
+    location: str
+    size: int
+    file_format: str = PARQUET
+    rows: int | None = None
+    partition: tuple[object, ...] = ()
+    footer: Any = None  # pyarrow.parquet.FileMetaData
+    labels: pa.Schema | None = None
+    nan_counts: Mapping[int, int] = field(default_factory=dict)
+    measures: Mapping[int, Measures] = field(default_factory=dict)
+    column_sizes: Mapping[int, int] = field(default_factory=dict)
+    split_offsets: tuple[int, ...] = ()
+
+    @property
+    def record_count(self) -> int:
+        """How many rows the file has."""
+        return int(self.footer.num_rows) if self.rows is None else self.rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What entries take of a file."""
+
+    source: Source
+    column_sizes: Mapping[int, int]
+    split_offsets: tuple[int, ...] | None
+
+
+def entries_of(
+    files: Sequence[WrittenFile],
+    *,
+    schema: Schema,
+    spec: PartitionSpec,
+    modes: Modes | None = None,
+    content: ContentType = ContentType.DATA,
+    sort_order_id: int | None = None,
+) -> pa.Table:
+    """The entries (ADDED, sequence numbers to be inherited) of new files; without modes, bounds have 16 characters."""
+    if len(files) == 0:
+        return empty()
+    told = [_told(file) for file in files]
+    rows = pa.array([file.record_count for file in files], pa.int64())
+    offsets = [None if each.split_offsets is None else list(each.split_offsets) for each in told]
+    columns: dict[str, pa.Array] = {
+        "content_type": pa.repeat(pa.scalar(int(content), pa.int32()), len(files)),
+        "location": pa.array([file.location for file in files], pa.string()),
+        "file_format": pa.array([file.file_format for file in files], pa.string()),
+        "status": pa.repeat(pa.scalar(int(Status.ADDED), pa.int32()), len(files)),
+        "partition_spec_id": pa.repeat(pa.scalar(spec.spec_id, pa.int32()), len(files)),
+        "sort_order_id": pa.repeat(pa.scalar(sort_order_id, pa.int32()), len(files)),
+        "record_count": rows,
+        "file_size_in_bytes": pa.array([file.size for file in files], pa.int64()),
+        "split_offsets": pa.array(offsets, pa.list_(pa.int64())),
+    }
+    fixed = {f.name: columns.get(f.name) for f in ENTRY}
+    filled = {n: pa.nulls(len(files), ENTRY.field(n).type) if a is None else a for n, a in fixed.items()}
+    measured = stat_columns([each.source for each in told], schema, {} if modes is None else modes)
+    sizes = _size_columns([each.column_sizes for each in told], schema, {} if modes is None else modes)
+    parts = partition_columns([file.partition for file in files], rows, schema=schema, spec=spec)
+    return pa.table({**filled, **measured, **sizes, **parts})
+
+
+def _told(file: WrittenFile) -> _Told:
+    if file.footer is None:
+        offsets = file.split_offsets if len(file.split_offsets) > 0 else None
+        return _Told(source=Measured(file.measures), column_sizes=file.column_sizes, split_offsets=offsets)
+    labels = file.footer.schema.to_arrow_schema() if file.labels is None else file.labels
+    require_ids(labels, file.location)
+    return _Told(
+        source=footer_unit(file.footer, labels, file.nan_counts, file.measures),
+        column_sizes=column_sizes(file.footer, labels),
+        split_offsets=split_offsets(file.footer),
+    )
+
+
+def _size_columns(sizes: Sequence[Mapping[int, int]], schema: Schema, modes: Modes) -> dict[str, pa.Array]:
+    """The sizes of columns that the table has and whose mode is not ``none``, one row for each file."""
+    ids = [id_ for id_ in schema.by_id if any(id_ in each for each in sizes) and modes.get(id_, DEFAULT).counts]
+    together = pa.array([each.get(id_) for id_ in ids for each in sizes], pa.int64())
+    names = [stat(COLUMN_SIZE, column_key(id_)) for id_ in ids]
+    return {name: together.slice(i * len(sizes), len(sizes)) for i, name in enumerate(names)}

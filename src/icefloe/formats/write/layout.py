@@ -1,0 +1,39 @@
+"""What a writer of any format needs to know of the table that it writes for (spec: Appendix A).
+
+Only what all formats share is here; a writer takes what is its own from the properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from icefloe.formats.write.measure import Paths, float_paths
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.metadata.properties import TARGET_FILE_SIZE
+from icefloe.model.schema.schema import Schema, derived
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How files are written: ``rows`` is the Arrow schema of the batches that a writer gets, ids included."""
+
+    schema: Schema
+    rows: pa.Schema
+    floats: Paths  # the path of each column that may hold NaN, by field id
+    properties: Mapping[str, str]
+    target_bytes: int  # of a finished file
+
+
+def layout(schema: Schema, properties: Mapping[str, str], *, target_bytes: int | None = None) -> Layout:
+    """The layout that a schema and the properties of a table ask for."""
+    target = TARGET_FILE_SIZE.of(properties) if target_bytes is None else target_bytes
+    return Layout(
+        schema=schema,
+        rows=arrow_schema(schema),
+        floats=derived(schema, "floats", float_paths),
+        properties=properties,
+        target_bytes=target,
+    )

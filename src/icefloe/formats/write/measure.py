@@ -1,0 +1,128 @@
+"""What is known of the columns of a file: counts and bounds (spec: Manifests).
+
+Footers of Parquet files are read instead of measuring. Where a format has no footer that we can read, its writer
+measures rows as they pass by, with Arrow's kernels. Bounds are those of the values: NaN is left out of them, and they
+are at full length until a metrics mode cuts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import DOUBLE, FLOAT, UNKNOWN, Geography, Geometry
+from icefloe.transforms.source_columns import column_at, column_path
+
+Paths = Mapping[int, tuple[str, ...]]  # the names that lead to a column through structs, by field id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """One column of one file; ``values`` counts nulls and NaNs too. Bounds are uncut, none if there is no value."""
+
+    values: int
+    nulls: int
+    nans: int | None = None  # none for a column that cannot hold any
+    lower: pa.Scalar | None = None
+    upper: pa.Scalar | None = None
+
+
+def float_paths(schema: Schema) -> Paths:
+    """The columns that may hold NaN."""
+    floats = [id_ for id_, column in schema.measured.items() if column.type in (FLOAT, DOUBLE)]
+    return {id_: column_path(schema, id_) for id_ in floats}
+
+
+def count_nans(rows: pa.RecordBatch, floats: Paths) -> dict[int, int]:
+    """How many NaNs each floating-point column has, by field id."""
+    counts = {id_: pc.sum(pc.is_nan(column_at(rows, path))).as_py() for id_, path in floats.items()}
+    return {id_: 0 if count is None else count for id_, count in counts.items()}
+
+
+class Measurer:
+    """Measures the columns of a schema that are not inside lists or maps, or only some of them, batch by batch.
+
+    >>> from icefloe.model.text.ddl import parse_ddl
+    >>> measurer = Measurer(parse_ddl("x double"))
+    >>> measurer.add(pa.record_batch({"x": [1.5, None, float("nan"), -2.0]}))
+    >>> [(m.values, m.nulls, m.nans, m.lower.as_py(), m.upper.as_py()) for m in measurer.measures().values()]
+    [(4, 1, 1, -2.0, 1.5)]
+    """
+
+    def __init__(self, schema: Schema, *, only: frozenset[int] | None = None) -> None:
+        self._columns = {
+            id_: _Column(
+                path=column_path(schema, id_),
+                bounded=not isinstance(column.type, (Geometry, Geography)),
+                nans=0 if column.type in (FLOAT, DOUBLE) else None,
+            )
+            for id_, column in schema.measured.items()
+            if column.type != UNKNOWN and (only is None or id_ in only)
+        }
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take rows into account; columns are found by their names in the schema."""
+        for column in self._columns.values():
+            column.add(column_at(rows, column.path))
+
+    def measures(self) -> Mapping[int, Measures]:
+        """What was measured so far, by field id."""
+        return {id_: column.measures() for id_, column in self._columns.items()}
+
+
+class _Column:
+    """A column and the extremes of each batch; the extremes of those are taken at the end."""
+
+    def __init__(self, *, path: tuple[str, ...], bounded: bool, nans: int | None) -> None:
+        self.path = path
+        self.bounded = bounded
+        self.nans = nans
+        self.values = 0
+        self.nulls = 0
+        self.lowers: list[pa.Scalar] = []
+        self.uppers: list[pa.Scalar] = []
+
+    def add(self, array: pa.Array) -> None:
+        self.values += len(array)
+        self.nulls += array.null_count
+        if self.nans is not None:
+            is_nan = pc.is_nan(array)
+            nans = pc.sum(is_nan).as_py() or 0
+            self.nans += nans
+            if nans > 0:
+                array = array.filter(pc.fill_null(pc.invert(is_nan), False))
+        if not self.bounded or array.null_count == len(array):
+            return
+        lower, upper = extremes(array)
+        self.lowers.append(lower)
+        self.uppers.append(upper)
+
+    def measures(self) -> Measures:
+        known = len(self.lowers) > 0
+        if len(self.lowers) > 1:  # keep them few, for a file that is measured again and again
+            self.lowers, self.uppers = [_least(self.lowers)], [_greatest(self.uppers)]
+        return Measures(
+            values=self.values,
+            nulls=self.nulls,
+            nans=self.nans,
+            lower=self.lowers[0] if known else None,
+            upper=self.uppers[0] if known else None,
+        )
+
+
+def _least(scalars: list[pa.Scalar]) -> pa.Scalar:
+    return extremes(pa.array(scalars, scalars[0].type))[0]
+
+
+def _greatest(scalars: list[pa.Scalar]) -> pa.Scalar:
+    return extremes(pa.array(scalars, scalars[0].type))[1]
+
+
+def extremes(array: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
+    """The least and the greatest value of an array; bytes are compared as unsigned ones."""
+    ends = pc.min_max(array)
+    return ends["min"], ends["max"]

@@ -1,0 +1,62 @@
+"""Rows put in a table's sort order before they are written (spec: Sorting).
+
+Rows that are in memory already are sorted as a whole. A stream is sorted run by run, each as large as memory allows,
+and every run has files of its own: whatever file is looked at, its rows are in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from icefloe.model.partition.sort_order import UNSORTED, SortOrder
+from icefloe.model.schema.schema import Schema
+from icefloe.transforms import UnknownTransform, transform_of
+from icefloe.transforms.ordering import sort_indices
+from icefloe.transforms.source_columns import column_path
+
+
+def usable(order: SortOrder, schema: Schema) -> SortOrder:
+    """The order, or none if rows cannot be put in it: a writer should sort, and does not have to."""
+    for field in order.fields:
+        known = all(len(column_path(schema, id_)) > 0 for id_ in field.source_ids)
+        if isinstance(transform_of(field), UnknownTransform) or not known:
+            return UNSORTED
+    return order
+
+
+def ordered_ids(order: SortOrder) -> frozenset[int]:
+    """The columns whose values rise or fall with the order."""
+    return frozenset(field.source_id for field in order.fields if transform_of(field).preserves_order)
+
+
+def sorted_runs(
+    rows: pa.Table | Iterable[pa.RecordBatch], order: SortOrder, schema: Schema, *, run_bytes: int, piece_rows: int
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Runs of rows that are each in order, in batches of ``piece_rows``; a table is one run, however large it is."""
+    for run in (rows,) if isinstance(rows, pa.Table) else _runs(rows, run_bytes):
+        compact = run.combine_chunks() if run.nbytes <= run_bytes else run
+        yield _in_order(compact, sort_indices(compact, order, schema), piece_rows)
+
+
+def _runs(batches: Iterable[pa.RecordBatch], run_bytes: int) -> Iterator[pa.Table]:
+    waiting: list[pa.RecordBatch] = []
+    waiting_bytes = 0
+    for batch in batches:
+        waiting.append(batch)
+        waiting_bytes += batch.nbytes
+        if waiting_bytes >= run_bytes:
+            yield pa.Table.from_batches(waiting)
+            waiting, waiting_bytes = [], 0
+    if len(waiting) > 0:
+        yield pa.Table.from_batches(waiting)
+
+
+def _in_order(run: pa.Table, order: pa.Array, piece_rows: int) -> Iterator[pa.RecordBatch]:
+    if np.array_equal(np.asarray(order), np.arange(run.num_rows)):
+        yield from run.to_batches()
+        return
+    for start in range(0, run.num_rows, piece_rows):
+        yield from run.take(order.slice(start, piece_rows)).to_batches()

@@ -1,0 +1,298 @@
+"""User data conformed to a table, and the door to Arrow types and schemas (spec: Schemas and Data Types).
+
+Nothing is lost silently on the way in: columns are matched by name, every cast is checked, and errors name the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InputError
+from icefloe.model.arrow.field_metadata import FIELD_ID, unnamed_index
+from icefloe.model.arrow.plain_layouts import plain
+from icefloe.model.arrow.schema_from_arrow import is_list, schema_from_arrow
+from icefloe.model.arrow.types import VARIANT_PARTS, arrow_field, arrow_schema, arrow_type, nulls, struct_array
+from icefloe.model.schema.json_values import value_from_json
+from icefloe.model.schema.schema import Schema, derived, repeated
+from icefloe.model.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    UNKNOWN,
+    UUID,
+    Decimal,
+    Field,
+    Fixed,
+    Geography,
+    Geometry,
+    List,
+    Map,
+    Primitive,
+    PrimitiveType,
+    Struct,
+    Type,
+    Variant,
+    children,
+    is_primitive,
+)
+
+__all__ = [
+    "FIELD_ID",
+    "arrow_field",
+    "arrow_schema",
+    "arrow_type",
+    "as_table",
+    "conform",
+    "nulls",
+    "schema_from_arrow",
+]
+
+
+def as_table(data: object) -> pa.Table:
+    """Data of any library that speaks Arrow, as an Arrow table.
+
+    >>> as_table(pa.record_batch({"id": [1, 2]})).num_rows
+    2
+    """
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    kind = f"{type(data).__module__}.{type(data).__qualname__}"
+    raise InputError(
+        f"cannot read rows from {kind}: give an Arrow table, a pandas or polars frame, or anything with "
+        "__arrow_c_stream__ (for Python rows: pyarrow.Table.from_pylist(rows))",
+        type=kind,
+    )
+
+
+def conform(table: pa.Table, schema: Schema) -> pa.Table:
+    """The same rows with exactly the columns and types of a table's schema; nothing is lost silently.
+
+    Columns are matched by name and casts are checked. An absent column gets its write default, or null if it has none
+    and is optional (spec: Default values). The index of a pandas frame is no column unless it has a name.
+
+    >>> from icefloe.model.schema.types import LONG
+    >>> conform(pa.table({"id": pa.array([1], pa.int8())}), Schema(fields=(Field(1, "id", LONG),)))["id"].type
+    DataType(int64)
+    """
+    index = unnamed_index(table.schema).difference(field.name for field in schema.fields)
+    table = table if len(index) == 0 else table.drop_columns(sorted(index))
+    _check_names(table.column_names, schema.fields, "")
+    target = arrow_schema(schema)
+    fits = derived(schema, "plain", _is_plain) and table.schema.equals(target)
+    places = {name: place for place, name in enumerate(table.column_names)}
+    columns = table.columns if fits else [_column(table, places.get(field.name), field) for field in schema.fields]
+    return pa.Table.from_arrays(columns, schema=target)
+
+
+def _is_plain(schema: Schema) -> bool:
+    """Whether values of the right types are right: no column is required, and none has others inside."""
+    return all(is_primitive(field.type) and not field.required for field in schema.fields)
+
+
+def _check_names(given: list[str], fields: tuple[Field, ...], prefix: str) -> None:
+    twice = repeated(given)
+    if len(twice) > 0:
+        raise InputError(f"two columns are named {prefix}{twice[0]!r}", field=prefix + twice[0])
+    known, names = {field.name for field in fields}, frozenset(given)
+    extra = [prefix + name for name in given if name not in known]
+    if len(extra) > 0:
+        raise InputError(
+            f"the table has no column {', '.join(extra)}; it has: {', '.join(prefix + f.name for f in fields)}",
+            field=extra[0],
+        )
+    missing = [prefix + f.name for f in fields if f.required and f.write_default is None and f.name not in names]
+    if len(missing) > 0:
+        raise InputError(f"required column {', '.join(missing)} is missing and has no default", field=missing[0])
+
+
+def _column(table: pa.Table, place: int | None, field: Field) -> pa.ChunkedArray:
+    if place is None:
+        return pa.chunked_array([_not_supplied(field, table.num_rows, field.name)])
+    given = table.column(place)
+    return pa.chunked_array([_fit(plain(chunk), field, field.name) for chunk in given.chunks], arrow_type(field.type))
+
+
+def _not_supplied(field: Field, length: int, name: str) -> pa.Array:
+    """What is written of a column that the rows do not have."""
+    if field.write_default is None:
+        return nulls(field.type, length)
+    where = f"column {name!r}: write-default"
+    value = value_from_json(field.write_default, field.type, where, defaults="write")
+    return pa.array([value], arrow_type(field.type)).take(pa.array(np.zeros(length, np.int64)))
+
+
+def _fit(array: pa.Array, field: Field, name: str) -> pa.Array:
+    """Plain values as the type of a field; ``name`` is its full name, for errors."""
+    if field.required and array.null_count > 0:
+        raise InputError(f"column {name!r} is required and has {array.null_count} nulls", field=name)
+    if pa.types.is_null(array.type):
+        return nulls(field.type, len(array))
+    match field.type:
+        case Struct(fields) if pa.types.is_struct(array.type):
+            return _fit_struct(array, fields, name)
+        case List() if is_list(array.type):
+            return _fit_list(array, field.type, name)
+        case Map() if pa.types.is_map(array.type):
+            return _fit_map(array, field.type, name)
+        case Variant() if pa.types.is_struct(array.type):
+            return _fit_variant(array, name)
+        case type_ if is_primitive(type_) and _same_kind(array.type, type_):
+            return _cast(array, type_, name)
+    raise InputError(f"column {name!r} is {field.type}; Arrow {array.type} is another kind of type", field=name)
+
+
+def _fit_struct(array: pa.StructArray, fields: tuple[Field, ...], name: str) -> pa.StructArray:
+    given = {child.name: position for position, child in enumerate(array.type)}
+    _check_names([child.name for child in array.type], fields, f"{name}.")
+    values = array.flatten()  # null wherever the struct is: what a producer left below a null struct is no value
+    fitted = []
+    for field in fields:
+        full = f"{name}.{field.name}"
+        if (position := given.get(field.name)) is None:
+            fitted.append(_not_supplied(field, len(array), full))
+            continue
+        lost = values[position].null_count - array.null_count
+        if field.required and lost > 0:
+            raise InputError(f"column {full!r} is required and has {lost} nulls", field=full)
+        fitted.append(_fit(values[position], replace(field, required=False), full))
+    return struct_array(fitted, [arrow_field(field) for field in fields], array.is_null())
+
+
+def _fit_variant(array: pa.StructArray, name: str) -> pa.StructArray:
+    """Variants as they are stored: a struct of exactly two byte strings, both there wherever the variant is."""
+    given = {child.name: values for child, values in zip(array.type, array.flatten(), strict=True)}
+    if sorted(given) != [part.name for part in VARIANT_PARTS] or not all(_is_bytes(v.type) for v in given.values()):
+        raise InputError(
+            f"column {name!r} is a variant: a struct of binary 'metadata' and 'value', not {array.type}", field=name
+        )
+    parts = [given[part.name].cast(part.type) for part in VARIANT_PARTS]
+    if any(part.null_count > array.null_count for part in parts):
+        raise InputError(f"column {name!r} is a variant; its metadata or value is null", field=name)
+    return struct_array(parts, list(VARIANT_PARTS), array.is_null())
+
+
+def _fit_list(array: pa.Array, type_: List, name: str) -> pa.Array:
+    element = children(type_)[0]
+    if not pa.types.is_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    array = _own(array)
+    values = _fit(array.values, element, f"{name}.element")
+    return pa.Array.from_buffers(arrow_type(type_), len(array), array.buffers()[:2], array.null_count, 0, [values])
+
+
+def _fit_map(array: pa.MapArray, type_: Map, name: str) -> pa.Array:
+    key, value = children(type_)
+    array = _own(array)
+    keys = _fit(array.keys, key, f"{name}.key")
+    values = _fit(array.items, value, f"{name}.value")
+    entries = pa.StructArray.from_arrays([keys, values], fields=[arrow_field(key), arrow_field(value)])
+    return pa.Array.from_buffers(arrow_type(type_), len(array), array.buffers()[:2], array.null_count, 0, [entries])
+
+
+def _own(array: pa.Array) -> pa.Array:
+    """The list or map without the values that no row holds: those outside a slice or below a null."""
+    held = array.keys if pa.types.is_map(array.type) else array.values
+    if len(array) > 0 and array.offset == 0 and array.null_count == 0:
+        first, last = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
+        if (first, last) == (0, len(held)):
+            return array
+    return array.take(pa.array(np.arange(len(array))))
+
+
+def _same_kind(given: pa.DataType, type_: PrimitiveType) -> bool:
+    kinds = pa.types
+    match type_:
+        case Decimal():
+            return bool(kinds.is_decimal(given) or kinds.is_integer(given))
+        case Fixed() | Geometry() | Geography():
+            return _is_bytes(given)
+        case Primitive():
+            return bool(_KINDS[type_](given))
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(type_) or pa.types.is_integer(type_))
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    kinds = pa.types
+    varying = kinds.is_binary(type_) or kinds.is_large_binary(type_) or kinds.is_binary_view(type_)
+    return bool(varying or kinds.is_fixed_size_binary(type_))
+
+
+def _is_local(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.tz is None)
+
+
+def _is_instant(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.tz is not None)
+
+
+_KINDS: dict[Primitive, Callable[[pa.DataType], bool]] = {
+    BOOLEAN: pa.types.is_boolean,
+    INT: pa.types.is_integer,
+    LONG: pa.types.is_integer,
+    FLOAT: _is_number,
+    DOUBLE: _is_number,
+    DATE: pa.types.is_date,
+    TIME: pa.types.is_time,
+    TIMESTAMP: _is_local,
+    TIMESTAMPTZ: _is_instant,
+    TIMESTAMP_NS: _is_local,
+    TIMESTAMPTZ_NS: _is_instant,
+    STRING: _is_text,
+    UUID: _is_bytes,
+    BINARY: _is_bytes,
+    UNKNOWN: pa.types.is_null,
+}
+
+
+def _cast(array: pa.Array, type_: Type, name: str) -> pa.Array:
+    """A checked cast within one kind of type: every value must survive it."""
+    target = arrow_type(type_)
+    if array.type == target:
+        return array
+    try:
+        if isinstance(type_, Decimal) and pa.types.is_integer(array.type):
+            array = array.cast(pa.decimal256(76, type_.scale))
+        if pa.types.is_fixed_size_binary(target) and not pa.types.is_fixed_size_binary(array.type):
+            array = array.cast(pa.binary())
+        cast = array.cast(target)
+    except pa.ArrowException as error:
+        raise InputError(f"column {name!r} is {type_}; {array.type} values do not fit: {error}", field=name) from error
+    if type_ == FLOAT and array.type == pa.float64() and not cast.cast(pa.float64()).equals(array):
+        _check_exact(array, cast, name)
+    return cast
+
+
+def _check_exact(array: pa.Array, cast: pa.Array, name: str) -> None:
+    back = cast.cast(pa.float64())
+    changed = pc.and_not(pc.not_equal(array, back), pc.is_nan(array))
+    if pc.any(changed).as_py() is True:
+        value = array.filter(changed)[0].as_py()
+        raise InputError(f"column {name!r} is float; the double {value!r} would be rounded; cast it first", field=name)

@@ -1,0 +1,67 @@
+"""The steps that give a table the columns that incoming rows have and it lacks (spec: Schema Evolution).
+
+Columns are matched by name at every depth. What the table has stays as it is: numbers from Python are 64 bits wide
+whatever they hold, so a wider type says nothing. Whether values fit is seen when they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from icefloe.model.arrow.field_metadata import unnamed_index
+from icefloe.model.arrow.schema_from_arrow import is_list, schema_from_arrow
+from icefloe.model.arrow.types import arrow_field
+from icefloe.model.evolution.schema_union import union_by_name
+from icefloe.model.evolution.steps import AddColumn, SchemaChange, SetDefault
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field, List, Map, Struct, children
+
+
+def merge_steps(schema: Schema, given: pa.Schema, *, format_version: int) -> tuple[SchemaChange, ...]:
+    """The steps after which a table has a place for every column of the rows; none if it has them all.
+
+    New columns are optional. Columns of the table that the rows lack stay, with their types.
+
+    >>> from icefloe.model.text.ddl import parse_ddl
+    >>> rows = pa.schema({"id": pa.int64(), "note": pa.string()})
+    >>> [(step.name, str(step.type)) for step in merge_steps(parse_ddl("id int"), rows, format_version=2)]
+    [('note', 'string')]
+    """
+    index = unnamed_index(given)
+    missing = _missing_fields([field for field in given if field.name not in index], schema.fields)
+    if len(missing) == 0:
+        return ()
+    other = schema_from_arrow(pa.schema(missing), format_version=format_version)
+    steps = union_by_name(schema, other, format_version=format_version)
+    return tuple(step for step in steps if isinstance(step, (AddColumn, SetDefault)))
+
+
+def _missing_fields(given: Iterable[pa.Field], ours: tuple[Field, ...]) -> list[pa.Field]:
+    """Fields that a table lacks whole, and of others what is missing inside them."""
+    known = {field.name: field for field in ours}
+    found = [each if each.name not in known else _missing(each, known[each.name]) for each in given]
+    return [each for each in found if each is not None]
+
+
+def _missing(given: pa.Field, ours: Field) -> pa.Field | None:
+    type_ = given.type.storage_type if isinstance(given.type, pa.BaseExtensionType) else given.type
+    match ours.type:
+        case Struct(fields) if isinstance(type_, pa.StructType):
+            inner = _missing_fields(list(type_), fields)
+            return None if len(inner) == 0 else pa.field(ours.name, pa.struct(inner))
+        case List() if is_list(type_):
+            (element,) = children(ours.type)
+            missing = _missing(type_.value_field, element)
+            return None if missing is None else pa.field(ours.name, pa.list_(missing))
+        case Map() if isinstance(type_, pa.MapType):
+            key, value = children(ours.type)
+            missing = _missing(type_.item_field, value)
+            return None if missing is None else pa.field(ours.name, pa.map_(_plain(key), missing))
+        case _:
+            return None
+
+
+def _plain(field: Field) -> pa.Field:
+    return arrow_field(field).remove_metadata()

@@ -1,0 +1,102 @@
+"""Ids for the columns of a file that was written without any, by a name mapping (spec: Column Projection).
+
+The ids go where Parquet files keep them, the metadata key ``PARQUET:field_id``, so that all that follows reads such a
+file like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from icefloe.errors import FormatError, LimitError
+from icefloe.limits import DEFAULT
+from icefloe.model.arrow.schema_from_arrow import FIELD_ID, is_list
+from icefloe.model.schema.name_mapping import MappedField, NameMapping
+
+
+def has_ids(schema: pa.Schema) -> bool:
+    """Whether any field of a file, at any depth, has an id.
+
+    >>> has_ids(pa.schema({"id": pa.int64()}))
+    False
+    """
+    return any(field.metadata is not None and FIELD_ID in field.metadata for _, field in _fields(schema))
+
+
+def apply_mapping(mapping: NameMapping, schema: pa.Schema) -> pa.Schema:
+    """The schema of a file with the ids that a mapping has for its names; what it does not know stays without.
+
+    A file that has ids of its own, even some, is left alone: a mapping only stands in for ids that are missing
+    altogether. Elements, keys and values are found by their role, however the file spells them.
+
+    >>> mapping = NameMapping(fields=(MappedField(names=("id", "record_id"), field_id=1),))
+    >>> apply_mapping(mapping, pa.schema({"record_id": pa.int64(), "other": pa.int64()})).field("record_id").metadata
+    {b'PARQUET:field_id': b'1'}
+    """
+    if has_ids(schema):
+        return schema
+    mapped = pa.schema([_field(field, mapping.by_name.get(field.name), 0) for field in schema], schema.metadata)
+    _check_ids(mapped)
+    return mapped
+
+
+def _field(field: pa.Field, found: MappedField | None, depth: int) -> pa.Field:
+    if found is None:
+        return field
+    if depth > DEFAULT.type_depth:
+        raise LimitError(f"column {field.name!r}: types are nested deeper than {DEFAULT.type_depth}", field=field.name)
+    field = field.with_type(_type(field.type, found, depth + 1))
+    if found.field_id is None:
+        return field
+    return field.with_metadata({**(field.metadata or {}), FIELD_ID: str(found.field_id).encode()})
+
+
+def _type(type_: pa.DataType, found: MappedField, depth: int) -> pa.DataType:
+    if pa.types.is_struct(type_):
+        return pa.struct([_field(child, found.by_name.get(child.name), depth) for child in type_])
+    if pa.types.is_map(type_):
+        key = _field(type_.key_field, _role(found, "key", type_.key_field), depth)
+        value = _field(type_.item_field, _role(found, "value", type_.item_field), depth)
+        return pa.map_(key, value, keys_sorted=type_.keys_sorted)
+    if is_list(type_):
+        element = _field(type_.value_field, _role(found, "element", type_.value_field), depth)
+        if pa.types.is_fixed_size_list(type_):
+            return pa.list_(element, type_.list_size)
+        return pa.large_list(element) if pa.types.is_large_list(type_) else pa.list_(element)
+    return type_
+
+
+def _role(found: MappedField, role: str, field: pa.Field) -> MappedField | None:
+    """What a mapping has for an element, a key or a value: by the name of the spec, else by that of the file."""
+    return found.by_name.get(role, found.by_name.get(field.name))
+
+
+def _check_ids(schema: pa.Schema) -> None:
+    names: dict[bytes, str] = {}
+    for name, field in _fields(schema):
+        field_id = None if field.metadata is None else field.metadata.get(FIELD_ID)
+        if field_id is None:
+            continue
+        if field_id in names:
+            both = f"{names[field_id]!r} and {name!r}"
+            raise FormatError(f"name mapping: columns {both} of a file both stand for id {int(field_id)}", field=name)
+        names[field_id] = name
+
+
+def _fields(fields: Iterable[pa.Field]) -> Iterator[tuple[str, pa.Field]]:
+    """Every field at every depth with its full name in the file."""
+    for field in fields:
+        pending = [(field.name, field)]
+        for name, each in pending:  # grows while it is read
+            yield name, each
+            pending.extend((f"{name}.{child.name}", child) for child in _inside(each.type))
+
+
+def _inside(type_: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_struct(type_):
+        return list(type_)
+    if pa.types.is_map(type_):
+        return [type_.key_field, type_.item_field]
+    return [type_.value_field] if is_list(type_) else []

@@ -1,0 +1,273 @@
+"""Partition specs: how rows are grouped into files (spec: Partitioning).
+
+A spec names its columns by id and its transforms by their text. What a transform computes, and which types it takes,
+is known to ``icefloe.transforms``; the rules here are those that need no transform, only names and ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from operator import attrgetter
+from typing import TypeAlias
+
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Geography, Geometry, Unknown
+from icefloe.model.text.text_checks import text_problem
+
+FIRST_PARTITION_FIELD_ID = 1000
+IDENTITY = "identity"
+VOID = "void"
+FIRST_ID_APART = 1 << 30  # far above all ids that tables count up to
+TIME_TRANSFORMS = frozenset({"year", "month", "day", "hour"})
+
+Derivation: TypeAlias = tuple[tuple[int, ...], str]  # source columns and transform
+
+_SUFFIXES = {"truncate": "trunc", VOID: "null"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionField:
+    """One value of the partition tuple: a transform of a source column, or of several (``other_source_ids``, v3).
+
+    ``transform`` is the text of the spec (``identity``, ``day``, ``bucket[16]``); ``icefloe.transforms`` parses it.
+    ``field_id`` stands for one value in all specs of a table. Where files have another id, which means other values in
+    other specs, that is ``shared_id`` (see ``told_apart``). ``extra`` are unknown keys of its JSON object with their
+    JSON texts.
+    """
+
+    source_id: int
+    field_id: int
+    name: str
+    transform: str
+    other_source_ids: tuple[int, ...] = ()
+    extra: Unknown = ()
+    shared_id: int | None = None
+
+    @property
+    def stored_id(self) -> int:
+        """The id that metadata and manifests have for the field."""
+        return self.field_id if self.shared_id is None else self.shared_id
+
+    @property
+    def source_ids(self) -> tuple[int, ...]:
+        """All source columns in the order of the transform's arguments."""
+        return (self.source_id, *self.other_source_ids)
+
+    @property
+    def derivation(self) -> Derivation:
+        """What the field computes from what: fields that agree in it have the same values, whatever their names."""
+        return self.source_ids, self.transform
+
+    @property
+    def is_void(self) -> bool:
+        """Whether the field was dropped and only keeps its place."""
+        return self.transform == VOID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSpec:
+    """A numbered list of partition fields; empty means unpartitioned."""
+
+    spec_id: int = 0
+    fields: tuple[PartitionField, ...] = ()
+    extra: Unknown = ()
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether any field groups rows; void fields do not."""
+        return any(not field.is_void for field in self.fields)
+
+    def field(self, name: str) -> PartitionField | None:
+        """The field of this name, if there is one."""
+        return next((field for field in self.fields if field.name == name), None)
+
+
+UNPARTITIONED = PartitionSpec()
+
+
+def partition_name(transform: str, *columns: str) -> str:
+    """Iceberg's name for a partition field that was given none.
+
+    >>> partition_name("day", "ts"), partition_name("truncate[4]", "note"), partition_name("identity", "id")
+    ('ts_day', 'note_trunc', 'id')
+    """
+    kind, source = transform.partition("[")[0], "_".join(columns)
+    return source if kind == IDENTITY else f"{source}_{_SUFFIXES.get(kind, kind)}"
+
+
+def told_apart(specs: Iterable[PartitionSpec]) -> tuple[PartitionSpec, ...]:
+    """The specs of a table with one field id for each value, also where files give one id to several.
+
+    Writers of version 1 counted from 1000 again in every spec. The value of the oldest spec keeps the id, others get
+    ids that no file has; specs that come later change none of them.
+
+    >>> a, b = (PartitionField(source_id=i, field_id=1000, name=f"c{i}", transform="identity") for i in (1, 2))
+    >>> found = told_apart([PartitionSpec(spec_id=0, fields=(a,)), PartitionSpec(spec_id=1, fields=(b,))])
+    >>> [(field.field_id, field.stored_id) for spec in found for field in spec.fields]
+    [(1000, 1000), (1073741824, 1000)]
+    """
+    listed = tuple(specs)
+    stored = {field.stored_id for spec in listed for field in spec.fields}
+    free = (id_ for id_ in count(FIRST_ID_APART) if id_ not in stored)
+    owners: dict[int, Derivation] = {}
+    apart: dict[tuple[int, Derivation], int] = {}
+    for spec in sorted(listed, key=attrgetter("spec_id")):
+        for field in spec.fields:
+            value = (field.stored_id, field.derivation)
+            if not field.is_void and owners.setdefault(*value) != field.derivation and value not in apart:
+                apart[value] = next(free)
+    return tuple(replace(spec, fields=tuple(_apart(field, apart) for field in spec.fields)) for spec in listed)
+
+
+def _apart(field: PartitionField, apart: Mapping[tuple[int, Derivation], int]) -> PartitionField:
+    id_ = apart.get((field.stored_id, field.derivation))
+    if id_ is None:
+        return field if field.shared_id is None else replace(field, field_id=field.stored_id, shared_id=None)
+    return replace(field, field_id=id_, shared_id=field.stored_id)
+
+
+def same_partitioning(a: PartitionSpec, b: PartitionSpec) -> bool:
+    """Whether two specs have the same fields in the same order, ids and all, whatever the specs are numbered."""
+    return compatible(a, b) and [field.field_id for field in a.fields] == [field.field_id for field in b.fields]
+
+
+def compatible(a: PartitionSpec, b: PartitionSpec) -> bool:
+    """Whether two specs have fields of the same sources, transforms and names in the same order.
+
+    Field ids are not compared: version 1 does not track them. Files written by one spec fit the other.
+    """
+    return [(*f.derivation, f.name) for f in a.fields] == [(*f.derivation, f.name) for f in b.fields]
+
+
+def spec_problem(spec: PartitionSpec, schema: Schema) -> str | None:
+    """Why a table of this schema cannot have the spec, as far as names and ids tell; ``None`` if it can.
+
+    Fields that are void may be about columns that are gone.
+    """
+    ids = [field.stored_id for field in spec.fields]
+    repeated = next((i for i in ids if ids.count(i) > 1), None)
+    if repeated is not None:
+        return f"two partition fields have id {repeated}"
+    for position, field in enumerate(spec.fields):
+        problem = name_problem(field, spec.fields[:position], schema)
+        problem = source_problem(field, schema) if problem is None else problem
+        if problem is not None:
+            return f"partition field {field.name!r}: {problem}"
+    return None
+
+
+def name_problem(field: PartitionField, others: Iterable[PartitionField], schema: Schema) -> str | None:
+    """Why a field cannot have its name beside other fields and the columns; ``None`` if it can.
+
+    A column's name is free for the column itself (identity), and for what is left of that (void).
+    """
+    if (problem := text_problem(field.name)) is not None:
+        return f"its name: {problem}"
+    if field.name == "":
+        return "its name is empty"
+    if any(other.name == field.name for other in others):
+        return "there is another partition field of this name"
+    column = schema.by_name.get(field.name)
+    if column is None or (field.transform in (IDENTITY, VOID) and field.source_ids == (column.id,)):
+        return None
+    return "its name is that of a column; only the column itself may have it"
+
+
+def source_problem(field: PartitionField, schema: Schema) -> str | None:
+    """Why a field cannot be made from its columns; ``None`` if it can, as far as no transform is asked."""
+    if field.is_void:
+        return None
+    for source_id in field.source_ids:
+        column = schema.by_id.get(source_id)
+        if column is None:
+            return f"there is no column of id {source_id}"
+        name = schema.names[source_id]
+        if isinstance(column.type, (Geometry, Geography)):
+            return f"column {name!r} of type {column.type} cannot partition a table"
+        if source_id not in schema.measured:
+            return f"column {name!r} of type {column.type} is not a primitive outside of lists and maps"
+    return None
+
+
+def redundancy_problem(spec: PartitionSpec, former: PartitionSpec = UNPARTITIONED) -> str | None:
+    """Which field of a spec another one makes superfluous; ``None`` if all tell something.
+
+    Superfluous are the same value and another time unit of the same column. What ``former`` had already may stay:
+    other writers make such specs, and files were written with them.
+    """
+    known = {field.field_id for field in former.fields}
+    for field in spec.fields:
+        if field.field_id in known or field.is_void:
+            continue
+        for other in spec.fields:
+            if other is not field and other.derivation == field.derivation:
+                return f"partition field {field.name!r}: it has the same values as {other.name!r}"
+            if other is not field and _are_times(field, other):
+                reason = f"it is redundant beside {other.name!r}, another time unit of the same column"
+                return f"partition field {field.name!r}: {reason}; keep only one of them"
+    return None
+
+
+def _are_times(a: PartitionField, b: PartitionField) -> bool:
+    return a.source_ids == b.source_ids and {a.transform, b.transform} <= TIME_TRANSFORMS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """A derived value with an id from the id space of the columns, so that it can have statistics (V4 proposal).
+
+    ``partition_field_id`` links it to a partition field; others that compute the same value use it too. Identity and
+    void fields need none.
+    """
+
+    expr_id: int
+    source_ids: tuple[int, ...]
+    transform: str
+    name: str
+    partition_field_id: int | None = None
+    extra: Unknown = ()
+
+    @property
+    def derivation(self) -> Derivation:
+        """What it computes from what, as for a partition field."""
+        return self.source_ids, self.transform
+
+
+def expressions_for(
+    fields: Iterable[PartitionField], known: tuple[Expression, ...] = (), *, last_id: int
+) -> tuple[Expression, ...]:
+    """The known expressions, and those that partition fields need beside them (V4 proposal).
+
+    A field uses the expression that is linked to it, or one of the same columns and transform, which gets the link if
+    it has none and the field's id is its own. Else it gets a new one, with the next id after ``last_id``, the highest
+    of columns and expressions.
+    """
+    found = {e.expr_id: e for e in known}
+    for field in fields:
+        if field.transform in (IDENTITY, VOID):
+            continue
+        same = _expression_of(field, found.values())
+        if same is None:
+            last_id = max((last_id, *found)) + 1
+            same = Expression(expr_id=last_id, source_ids=field.source_ids, transform=field.transform, name=field.name)
+            found[last_id] = same
+        if same.partition_field_id is None and field.shared_id is None:
+            found[same.expr_id] = replace(same, partition_field_id=field.field_id)
+    return tuple(found.values())
+
+
+def expression_ids(fields: Iterable[PartitionField], expressions: Iterable[Expression]) -> dict[int, int]:
+    """The expression that each derived partition field uses, by field id; fields without one are left out."""
+    known = tuple(expressions)
+    used = ((field, _expression_of(field, known)) for field in fields if field.transform not in (IDENTITY, VOID))
+    return {field.field_id: expression.expr_id for field, expression in used if expression is not None}
+
+
+def _expression_of(field: PartitionField, expressions: Iterable[Expression]) -> Expression | None:
+    """The expression linked to a field, of the same value if several are, else any one of the same value."""
+    same = [e for e in expressions if e.partition_field_id == field.field_id or e.derivation == field.derivation]
+    return max(
+        same, key=lambda e: (e.partition_field_id == field.field_id, e.derivation == field.derivation), default=None
+    )

@@ -1,0 +1,215 @@
+"""Schemas: named and numbered columns (spec: Schemas and Data Types)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+from icefloe.errors import FormatError, InputError
+from icefloe.model.schema.types import (
+    Field,
+    Map,
+    Struct,
+    Type,
+    Unknown,
+    children,
+    fold_type,
+    is_primitive,
+    walk,
+    with_children,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """The columns of a table.
+
+    >>> from icefloe.model.schema.types import LONG
+    >>> Schema(fields=(Field(1, "id", LONG),)).field("id").id
+    1
+    """
+
+    fields: tuple[Field, ...]
+    schema_id: int = 0
+    identifier_field_ids: tuple[int, ...] = ()
+    extra: Unknown = ()
+
+    def __post_init__(self) -> None:
+        names: set[str] = set()
+        ids: set[int] = set()
+        for name, field in walk(self.fields):
+            if name in names:
+                raise FormatError(f"schema {self.schema_id}: two fields are named {name!r}", field=name)
+            if field.id in ids:
+                raise FormatError(f"schema {self.schema_id}: two fields have id {field.id}", field=name)
+            names.add(name)
+            ids.add(field.id)
+        unknown = [i for i in self.identifier_field_ids if i not in ids]
+        if len(unknown) > 0:
+            raise FormatError(f"schema {self.schema_id}: identifier field {unknown[0]} does not exist")
+
+    @cached_property
+    def by_id(self) -> Mapping[int, Field]:
+        """Every field at every depth, by id."""
+        return {field.id: field for _, field in walk(self.fields)}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Field]:
+        """Every field at every depth, by full dotted name."""
+        return dict(walk(self.fields))
+
+    @cached_property
+    def names(self) -> Mapping[int, str]:
+        """Full dotted names, by id."""
+        return {field.id: name for name, field in walk(self.fields)}
+
+    @cached_property
+    def highest_id(self) -> int:
+        """The largest field id in use; 0 for a schema without fields."""
+        return max(self.by_id, default=0)
+
+    @cached_property
+    def measured(self) -> Mapping[int, Field]:
+        """Primitive fields that are not inside a list or a map: those that may have statistics."""
+        found: dict[int, Field] = {}
+        pending = list(reversed(self.fields))
+        while len(pending) > 0:
+            field = pending.pop()
+            if isinstance(field.type, Struct):
+                pending.extend(reversed(field.type.fields))
+            elif is_primitive(field.type):
+                found[field.id] = field
+        return found
+
+    @cached_property
+    def _by_lower_name(self) -> Mapping[str, tuple[str, ...]]:
+        """The full names that are one when case does not count."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name in self.by_name:
+            found[name.lower()] = (*found.get(name.lower(), ()), name)
+        return found
+
+    def field(self, name: str) -> Field:
+        """The field of this full name; the error lists what there is."""
+        found = self.by_name.get(name)
+        if found is None:
+            raise InputError(f"no column {name!r}; the table has: {', '.join(self.by_name)}", field=name)
+        return found
+
+    def find(self, name: str, *, case_sensitive: bool = True) -> Field:
+        """The field of this full name; without case, a name that fits several columns is refused.
+
+        >>> from icefloe.model.schema.types import LONG
+        >>> Schema(fields=(Field(1, "Id", LONG),)).find("ID", case_sensitive=False).name
+        'Id'
+        """
+        alike = () if case_sensitive else self._by_lower_name.get(name.lower(), ())
+        if len(alike) > 1:
+            both = " and ".join(repr(known) for known in alike)
+            raise InputError(f"column {name!r} may be {both}; match names with case, or rename one", field=name)
+        return self.field(name if len(alike) == 0 else alike[0])
+
+    def select(self, names: tuple[str, ...]) -> Schema:
+        """The top-level columns of these names, in this order."""
+        _refuse_repeated(names)
+        chosen = tuple(self.field(name) for name in names)
+        missing = [field.name for field in chosen if field not in self.fields]
+        if len(missing) > 0:
+            raise InputError(f"only top-level columns can be selected, not {', '.join(missing)}", field=missing[0])
+        return Schema(fields=chosen, schema_id=self.schema_id)
+
+    def prune(self, names: tuple[str, ...]) -> Schema:
+        """The columns of these full names at any depth, inside what is left of the columns around them.
+
+        Ids and the order of the schema stay. A column that is named comes whole; a map keeps its keys.
+
+        >>> from icefloe.model.schema.types import LONG, STRING
+        >>> wide = Schema(fields=(Field(1, "s", Struct((Field(2, "a", LONG), Field(3, "b", STRING)))),))
+        >>> str(wide.prune(("s.b",)).field("s").type)
+        'struct<3: b: string>'
+        """
+        _refuse_repeated(names)
+        wanted = frozenset(self.field(name).id for name in names)
+        left = fold_type(Struct(self.fields), lambda type_, below: _pruned(type_, below, wanted))
+        return Schema(fields=() if left is None else children(left), schema_id=self.schema_id)
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that come more than once, in order.
+
+    >>> repeated(["b", "a", "b", "c", "a"])
+    ['a', 'b']
+    """
+    return sorted(name for name, times in Counter(names).items() if times > 1)
+
+
+def _refuse_repeated(names: tuple[str, ...]) -> None:
+    twice = repeated(names)
+    if len(twice) > 0:
+        raise InputError(f"column {twice[0]!r} is selected twice", field=twice[0])
+
+
+def _pruned(type_: Type, below: tuple[Type | None, ...], wanted: frozenset[int]) -> Type | None:
+    """What is left of a type, given what is left of those inside; none if nothing inside is wanted."""
+    inner = children(type_)
+    left = {
+        child.id: child if child.id in wanted or rest is None else replace(child, type=rest)
+        for child, rest in zip(inner, below, strict=True)
+        if child.id in wanted or rest is not None
+    }
+    if len(left) == 0:
+        return None
+    if isinstance(type_, Map):
+        return with_children(type_, (inner[0], left.get(type_.value_id, inner[1])))
+    return with_children(type_, tuple(left.values()))
+
+
+def fresh_ids(fields: tuple[Field, ...], start: int = 1) -> tuple[Field, ...]:
+    """The same fields numbered afresh: all fields of a level before the fields inside them, as Iceberg does."""
+    counter = count(start)
+    pending: list[Type] = [Struct(fields)]
+    numbered: list[tuple[Type, tuple[int, ...]]] = []  # parents first, each with the ids of the fields inside
+    while len(pending) > 0:
+        type_ = pending.pop()
+        inner = children(type_)
+        numbered.append((type_, tuple(next(counter) for _ in inner)))
+        pending.extend(child.type for child in reversed(inner))
+    done: list[Type] = []
+    for type_, ids in reversed(numbered):
+        pairs = zip(ids, children(type_), strict=True)
+        done.append(with_children(type_, tuple(replace(field, id=id_, type=done.pop()) for id_, field in pairs)))
+    return children(done[0])
+
+
+def assign_ids(schema: Schema, start: int = 1) -> Schema:
+    """The same schema with fresh ids; identifier fields stay the same columns."""
+    fresh = Schema(fields=fresh_ids(schema.fields, start), schema_id=schema.schema_id)
+    identifiers = {schema.names[i] for i in schema.identifier_field_ids}
+    return replace(fresh, identifier_field_ids=tuple(i for i, name in fresh.names.items() if name in identifiers))
+
+
+def as_first(schema: Schema) -> Schema:
+    """The schema of a new table: no rows were written before its columns came, so none has an initial default.
+
+    >>> from icefloe.model.schema.types import LONG
+    >>> as_first(Schema(fields=(Field(1, "n", LONG, initial_default=5, write_default=5),))).field("n").initial_default
+    """
+
+    def first(type_: Type, inner: tuple[Type, ...]) -> Type:
+        pairs = zip(children(type_), inner, strict=True)
+        return with_children(type_, tuple(replace(field, type=made, initial_default=None) for field, made in pairs))
+
+    fields = children(fold_type(Struct(schema.fields), first))
+    return replace(schema, fields=fields)
+
+
+def derived(schema: Schema, name: str, make: Callable[[Schema], Any]) -> Any:
+    """What follows from a schema alone, made once and kept with it: the caller knows it under a name."""
+    kept = vars(schema).setdefault("_derived", {})
+    if name not in kept:
+        kept[name] = make(schema)
+    return kept[name]

@@ -1,0 +1,286 @@
+"""Column lists as text: Spark SQL, with spellings for what Spark lacks (spec: Schemas and Data Types).
+
+``timestamp`` is an instant as in Spark (the format's ``timestamptz``) and ``timestamp_ntz`` is not. Types that Spark
+lacks have the format's own names: ``uuid``, ``fixed(16)``, ``timestamp_ns``, ``timestamptz_ns``. Elements of arrays and
+values of maps may be ``NOT NULL``. The text describes new columns, so one ``DEFAULT`` is both their defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from icefloe.errors import FormatError, InputError
+from icefloe.limits import DEFAULT
+from icefloe.model.schema.schema import Schema, fresh_ids
+from icefloe.model.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DEFAULT_ALGORITHM,
+    DEFAULT_CRS,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    UNKNOWN,
+    UUID,
+    VARIANT,
+    Decimal,
+    Field,
+    Fixed,
+    Geography,
+    Geometry,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    Type,
+    Variant,
+    fold_type,
+    parse_type,
+    walk,
+)
+from icefloe.model.text.sql_literals import sql_literal, take_literal
+from icefloe.model.text.sql_tokens import Token, Tokens, quoted_name, quoted_text
+
+_SPELLED: Mapping[Type, str] = {
+    BOOLEAN: "boolean",
+    INT: "int",
+    LONG: "bigint",
+    FLOAT: "float",
+    DOUBLE: "double",
+    DATE: "date",
+    TIME: "time",
+    TIMESTAMP: "timestamp_ntz",
+    TIMESTAMPTZ: "timestamp",
+    TIMESTAMP_NS: "timestamp_ns",
+    TIMESTAMPTZ_NS: "timestamptz_ns",
+    STRING: "string",
+    UUID: "uuid",
+    BINARY: "binary",
+    UNKNOWN: "void",
+    VARIANT: "variant",
+}
+_NAMED: Mapping[str, Type] = {
+    **{name: type_ for type_, name in _SPELLED.items()},
+    **dict.fromkeys(("tinyint", "byte", "smallint", "short", "integer"), INT),
+    "bool": BOOLEAN,
+    "long": LONG,
+    "real": FLOAT,
+    "text": STRING,
+    "timestamp_ltz": TIMESTAMPTZ,
+    "timestamptz": TIMESTAMPTZ,
+    "unknown": UNKNOWN,
+}
+_DEFAULT_DECIMAL = (10, 0)  # Spark's own
+_MICROSECONDS = 6
+SRIDS = {4326: DEFAULT_CRS, 3857: "EPSG:3857", 0: "SRID:0"}  # Spark's numbers of reference systems
+
+
+def parse_ddl(text: str) -> Schema:
+    """The columns of a Spark SQL column list, with fresh ids.
+
+    >>> str(parse_ddl("id bigint not null, tags array<string>").field("tags").type)
+    'list<string>'
+    """
+    return numbered(_Reading(Tokens(text, "the columns")).all_columns())
+
+
+def numbered(fields: tuple[Field, ...]) -> Schema:
+    """A schema of fields that the caller gave, with fresh ids: what breaks the format is the caller's mistake."""
+    try:
+        return Schema(fields=fresh_ids(fields))
+    except FormatError as error:
+        raise InputError(str(error), **error.context) from error
+
+
+class _Reading:
+    """One reading of a column list; ``name`` is everywhere the full name of the column, for errors."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    def all_columns(self) -> tuple[Field, ...]:
+        columns = self._columns("", 0)
+        self._tokens.end()
+        return columns
+
+    def _columns(self, parent: str, depth: int) -> tuple[Field, ...]:
+        columns = [self._column(parent, depth)]
+        while self._tokens.skip(","):
+            columns.append(self._column(parent, depth))
+        return tuple(columns)
+
+    def _column(self, parent: str, depth: int) -> Field:
+        token = self._tokens.take()
+        if token.kind not in ("word", "name"):
+            raise self._tokens.wrong("a column such as 'id bigint not null'", token)
+        name = f"{parent}{token.text}"
+        if depth > 0:
+            self._tokens.skip(":")
+        return self._with_options(Field(0, token.text, self._type(name, depth)), name)
+
+    def _with_options(self, field: Field, name: str) -> Field:
+        tokens, given = self._tokens, dict[str, Any]()
+        while (option := tokens.peek()).key in ("not", "null", "comment", "default"):
+            tokens.take()
+            if option.key == "not":
+                tokens.expect("null")
+            kind = "null" if option.key == "not" else option.key
+            if kind in given:
+                raise InputError(f"column {name!r}: {kind.upper()} is said twice", field=name)
+            if kind == "comment":
+                given[kind] = self._string()
+            else:
+                given[kind] = option.key == "not" if kind == "null" else take_literal(tokens, field.type, name)
+        default = given.get("default")
+        return Field(
+            *(field.id, field.name, field.type, given.get("null", False), given.get("comment")),
+            initial_default=default,
+            write_default=default,
+        )
+
+    def _string(self) -> str:
+        token = self._tokens.take()
+        if token.kind != "text":
+            raise self._tokens.wrong("a string in quotes", token)
+        return token.text
+
+    def _type(self, name: str, depth: int) -> Type:
+        if depth > DEFAULT.type_depth:
+            raise InputError(f"types are nested deeper than {DEFAULT.type_depth}", field=name)
+        token = self._tokens.take()
+        if token.kind != "word":
+            raise self._tokens.wrong("a type", token)
+        match token.key:
+            case "struct":
+                return self._struct(name, depth)
+            case "array":
+                self._tokens.expect("<")
+                element, required = self._slot(f"{name}.element", depth)
+                self._tokens.expect(">")
+                return List(0, element, required)
+            case "map":
+                self._tokens.expect("<")
+                key, _ = self._slot(f"{name}.key", depth)
+                self._tokens.expect(",")
+                value, required = self._slot(f"{name}.value", depth)
+                self._tokens.expect(">")
+                return Map(0, key, 0, value, required)
+        return self._leaf(token, name)
+
+    def _struct(self, name: str, depth: int) -> Struct:
+        self._tokens.expect("<")
+        if self._tokens.skip(">"):
+            return Struct(())
+        fields = self._columns(f"{name}.", depth + 1)
+        self._tokens.expect(">")
+        return Struct(fields)
+
+    def _slot(self, name: str, depth: int) -> tuple[Type, bool]:
+        return self._type(name, depth + 1), self._tokens.skip("not", "null")
+
+    def _leaf(self, token: Token, name: str) -> Type:
+        given = self._parameters()
+        numbers = [int(text) for text in given if text.isdecimal() and len(text) < 10]
+        are_numbers = len(numbers) == len(given)
+        match token.key:
+            case "decimal" | "dec" | "numeric" if are_numbers and len(given) <= 2:
+                precision, scale = (*numbers, *_DEFAULT_DECIMAL[len(given) :])
+                return _parsed(f"decimal({precision}, {scale})", name)
+            case "fixed" if are_numbers and len(given) == 1:
+                return Fixed(numbers[0])
+            case "char" | "character" | "varchar" if are_numbers and len(given) == 1:
+                return STRING
+            case "time" if are_numbers and len(given) == 1 and numbers[0] <= _MICROSECONDS:
+                return TIME
+            case "geometry" | "geography" if len(given) > 0:
+                crs = SRIDS.get(numbers[0], given[0]) if given[0].isdecimal() and len(numbers) > 0 else given[0]
+                return _parsed(f"{token.key}({', '.join((crs, *given[1:]))})", name)
+            case "geometry" | "geography":
+                return parse_type(token.key)
+            case known if known in _NAMED and len(given) == 0:
+                return _NAMED[known]
+        shown = f"{token.text}({', '.join(given)})" if len(given) > 0 else token.text
+        raise InputError(f"column {name!r}: there is no type {shown}; known are {', '.join(_KNOWN)}", field=name)
+
+    def _parameters(self) -> list[str]:
+        """What stands in brackets after the name of a type."""
+        tokens = self._tokens
+        opened = tokens.peek().key
+        if opened not in ("(", "["):
+            return []
+        given: list[str] = []
+        while tokens.take().key in (opened, ","):
+            token = tokens.take()
+            if token.kind not in ("number", "text", "word"):
+                raise tokens.wrong("a parameter", token)
+            given.append(token.text)
+            if tokens.peek().key in (")", "]"):
+                tokens.take()
+                return given
+        raise tokens.wrong("a closing bracket")
+
+
+_KNOWN = (*_SPELLED.values(), "decimal(p, s)", "fixed(n)", "geometry", "geography", "array<>", "map<>", "struct<>")
+
+
+def _parsed(text: str, name: str) -> Type:
+    try:
+        return parse_type(text)
+    except FormatError as error:
+        raise InputError(f"column {name!r}: {error}", field=name) from error
+
+
+def format_ddl(schema: Schema) -> str:
+    """The columns as text that ``parse_ddl`` reads, and Spark SQL too as far as it has the types.
+
+    Ids, identifier fields and an initial default apart from the write default are not told.
+
+    >>> format_ddl(parse_ddl("`a b` long not null comment 'key', s struct<x: int>"))
+    "`a b` bigint NOT NULL COMMENT 'key', s struct<x: int>"
+    """
+    options = {field.id: _options(field, name) for name, field in walk(schema.fields)}
+
+    def spelled(type_: Type, inner: tuple[str, ...]) -> str:
+        match type_:
+            case Struct(fields):
+                pairs = zip(fields, inner, strict=True)
+                return f"struct<{', '.join(f'{quoted_name(f.name)}: {text}{options[f.id]}' for f, text in pairs)}>"
+            case List():
+                return f"array<{inner[0]}{options[type_.element_id]}>"
+            case Map():
+                return f"map<{inner[0]}, {inner[1]}{options[type_.value_id]}>"
+            case _:
+                return _spelled_leaf(type_)
+
+    return ", ".join(f"{quoted_name(f.name)} {fold_type(f.type, spelled)}{options[f.id]}" for f in schema.fields)
+
+
+def _options(field: Field, name: str) -> str:
+    required = " NOT NULL" if field.required else ""
+    default = "" if field.write_default is None else f" DEFAULT {sql_literal(field.write_default, field.type, name)}"
+    return required + default + ("" if field.doc is None else f" COMMENT {quoted_text(field.doc)}")
+
+
+def _spelled_leaf(type_: Primitive | Decimal | Fixed | Geometry | Geography | Variant) -> str:
+    match type_:
+        case Decimal(precision, scale):
+            return f"decimal({precision},{scale})"
+        case Fixed(length):
+            return f"fixed({length})"
+        case Geometry(crs):
+            return "geometry" if crs == DEFAULT_CRS else f"geometry({quoted_text(crs)})"
+        case Geography(crs, algorithm) if algorithm != DEFAULT_ALGORITHM:
+            return f"geography({quoted_text(crs)}, {quoted_text(algorithm)})"
+        case Geography(crs):
+            return "geography" if crs == DEFAULT_CRS else f"geography({quoted_text(crs)})"
+        case _:
+            return _SPELLED[type_]

@@ -1,0 +1,124 @@
+"""Schemas and partitioning as people write them: Spark SQL column lists, ``day(ts)``, Arrow and Spark schemas.
+
+The text is that of Spark SQL: ``timestamp`` is an instant (the format's ``timestamptz``), ``timestamp_ntz`` is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from icefloe.errors import InputError
+from icefloe.model.arrow.schema_from_arrow import fields_from_arrow
+from icefloe.model.metadata.version_rules import DEFAULT_FORMAT_VERSION
+from icefloe.model.partition.spec import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, partition_name
+from icefloe.model.schema.rules import check_schema
+from icefloe.model.schema.schema import Schema, assign_ids
+from icefloe.model.text.column_list import format_ddl, numbered, parse_ddl
+from icefloe.model.text.spark_schema_json import fields_from_spark_json, spark_schema_json, spark_type_json
+
+__all__ = [
+    "as_schema",
+    "format_ddl",
+    "parse_ddl",
+    "parse_partition",
+    "partition_spec",
+    "spark_schema_json",
+    "spark_type_json",
+]
+
+_TRANSFORMS = {
+    "identity": "identity",
+    **{name: name for name in ("year", "month", "day", "hour")},
+    **{f"{name}s": name for name in ("year", "month", "day", "hour")},
+    "bucket": "bucket",
+    "truncate": "truncate",
+    "void": "void",
+}
+_COLUMN = r"(?P<{0}>(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)"
+_CALL = re.compile(r"(?P<name>\w+)\s*\(\s*(?:(?P<width>\d{1,9})\s*,\s*)?" + _COLUMN.format("source") + r"\s*\)")
+_BARE = re.compile(_COLUMN.format("source"))
+
+
+def as_schema(value: object, *, format_version: int = DEFAULT_FORMAT_VERSION) -> Schema:
+    """A schema from however the caller has it, with fresh ids, checked to be one that a new table may have.
+
+    Taken are Spark SQL text, Arrow schemas, a Spark ``StructType`` or its JSON (text or parsed), and schemas of ours.
+
+    >>> as_schema(pa.schema({"id": pa.int64()})) == as_schema("id bigint")
+    True
+    """
+    schema = _read(value, format_version)
+    check_schema(schema, format_version)
+    return schema
+
+
+def _read(value: object, format_version: int) -> Schema:
+    if isinstance(value, Schema):
+        return assign_ids(value)
+    if isinstance(value, dict) or (isinstance(value, str) and value.lstrip().startswith("{")):
+        return numbered(fields_from_spark_json(value))
+    if isinstance(value, str):
+        return parse_ddl(value)
+    if hasattr(value, "json") and hasattr(value, "fields"):
+        return numbered(fields_from_spark_json(value.json()))
+    if isinstance(value, pa.Schema) or hasattr(value, "__arrow_c_schema__"):
+        arrow = value if isinstance(value, pa.Schema) else pa.schema(value)
+        return numbered(fields_from_arrow(arrow, format_version=format_version)[0])
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    raise InputError(f"cannot read a schema from {kind}: give Spark SQL text, an Arrow or a Spark schema", type=kind)
+
+
+def parse_partition(text: str, schema: Schema) -> tuple[str, str]:
+    """The transform, as the format spells it, and the source column of a partition text.
+
+    >>> parse_partition("bucket(16, id)", parse_ddl("id bigint"))
+    ('bucket[16]', 'id')
+    """
+    called = _CALL.fullmatch(text.strip())
+    found = called if called is not None else _BARE.fullmatch(text.strip())
+    if found is None:
+        raise InputError(f"cannot read the partition {text!r}: write day(ts), bucket(16, id) or a column", text=text)
+    source = found["source"].replace("`", "")
+    schema.field(source)
+    if called is None:
+        return "identity", source
+    transform = _TRANSFORMS.get(called["name"].lower())
+    if transform is None:
+        known = ", ".join(dict.fromkeys(_TRANSFORMS.values()))
+        raise InputError(f"partition {text!r}: there is no transform {called['name']!r}; use one of {known}", text=text)
+    return _with_width(transform, called["width"], text), source
+
+
+def _with_width(transform: str, width: str | None, text: str) -> str:
+    takes = transform in ("bucket", "truncate")
+    if takes != (width is not None):
+        rule = (
+            f"{transform} takes a number first, as in {transform}(16, id)" if takes else f"{transform} takes a column"
+        )
+        raise InputError(f"partition {text!r}: {rule}", text=text)
+    return transform if width is None else f"{transform}[{int(width)}]"
+
+
+def partition_spec(
+    texts: Iterable[str], schema: Schema, start_field_id: int = FIRST_PARTITION_FIELD_ID
+) -> PartitionSpec:
+    """The partition spec of some texts, with Iceberg's names for the fields (``ts_day``, ``id_bucket``).
+
+    >>> [field.name for field in partition_spec(["day(ts)", "id"], parse_ddl("id bigint, ts timestamp")).fields]
+    ['ts_day', 'id']
+    """
+    fields: list[PartitionField] = []
+    for field_id, text in enumerate(texts, start_field_id):
+        transform, source = parse_partition(text, schema)
+        name = partition_name(transform, source)
+        if any(field.name == name for field in fields):
+            raise InputError(f"partition {text!r}: there is a partition field {name!r} already", text=text)
+        if transform != "identity" and name in schema.by_name:
+            raise InputError(f"partition {text!r}: its name {name!r} is that of a column", text=text)
+        fields.append(
+            PartitionField(source_id=schema.field(source).id, field_id=field_id, name=name, transform=transform)
+        )
+    return PartitionSpec(fields=tuple(fields))

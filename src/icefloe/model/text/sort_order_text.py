@@ -1,0 +1,52 @@
+"""Sort orders as people write them: ``id``, ``ts desc nulls last``, ``bucket(16, id) asc`` (spec: Sorting)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from icefloe.errors import InputError
+from icefloe.model.partition.sort_order import UNSORTED, Direction, NullOrder, SortField, SortOrder, order_problem
+from icefloe.model.schema.schema import Schema
+from icefloe.model.text.ddl import parse_partition
+
+_KEY = re.compile(
+    r"(?P<term>.+?)(?:\s+(?:asc|(?P<desc>desc)))?(?:\s+nulls\s+(?:(?P<first>first)|(?P<last>last)))?",
+    re.IGNORECASE | re.DOTALL,
+)
+FIRST_ORDER_ID = 1
+
+
+def sort_order(texts: Iterable[str], schema: Schema) -> SortOrder:
+    """The sort order of some texts; without texts it is "unsorted".
+
+    Keys are ascending unless they say ``desc``. Nulls come first in ascending keys and last in descending ones.
+
+    >>> from icefloe.model.text.ddl import parse_ddl
+    >>> order = sort_order(["ts desc", "bucket(16, id)"], parse_ddl("id bigint, ts timestamp"))
+    >>> [(f.transform, f.direction, f.null_order) for f in order.fields]
+    [('identity', 'desc', 'nulls-last'), ('bucket[16]', 'asc', 'nulls-first')]
+    """
+    fields = tuple(sort_field(text, schema) for text in texts)
+    if len(fields) == 0:
+        return UNSORTED
+    order = SortOrder(order_id=FIRST_ORDER_ID, fields=fields)
+    problem = order_problem(order, schema)
+    if problem is not None:
+        raise InputError(problem)
+    return order
+
+
+def sort_field(text: str, schema: Schema) -> SortField:
+    """One key of a sort order."""
+    found = _KEY.fullmatch(text.strip())
+    if found is None:
+        raise InputError("a sort key is empty; write a column, 'ts desc nulls last' or 'bucket(16, id)'", text=text)
+    try:
+        transform, source = parse_partition(found["term"], schema)
+    except InputError as error:
+        raise InputError(f"sort key {text!r}: {error}", **{**error.context, "text": text}) from error
+    direction: Direction = "asc" if found["desc"] is None else "desc"
+    has_nulls_first = found["last"] is None if direction == "asc" else found["first"] is not None
+    null_order: NullOrder = "nulls-first" if has_nulls_first else "nulls-last"
+    return SortField(source_id=schema.field(source).id, transform=transform, direction=direction, null_order=null_order)

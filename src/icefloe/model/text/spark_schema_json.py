@@ -1,0 +1,249 @@
+"""Schemas in the JSON of Spark's ``StructType``, without Spark (spec: Schemas and Data Types).
+
+Spark's ``timestamp`` is an instant, the format's ``timestamptz``; Spark's ``timestamp_ntz`` is the format's
+``timestamp``. Types that Spark lacks come out as those its Parquet reader gives for them: uuid and fixed as binary.
+Comments, defaults and ids are in the metadata of fields; those of list elements and map entries, which are no fields
+to Spark, in that of the field around them. Only uuid, fixed and identifier fields are lost on the way there and back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from icefloe.errors import FormatError, InputError, UnsupportedError
+from icefloe.limits import DEFAULT
+from icefloe.model.schema.schema import Schema, fresh_ids
+from icefloe.model.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DEFAULT_ALGORITHM,
+    DEFAULT_CRS,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    UUID,
+    VARIANT,
+    Decimal,
+    Field,
+    Fixed,
+    Geography,
+    Geometry,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    Type,
+    Variant,
+    children,
+    parse_type,
+    walk,
+)
+from icefloe.model.text.sql_literals import parse_literal, sql_literal
+
+FIELD_ID = "parquet.field.id"
+
+_NESTED_IDS = "parquet.field.nested.ids"
+_COMMENT = "comment"
+_WRITE_DEFAULT = "CURRENT_DEFAULT"
+_INITIAL_DEFAULT = "EXISTS_DEFAULT"
+_TO_SPARK: Mapping[Primitive | Variant, str] = {
+    BOOLEAN: "boolean",
+    INT: "integer",
+    LONG: "long",
+    FLOAT: "float",
+    DOUBLE: "double",
+    DATE: "date",
+    TIME: "time(6)",
+    TIMESTAMP: "timestamp_ntz",
+    TIMESTAMPTZ: "timestamp",
+    STRING: "string",
+    UUID: "binary",
+    BINARY: "binary",
+    UNKNOWN: "void",
+    VARIANT: "variant",
+}
+_FROM_SPARK: Mapping[str, Type] = {
+    **{name: type_ for type_, name in _TO_SPARK.items() if type_ != UUID},
+    "byte": INT,
+    "short": INT,
+}
+_SPARK_CRS = (DEFAULT_CRS, "EPSG:3857", "SRID:0")
+_DECIMAL = re.compile(r"decimal\(\d+,\s*\d+\)")
+_TEXT = re.compile(r"(varchar|char)\(\d+\)|string collate \w+")
+_TIME = re.compile(r"time\([0-6]\)")
+_SHAPE = re.compile(r"(geometry|geography)(\([^()]*\))?")
+
+
+def spark_schema_json(schema: Schema) -> dict[str, Any]:
+    """The JSON of the Spark schema of a table, with the id of every field in its metadata.
+
+    >>> spark_schema_json(Schema(fields=(Field(1, "id", LONG, True),)))["fields"]
+    [{'name': 'id', 'type': 'long', 'nullable': False, 'metadata': {'parquet.field.id': 1}}]
+    """
+    return {"type": "struct", "fields": [_field_json(field, field.name) for field in schema.fields]}
+
+
+def _field_json(field: Field, name: str) -> dict[str, Any]:
+    metadata: dict[str, Any] = {FIELD_ID: field.id}
+    if len(nested := _nested_ids(field)) > 0:
+        metadata[_NESTED_IDS] = nested
+    if field.doc is not None:
+        metadata[_COMMENT] = field.doc
+    for key, default in ((_WRITE_DEFAULT, field.write_default), (_INITIAL_DEFAULT, field.initial_default)):
+        if default is not None:
+            metadata[key] = _literal(default, field.type, name)
+    type_ = spark_type_json(field.type, name)
+    return {"name": field.name, "type": type_, "nullable": not field.required, "metadata": metadata}
+
+
+def _nested_ids(field: Field) -> dict[str, int]:
+    """The ids of elements, keys and values inside a field but in no struct of its own, by their names from it on."""
+    found: dict[str, int] = {}
+    pending = [(field.name, field.type)]
+    while len(pending) > 0:
+        name, type_ = pending.pop()
+        if isinstance(type_, (List, Map)):
+            for child in children(type_):
+                found[f"{name}.{child.name}"] = child.id
+                pending.append((f"{name}.{child.name}", child.type))
+    return found
+
+
+def _literal(default: Any, type_: Type, name: str) -> str:
+    """A default as Spark reads it; a uuid is binary to Spark."""
+    as_bytes = type_ == UUID and isinstance(default, str)
+    return sql_literal(default.replace("-", ""), BINARY, name) if as_bytes else sql_literal(default, type_, name)
+
+
+def spark_type_json(type_: Type, name: str = "") -> str | dict[str, Any]:
+    """The JSON of the Spark type that holds a type; ``name`` is the column's, for errors."""
+    match type_:
+        case Struct(fields):
+            return {"type": "struct", "fields": [_field_json(field, f"{name}.{field.name}") for field in fields]}
+        case List():
+            element = spark_type_json(type_.element, f"{name}.element")
+            return {"type": "array", "elementType": element, "containsNull": not type_.element_required}
+        case Map():
+            return {
+                "type": "map",
+                "keyType": spark_type_json(type_.key, f"{name}.key"),
+                "valueType": spark_type_json(type_.value, f"{name}.value"),
+                "valueContainsNull": not type_.value_required,
+            }
+        case Decimal(precision, scale):
+            return f"decimal({precision},{scale})"
+        case Fixed():
+            return "binary"
+        case Geometry(crs) if crs in _SPARK_CRS:
+            return f"geometry({crs})"
+        case Geography(crs, algorithm) if (crs, algorithm) == (DEFAULT_CRS, DEFAULT_ALGORITHM):
+            return f"geography({crs}, {algorithm.upper()})"
+        case Primitive() | Variant() if type_ in _TO_SPARK:
+            return _TO_SPARK[type_]
+    raise UnsupportedError(
+        f"column {name!r}: Spark has no type for {type_}; leave the column out, or read it as Arrow", field=name
+    )
+
+
+def schema_from_spark_json(value: str | dict[str, Any]) -> Schema:
+    """The schema of the JSON of a Spark schema; ids are kept when every field has one and assigned afresh otherwise.
+
+    >>> schema_from_spark_json(spark_schema_json(Schema(fields=(Field(7, "id", LONG),)))).field("id").id
+    7
+    """
+    fields = fields_from_spark_json(value)
+    return Schema(fields=fields if all(field.id > 0 for _, field in walk(fields)) else fresh_ids(fields))
+
+
+def fields_from_spark_json(value: str | dict[str, Any]) -> tuple[Field, ...]:
+    """The columns of the JSON of a Spark schema, text or parsed; those without an id have 0."""
+    try:
+        parsed = json.loads(value) if isinstance(value, str) else value
+        return tuple(_field(field, "", 0) for field in parsed["fields"])
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"not the JSON of a Spark StructType: {error!r}") from error
+
+
+def _field(value: dict[str, Any], parent: str, depth: int) -> Field:
+    own, metadata = value["name"], value.get("metadata", {})
+    name = f"{parent}{own}"
+    type_ = _type(value["type"], name, depth)
+    return Field(
+        *(_id(metadata.get(FIELD_ID, 0), name), own, _with_ids(type_, own, metadata.get(_NESTED_IDS, {}), name)),
+        required=not value["nullable"],
+        doc=metadata.get(_COMMENT),
+        initial_default=_default(metadata.get(_INITIAL_DEFAULT), type_, name),
+        write_default=_default(metadata.get(_WRITE_DEFAULT), type_, name),
+    )
+
+
+def _id(value: object, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InputError(f"column {name!r}: field id {value!r} is not a number", field=name)
+    return value
+
+
+def _default(text: object, type_: Type, name: str) -> Any:
+    return None if text is None else parse_literal(str(text), type_, name)
+
+
+def _with_ids(type_: Type, prefix: str, ids: Mapping[str, Any], name: str) -> Type:
+    """A list or map with the ids that the field around it keeps for what is inside."""
+    match type_:
+        case List():
+            path = f"{prefix}.element"
+            element = _with_ids(type_.element, path, ids, name)
+            return List(_id(ids.get(path, 0), name), element, type_.element_required)
+        case Map():
+            at_key, at_value = f"{prefix}.key", f"{prefix}.value"
+            key, value = _with_ids(type_.key, at_key, ids, name), _with_ids(type_.value, at_value, ids, name)
+            key_id, value_id = _id(ids.get(at_key, 0), name), _id(ids.get(at_value, 0), name)
+            return Map(key_id, key, value_id, value, type_.value_required)
+        case _:
+            return type_
+
+
+def _type(value: Any, name: str, depth: int) -> Type:
+    if depth > DEFAULT.type_depth:
+        raise InputError(f"column {name!r}: types are nested deeper than {DEFAULT.type_depth}", field=name)
+    if isinstance(value, str):
+        return _leaf(value, name)
+    match value["type"]:
+        case "struct":
+            return Struct(tuple(_field(field, f"{name}.", depth + 1) for field in value["fields"]))
+        case "array":
+            element = _type(value["elementType"], f"{name}.element", depth + 1)
+            return List(0, element, not value["containsNull"])
+        case "map":
+            key = _type(value["keyType"], f"{name}.key", depth + 1)
+            entry = _type(value["valueType"], f"{name}.value", depth + 1)
+            return Map(0, key, 0, entry, not value["valueContainsNull"])
+        case kind:
+            raise UnsupportedError(f"column {name!r}: Spark type {kind} is not handled", field=name)
+
+
+def _leaf(text: str, name: str) -> Type:
+    if (found := _FROM_SPARK.get(text)) is not None:
+        return found
+    if _TEXT.fullmatch(text) is not None:
+        return STRING
+    if _TIME.fullmatch(text) is not None:
+        return TIME
+    if _DECIMAL.fullmatch(text) is not None or (_SHAPE.fullmatch(text) is not None and "ANY" not in text.upper()):
+        try:
+            return parse_type(text)
+        except FormatError as error:
+            raise InputError(f"column {name!r}: {error}", field=name) from error
+    raise UnsupportedError(f"column {name!r}: Spark type {text} has no counterpart in the format", field=name)

@@ -1,0 +1,60 @@
+"""Rows deleted by a condition (spec: Row-level Deletes).
+
+Files all of whose rows match leave without being read; of the others only the columns of the condition are read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from icefloe.deletes.deleted_rows import Drops
+from icefloe.engines.engine import Engine
+from icefloe.expr.filter.nodes import Expr
+from icefloe.expr.prune.stats_eval import Match
+from icefloe.model.metadata.properties import DELETE_ISOLATION, DELETE_MODE
+from icefloe.rows.prepared import Change, Prepared, Removal
+from icefloe.rows.removal import remove_files, remove_rows
+from icefloe.rows.target import Target
+from icefloe.scan.tasks import Plan
+
+
+def delete(target: Target, where: Expr, engine: Engine) -> Prepared:
+    """Delete the rows that match ``where``; rows for which it is null stay."""
+    matching = Matching.of(target, where)
+    return Change.of(target, matching.plan.filter, DELETE_ISOLATION).prepared(matching.removal(target, engine))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """The files that may hold rows that match: those of which statistics say that all rows do, and the others."""
+
+    plan: Plan
+    whole: Plan
+    partly: Plan
+    drops: Drops
+
+    @classmethod
+    def of(cls, target: Target, where: Expr) -> Matching:
+        """The files of a branch."""
+        plan = target.plan(where)
+        all_match = pc.equal(plan.tasks["match"], int(Match.ALL))
+        return cls(
+            plan=plan,
+            whole=plan.with_tasks(plan.tasks.filter(all_match)),
+            partly=plan.with_tasks(plan.tasks.filter(pc.invert(all_match))),
+            drops=plan.drops(target.io),
+        )
+
+    def removal(self, target: Target, engine: Engine) -> Removal:
+        """What takes the matching rows out of the table."""
+        found = engine.find_rows(target.io, self.partly, self.drops)
+        return self.whole_files.and_all(remove_rows(target, self.partly, self.drops, found, engine, DELETE_MODE))
+
+    @property
+    def whole_files(self) -> Removal:
+        """The removal of the files all of whose rows match."""
+        tasks = self.whole.tasks
+        listed = tasks.filter(pc.greater(pc.list_value_length(tasks["deletes"]), 0))
+        return remove_files(self.whole, tasks, self.drops.positions(listed["location"].to_pylist()))

@@ -1,0 +1,76 @@
+"""Rows changed in place of themselves: new values for some of their columns (spec: Row-level Deletes)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow.compute as pc
+
+from icefloe.engines.engine import Engine
+from icefloe.env import Env
+from icefloe.errors import InputError
+from icefloe.expr.filter.nodes import Expr
+from icefloe.expr.value.expressions import Value, columns_of, parse_value
+from icefloe.expr.value.nodes import Reference
+from icefloe.expr.value.struct_fields import by_column, path_of
+from icefloe.model.metadata.properties import UPDATE_ISOLATION, UPDATE_MODE
+from icefloe.model.metadata.snapshots import Operation
+from icefloe.model.schema.schema import Schema
+from icefloe.rows.prepared import Change, Prepared
+from icefloe.rows.removal import Mode, choose, mode_of, remove_rows, replaced_files
+from icefloe.rows.target import Scratch, Target
+
+
+def update(target: Target, changes: Mapping[str, str | Value], where: Expr, engine: Engine) -> Prepared:
+    """Set columns of the rows that match ``where``; rows for which it is null stay as they are."""
+    io, metadata = target.io, target.metadata
+    values = new_values(changes, metadata.schema, target.env)
+    plan = target.plan(where)
+    drops = plan.drops(io)
+    found = engine.find_rows(io, plan, drops)
+    change = Change.of(target, plan.filter, UPDATE_ISOLATION)
+    if len(found) == 0:
+        return change.nothing(Operation.OVERWRITE)
+    copies = mode_of(UPDATE_MODE, metadata) is Mode.COPY_ON_WRITE
+    with Scratch(io) as scratch:
+        files = engine.write_updated(io, plan, drops, found, values, metadata, others=copies, horizon=target.horizon)
+        scratch.keep(files)
+        if not copies:
+            removal = remove_rows(target, plan, drops, found, engine, UPDATE_MODE)
+            return change.prepared(removal.and_rows(files))
+    live, updated = pc.sum(files["record_count"]).as_py(), sum(len(rows) for rows in found.values())
+    touched = choose(plan.tasks, found)
+    return change.prepared(replaced_files(plan, touched, files, live=live, copied=live - updated))
+
+
+def new_values(changes: Mapping[str, str | Value], schema: Schema, env: Env) -> dict[str, Value]:
+    """The values that columns are set to, parsed, also where fields inside of them are; InputError names one that is
+    not there.
+
+    >>> from icefloe.env import SYSTEM
+    >>> from icefloe.model.text.ddl import parse_ddl
+    >>> {name: str(value) for name, value in new_values({"n": "n + 1"}, parse_ddl("n int"), SYSTEM).items()}
+    {'n': 'n + 1'}
+    """
+    if len(changes) == 0:
+        raise InputError("update: say what to set, such as {'note': \"upper(note)\"}")
+    parsed = {}
+    for name, text in changes.items():
+        _check_settable(name, schema)
+        parsed[name] = parse_value(text, env=env)
+        for read in columns_of(parsed[name]):
+            if path_of(read, schema.fields) is None:
+                raise InputError(
+                    f"update: {name} = {parsed[name]}: the table has no column {read}, or it lies in a list or map",
+                    field=read,
+                )
+    return by_column(parsed, schema.fields, lambda name: Reference((name,)))
+
+
+def _check_settable(name: str, schema: Schema) -> None:
+    if path_of(name, schema.fields) is not None:
+        return
+    if name in schema.by_name:
+        raise InputError(f"update: {name!r} lies in a list or map; set the whole column", field=name)
+    tops = ", ".join(sorted(field.name for field in schema.fields))
+    raise InputError(f"update: the table has no column {name}; it has: {tops}", field=name)

@@ -1,0 +1,59 @@
+"""Whether the transforms of a partition spec or sort order fit their columns, asked before a table gets them.
+
+Readers tolerate transforms they do not know; writers must compute them (spec: Partitioning, Sorting).
+"""
+
+from __future__ import annotations
+
+from icefloe.errors import InputError
+from icefloe.model.metadata.version_rules import rules
+from icefloe.model.partition.sort_order import SortField, SortOrder, order_problem
+from icefloe.model.partition.spec import (
+    UNPARTITIONED,
+    PartitionField,
+    PartitionSpec,
+    redundancy_problem,
+    spec_problem,
+)
+from icefloe.model.schema.schema import Schema
+from icefloe.transforms.transform import UnknownTransform, Void, transform_of
+
+
+def check_spec(
+    spec: PartitionSpec, schema: Schema, format_version: int, *, former: PartitionSpec = UNPARTITIONED
+) -> None:
+    """Refuse a spec that writers of a table could not use: the error names the field and the rule.
+
+    Fields that ``former``, the table's spec until now, had already may be redundant; new ones may not.
+    """
+    for problem in (spec_problem(spec, schema), redundancy_problem(spec, former)):
+        if problem is not None:
+            raise InputError(problem, spec_id=spec.spec_id)
+    for field in spec.fields:
+        problem = _misfit(field, schema, format_version)
+        if problem is not None:
+            raise InputError(f"partition field {field.name!r}: {problem}", field=field.name)
+
+
+def check_order(order: SortOrder, schema: Schema, format_version: int) -> None:
+    """Refuse an order that writers of a table could not use: the error names the column and the rule."""
+    problem = order_problem(order, schema)
+    if problem is not None:
+        raise InputError(problem, order_id=order.order_id)
+    for field in order.fields:
+        problem = _misfit(field, schema, format_version)
+        if problem is not None:
+            raise InputError(f"sort order: {problem}", order_id=order.order_id)
+
+
+def _misfit(field: PartitionField | SortField, schema: Schema, format_version: int) -> str | None:
+    transform = transform_of(field)
+    if isinstance(transform, Void):
+        return None
+    columns = ", ".join(repr(schema.names[source_id]) for source_id in field.source_ids)
+    if len(field.source_ids) > 1 and not rules(format_version).source_ids:
+        return f"{field.transform} of {columns}: transforms of several columns need format version 3"
+    if isinstance(transform, UnknownTransform):
+        return f"{field.transform} of {columns} is not a transform that can be computed"
+    source = schema.by_id[field.source_id].type
+    return None if transform.accepts(source) else f"{field.transform} does not take column {columns} of type {source}"
