@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from icefloe.errors import InputError
@@ -9,7 +11,7 @@ from icefloe.formats.avro import writer as avro_writer
 from icefloe.formats.orc import writer as orc_writer
 from icefloe.formats.write import metrics
 from icefloe.model.metadata import properties
-from icefloe.model.metadata.properties import Property, check_settable
+from icefloe.model.metadata.properties import REGISTRY, Property, PropertyRegistry, check_settable
 from icefloe.model.metadata.property_values import METRICS, whole
 
 
@@ -91,3 +93,50 @@ def test_what_may_be_set_is_what_the_writers_know() -> None:
         with pytest.raises(InputError):
             metrics.parse_mode(mode, "mode")
         assert not METRICS.accepts(mode)
+
+
+def test_each_property_is_registered_once_under_its_key() -> None:
+    """The last of two with one key was found, by the order of the module. A variant has another default only."""
+    constants = [value for value in vars(properties).values() if isinstance(value, Property)]
+    registered = [REGISTRY.find(constant.name) for constant in constants]
+    variants = [constant for constant, found in zip(constants, registered, strict=True) if found is not constant]
+    assert len(set(REGISTRY.names)) == len(REGISTRY.names)
+    assert {variant.name for variant in variants} == {
+        "commit.manifest.target-size-bytes",
+        "commit.manifest.min-count-to-merge",
+    }
+    for variant in variants:
+        found = REGISTRY.find(variant.name)
+        assert found is not None
+        assert replace(found, default=variant.default) == variant
+
+
+def test_every_registered_property_has_a_name_in_the_module() -> None:
+    """Two constants of one name would leave the first without one, so that nobody could read it."""
+    constants = [value for value in vars(properties).values() if isinstance(value, Property | str)]
+    assert set(REGISTRY.names) <= {value if isinstance(value, str) else value.name for value in constants}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("write.a", "write.a"),
+        ("write.a.column.", "write.a.column."),
+        ("write.a.column.", "write.a.column.x"),
+        ("write.a.column.x", "write.a.column."),
+        ("write.a.column.", "write.a."),
+        ("write.a.", "write.a.column."),
+        ("write.parquet.a", "write.delete.parquet.a"),
+        ("write.b", "write.delete.avro.a"),
+    ],
+)
+def test_two_properties_cannot_claim_one_key(first: str, second: str) -> None:
+    registry = PropertyRegistry()
+    for number, name in enumerate((first, second)):
+        add = registry.add_prefix if name.endswith(".") else registry.add
+        if number == 0:
+            add(Property(name, 1))
+        else:
+            with pytest.raises(InputError, match=f"property {name}: "):
+                add(Property(name, 1))
+    assert registry.names == (first,)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from icefloe.errors import InputError
@@ -63,12 +63,70 @@ class Property(Generic[V]):
         return FLAG if isinstance(self.default, bool) else _NUMBER if isinstance(self.default, int) else ANY
 
 
+class PropertyRegistry:
+    """The properties by key. No key has two properties, and no property is hidden by another one."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, Property[Any]] = {}
+        self._by_prefix: dict[str, Property[Any]] = {}
+
+    def add(self, new: Property[V]) -> Property[V]:
+        """Register a property and return it; InputError if its key has one."""
+        self._check_free(new.name, is_prefix=False)
+        self._by_key[new.name] = new
+        return new
+
+    def add_prefix(self, new: Property[V]) -> str:
+        """Register a property for all keys that begin with its name and end with a column; returns its name."""
+        self._check_free(new.name, is_prefix=True)
+        self._by_prefix[new.name] = new
+        return new.name
+
+    def find(self, key: str) -> Property[Any] | None:
+        """The property of a key. Delete files have settings of their own, with the rules of data files."""
+        kind = next((kind for kind in _DELETE_FILE_KEYS if key.startswith(kind)), None)
+        plain = key if kind is None else key.replace("write.delete.", "write.", 1)
+        prefix = next((prefix for prefix in self._by_prefix if plain.startswith(prefix)), None)
+        return self._by_key.get(plain) if prefix is None else self._by_prefix[prefix]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All keys and prefixes, in the order of registration."""
+        return (*self._by_key, *self._by_prefix)
+
+    def _check_free(self, name: str, *, is_prefix: bool) -> None:
+        """``find`` must return the new property for its keys, and the properties before it for theirs."""
+        below = (known for key, known in (*self._by_key.items(), *self._by_prefix.items()) if key.startswith(name))
+        taken = next(below, None) if is_prefix else None
+        taken = self.find(name) if taken is None else taken
+        if taken is not None:
+            raise InputError(f"property {name}: the key belongs to property {taken.name}", property=name)
+        if name.startswith(_DELETE_FILE_KEYS):
+            raise InputError(f"property {name}: delete files have the properties of data files", property=name)
+
+
+_DELETE_FILE_KEYS = tuple(f"write.delete.{kind}." for kind in ("parquet", "orc", "avro"))
+REGISTRY = PropertyRegistry()
+
+
+def _property(
+    name: str, default: V, *, any_case: bool = False, rule: Rule | None = None, lenient: bool = False
+) -> Property[V]:
+    """A new property, registered."""
+    return REGISTRY.add(Property(name, default, any_case=any_case, rule=rule, lenient=lenient))
+
+
+def _column_prefix(name: str, default: V, rule: Rule | None = None) -> str:
+    """A new property of columns, registered; returns the prefix of its keys."""
+    return REGISTRY.add_prefix(Property(name, default, rule=rule))
+
+
 _NUMBER, _SIZE = whole(), whole(1)
 _FORMAT, _OWN_FORMAT = one_of("parquet", "orc", "avro"), one_of("", "parquet", "orc", "avro")
 _ISOLATION = one_of("serializable", "snapshot")
 _MODE = one_of("", "copy-on-write", "merge-on-read")
 
-FORMAT_VERSION = Property("format-version", 2, rule=_SIZE)  # which no table stores: setting it is an upgrade
+FORMAT_VERSION = _property("format-version", 2, rule=_SIZE)  # which no table stores: setting it is an upgrade
 # Names under which other programs tell what a table is; they store none of them, and ours would hide the truth.
 TOLD = frozenset(
     {
@@ -82,105 +140,98 @@ TOLD = frozenset(
         "default-sort-order",
     }
 )
-TARGET_FILE_SIZE = Property("write.target-file-size-bytes", 512 * 1024 * 1024, rule=_SIZE)
-FILE_FORMAT = Property("write.format.default", "parquet", any_case=True, rule=_FORMAT)
-PARQUET_ROW_GROUP_SIZE = Property("write.parquet.row-group-size-bytes", 128 * 1024 * 1024, rule=_SIZE)
-PARQUET_PAGE_SIZE = Property("write.parquet.page-size-bytes", 1024 * 1024, rule=_SIZE)
-PARQUET_PAGE_ROWS = Property("write.parquet.page-row-limit", 20_000, rule=_SIZE)
-PARQUET_DICT_SIZE = Property("write.parquet.dict-size-bytes", 2 * 1024 * 1024, rule=_SIZE)
-PARQUET_COMPRESSION = Property(
+TARGET_FILE_SIZE = _property("write.target-file-size-bytes", 512 * 1024 * 1024, rule=_SIZE)
+FILE_FORMAT = _property("write.format.default", "parquet", any_case=True, rule=_FORMAT)
+PARQUET_ROW_GROUP_SIZE = _property("write.parquet.row-group-size-bytes", 128 * 1024 * 1024, rule=_SIZE)
+PARQUET_PAGE_SIZE = _property("write.parquet.page-size-bytes", 1024 * 1024, rule=_SIZE)
+PARQUET_PAGE_ROWS = _property("write.parquet.page-row-limit", 20_000, rule=_SIZE)
+PARQUET_DICT_SIZE = _property("write.parquet.dict-size-bytes", 2 * 1024 * 1024, rule=_SIZE)
+PARQUET_COMPRESSION = _property(
     "write.parquet.compression-codec",
     "zstd",
     any_case=True,
     rule=one_of("brotli", "gzip", "lz4", "snappy", "uncompressed", "zstd"),
 )
-PARQUET_COMPRESSION_LEVEL = Property("write.parquet.compression-level", "", rule=LEVEL)  # none: the codec's own level
-PARQUET_BLOOM_MAX_BYTES = Property("write.parquet.bloom-filter-max-bytes", 1024 * 1024, rule=_SIZE)
-PARQUET_BLOOM_COLUMN = "write.parquet.bloom-filter-enabled.column."  # and the name of a column
-PARQUET_BLOOM_FPP_COLUMN = "write.parquet.bloom-filter-fpp.column."
-AVRO_COMPRESSION = Property(
+PARQUET_COMPRESSION_LEVEL = _property("write.parquet.compression-level", "", rule=LEVEL)  # none: the codec's own level
+PARQUET_BLOOM_MAX_BYTES = _property("write.parquet.bloom-filter-max-bytes", 1024 * 1024, rule=_SIZE)
+# Keys that end with the name of a column.
+PARQUET_BLOOM_COLUMN = _column_prefix("write.parquet.bloom-filter-enabled.column.", False)
+PARQUET_BLOOM_FPP_COLUMN = _column_prefix("write.parquet.bloom-filter-fpp.column.", "", SHARE)
+AVRO_COMPRESSION = _property(
     "write.avro.compression-codec", "gzip", any_case=True, rule=one_of("gzip", "snappy", "uncompressed", "zstd")
 )
-AVRO_COMPRESSION_LEVEL = Property("write.avro.compression-level", "", rule=LEVEL)  # empty: the codec's own default
-ORC_STRIPE_SIZE = Property("write.orc.stripe-size-bytes", 64 * 1024 * 1024, rule=_SIZE)
-ORC_COMPRESSION = Property(
+AVRO_COMPRESSION_LEVEL = _property("write.avro.compression-level", "", rule=LEVEL)  # empty: the codec's own default
+ORC_STRIPE_SIZE = _property("write.orc.stripe-size-bytes", 64 * 1024 * 1024, rule=_SIZE)
+ORC_COMPRESSION = _property(
     "write.orc.compression-codec", "zlib", any_case=True, rule=one_of("lz4", "none", "snappy", "zlib", "zstd")
 )
-ORC_STRATEGY = Property("write.orc.compression-strategy", "speed", any_case=True, rule=one_of("compression", "speed"))
-ORC_BLOOM_COLUMNS = Property("write.orc.bloom.filter.columns", "")  # names with commas between
-ORC_BLOOM_FPP = Property("write.orc.bloom.filter.fpp", "0.05", rule=SHARE)
+ORC_STRATEGY = _property("write.orc.compression-strategy", "speed", any_case=True, rule=one_of("compression", "speed"))
+ORC_BLOOM_COLUMNS = _property("write.orc.bloom.filter.columns", "")  # names with commas between
+ORC_BLOOM_FPP = _property("write.orc.bloom.filter.fpp", "0.05", rule=SHARE)
 
 # How much the metadata tells of each column.
-METRICS_DEFAULT = Property("write.metadata.metrics.default", "truncate(16)", rule=METRICS)
-METRICS_COLUMN = "write.metadata.metrics.column."  # and the name of a column
-METRICS_MAX_INFERRED = Property("write.metadata.metrics.max-inferred-column-defaults", 100, lenient=True)
+METRICS_DEFAULT = _property("write.metadata.metrics.default", "truncate(16)", rule=METRICS)
+METRICS_COLUMN = _column_prefix("write.metadata.metrics.column.", "", METRICS)
+METRICS_MAX_INFERRED = _property("write.metadata.metrics.max-inferred-column-defaults", 100, lenient=True)
 
-COMMIT_RETRIES = Property("commit.retry.num-retries", 20, rule=whole(0, INT_MAX), lenient=True)
-COMMIT_MIN_WAIT_MS = Property("commit.retry.min-wait-ms", 20, rule=whole(0, INT_MAX), lenient=True)
-COMMIT_MAX_WAIT_MS = Property("commit.retry.max-wait-ms", 2_000, rule=whole(0, INT_MAX), lenient=True)
-DELETE_AFTER_COMMIT = Property("write.metadata.delete-after-commit.enabled", False, lenient=True)
-DELETE_ISOLATION = Property("write.delete.isolation-level", "serializable", any_case=True, rule=_ISOLATION)
-UPDATE_ISOLATION = Property("write.update.isolation-level", "serializable", any_case=True, rule=_ISOLATION)
-MERGE_ISOLATION = Property("write.merge.isolation-level", "serializable", any_case=True, rule=_ISOLATION)
+COMMIT_RETRIES = _property("commit.retry.num-retries", 20, rule=whole(0, INT_MAX), lenient=True)
+COMMIT_MIN_WAIT_MS = _property("commit.retry.min-wait-ms", 20, rule=whole(0, INT_MAX), lenient=True)
+COMMIT_MAX_WAIT_MS = _property("commit.retry.max-wait-ms", 2_000, rule=whole(0, INT_MAX), lenient=True)
+DELETE_AFTER_COMMIT = _property("write.metadata.delete-after-commit.enabled", False, lenient=True)
+DELETE_ISOLATION = _property("write.delete.isolation-level", "serializable", any_case=True, rule=_ISOLATION)
+UPDATE_ISOLATION = _property("write.update.isolation-level", "serializable", any_case=True, rule=_ISOLATION)
+MERGE_ISOLATION = _property("write.merge.isolation-level", "serializable", any_case=True, rule=_ISOLATION)
 # How rows leave the files that hold them; none: as the format version does it best.
-DELETE_MODE = Property("write.delete.mode", "", any_case=True, rule=_MODE)
-UPDATE_MODE = Property("write.update.mode", "", any_case=True, rule=_MODE)
-MERGE_MODE = Property("write.merge.mode", "", any_case=True, rule=_MODE)
+DELETE_MODE = _property("write.delete.mode", "", any_case=True, rule=_MODE)
+UPDATE_MODE = _property("write.update.mode", "", any_case=True, rule=_MODE)
+MERGE_MODE = _property("write.merge.mode", "", any_case=True, rule=_MODE)
 # With equality deletes nothing is read, and readers do the work.
-UPSERT_DELETES = Property("write.upsert.deletes", "position", any_case=True, rule=one_of("position", "equality"))
+UPSERT_DELETES = _property("write.upsert.deletes", "position", any_case=True, rule=one_of("position", "equality"))
 # A position delete file is about one partition, or about one data file ("file").
-DELETE_GRANULARITY = Property("write.delete.granularity", "partition", any_case=True, rule=one_of("partition", "file"))
+DELETE_GRANULARITY = _property("write.delete.granularity", "partition", any_case=True, rule=one_of("partition", "file"))
 # None: that of data files.
-DELETE_FORMAT = Property("write.delete.format.default", "", any_case=True, rule=_OWN_FORMAT)
-DELETE_TARGET_FILE_SIZE = Property("write.delete.target-file-size-bytes", 64 * 1024 * 1024, rule=_SIZE)
-METADATA_COMPRESSION = Property(
+DELETE_FORMAT = _property("write.delete.format.default", "", any_case=True, rule=_OWN_FORMAT)
+DELETE_TARGET_FILE_SIZE = _property("write.delete.target-file-size-bytes", 64 * 1024 * 1024, rule=_SIZE)
+METADATA_COMPRESSION = _property(
     "write.metadata.compression-codec", "none", any_case=True, rule=one_of("none", "gzip"), lenient=True
 )
 # One is kept in any case, and as in other programs a number below that means one.
-PREVIOUS_VERSIONS_MAX = Property(
+PREVIOUS_VERSIONS_MAX = _property(
     "write.metadata.previous-versions-max", 100, rule=whole(-INT_MAX, INT_MAX), lenient=True
 )
 
 # Small manifests are merged in passing: in v1-v3 each commit adds one, in V4 those that the root was emptied into.
-MERGE_ENABLED = Property("commit.manifest-merge.enabled", True, lenient=True)
-MERGE_TARGET_SIZE = Property("commit.manifest.target-size-bytes", 8 * 1024 * 1024, rule=_SIZE, lenient=True)
-MERGE_MIN_COUNT = Property("commit.manifest.min-count-to-merge", 100, lenient=True)
+MERGE_ENABLED = _property("commit.manifest-merge.enabled", True, lenient=True)
+MERGE_TARGET_SIZE = _property("commit.manifest.target-size-bytes", 8 * 1024 * 1024, rule=_SIZE, lenient=True)
+MERGE_MIN_COUNT = _property("commit.manifest.min-count-to-merge", 100, lenient=True)
 
 # What expiry keeps, unless a branch or tag says otherwise.
-MIN_SNAPSHOTS_TO_KEEP = Property("history.expire.min-snapshots-to-keep", 1)
-MAX_SNAPSHOT_AGE_MS = Property("history.expire.max-snapshot-age-ms", 5 * 24 * 60 * 60 * 1000)
-MAX_REF_AGE_MS = Property("history.expire.max-ref-age-ms", 2**63 - 1)
+MIN_SNAPSHOTS_TO_KEEP = _property("history.expire.min-snapshots-to-keep", 1)
+MAX_SNAPSHOT_AGE_MS = _property("history.expire.max-snapshot-age-ms", 5 * 24 * 60 * 60 * 1000)
+MAX_REF_AGE_MS = _property("history.expire.max-ref-age-ms", 2**63 - 1)
 
 # V4 only, chosen by measurement (decision 010). A vector takes a tenth of the bytes of a data file, hence two limits;
-# the limit of bytes is for wide tables, whose rows are larger than most. Leaves are smaller and merged sooner than the
-# manifests of older versions: plans open them one by one, and few commits write one.
-ROOT_MAX_DATA_FILES = Property("commit.root.max-data-files", 300, lenient=True)
-ROOT_MAX_DVS = Property("commit.root.max-dvs", 3000, lenient=True)
-ROOT_MAX_BYTES = Property("commit.root.max-bytes", 1024 * 1024, lenient=True)
-LEAF_TARGET_SIZE = Property("commit.manifest.target-size-bytes", 4 * 1024 * 1024, rule=_SIZE, lenient=True)
-LEAF_MIN_COUNT = Property("commit.manifest.min-count-to-merge", 10, lenient=True)
+# the limit of bytes is for wide tables, whose rows are larger than most. Leaves have the keys of manifests, with other
+# defaults: they are smaller and merged sooner, as plans open them one by one, and few commits write one.
+ROOT_MAX_DATA_FILES = _property("commit.root.max-data-files", 300, lenient=True)
+ROOT_MAX_DVS = _property("commit.root.max-dvs", 3000, lenient=True)
+ROOT_MAX_BYTES = _property("commit.root.max-bytes", 1024 * 1024, lenient=True)
+LEAF_TARGET_SIZE = replace(MERGE_TARGET_SIZE, default=4 * 1024 * 1024)
+LEAF_MIN_COUNT = replace(MERGE_MIN_COUNT, default=10)
 # A leaf with this share of removed rows, and no fewer of them than that, is written again by a later commit.
-LEAF_MAX_DEAD_PERCENT = Property("commit.leaf.max-dead-percent", 50, lenient=True)
-LEAF_MIN_DEAD_ROWS = Property("commit.leaf.min-dead-rows", 100, lenient=True)
+LEAF_MAX_DEAD_PERCENT = _property("commit.leaf.max-dead-percent", 50, lenient=True)
+LEAF_MIN_DEAD_ROWS = _property("commit.leaf.min-dead-rows", 100, lenient=True)
 # How much of leaves one commit reads for that, in bytes.
-UPKEEP_MAX_BYTES = Property("commit.upkeep.max-bytes", 32 * 1024 * 1024, lenient=True)
+UPKEEP_MAX_BYTES = _property("commit.upkeep.max-bytes", 32 * 1024 * 1024, lenient=True)
 # Snapshots name their root under manifest-list too, for programs that look for nothing else.
-MIRROR_MANIFEST_LIST = Property("write.metadata.mirror-manifest-list", False, lenient=True)
+MIRROR_MANIFEST_LIST = _property("write.metadata.mirror-manifest-list", False, lenient=True)
 # A larger vector of a leaf is a file.
-MANIFEST_DV_INLINE_MAX_BYTES = Property("write.manifest-dv.inline-max-bytes", 16 * 1024, lenient=True)
+MANIFEST_DV_INLINE_MAX_BYTES = _property("write.manifest-dv.inline-max-bytes", 16 * 1024, lenient=True)
 
 # How readers that work side by side share the files of a scan.
-SPLIT_TARGET_SIZE = Property("read.split.target-size", 128 * 1024 * 1024, rule=_SIZE, lenient=True)
-SPLIT_LOOKBACK = Property("read.split.planning-lookback", 10, rule=_SIZE, lenient=True)
-SPLIT_OPEN_FILE_COST = Property("read.split.open-file-cost", 4 * 1024 * 1024, lenient=True)
-
-_BY_NAME: Mapping[str, Property[Any]] = {each.name: each for each in [*globals().values()] if type(each) is Property}
-# And those that end with the name of a column.
-_OF_COLUMNS: Mapping[str, Property[Any]] = {
-    PARQUET_BLOOM_COLUMN: Property(PARQUET_BLOOM_COLUMN, False),
-    PARQUET_BLOOM_FPP_COLUMN: Property(PARQUET_BLOOM_FPP_COLUMN, "", rule=SHARE),
-    METRICS_COLUMN: Property(METRICS_COLUMN, "", rule=METRICS),
-}
+SPLIT_TARGET_SIZE = _property("read.split.target-size", 128 * 1024 * 1024, rule=_SIZE, lenient=True)
+SPLIT_LOOKBACK = _property("read.split.planning-lookback", 10, rule=_SIZE, lenient=True)
+SPLIT_OPEN_FILE_COST = _property("read.split.open-file-cost", 4 * 1024 * 1024, lenient=True)
 
 
 def version_asked(properties: Mapping[str, str]) -> int | None:
@@ -203,18 +254,10 @@ def check_settable(properties: Mapping[str, str]) -> None:
             property=told,
         )
     for name, text in properties.items():
-        known = _known(name)
+        known = REGISTRY.find(name)
         problem = None if known is None else known.problem(text)
         if problem is not None:
             raise InputError(f"property {name}: {problem}", property=name)
-
-
-def _known(name: str) -> Property[Any] | None:
-    """The property of this name, if this library acts on it; delete files have settings of their own."""
-    own = next((kind for kind in ("parquet", "orc", "avro") if name.startswith(f"write.delete.{kind}.")), None)
-    plain = name if own is None else name.replace("write.delete.", "write.", 1)
-    column = next((prefix for prefix in _OF_COLUMNS if plain.startswith(prefix)), None)
-    return _BY_NAME.get(plain) if column is None else _OF_COLUMNS[column]
 
 
 def storable(properties: Mapping[str, str]) -> dict[str, str]:
