@@ -81,7 +81,7 @@ def _commits(bed: Bed, work: str, leaves: int, per_leaf: int, repeats: int, time
             update = OverwriteFiles(added=empty(), removed=gone, read=fresh.head, operation=Operation.DELETE)
         if time == "open":
             read_root(fresh.base.store, fresh.head)
-            fresh.base.store.leaf(leaf_name(context, number // per_leaf), delete=False)
+            fresh.base.store.leaf(leaf_name(context, number // per_leaf), delete=False, spec_id=0)
         gc.collect()
         samples.append(fresh.commit(update, cold=time != "open").sample())
     return samples[1:]  # the first one pays for what a process does once

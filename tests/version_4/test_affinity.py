@@ -143,7 +143,7 @@ def test_46_a_delete_leaf_with_two_affinities_is_refused():
 def _replace_head(tree: Tree, wrong: pa.Table) -> None:
     assert tree.head is not None
     tree.store = tree.fresh_store()
-    tree.store.remember(tree.head.root_location, wrong)
+    tree.store.remember_root(tree.head.root_location, wrong)
 
 
 # -- where vectors go

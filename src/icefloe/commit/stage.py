@@ -91,7 +91,7 @@ def make_snapshot(draft: Draft, work: Work, purpose: Purpose, resolved: Resolved
         sequence_number=snapshot.sequence_number,
         first_row_id=snapshot.first_row_id,
     )
-    draft.store.remember(location, root.rows)
+    draft.store.remember_root(location, root.rows)
     work.staging.named_by(root.rows)
     after = metadata.with_snapshot(snapshot, branch=None if purpose.staged else purpose.branch)
     return replace(draft.with_metadata(after), made=(*draft.made, snapshot))

@@ -19,7 +19,7 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.plan import to_tasks
 from icefloe.tree.diff import located
 from icefloe.tree.root import Leaf, Root, live_rows, read_root
-from icefloe.tree.store import LeafRequest, ManifestStore
+from icefloe.tree.store import ManifestStore
 
 _NO_STATISTICS: frozenset[str] = frozenset()
 
@@ -64,10 +64,7 @@ def _find(store: ManifestStore, root: Root, kind: ContentType, names: pa.Array, 
     column = "location" if kind is ContentType.DATA else "referenced_file"
     found = [_naming(located(root.rows(kind), None), column, names)]
     wanted = _without(names, found[0][column])
-    requests = [
-        LeafRequest(location=leaf.location, delete=leaf.delete, size=leaf.size, wanted=_NO_STATISTICS)
-        for leaf in leaves
-    ]
+    requests = [leaf.request(_NO_STATISTICS) for leaf in leaves]
     if len(wanted) > 0:
         for leaf, may_hold in zip(leaves, store.naming(requests, column, wanted), strict=False):
             if may_hold:

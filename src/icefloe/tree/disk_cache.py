@@ -30,7 +30,10 @@ _EVICT_TO = 0.9  # of the allowed size, so that not every write evicts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskKey:
-    """What a decoded manifest depends on: the file, by its location and length, and the shape of the table."""
+    """What a decoded manifest depends on: the file, by its location and length, and the shape of the table.
+
+    The shape includes what the root says of the manifest.
+    """
 
     location: str
     length: int

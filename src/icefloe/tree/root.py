@@ -43,6 +43,12 @@ class Leaf:
     size: int | None = None  # of the file in bytes
     format_version: int | None = None  # that it was written in; lists do not tell
 
+    def request(self, wanted: frozenset[str] | None = None) -> LeafRequest:
+        """What to ask the store for to read the leaf with at least the wanted statistics."""
+        return LeafRequest(
+            location=self.location, delete=self.delete, spec_id=self.spec_id, size=self.size, wanted=wanted
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Root:
@@ -166,9 +172,7 @@ def read_leaves(
     store: ManifestStore, leaves: Sequence[Leaf], wanted: frozenset[str] | None = None
 ) -> Iterator[pa.Table]:
     """All physical rows of several leaves in order, as ``read_leaf`` gives them, the next ones being read ahead."""
-    requests = [
-        LeafRequest(location=leaf.location, delete=leaf.delete, size=leaf.size, wanted=wanted) for leaf in leaves
-    ]
+    requests = [leaf.request(wanted) for leaf in leaves]
     for leaf, rows in zip(leaves, store.leaves(requests), strict=True):
         # Writers of lists have miscounted the entries that left, which no other reader minds.
         told = leaf.record_count if leaf.format_version == _V4 else None

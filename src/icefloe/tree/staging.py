@@ -144,7 +144,7 @@ class Staging:
         self.write(store, {location: data})
         self._leaves.add(location)
         stored = put(rows, "ordinal", pa.array(np.arange(rows.num_rows), pa.int64()))
-        store.remember(location, stored)
+        store.remember_leaf(location, stored, delete=delete, spec_id=spec_id)
         return NewLeaf(location=location, size=len(data), delete=delete, spec_id=spec_id, rows=stored)
 
 

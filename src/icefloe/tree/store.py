@@ -1,7 +1,8 @@
 """Reading manifests through caches of decoded ones: in memory, and on request in a folder on local disk.
 
 Manifests are immutable, so a decoded manifest is good for ever; pointers are never cached. The key holds the shape of
-the table as well, because a promoted column changes the type of its bounds. A leaf may be decoded with a part of its
+the table as well, because a promoted column changes the type of its bounds, and what the root says of a leaf: its kind
+and its partition spec decide how older leaves decode. A leaf may be decoded with a part of its
 statistics; it then serves those who need no more.
 """
 
@@ -29,7 +30,8 @@ from icefloe.tree.disk_cache import DiskCache, DiskKey
 CACHE_BYTES = 256 * MIB
 _READ_AHEAD = 4  # files; decoding holds the interpreter's lock too much for several threads, waiting does not
 
-Key = tuple[str, int]
+Listed = tuple[bool, int | None]  # what a root says of a leaf: whether it holds deletes, and its partition spec
+Key = tuple[str, int, Listed | None]  # location, shape of the table; a root has nothing that refers to it
 Wanted = frozenset[str] | None
 
 
@@ -81,12 +83,21 @@ def _covers(has: Wanted, wanted: Wanted) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafRequest:
-    """A leaf to be read: its kind, its length if that is known, and the statistics keys that are needed."""
+    """A leaf to be read, as its root describes it, and the statistics keys that are needed.
+
+    Without a root the partition spec is what the leaf itself says.
+    """
 
     location: str
     delete: bool
+    spec_id: int | None = None
     size: int | None = None
     wanted: Wanted = None
+
+    @property
+    def listed(self) -> Listed:
+        """What the rows depend on besides the file."""
+        return (self.delete, self.spec_id)
 
 
 Fetch: TypeAlias = Callable[[LeafRequest], pa.Table | bytes]
@@ -111,16 +122,25 @@ class ManifestStore:
 
     def root(self, location: str) -> pa.Table:
         """All rows of a root, as stored."""
-        key = self._key(location)
+        key = self._key(location, None)
         table = self.cache.get(key)
         if table is None:
             table = decode_root(self.io.read(location), self.context, where=location)
             self.cache.put(key, table)
         return table
 
-    def leaf(self, location: str, *, delete: bool, wanted: Wanted = None, size: int | None = None) -> pa.Table:
+    def leaf(
+        self,
+        location: str,
+        *,
+        delete: bool,
+        spec_id: int | None = None,
+        wanted: Wanted = None,
+        size: int | None = None,
+    ) -> pa.Table:
         """All rows of a leaf, as stored, with at least the wanted statistics; ``None`` wants all."""
-        (table,) = self.leaves([LeafRequest(location=location, delete=delete, size=size, wanted=wanted)])
+        request = LeafRequest(location=location, delete=delete, spec_id=spec_id, size=size, wanted=wanted)
+        (table,) = self.leaves([request])
         return table
 
     def leaves(self, requests: Sequence[LeafRequest]) -> Iterator[pa.Table]:
@@ -136,7 +156,7 @@ class ManifestStore:
         """
         with self._reading_ahead(requests) as fetch:
             for request in requests:
-                known = self.cache.get(self._key(request.location), request.wanted)
+                known = self.cache.get(self._leaf_key(request), request.wanted)
                 found = fetch(request) if known is None else known
                 if isinstance(found, bytes):
                     yield leaf_names(found, self.context, where=request.location, column=column, names=names)
@@ -146,7 +166,7 @@ class ManifestStore:
     @contextmanager
     def _reading_ahead(self, requests: Sequence[LeafRequest]) -> Iterator[Fetch]:
         """What fetches the leaves that are not decoded, while the files of the next ones are read."""
-        missing = [r for r in requests if self.cache.get(self._key(r.location), r.wanted) is None]
+        missing = [r for r in requests if self.cache.get(self._leaf_key(r), r.wanted) is None]
         if len(missing) <= 1:
             yield self._fetch
             return
@@ -165,12 +185,16 @@ class ManifestStore:
                 for future in ahead.values():
                     future.cancel()
 
-    def remember(self, location: str, table: pa.Table) -> None:
-        """Keep the rows of a manifest that was just written."""
-        self.cache.put(self._key(location), table)
+    def remember_root(self, location: str, table: pa.Table) -> None:
+        """Keep the rows of a root that was just written."""
+        self.cache.put(self._key(location, None), table)
+
+    def remember_leaf(self, location: str, table: pa.Table, *, delete: bool, spec_id: int) -> None:
+        """Keep the rows of a leaf that was just written."""
+        self.cache.put(self._key(location, (delete, spec_id)), table)
 
     def _leaf(self, request: LeafRequest, fetch: Fetch) -> pa.Table:
-        key = self._key(request.location)
+        key = self._leaf_key(request)
         table = self.cache.get(key, request.wanted)
         if table is not None:
             return table
@@ -179,8 +203,14 @@ class ManifestStore:
         # The folder keeps whole manifests only, so that one file serves every request.
         has = None if on_disk is not None else _united(request.wanted, self.cache.known(key))
         if isinstance(fetched, bytes):
-            context, where = self.context, request.location
-            table = decode_leaf(fetched, context, where=where, delete=request.delete, wanted=has)
+            table = decode_leaf(
+                fetched,
+                self.context,
+                where=request.location,
+                delete=request.delete,
+                spec_id=request.spec_id,
+                wanted=has,
+            )
             if self.disk is not None and on_disk is not None:
                 self.disk.put(on_disk, table)
         else:
@@ -197,10 +227,14 @@ class ManifestStore:
     def _disk_key(self, request: LeafRequest) -> DiskKey | None:
         if self.disk is None or request.size is None:
             return None
-        return DiskKey(location=request.location, length=request.size, shape=self.context.fingerprint)
+        shape = f"{self.context.fingerprint} {request.listed}"
+        return DiskKey(location=request.location, length=request.size, shape=shape)
 
-    def _key(self, location: str) -> Key:
-        return (location, self.context.shape)
+    def _leaf_key(self, request: LeafRequest) -> Key:
+        return self._key(request.location, request.listed)
+
+    def _key(self, location: str, listed: Listed | None) -> Key:
+        return (location, self.context.shape, listed)
 
 
 def _united(one: Wanted, other: Wanted) -> Wanted:

@@ -306,7 +306,7 @@ def test_an_unknown_transform_is_read_around_and_not_written() -> None:
 
 
 def test_the_other_kind_of_manifest_is_refused() -> None:
-    with pytest.raises(FormatError, match="here: content is 'data'"):
+    with pytest.raises(FormatError, match="here: row 0: content 0 does not belong in a manifest of deletes"):
         decode(encode([data_file()]), delete=True)
 
 

@@ -125,14 +125,24 @@ def test_only_the_wanted_statistics_are_given() -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"content": "deletes"}, "its manifest list says otherwise"),
-        ({"partition_spec_id": "9"}, "partition spec"),
+        ({"content": "roots"}, "content is 'roots'"),
+        ({"partition_spec_id": "9"}, "has partition spec 9, which the table lacks"),
         ({"format_version": "x"}, "format-version"),
     ],
 )
 def test_wrong_metadata_is_refused(keys: dict[str, str], message: str) -> None:
     with pytest.raises(FormatError, match=f"here.*{message}"):
         decode(parquet([stored(1)], **keys))
+
+
+def test_the_list_says_the_spec_whatever_the_file_says() -> None:
+    for header in ("1", "2", "9"):
+        data = parquet([stored(1)], partition_spec_id=header)
+        found = decode_leaf(data, context(4), where="here", delete=False, spec_id=1)
+        assert found["partition_spec_id"].to_pylist() == [1]
+        assert found["lower_bound:p1000"].to_pylist() == ["a"]
+    with pytest.raises(FormatError, match=r"here: the partition tuple has the fields \[name \(1000\), .*spec 2"):
+        decode_leaf(parquet([stored(1)]), context(4), where="here", delete=False, spec_id=2)
 
 
 def test_a_missing_tuple_or_required_field_is_refused() -> None:

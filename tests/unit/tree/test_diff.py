@@ -108,14 +108,14 @@ def test_without_the_former_vector_beside_it_the_parents_root_tells_what_was_hid
     metadata = linked(tree)
     store = tree.fresh_store()
     silent = new.rows.filter(pa.array([status != Status.DELETED for status in new.rows["status"].to_pylist()]))
-    store.remember(tree.snapshots[-1].root, silent)
+    store.remember_root(tree.snapshots[-1].root, silent)
     changes = snapshot_changes(store, metadata, metadata.current_snapshot)
     assert [short(location) for location in changes["location"].to_pylist()] == ["D3"]
 
 
 def with_roots(tree: Tree, store, changed: pa.Table) -> pa.Table:
     """The changes of the head when its root had these rows."""
-    store.remember(tree.snapshots[-1].root, changed)
+    store.remember_root(tree.snapshots[-1].root, changed)
     metadata = linked(tree)
     return snapshot_changes(store, metadata, metadata.current_snapshot)
 
@@ -146,7 +146,7 @@ def test_a_leaf_whose_rows_moved_to_a_new_leaf_removed_nothing():
     (leaf,) = (row for row in moved if row["content_type"] == ContentType.DATA_MANIFEST)
     old = {**leaf, "location": "memory://wh/t/metadata/old.parquet", "status": int(Status.DELETED)}
     store = tree.fresh_store()
-    store.remember(old["location"], store.leaf(leaf["location"], delete=False))
+    store.remember_leaf(old["location"], store.leaf(leaf["location"], delete=False), delete=False, spec_id=0)
     changes = with_roots(tree, store, pa.Table.from_pylist([*moved, old], schema=root.entries.schema))
     assert [(short(row["location"]), row["status"]) for row in changes.to_pylist()] == [("D3", Status.ADDED)]
 

@@ -1,19 +1,23 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pytest
 
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.manifests import encode_leaf
-from icefloe.errors import NoSuchFile
+from icefloe.errors import FormatError, NoSuchFile
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.schema.types import LONG
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.disk_cache import DiskCache
 from icefloe.tree.store import LeafRequest, ManifestCache, ManifestStore
-from unit.codecs.sample import IDS, column_stats, context, data_file, table
+from unit.codecs.sample import IDS, column_stats, context, data_file, mixed_partition, table
 
 V2 = context(2)
 LEAF = "memory://wh/m0.avro"
@@ -83,6 +87,33 @@ def test_another_shape_of_the_table_is_another_entry() -> None:
     assert reads(io) == 2
     one.in_terms_of(replace(V2)).leaf(LEAF, delete=False)
     assert reads(io) == 2
+
+
+def without_header(data: bytes) -> bytes:
+    """A manifest whose file metadata says neither its partition spec nor its kind."""
+    reader = fastavro.reader(BytesIO(data))
+    records = list(reader)
+    kept = {"format-version": reader.metadata["format-version"]}
+    changed = BytesIO()
+    fastavro.writer(changed, json.loads(reader.metadata["avro.schema"]), records, metadata=kept)
+    return changed.getvalue()
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_what_a_caller_says_of_a_leaf_does_not_decide_for_the_next_caller(tmp_path: Path, on_disk: bool) -> None:
+    rows = table([data_file(n, **mixed_partition()) for n in range(3)])
+    data = without_header(encode_leaf(rows, V2, delete=False, spec_id=1))
+    io = storage(m0=data)
+    store = store_of(io, disk=DiskCache(str(tmp_path)) if on_disk else None)
+    size = len(data)
+    assert store.leaf(LEAF, delete=False, size=size)["partition_spec_id"].to_pylist() == [0, 0, 0]
+    found = store.leaf(LEAF, delete=False, spec_id=1, size=size)
+    assert found["partition_spec_id"].to_pylist() == [1, 1, 1]
+    assert found["lower_bound:p1002"].to_pylist() == [3, 3, 3]
+    with pytest.raises(FormatError, match="content 0 does not belong in a manifest of deletes"):
+        store.leaf(LEAF, delete=True, spec_id=1, size=size)
+    again = store_of(io, disk=DiskCache(str(tmp_path)) if on_disk else None)
+    assert again.leaf(LEAF, delete=False, spec_id=1, size=size).equals(found)
 
 
 def test_the_least_recently_used_leaf_goes_first() -> None:

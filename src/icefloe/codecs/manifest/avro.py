@@ -30,7 +30,7 @@ from icefloe.codecs.manifest.avro_schemas import (
 from icefloe.codecs.manifest.avro_values import maps_of, to_raw
 from icefloe.codecs.manifest.context import VOID, ManifestContext
 from icefloe.codecs.manifest.entry_columns import columns_of, partition_value
-from icefloe.codecs.manifest.v3_entries import DELETES, Facts, StoredRows, entry_table, facts_of
+from icefloe.codecs.manifest.v3_entries import DELETES, Facts, StoredRows, check_tuple, entry_table, facts_of
 from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
 from icefloe.codecs.value.inferred_types import told_types
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, UnsupportedError
@@ -61,16 +61,17 @@ def decode_manifest(
     *,
     where: str,
     delete: bool | None = None,
+    spec_id: int | None = None,
     wanted: frozenset[str] | None = None,
 ) -> pa.Table:
     """All rows of a manifest, in file order.
 
-    ``delete`` says which kind its list calls it, ``wanted`` the statistics keys of columns that are needed if not all
-    are; partition values are always there.
+    ``delete`` and ``spec_id`` are the kind and the partition spec that its list says, none without a list. ``wanted``
+    are the statistics keys of columns that are needed if not all are; partition values are always there.
     """
     container = read_container(data, where=where, limits=context.limits)
     try:
-        facts = facts_of(container.metadata, context, where=where, delete=delete)
+        facts = facts_of(container.metadata, context, where=where, delete=delete, spec_id=spec_id)
         context = context.learned(_told_types(container, facts.spec, context))
         return entry_table(_stored(container, facts, context, wanted, where), facts, context, where=where)
     except IcefloeError:
@@ -89,7 +90,9 @@ def _stored(
     file = top.record(file_name)
     maps = _maps(file, context.measured(wanted))
     tuple_name = file.name(ids.PARTITION, "partition")
-    parts = _parts(None if tuple_name is None else file.record(tuple_name), facts.spec, context)
+    tuple_ = None if tuple_name is None else file.record(tuple_name)
+    check_tuple([] if tuple_ is None else tuple_.named, facts, where=where)
+    parts = _parts(tuple_, facts.spec, context)
     inner: dict[str, Any] = {**_types(file, FILE_FIELDS), **dict(maps.values())}
     if len(parts) > 0:
         inner[str(tuple_name)] = {name: raw_type(context.partition_types[id_]) for id_, name in parts.items()}

@@ -259,6 +259,11 @@ class AvroFields:
         named = self.by_name.get(default)
         return default if named is not None and "field-id" not in named else None
 
+    @property
+    def named(self) -> tuple[tuple[int | None, str], ...]:
+        """The ids and names of all fields; a field may have no id."""
+        return tuple((field.get("field-id"), name) for name, field in self.by_name.items())
+
     def record(self, name: str) -> AvroFields:
         """The fields of the record that a field holds."""
         type_ = self.by_name[name]["type"]

@@ -34,17 +34,24 @@ def decode_root(data: bytes, context: ManifestContext, *, where: str) -> pa.Tabl
 
 
 def decode_leaf(
-    data: bytes, context: ManifestContext, *, where: str, delete: bool, wanted: frozenset[str] | None = None
+    data: bytes,
+    context: ManifestContext,
+    *,
+    where: str,
+    delete: bool,
+    spec_id: int | None = None,
+    wanted: frozenset[str] | None = None,
 ) -> pa.Table:
     """All rows of a data manifest, or of a delete manifest, as stored and in file order.
 
-    ``wanted`` are the statistics keys of columns that the caller needs if not all; there may be more.
+    ``spec_id`` is the partition spec that its root says; rows of V4 say their own. ``wanted`` are the statistics keys
+    of columns that the caller needs if not all; there may be more.
     """
     if not _is_parquet(data, context, where):
-        return decode_manifest(data, context, where=where, delete=delete, wanted=wanted)
+        return decode_manifest(data, context, where=where, delete=delete, spec_id=spec_id, wanted=wanted)
     file = open_manifest(data, where=where)
     if holds_version_3_entries(file, where=where):
-        return decode_parquet_entries(file, context, where=where, delete=delete, wanted=wanted)
+        return decode_parquet_entries(file, context, where=where, delete=delete, spec_id=spec_id, wanted=wanted)
     content = ("delete", "deletes") if delete else ("data",)
     return decode_parquet_manifest(file, context, where=where, content=content, wanted=wanted)
 

@@ -18,7 +18,7 @@ from icefloe.codecs.manifest.content_stats import field_id
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import single
 from icefloe.codecs.manifest.utf8_checks import check_text
-from icefloe.codecs.manifest.v3_entries import Facts, StoredRows, entry_table, facts_of
+from icefloe.codecs.manifest.v3_entries import Facts, StoredRows, check_tuple, entry_table, facts_of
 from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError
 
@@ -42,15 +42,16 @@ def decode_parquet_entries(
     *,
     where: str,
     delete: bool | None,
+    spec_id: int | None = None,
     wanted: frozenset[str] | None = None,
 ) -> pa.Table:
-    """All rows of a manifest, in file order; ``delete`` and ``wanted`` as for an Avro manifest."""
+    """All rows of a manifest, in file order; ``delete``, ``spec_id`` and ``wanted`` as for an Avro manifest."""
     try:
         rows = file.metadata.num_rows
         if rows > context.limits.manifest_entries:
             raise LimitError(f"{where}: {rows} rows, limit {context.limits.manifest_entries}", location=where)
         known = {key.decode(): value.decode() for key, value in (file.metadata.metadata or {}).items()}
-        facts = facts_of(known, context, where=where, delete=delete)
+        facts = facts_of(known, context, where=where, delete=delete, spec_id=spec_id)
         table = file.read(use_threads=False)
         check_text(table, where=where)
         top = _by_id(table, where)
@@ -78,6 +79,8 @@ def _stored(
     file = _members(top.get(ids.DATA_FILE), "data_file", where)
     parts = {p.stored_id: p.field_id for p in facts.spec.fields if p.field_id in context.partition_types}
     tuple_ = _members(file.get(ids.PARTITION), "partition", where) if len(parts) > 0 else {}
+    if (held := file.get(ids.PARTITION)) is not None:
+        check_tuple([(field_id(each, where), each.name) for each in held.type], facts, where=where)
     keys = context.measured(wanted)
     return StoredRows(
         length=length,

@@ -2,55 +2,95 @@
 
 The partition tuple becomes the statistics of partition fields, the maps of metrics become statistics columns. Nothing
 is inherited here: rows come out as they are stored.
+
+The manifest list says which partition spec and which kind of files a manifest has. The manifest's own file metadata
+may lack both, and counts only where there is no list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.manifest.avro_schemas import MeasureMap
+from icefloe.codecs.manifest.avro_schemas import MeasureMap, avro_name
 from icefloe.codecs.manifest.avro_values import from_raw, statistics_of
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import partition_stats, to_table
 from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS
 from icefloe.errors import FormatError
 from icefloe.model.entries import ContentType, Status, partition_key
-from icefloe.model.partition.spec import PartitionSpec
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
 
 DELETES = "deletes"
+_FIRST_SPEC = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the key-value metadata of a manifest says."""
+    """What is known of a manifest as a whole; ``header_spec_id`` is the spec that its own file metadata names."""
 
     format_version: int
     spec: PartitionSpec
     deletes: bool
+    header_spec_id: int | None = None
 
 
-def facts_of(metadata: Mapping[str, str], context: ManifestContext, *, where: str, delete: bool | None) -> Facts:
-    """The facts of a manifest; ``delete`` is the kind that its list calls it."""
+def facts_of(
+    metadata: Mapping[str, str], context: ManifestContext, *, where: str, delete: bool | None, spec_id: int | None
+) -> Facts:
+    """The facts of a manifest; ``delete`` and ``spec_id`` are what its list says, none if there is no list."""
     content = metadata.get("content", "data")
     if content not in ("data", DELETES):
         raise FormatError(f"{where}: content is {content!r}, expected data or deletes", location=where)
-    if delete is not None and delete != (content == DELETES):
-        raise FormatError(f"{where}: content is {content!r}, its manifest list says otherwise", location=where)
-    spec = context.specs.get(_number(metadata, "partition-spec-id", 0, where))
+    header_spec_id = _number(metadata, "partition-spec-id", where)
+    chosen = header_spec_id if spec_id is None else spec_id
+    chosen = _FIRST_SPEC if chosen is None else chosen
+    spec = context.specs.get(chosen)
     if spec is None:
-        raise FormatError(f"{where}: names a partition spec that the table lacks", location=where)
-    version = _number(metadata, "format-version", 1, where)
-    return Facts(format_version=version, spec=spec, deletes=content == DELETES)
+        raise FormatError(f"{where}: has partition spec {chosen}, which the table lacks", location=where)
+    version = _number(metadata, "format-version", where)
+    return Facts(
+        format_version=1 if version is None else version,
+        spec=spec,
+        deletes=content == DELETES if delete is None else delete,
+        header_spec_id=header_spec_id,
+    )
 
 
-def _number(metadata: Mapping[str, str], key: str, default: int, where: str) -> int:
+def check_tuple(fields: Sequence[tuple[int | None, str]], facts: Facts, *, where: str) -> None:
+    """Refuse a partition tuple that cannot be of the listed spec, if the manifest itself names another spec.
+
+    ``fields`` are the ids and names of the tuple's fields in the file. Writers of version 1 counted field ids from 1000
+    again in every spec, so names are compared too.
+    """
+    if facts.header_spec_id in (None, facts.spec.spec_id):
+        return
+    held = set(fields)
+    fitting = {part: _ways_to_store(part) for part in facts.spec.fields}
+    missing = [part for part, ways in fitting.items() if not part.is_void and held.isdisjoint(ways)]
+    strange = held.difference(*fitting.values()) if len(fitting) > 0 else held
+    if len(strange) > 0 or len(missing) > 0:
+        found = ", ".join(f"{name} ({id_})" for id_, name in fields)
+        expected = ", ".join(f"{part.name} ({part.stored_id})" for part in facts.spec.fields)
+        raise FormatError(
+            f"{where}: the partition tuple has the fields [{found}]. The manifest list says partition spec"
+            f" {facts.spec.spec_id}, which has the fields [{expected}]; the manifest says {facts.header_spec_id}",
+            location=where,
+        )
+
+
+def _ways_to_store(part: PartitionField) -> frozenset[tuple[int | None, str]]:
+    """The ids and names that a partition field may have in a file: no id, or a name made safe for Avro."""
+    return frozenset((id_, name) for id_ in (part.stored_id, None) for name in (part.name, avro_name(part.name)))
+
+
+def _number(metadata: Mapping[str, str], key: str, where: str) -> int | None:
     text = metadata.get(key)
     if text is None:
-        return default
+        return None
     if not text.isdecimal() or len(text) > 9:
         raise FormatError(f"{where}: {key} is {text[:40]!r}, expected a number", location=where)
     return int(text)
@@ -106,6 +146,9 @@ def _check_rows(columns: Mapping[str, pa.Array], facts: Facts, where: str) -> No
     kind = pc.invert(kind) if facts.deletes else kind
     known = pc.and_(pc.less_equal(columns["content_type"], 2), pc.greater_equal(columns["content_type"], 0))
     status = pc.is_in(columns["status"], value_set=pa.array([int(s) for s in Status], pa.int32()))
-    for good, rule in ((pc.and_(kind, known), "content does not belong in this manifest"), (status, "unknown status")):
-        if (row := pc.index(good, False).as_py()) >= 0:
-            raise FormatError(f"{where}: row {row}: {rule}", location=where, row=row)
+    if (row := pc.index(pc.and_(kind, known), False).as_py()) >= 0:
+        content, listed = columns["content_type"][row], "deletes" if facts.deletes else "data files"
+        rule = f"content {content} does not belong in a manifest of {listed}"
+        raise FormatError(f"{where}: row {row}: {rule}", location=where, row=row)
+    if (row := pc.index(status, False).as_py()) >= 0:
+        raise FormatError(f"{where}: row {row}: unknown status", location=where, row=row)
