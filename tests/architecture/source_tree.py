@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,17 @@ class Import:
 
 def parse_modules(root: Path) -> list[Module]:
     """Parse every Python file under ``root``, in the order of their names."""
-    return [_parse(path, root) for path in sorted(root.rglob("*.py"))]
+    return list(_of_this_repository(root) if root in (SRC, TESTS) else _parsed(root))
+
+
+@cache
+def _of_this_repository(root: Path) -> tuple[Module, ...]:
+    """The modules under a folder of this repository, which tests do not change: parsed once for all checks."""
+    return _parsed(root)
+
+
+def _parsed(root: Path) -> tuple[Module, ...]:
+    return tuple(_parse(path, root) for path in sorted(root.rglob("*.py")))
 
 
 def _parse(path: Path, root: Path) -> Module:
