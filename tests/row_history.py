@@ -53,7 +53,7 @@ class RowHistory(MergingRows):
         for row in rows:
             row[new.key] = draw(rng, kind)
         table = table.append_column(new.name, pa.array([row[new.key] for row in rows], type_))
-        self.table.append(table, schema="merge")
+        self.table.append(table, schema_mode="merge")
         self.columns = (*self.columns, new)
         self.put(MAIN, [*self.rows[MAIN], *rows])
 

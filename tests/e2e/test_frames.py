@@ -27,7 +27,7 @@ def test_an_index_without_a_name_is_no_column(lake):
     labelled = frame[:2].set_axis(pd.MultiIndex.from_tuples([("x", 1), ("y", 2)]))
     table = lake.create_table("db.t", schema="id bigint, name string")
     table.append(chosen)
-    table.append(chosen, schema="merge")
+    table.append(chosen, schema_mode="merge")
     table.upsert(frame.iloc[[3, 0, 1]], on=["id"], deletes="equality")
     table.overwrite(labelled, "id < 9")
     table.merge(chosen, on=["id"]).when_not_matched_insert_all().execute()

@@ -148,7 +148,7 @@ def table(lake, version):
 def test_new_columns_and_rows_are_one_commit(table, version):
     before = len(table.metadata.metadata_log)
     rows = pa.table({"id": [2], "s": [{"a": 2, "b": "x"}], "note": ["new"]})
-    result = table.append(rows, schema="merge")
+    result = table.append(rows, schema_mode="merge")
     assert (result.rows_added, result.snapshots, result.attempts) == (1, 1, 1)
     assert len(table.metadata.metadata_log) == before + 1
     assert table.scan().to_arrow().sort_by("id").to_pylist() == [
@@ -160,14 +160,14 @@ def test_new_columns_and_rows_are_one_commit(table, version):
 
 def test_rows_that_fit_leave_the_schema_alone(table, version):
     before = table.schema
-    assert table.append(pa.table({"id": [2]}), schema="merge").rows_added == 1
+    assert table.append(pa.table({"id": [2]}), schema_mode="merge").rows_added == 1
     assert table.schema == before
 
 
 def test_a_stream_is_opened_once(table, version):
     batches = pa.table({"id": [2, 3], "note": ["x", "y"]}).to_batches(max_chunksize=1)
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, iter(batches))
-    assert table.append(reader, schema="merge").rows_added == 2
+    assert table.append(reader, schema_mode="merge").rows_added == 2
     assert pc.count(table.scan().to_arrow()["note"]).as_py() == 2
 
 
@@ -175,26 +175,26 @@ def test_without_merge_a_new_column_is_refused(table, version):
     with pytest.raises(InputError, match="no column note"):
         table.append(pa.table({"id": [2], "note": ["new"]}))
     with pytest.raises(InputError, match="expected 'strict', or 'merge'"):
-        table.append(pa.table({"id": [2]}), schema="overwrite")
+        table.append(pa.table({"id": [2]}), schema_mode="overwrite")
 
 
 def test_rows_that_do_not_fit_change_nothing(table, version, tmp_path):
     before, files = table.metadata_location, set(tmp_path.rglob("*.parquet"))
     with pytest.raises(InputError, match="'id' is required and has 1 nulls"):
-        table.append(pa.table({"id": pa.array([None], pa.int32()), "note": ["new"]}), schema="merge")
+        table.append(pa.table({"id": pa.array([None], pa.int32()), "note": ["new"]}), schema_mode="merge")
     assert table.metadata_location == before
     assert set(tmp_path.rglob("*.parquet")) == files
 
 
 def test_a_staged_append_cannot_change_the_schema(table, version):
     with pytest.raises(InputError, match="staged"):
-        table.append(pa.table({"id": [2], "note": ["new"]}), schema="merge", wap_id="audit")
+        table.append(pa.table({"id": [2], "note": ["new"]}), schema_mode="merge", wap_id="audit")
 
 
 def test_in_a_transaction_the_columns_are_there_for_what_follows(table, version):
     with table.transaction() as tx:
-        tx.append(pa.table({"id": [2], "note": ["x"]}), schema="merge")
-        tx.append(pa.table({"id": [3], "note": ["y"], "more": [1.5]}), schema="merge")
+        tx.append(pa.table({"id": [2], "note": ["x"]}), schema_mode="merge")
+        tx.append(pa.table({"id": [3], "note": ["y"], "more": [1.5]}), schema_mode="merge")
         tx.delete("note = 'x'")
     assert table.scan(columns=["id", "note", "more"]).to_arrow().sort_by("id").to_pylist() == [
         {"id": 1, "note": None, "more": None},
@@ -206,8 +206,8 @@ def test_in_a_transaction_rows_that_fail_take_their_columns_back(table, version)
     """The rows were refused and the author went on without them, but the column that came for them stayed."""
     with table.transaction() as tx:
         with pytest.raises(InputError, match="id"):
-            tx.append(pa.table({"id": [None], "note": ["x"]}), schema="merge")
-        tx.append(pa.table({"id": [3], "other": ["y"]}), schema="merge")
+            tx.append(pa.table({"id": [None], "note": ["x"]}), schema_mode="merge")
+        tx.append(pa.table({"id": [3], "other": ["y"]}), schema_mode="merge")
     assert [field.name for field in table.schema.fields] == ["id", "s", "other"]
     assert table.scan(columns=["id", "other"]).to_arrow().sort_by("id")["other"].to_pylist() == [None, "y"]
 
@@ -215,7 +215,7 @@ def test_in_a_transaction_rows_that_fail_take_their_columns_back(table, version)
 def test_rows_never_come_back_under_the_id_of_another_column(table, version):
     """Another commit adds a column and drops it: the schema is what it was, but its next id is not."""
     late = table.transaction()
-    late.append(pa.table({"id": [2], "note": ["x"]}), schema="merge")
+    late.append(pa.table({"id": [2], "note": ["x"]}), schema_mode="merge")
     with table.update_schema() as update:
         update.add_column("gone", "int")
     with table.update_schema() as update:
@@ -223,5 +223,5 @@ def test_rows_never_come_back_under_the_id_of_another_column(table, version):
     with pytest.raises(ConflictError, match="schema"):
         late.commit()
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "s": {"a": 1}}]
-    assert table.append(pa.table({"id": [2], "note": ["x"]}), schema="merge").rows_added == 1
+    assert table.append(pa.table({"id": [2], "note": ["x"]}), schema_mode="merge").rows_added == 1
     assert table.scan("id = 2", columns=["note"]).to_arrow().to_pylist() == [{"note": "x"}]

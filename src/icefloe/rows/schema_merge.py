@@ -23,11 +23,11 @@ def schema_change(data: Any, metadata: TableMetadata, mode: SchemaMode) -> tuple
     A stream can be opened only once, so the rows come back as what was opened.
     """
     if mode not in ("strict", "merge"):
-        raise InputError(f"schema={mode!r}: expected 'strict', or 'merge' to add columns that the table lacks")
+        raise InputError(f"schema_mode={mode!r}: expected 'strict', or 'merge' to add columns that the table lacks")
     if mode == "strict":
         return data, None
     if is_spark(data):
-        raise UnsupportedError("schema='merge' takes Arrow data; for a DataFrame, change the schema first")
+        raise UnsupportedError("schema_mode='merge' takes Arrow data; for a DataFrame, change the schema first")
     rows = _opened(data)
     steps = merge_steps(metadata.schema, rows.schema, format_version=metadata.format_version)
     return rows, None if len(steps) == 0 else schema_steps(steps, metadata)

@@ -41,21 +41,21 @@ class RowChanges:
         return str(self._pointer)
 
     def append(
-        self, data: Any, *, schema: SchemaMode = "strict", branch: str | None = MAIN, wap_id: str | None = None
+        self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN, wap_id: str | None = None
     ) -> CommitResult:
         """Add rows: a Spark DataFrame, or anything that speaks Arrow.
 
-        With ``schema="merge"`` the table first gets the columns that the rows have and it lacks, in the same commit.
+        With ``schema_mode="merge"`` the same commit first adds the columns that the rows have and the table lacks.
         With ``wap_id`` the snapshot is staged under that name and seen by nobody until ``cherry_pick`` publishes it.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.append", schema="id bigint")
-        >>> result = t.append(pa.table({"id": [1], "note": ["new"]}), schema="merge")
+        >>> result = t.append(pa.table({"id": [1], "note": ["new"]}), schema_mode="merge")
         >>> t.scan().to_arrow().to_pylist()
         [{'id': 1, 'note': 'new'}]
         """
-        if schema != "strict":
-            return self._append_merging(data, schema, branch, wap_id)
+        if schema_mode != "strict":
+            return self._append_merging(data, schema_mode, branch, wap_id)
         return self._run(rows.append(self._target(branch), data, engine_of(data), wap_id=wap_id))
 
     def overwrite(
@@ -206,11 +206,13 @@ class RowChanges:
         """
         return self._commit(RemoveFiles(locations=tuple(locations)))
 
-    def _append_merging(self, data: Any, schema: SchemaMode, branch: str | None, wap_id: str | None) -> CommitResult:
+    def _append_merging(
+        self, data: Any, schema_mode: SchemaMode, branch: str | None, wap_id: str | None
+    ) -> CommitResult:
         if wap_id is not None:
             raise InputError("append: a staged snapshot is seen by nobody, but a changed schema would be by all")
         with Transaction(self._pointer, self._env) as work:
-            work.append(data, schema=schema, branch=branch)
+            work.append(data, schema_mode=schema_mode, branch=branch)
         return rows.Prepared(operation=Operation.APPEND).nothing(self.name) if work.result is None else work.result
 
     def _target(self, branch: str | None) -> rows.Target:

@@ -80,10 +80,10 @@ class Transaction:
         """The table as the operations so far have left it."""
         return self._draft.metadata
 
-    def append(self, data: Any, *, schema: SchemaMode = "strict", branch: str | None = MAIN) -> None:
-        """Add rows; with ``schema="merge"``, after the columns that the table lacks."""
+    def append(self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN) -> None:
+        """Add rows; with ``schema_mode="merge"``, after the columns that the table lacks."""
         self._check_open()
-        data, change = schema_change(data, self.metadata, schema)
+        data, change = schema_change(data, self.metadata, schema_mode)
         with self._together():
             if change is not None:
                 self._add(change)

@@ -275,7 +275,7 @@ def test_rows_before_and_after_another_schema_survive_a_lost_race(empty, change)
     tx = table.transaction()
     tx.append(people(1))
     if change == "schema":
-        tx.append(people(2).append_column("age", pa.array([7], pa.int32())), schema="merge")
+        tx.append(people(2).append_column("age", pa.array([7], pa.int32())), schema_mode="merge")
     else:
         with tx.update_partitioning() as edit:
             edit.add("bucket(2, id)")
