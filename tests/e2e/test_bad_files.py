@@ -19,7 +19,6 @@ from icefloe.commit.operations.intent import RowDelta
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
-from icefloe.engines.arrow.write.write import data_location
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, NoSuchFile
 from icefloe.model.entries import put
 from icefloe.table.table import Table
@@ -195,7 +194,7 @@ def with_positions(table: Table, positions: dict[str, list[int]]) -> Path:
         table._pointer.io,
         renamed,
         {name: BitMap64(at) for name, at in positions.items()},
-        data_location=data_location(table.metadata),
+        data_location=table.metadata.data_location,
         properties={"write.delete.granularity": "partition"},
     )
     assert added.num_rows == 1

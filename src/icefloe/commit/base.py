@@ -13,6 +13,7 @@ from icefloe.errors import ConflictError
 from icefloe.io.contained import contain
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
+from icefloe.model.metadata.properties import DATA_PATH
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.tree.disk_cache import DiskCache
 from icefloe.tree.store import ManifestCache, ManifestStore
@@ -89,7 +90,8 @@ class TablePointer:
         if self._last is not None and same_terms(self._last.metadata, metadata):
             store = self._last.store
         else:
-            io = contain(self.io, metadata.location, self._settings)
+            data_path = metadata.properties.get(DATA_PATH.name)
+            io = contain(self.io, metadata.location, self._settings, data_path=data_path)
             store = ManifestStore(io, manifest_context(metadata, self._limits), self._cache, self._disk)
         mark = pointer.mark if isinstance(pointer, Pointer) else None
         self._last = Base(pointer=str(pointer), metadata=metadata, store=store, mark=mark)
@@ -97,6 +99,7 @@ class TablePointer:
 
 
 def same_terms(before: TableMetadata, after: TableMetadata) -> bool:
-    """Whether manifests mean the same under both."""
+    """Whether manifests mean the same under both, and new files are written to the same folders."""
     names = ("schemas", "specs", "expressions", "format_version", "location", "current_schema_id")
-    return all(getattr(before, name) == getattr(after, name) for name in names)
+    is_same_path = before.properties.get(DATA_PATH.name) == after.properties.get(DATA_PATH.name)
+    return is_same_path and all(getattr(before, name) == getattr(after, name) for name in names)

@@ -14,6 +14,7 @@ from icefloe.codecs.manifest.context import manifest_context
 from icefloe.commit.base import Base, same_terms
 from icefloe.env import Env
 from icefloe.io.contained import Contained
+from icefloe.model.metadata.properties import DATA_PATH
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.tree.staging import Staging
@@ -34,8 +35,8 @@ class Draft:
         if same_terms(self.metadata, metadata):
             return replace(self, metadata=metadata)
         store = self.store.in_terms_of(manifest_context(metadata, self.store.context.limits))
-        if metadata.location != self.metadata.location and isinstance(store.io, Contained):
-            store.io = store.io.moved(metadata.location)
+        if isinstance(store.io, Contained):
+            store.io = store.io.moved(metadata.location, metadata.properties.get(DATA_PATH.name))
         return replace(self, metadata=metadata, store=store)
 
     def head(self, branch: str) -> Snapshot | None:

@@ -51,7 +51,7 @@ def write_equality_deletes(
                 given,
                 schema=schema,
                 spec=spec,
-                data_location=metadata.location.rstrip("/") + "/data",
+                data_location=metadata.data_location,
                 properties=delete_properties(metadata.properties),
                 file_format=delete_format(metadata.properties),
                 new_uuid=new_uuid,

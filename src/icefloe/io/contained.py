@@ -1,4 +1,4 @@
-"""A FileIO for one table: nothing outside of the table's location is ever written or deleted.
+"""A FileIO for one table: nothing outside of the table's location and its data path is ever written or deleted.
 
 Metadata names files, and metadata may be wrong or made by somebody else. So a location is checked where storage is
 touched, by its parsed parts and never by its first letters. Reading elsewhere is usual, as tables take over files that
@@ -23,6 +23,9 @@ ALLOWED_ROOTS = "allowed-roots"
 class Contained:
     """Passes calls on for locations inside the table; reads also elsewhere, or only under ``read_roots`` if given.
 
+    ``data_path`` is the property ``write.data.path``, if the table has it: files are written there too, unless
+    ``read_roots`` exclude it. A text that is no location permits nothing.
+
     >>> from icefloe.io.memory import MemoryFileIO
     >>> io = Contained(MemoryFileIO(), "memory://wh/db/t")
     >>> io.delete(["memory://wh/db/t2/data/a.parquet"])
@@ -30,14 +33,21 @@ class Contained:
     icefloe.errors.InputError: refused to delete memory://wh/db/t2/data/a.parquet: it is outside of memory://wh/db/t
     """
 
-    def __init__(self, inner: FileIO, table_location: str, read_roots: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        inner: FileIO,
+        table_location: str,
+        read_roots: Sequence[str] | None = None,
+        data_path: str | None = None,
+    ) -> None:
         self.inner = inner
         self._table = table_location
-        self._roots = None if read_roots is None else (table_location, *read_roots)
+        self._roots = None if read_roots is None else tuple(dict.fromkeys((table_location, *read_roots)))
+        self._data_path = data_path
 
-    def moved(self, table_location: str) -> Contained:
-        """The same storage for a table that is elsewhere from now on."""
-        return Contained(self.inner, table_location, self._roots)
+    def moved(self, table_location: str, data_path: str | None) -> Contained:
+        """The same storage for a table whose location or data path has changed."""
+        return Contained(self.inner, table_location, self._roots, data_path)
 
     def read(self, location: str) -> bytes:
         """The whole file."""
@@ -94,27 +104,35 @@ class Contained:
         """Arrow's way to the file, which can only read what is not the table's."""
         self._check_read(location)
         files, path = self.inner.arrow_path(location)
-        if self._is_inside(self._table, location):
+        if self._is_changeable(location):
             return files, path
         return fs.PyFileSystem(_ReadOnly(files, self._table)), path
 
     def _check_read(self, location: str, *, is_folder: bool = False) -> None:
-        if self._roots is None or any(self._is_inside(root, location, or_same=is_folder) for root in self._roots):
+        if self._is_read(location, is_folder=is_folder):
             return
-        roots = ", ".join(self._roots)
+        roots = ", ".join(self._roots or ())
         raise InputError(
             f"refused to read {location}: it is outside of {roots}; name its folder as an allowed root if you trust it",
             location=location,
         )
 
+    def _is_read(self, location: str, *, is_folder: bool = False) -> bool:
+        return self._roots is None or any(self._is_inside(root, location, or_same=is_folder) for root in self._roots)
+
     def _check_change(self, verb: str, locations: Sequence[str]) -> None:
         for location in locations:
-            if not self._is_inside(self._table, location):
+            if not self._is_changeable(location):
                 raise InputError(
                     f"refused to {verb} {location}: it is outside of {self._table}",
                     location=location,
                     table_location=self._table,
                 )
+
+    def _is_changeable(self, location: str) -> bool:
+        if self._is_inside(self._table, location):
+            return True
+        return self._data_path is not None and self._is_inside(self._data_path, location) and self._is_read(location)
 
     @staticmethod
     def _is_inside(root: str, location: str, *, or_same: bool = False) -> bool:
@@ -126,8 +144,12 @@ class Contained:
             return False
 
 
-def contain(io: FileIO, table_location: str, properties: Mapping[str, str]) -> Contained:
+def contain(
+    io: FileIO, table_location: str, properties: Mapping[str, str], *, data_path: str | None = None
+) -> Contained:
     """The FileIO of one table; the property ``allowed-roots`` confines reading to it and to a comma-separated list.
+
+    ``properties`` are those of the catalog; ``data_path`` is the table's property ``write.data.path``, if it has it.
 
     >>> from icefloe.io.memory import MemoryFileIO
     >>> io = contain(MemoryFileIO(), "memory://wh/t", {"allowed-roots": "memory://old/t, memory://more"})
@@ -137,11 +159,11 @@ def contain(io: FileIO, table_location: str, properties: Mapping[str, str]) -> C
     """
     listed = properties.get(ALLOWED_ROOTS)
     if listed is None:
-        return Contained(io, table_location)
+        return Contained(io, table_location, data_path=data_path)
     roots = tuple(root.strip() for root in listed.split(",") if root.strip() != "")
     for root in roots:
         plain_location(root)
-    return Contained(io, table_location, roots)
+    return Contained(io, table_location, roots, data_path)
 
 
 class _ReadOnly(fs.FileSystemHandler):  # type: ignore[misc]

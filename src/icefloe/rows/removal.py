@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from icefloe.deletes.deleted_rows import Drops
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
-from icefloe.engines.arrow.write.write import data_location
 from icefloe.engines.engine import Engine, Positions
 from icefloe.errors import InputError
 from icefloe.model.entries import ContentType, of_type
@@ -89,7 +88,7 @@ def replaced_files(plan: Plan, touched: pa.Table, files: pa.Table, *, live: int,
 def _by_vectors(target: Target, plan: Plan, touched: pa.Table, old: Positions, gone: Positions) -> Removal:
     """Deletion vectors, which take over what position delete files of older versions say of their files."""
     metadata = target.metadata
-    location = f"{data_location(metadata)}/{target.env.new_uuid()}-deletes.puffin"
+    location = f"{metadata.data_location}/{target.env.new_uuid()}-deletes.puffin"
     relative_to = metadata.location if metadata.rules.relative_locations else None
     vectors = write_vectors(target.io, touched, old, gone, location=location, base=relative_to)
     dropped = _scoped_deletes(plan, touched)
@@ -102,7 +101,7 @@ def _by_position_files(target: Target, touched: pa.Table, gone: Positions) -> Re
         target.io,
         touched,
         gone,
-        data_location=data_location(target.metadata),
+        data_location=target.metadata.data_location,
         properties=target.properties,
         new_uuid=target.env.new_uuid,
     )

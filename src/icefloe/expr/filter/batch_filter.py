@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InputError
-from icefloe.expr.filter.nodes import And, Bound, BoundPredicate, Branch, Constant, Leaf, Op, fold
+from icefloe.expr.filter.nodes import MATCHES_NAN, And, Bound, BoundPredicate, Branch, Constant, Leaf, Op, fold
 from icefloe.expr.filter.row_filter import with_both_zeros
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.schema.types import DOUBLE, FLOAT
@@ -28,7 +28,6 @@ _COMPARE: dict[Op, Callable[[Any, Any], Any]] = {
     Op.EQ: pc.equal,
     Op.NE: pc.not_equal,
 }
-_NAN_MATCHES = frozenset({Op.GT, Op.GE, Op.NE, Op.NOT_IN})
 
 
 def evaluate_rows(bound: Bound, rows: pa.RecordBatch) -> pa.BooleanArray:
@@ -68,7 +67,7 @@ def _leaf(rows: pa.RecordBatch, node: Leaf) -> Any:
     if node.type not in (FLOAT, DOUBLE):
         return found
     nan = pc.is_nan(column)
-    return pc.or_kleene(found, nan) if node.op in _NAN_MATCHES else pc.and_not_kleene(found, nan)
+    return pc.or_kleene(found, nan) if node.op in MATCHES_NAN else pc.and_not_kleene(found, nan)
 
 
 def _tested(rows: pa.RecordBatch, node: BoundPredicate) -> Any:

@@ -57,6 +57,8 @@ _PAIRS = (
     (Op.STARTS_WITH, Op.NOT_STARTS_WITH),
 )
 _NEGATED = {op: other for a, b in _PAIRS for op, other in ((a, b), (b, a))}
+# Comparisons that NaN satisfies: it is larger than every other value, and equal to itself alone.
+MATCHES_NAN = frozenset({Op.GT, Op.GE, Op.NE, Op.NOT_IN})
 _UNARY = frozenset({Op.IS_NULL, Op.NOT_NULL, Op.IS_NAN, Op.NOT_NAN})
 
 

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import (
+    MATCHES_NAN,
     And,
     Bound,
     BoundPredicate,
@@ -39,7 +40,6 @@ from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.schema.types import DOUBLE, FLOAT, TIMESTAMP_NS, TIMESTAMPTZ_NS, PrimitiveType
 from icefloe.transforms import Transform
 
-_NAN_MATCHES = frozenset({Op.GT, Op.GE, Op.NE, Op.NOT_IN})
 _COMPARE: dict[Op, Callable[[Any, Any], Any]] = {
     Op.LT: operator.lt,
     Op.LE: operator.le,
@@ -109,7 +109,7 @@ def _arrow_leaf(leaf: Leaf) -> Any:
     if node.type not in (FLOAT, DOUBLE):
         return found
     # Also where IEEE would agree: Arrow simplifies comparisons by Parquet's bounds, and those leave NaN out.
-    return found | pc.is_nan(column) if node.op in _NAN_MATCHES else found & ~pc.is_nan(column)
+    return found | pc.is_nan(column) if node.op in MATCHES_NAN else found & ~pc.is_nan(column)
 
 
 def _arrow_term(node: BoundPredicate) -> Any:
@@ -232,7 +232,7 @@ def _test(node: BoundPredicate, value: Any) -> bool:
     if value is None:
         return False
     if nan:
-        return node.op in _NAN_MATCHES
+        return node.op in MATCHES_NAN
     match node.op:
         case Op.IN:
             return value in node.literals

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InputError
-from icefloe.expr.filter.nodes import And, Bound, BoundPredicate, Branch, Constant, Leaf, Op, fold
+from icefloe.expr.filter.nodes import MATCHES_NAN, And, Bound, BoundPredicate, Branch, Constant, Leaf, Op, fold
 from icefloe.expr.filter.preimage import over_columns, successor
 from icefloe.expr.prune.column_stats import Evidence, Mask, Statistics, certain
 from icefloe.model.arrow.conform import arrow_type
@@ -37,7 +37,6 @@ class Match(IntEnum):
 Verdict: TypeAlias = tuple[Mask, Mask]
 
 _BATCH = 65_536  # entries judged together, to bound the memory of filters with thousands of terms
-_NAN_MATCHES = frozenset({Op.GT, Op.GE, Op.NE, Op.NOT_IN})
 
 
 def evaluate(bound: Bound, table: pa.Table, partitions: tuple[PartitionField, ...] = ()) -> pa.Array:
@@ -106,7 +105,7 @@ def _judge(node: BoundPredicate, evidence: Evidence) -> Verdict:
             return evidence.all_nan, evidence.no_nan
     never, always = _ordinary(node, evidence)
     never, always = never | evidence.no_ordinary, always | evidence.no_ordinary
-    if node.op in _NAN_MATCHES:
+    if node.op in MATCHES_NAN:
         return evidence.all_null | (never & evidence.no_nan), evidence.no_nulls & always
     return never, evidence.no_nulls & always & evidence.no_nan
 

@@ -12,7 +12,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from icefloe.errors import InputError
-from icefloe.model.metadata.property_values import ANY, FLAG, INT_MAX, LEVEL, METRICS, SHARE, Rule, one_of, whole
+from icefloe.model.metadata.property_values import (
+    ANY,
+    FLAG,
+    INT_MAX,
+    LEVEL,
+    LOCATION,
+    METRICS,
+    SHARE,
+    Rule,
+    one_of,
+    whole,
+)
 from icefloe.model.text.text_checks import check_property_texts, text_problem
 
 V = TypeVar("V", int, str, bool)
@@ -140,6 +151,8 @@ TOLD = frozenset(
         "default-sort-order",
     }
 )
+# Where new data and delete files are written; none: the folder "data" in the table's location.
+DATA_PATH = _property("write.data.path", "", rule=LOCATION)
 TARGET_FILE_SIZE = _property("write.target-file-size-bytes", 512 * 1024 * 1024, rule=_SIZE)
 FILE_FORMAT = _property("write.format.default", "parquet", any_case=True, rule=_FORMAT)
 PARQUET_ROW_GROUP_SIZE = _property("write.parquet.row-group-size-bytes", 128 * 1024 * 1024, rule=_SIZE)

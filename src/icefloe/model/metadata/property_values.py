@@ -9,6 +9,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from icefloe.errors import FormatError
+from icefloe.model.locations import parse_location
+
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _METRICS = re.compile(r"none|counts|full|truncate\((?=[0-9]*[1-9])[0-9]{1,9}\)")
@@ -47,9 +50,17 @@ def _is_share(text: str) -> bool:
         return False
 
 
+def _is_location(text: str) -> bool:
+    try:
+        return text == "" or parse_location(text).is_plain
+    except FormatError:
+        return False
+
+
 ANY = Rule("text", lambda text: True)
 FLAG = one_of("true", "false")
 LEVEL = Rule("a whole number", lambda text: text == "" or whole(-INT_MAX, INT_MAX).accepts(text))
+LOCATION = Rule("an absolute location such as s3://bucket/folder, without . or .. in it", _is_location)
 SHARE = Rule("a number between 0 and 1", _is_share)
 METRICS = Rule(
     "none, counts, truncate(n) with n of 1 or more, or full",

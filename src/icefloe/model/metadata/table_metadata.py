@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from icefloe.errors import FormatError, InputError, NoSuchSnapshot
-from icefloe.model.metadata.properties import PREVIOUS_VERSIONS_MAX
+from icefloe.model.metadata.properties import DATA_PATH, PREVIOUS_VERSIONS_MAX
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SnapshotLog, Snapshots, ref_problem
 from icefloe.model.metadata.statistics import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 from icefloe.model.metadata.version_rules import VersionRules, rules
@@ -79,6 +79,12 @@ class TableMetadata:
     def schema(self) -> Schema:
         """The current schema."""
         return self.schema_by_id(self.current_schema_id)
+
+    @property
+    def data_location(self) -> str:
+        """The folder of new data and delete files: the property ``write.data.path``, or ``data`` in the location."""
+        path = DATA_PATH.of(self.properties)
+        return f"{self.location.rstrip('/')}/data" if path == "" else path.rstrip("/")
 
     def schema_by_id(self, schema_id: int) -> Schema:
         """A schema the table has or had."""

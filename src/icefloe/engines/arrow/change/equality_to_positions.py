@@ -17,7 +17,6 @@ from icefloe.deletes.deleted_rows import Drops
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
 from icefloe.engines.arrow.change.delete import find_rows
-from icefloe.engines.arrow.write.write import data_location
 from icefloe.engines.engine import Positions
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import InputError
@@ -71,7 +70,7 @@ def convert_equality_deletes(
             io,
             touched,
             found,
-            data_location=data_location(metadata),
+            data_location=metadata.data_location,
             properties=metadata.properties,
             new_uuid=env.new_uuid,
         )
@@ -98,6 +97,6 @@ def _compared(plan: Plan) -> pa.Table:
 def _vectors(
     io: FileIO, touched: pa.Table, old: Positions, found: Positions, metadata: TableMetadata, env: Env
 ) -> pa.Table:
-    location = f"{data_location(metadata)}/{env.new_uuid()}-deletes.puffin"
+    location = f"{metadata.data_location}/{env.new_uuid()}-deletes.puffin"
     base = metadata.location if metadata.rules.relative_locations else None
     return write_vectors(io, touched, old, found, location=location, base=base)

@@ -22,7 +22,6 @@ from icefloe.engines.arrow.change.key_index import Ints
 from icefloe.engines.arrow.change.merge_source import MergeSource
 from icefloe.engines.arrow.read.row_positions import Chunk, located_rows, rows_at
 from icefloe.engines.arrow.write.moved_rows import choose_files
-from icefloe.engines.arrow.write.write import data_location
 from icefloe.engines.merge import SOURCE, TARGET, Action, Clause, When, columns_read
 from icefloe.errors import InputError
 from icefloe.expr.value.expressions import Value, evaluate_value
@@ -249,7 +248,7 @@ def write_merged(
         schema=metadata.schema,
         spec=metadata.spec,
         sort_order=metadata.sort_order,
-        data_location=data_location(metadata),
+        data_location=metadata.data_location,
         properties=metadata.properties,
         lineage=lineage,
     )

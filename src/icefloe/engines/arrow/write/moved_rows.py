@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from icefloe.engines.arrow.read.parallel_streams import in_order
 from icefloe.engines.arrow.read.read import FileTask, file_tasks, read_task, reading_threads
-from icefloe.engines.arrow.write.write import data_location
 from icefloe.engines.engine import Horizon
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.formats.read.row_mask import FileDrops
@@ -76,7 +75,7 @@ def write_moved(
         schema=metadata.schema,
         spec=metadata.spec,
         sort_order=metadata.sort_order,
-        data_location=data_location(metadata),
+        data_location=metadata.data_location,
         properties=metadata.properties,
         lineage=lineage,
     )

@@ -29,15 +29,10 @@ def write_rows(io: FileIO, data: object, metadata: TableMetadata, *, lineage: tu
         schema=metadata.schema,
         spec=metadata.spec,
         sort_order=metadata.sort_order,
-        data_location=data_location(metadata),
+        data_location=metadata.data_location,
         properties=metadata.properties,
         lineage=lineage,
     )
-
-
-def data_location(metadata: TableMetadata) -> str:
-    """Where the table's data files go."""
-    return metadata.location.rstrip("/") + "/data"
 
 
 def _rows(data: object, schema: Schema) -> pa.Table | Iterator[pa.RecordBatch]:

@@ -58,7 +58,7 @@ def write(frame: DataFrame, *, metadata: TableMetadata, io: FileIO, lineage: tup
     capabilities(spark)
     child = child_session(spark, {**WRITE_SETTINGS, **_codec(metadata.properties)})
     rows = conformed(in_session(frame, child), Schema(fields=(*metadata.schema.fields, *lineage)))
-    folder = f"{metadata.location}/data/{uuid.uuid4()}"
+    folder = f"{metadata.data_location}/{uuid.uuid4()}"
     try:
         with translated():
             if _is_native(metadata):
@@ -79,7 +79,7 @@ def _codec(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _is_native(metadata: TableMetadata) -> bool:
     """Whether files of Spark's own writer, moved into place by its committer, are what the format asks for."""
-    if not metadata.location.startswith(_RENAMING_SCHEMES) or FILE_FORMAT.of(metadata.properties).lower() != PARQUET:
+    if not metadata.data_location.startswith(_RENAMING_SCHEMES) or FILE_FORMAT.of(metadata.properties) != PARQUET:
         return False
     return not any(
         isinstance(field.type, (List, Map, Fixed)) or field.type == UUID for field in metadata.schema.by_id.values()
