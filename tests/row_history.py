@@ -263,7 +263,7 @@ class RowHistory(MergingRows):
         touched = every.tasks.filter(pa.array([location in chosen for location in locations]))
         plan = every.with_tasks(touched)
         gone = {location: BitMap64() for location in chosen}
-        added = engine.write_survivors(self.io, plan, plan.drops(self.io), gone, base.metadata)
+        added = engine.write_survivors(self.io, plan, plan.deleted_rows(self.io), gone, base.metadata)
         number = snapshot.sequence_number if rng.random() < 0.5 else None
         commit(
             self.table._pointer,

@@ -364,7 +364,7 @@ class History:
         plan = plan_scan(base.store, base.metadata, head, filter=filter_)
         if plan.files == 0 and rows is None:
             return
-        drops = plan.drops(io)
+        drops = plan.deleted_rows(io)
         found = engine.find_rows(io, plan, drops) if rows is not None else {}
         gone = {name: found.get(name, BitMap64()) for name in plan.tasks["location"].to_pylist()}
         every = plan_scan(base.store, base.metadata, head)

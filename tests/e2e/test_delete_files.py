@@ -75,7 +75,7 @@ class Model:
             return
         io, metadata = table._pointer.io, table.metadata
         if metadata.rules.deletion_vectors:
-            old = plan.drops(io).positions(positions)
+            old = plan.deleted_rows(io).positions(positions)
             place = f"{metadata.location}/data/{self.dice.random()}.puffin"
             touched = plan.tasks.filter(pa.compute.is_in(plan.tasks["location"], pa.array(list(positions))))
             vectors = write_vectors(io, touched, old, positions, location=place)
@@ -122,7 +122,7 @@ class Model:
         intent = convert_equality_deletes(table._pointer.io, table.scan().plan(), table.metadata, read=head)
         if intent is not None:
             self.commit(intent)
-        assert not self.table.scan().plan().drops(table._pointer.io).by_value
+        assert not self.table.scan().plan().deleted_rows(table._pointer.io).by_value
 
     def add_column(self) -> None:
         name = f"c{self.dice.randint(0, 10**9)}"
@@ -228,7 +228,7 @@ def test_equality_deletes_are_converted_without_a_change_of_rows(tmp_path: Path,
     table.append(pa.table({"id": [1, 2, 3, 4], "note": list("abcd")}))
     table.append(pa.table({"id": [5, 6], "note": list("ef")}))
     model = Model(catalog, random.Random(1))
-    assert model.table.scan().plan().drops(table._pointer.io).by_value is False
+    assert model.table.scan().plan().deleted_rows(table._pointer.io).by_value is False
     for key in (2, 6, 77):
         now = model.table
         entries = write_equality_deletes(
@@ -247,8 +247,10 @@ def test_equality_deletes_are_converted_without_a_change_of_rows(tmp_path: Path,
     model.commit(intent)
     assert sorted_rows(model.table.scan().to_arrow()) == [*before, (6, "late")]
     plan = model.table.scan().plan()
-    assert not plan.drops(table._pointer.io).by_value
-    assert sum(map(len, plan.drops(table._pointer.io).positions(plan.tasks["location"].to_pylist()).values())) == 2
+    assert not plan.deleted_rows(table._pointer.io).by_value
+    assert (
+        sum(map(len, plan.deleted_rows(table._pointer.io).positions(plan.tasks["location"].to_pylist()).values())) == 2
+    )
     summary = model.table.metadata.current_snapshot.summary
     assert summary["operation"] == "replace"
     assert convert_equality_deletes(

@@ -171,7 +171,7 @@ def test_rows_that_are_written_again_keep_their_ids_and_numbers(spark, tmp_path,
     first, second = plan.tasks.sort_by("first_row_id")["location"].to_pylist()
     gone = {first: BitMap64([0]), second: BitMap64()}  # its second row had been replaced
     io = table._pointer.io
-    entries = SparkEngine(spark).write_survivors(io, plan, plan.drops(io), gone, table.metadata)
+    entries = SparkEngine(spark).write_survivors(io, plan, plan.deleted_rows(io), gone, table.metadata)
     parts = [pq.read_table(location.removeprefix("file://")) for location in entries["location"].to_pylist()]
     written = pa.concat_tables(parts, promote_options="permissive")
     assert lineage(written) == {key: before[key] for key in (3, 2, 4)}

@@ -1,8 +1,9 @@
-"""What planned data files have lost: deletion vectors, position deletes and equality deletes (spec: Delete Formats).
+"""Loads the deletes of planned data files: vectors, position deletes and equality deletes (spec: Delete Formats).
 
-Nothing is read before it is asked for; a delete file is read once for all planned files in its reach, and kept for them
-up to a limit. Threads may ask at the same time. The files of a partition differ in which equality deletes are newer
-than they are, so one index serves all of them and has the sequence number of every delete row.
+Delete files are read on first use. Each is read once for all planned files that it applies to, and cached for them up
+to a limit. Several threads may load deletes at the same time. Equality deletes apply to older data files only, so the
+index of a partition's equality deletes stores the sequence number of every delete row and serves all files of the
+partition.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from icefloe.model.schema.types import Field
 
 _TASK = ("location", "record_count", "sequence_number", "deletes")
 _VECTOR = ("dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
-_RECENT = 64  # files whose parts may be read at the same time
+_RECENT = 64  # data files whose deletes stay loaded, as their row groups may be read at the same time
 _BITMAP_BYTES = 256
-_KEPT_BYTES = 512 * 1024 * 1024  # of delete files that other files may need too
+_CACHED_BYTES = 512 * 1024 * 1024  # of delete files that further data files may need
 
 
-class Drops:
+class DeletedRows:
     """The deleted rows of planned files, by data file location.
 
-    ``tasks`` and ``deletes`` are those of a plan. ``fields`` has every field of every schema of the table by id, as it
-    was last defined; ``mapping`` gives ids to columns of delete files that have none; errors name the ``origin``.
+    ``tasks`` and ``deletes`` are those of a plan. ``fields`` has every field of every schema of the table by id, in its
+    newest definition. ``mapping`` gives ids to columns of delete files that have none. Errors name the ``origin``.
     """
 
     def __init__(
@@ -65,8 +66,8 @@ class Drops:
         self._deletes = deletes
         self._is_equality = of_type(deletes, ContentType.EQUALITY_DELETES).to_numpy()
         self._recent = lru_cache(_RECENT)(self._find)
-        self._named = OnceEach(self._read_positions, weigh=_position_bytes, limit=_KEPT_BYTES)
-        self._indexes = OnceEach(self._read_index, weigh=lambda index: index.nbytes, limit=_KEPT_BYTES)
+        self._named = OnceEach(self._read_positions, weigh=_position_bytes, limit=_CACHED_BYTES)
+        self._indexes = OnceEach(self._read_index, weigh=lambda index: index.nbytes, limit=_CACHED_BYTES)
 
     @cached_property
     def _rows(self) -> Mapping[str, int]:
@@ -74,14 +75,14 @@ class Drops:
         return {location: row for row, location in enumerate(self._tasks["location"].to_pylist())}
 
     def of(self, location: str) -> FileDrops:
-        """What one data file has lost; nothing if the plan does not have it."""
+        """The deletes of one data file; none if the file is not planned."""
         if location not in self._rows:
             return NO_DROPS
         with self._origin.named():
             return self._recent(location)
 
     def positions(self, locations: Iterable[str]) -> dict[str, BitMap64]:
-        """The positions that vectors and position delete files name, of the files that have any."""
+        """The positions deleted by vectors and position delete files; files without any are left out."""
         with self._origin.named():
             return self._positions([row for row in map(self._rows.get, locations) if row is not None])
 
@@ -92,7 +93,7 @@ class Drops:
     def _positions(self, rows: list[int]) -> dict[str, BitMap64]:
         found = load_vectors(self._io, self._tasks.take(pa.array(rows, pa.int64())), self._limits)
         for row in rows:
-            numbers = [number for number in self._listed(row) if not self._is_equality[number]]
+            numbers = [number for number in self._delete_numbers(row) if not self._is_equality[number]]
             location = self._tasks["location"][row].as_py()
             for named in map(self._named, numbers):
                 if location in named:
@@ -104,7 +105,8 @@ class Drops:
         """Whether any planned file has equality deletes."""
         return bool(self._is_equality[self._pairs[1]].any())
 
-    def _listed(self, row: int) -> list[int]:
+    def _delete_numbers(self, row: int) -> list[int]:
+        """The delete files of one planned file, as rows of ``_deletes``."""
         found: list[int] = self._tasks["deletes"][row].as_py()
         return found
 
@@ -117,7 +119,7 @@ class Drops:
         return owners[order], numbers[order]
 
     def _read_positions(self, number: int) -> Mapping[str, BitMap64]:
-        """What one position delete file says of the planned files that it applies to."""
+        """The positions that one position delete file deletes in the planned files that it applies to."""
         owners, numbers = self._pairs
         first, last = np.searchsorted(numbers, [number, number + 1])
         wanted = self._tasks.select(["location", "record_count"]).take(pa.array(owners[first:last]))
@@ -134,13 +136,13 @@ class Drops:
         return found
 
     def _tests(self, row: int) -> tuple[EqualityTest, ...]:
-        """Equality deletes of one file: a test for each set of delete columns, and for its partition and all others."""
-        numbers = [number for number in self._listed(row) if self._is_equality[number]]
+        """The equality deletes of one file: a test for each set of delete columns and each partition scope."""
+        numbers = [number for number in self._delete_numbers(row) if self._is_equality[number]]
         if len(numbers) == 0:
             return ()
-        age = self._tasks["sequence_number"][row].as_py()
+        sequence_number = self._tasks["sequence_number"][row].as_py()
         groups = dict.fromkeys(int(self._groups[number]) for number in numbers)
-        return tuple(EqualityTest(self._indexes(group), age) for group in groups)
+        return tuple(EqualityTest(self._indexes(group), sequence_number) for group in groups)
 
     @cached_property
     def _groups(self) -> Ints:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
@@ -77,7 +77,7 @@ class Engine(Protocol):
         """Write rows to new data files of the table; their entries. They may have columns of ``lineage`` too."""
         ...
 
-    def find_rows(self, io: FileIO, plan: Plan, drops: Drops) -> dict[str, BitMap64]:
+    def find_rows(self, io: FileIO, plan: Plan, drops: DeletedRows) -> dict[str, BitMap64]:
         """Live rows that match the plan's filter, by file; files without any are left out."""
         ...
 
@@ -85,7 +85,9 @@ class Engine(Protocol):
         """Check the source of an upsert and hold it for the duration; InputError when a key comes twice."""
         ...
 
-    def find_keys(self, io: FileIO, plan: Plan, drops: Drops, source: Keyed, *, settled: int | None = None) -> Matched:
+    def find_keys(
+        self, io: FileIO, plan: Plan, drops: DeletedRows, source: Keyed, *, settled: int | None = None
+    ) -> Matched:
         """Live rows of the planned files whose key is one of the source's, and the source with their ids.
 
         Only row ids below ``settled`` are final, and are kept.
@@ -100,7 +102,7 @@ class Engine(Protocol):
         self,
         io: FileIO,
         plan: Plan,
-        drops: Drops,
+        drops: DeletedRows,
         found: Positions,
         values: Mapping[str, Value],
         metadata: TableMetadata,
@@ -118,7 +120,7 @@ class Engine(Protocol):
         self,
         io: FileIO,
         plan: Plan,
-        drops: Drops,
+        drops: DeletedRows,
         found: Positions,
         metadata: TableMetadata,
         *,

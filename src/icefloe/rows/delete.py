@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.engine import Engine
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.prune.stats_eval import Match
@@ -33,7 +33,7 @@ class Matching:
     plan: Plan
     whole: Plan
     partly: Plan
-    drops: Drops
+    drops: DeletedRows
 
     @classmethod
     def of(cls, target: Target, where: Expr) -> Matching:
@@ -44,7 +44,7 @@ class Matching:
             plan=plan,
             whole=plan.with_tasks(plan.tasks.filter(all_match)),
             partly=plan.with_tasks(plan.tasks.filter(pc.invert(all_match))),
-            drops=plan.drops(target.io),
+            drops=plan.deleted_rows(target.io),
         )
 
     def removal(self, target: Target, engine: Engine) -> Removal:

@@ -36,7 +36,7 @@ def merge(target: Target, merge: Merge, rows: object, engine: Engine) -> Prepare
     io, metadata = target.io, target.metadata
     source = MergeSource(merge, as_table(rows), metadata.schema)
     plan = target.plan(source.range)
-    drops = plan.drops(io)
+    drops = plan.deleted_rows(io)
     merged = find_merged(io, plan, drops, source, settled=target.settled)
     with Scratch(io) as scratch:
         new = scratch.keep(write_merged(io, plan, source, merged, metadata, settled=target.settled))

@@ -70,7 +70,7 @@ def _dead(target: Target, intent: ReplacePartitions) -> int:
     leaving = plan.with_tasks(intent.leaving(plan.tasks, state))
     nothing = plan.with_tasks(plan.tasks.slice(0, 0))
     try:
-        matching = Matching(plan=plan, whole=leaving, partly=nothing, drops=leaving.drops(target.io))
+        matching = Matching(plan=plan, whole=leaving, partly=nothing, drops=leaving.deleted_rows(target.io))
         return _left_in_place(matching.whole_files)
     except IcefloeError as error:  # a figure stops no commit, least of all one that replaces what is damaged
         logger.warning("rows that were deleted before are counted among those that leave: %s", error)

@@ -13,7 +13,7 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
 from icefloe.engines.engine import Engine, Positions
@@ -49,7 +49,7 @@ def mode_of(setting: Property[str], metadata: TableMetadata) -> Mode:
 
 
 def remove_rows(
-    target: Target, plan: Plan, drops: Drops, found: Positions, engine: Engine, setting: Property[str]
+    target: Target, plan: Plan, drops: DeletedRows, found: Positions, engine: Engine, setting: Property[str]
 ) -> Removal:
     """Take the live rows that were found out of the planned files; a file that loses its last row leaves."""
     matched = choose(plan.tasks, found)

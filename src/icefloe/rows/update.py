@@ -26,7 +26,7 @@ def update(target: Target, changes: Mapping[str, str | Value], where: Expr, engi
     io, metadata = target.io, target.metadata
     values = new_values(changes, metadata.schema, target.env)
     plan = target.plan(where)
-    drops = plan.drops(io)
+    drops = plan.deleted_rows(io)
     found = engine.find_rows(io, plan, drops)
     change = Change.of(target, plan.filter, UPDATE_ISOLATION)
     if len(found) == 0:

@@ -70,7 +70,7 @@ def _by_position(target: Target, rows: object, on: tuple[str, ...], engine: Engi
     io, metadata = target.io, target.metadata
     with engine.keyed(rows, metadata, on) as source, Scratch(io) as scratch:
         plan = target.plan(source.range)
-        drops = plan.drops(io)
+        drops = plan.deleted_rows(io)
         matched = engine.find_keys(io, plan, drops, source, settled=target.settled)
         new = scratch.keep(engine.write(io, matched.rows, metadata, lineage=matched.lineage))
         if new.num_rows == 0:

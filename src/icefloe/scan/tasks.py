@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from icefloe.codecs.json.name_mapping import decode_mapping
 from icefloe.deletes.delete_index import LISTED
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.expr.filter.nodes import Bound, Expr
 from icefloe.io.file_io import FileIO
 from icefloe.model.entries import empty
@@ -90,9 +90,9 @@ class Plan:
         """The same plan for other files."""
         return replace(self, tasks=tasks)
 
-    def drops(self, io: FileIO) -> Drops:
+    def deleted_rows(self, io: FileIO) -> DeletedRows:
         """What the files have lost to deletes; read when it is asked for."""
-        return Drops(io, self.tasks, self.deletes, fields=self.fields, mapping=self.mapping, origin=self.origin)
+        return DeletedRows(io, self.tasks, self.deletes, fields=self.fields, mapping=self.mapping, origin=self.origin)
 
     def splits(
         self, *, target_size: int | None = None, lookback: int | None = None, open_file_cost: int | None = None

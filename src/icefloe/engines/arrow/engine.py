@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.engines.arrow.change.delete import find_rows, write_survivors
 from icefloe.engines.arrow.change.update import write_updated
@@ -32,7 +32,7 @@ class ArrowEngine:
         """Write rows to new data files of the table; their entries."""
         return write_rows(io, rows, metadata, lineage=lineage)
 
-    def find_rows(self, io: FileIO, plan: Plan, drops: Drops) -> dict[str, BitMap64]:
+    def find_rows(self, io: FileIO, plan: Plan, drops: DeletedRows) -> dict[str, BitMap64]:
         """Live rows that match the plan's filter, by file."""
         return find_rows(io, plan, drops)
 
@@ -43,7 +43,9 @@ class ArrowEngine:
         source = conform(as_table(rows), metadata.schema)
         yield Keyed(rows=source, on=on, range=key_range(source, on), index=unique_keys(source, on))
 
-    def find_keys(self, io: FileIO, plan: Plan, drops: Drops, source: Keyed, *, settled: int | None = None) -> Matched:
+    def find_keys(
+        self, io: FileIO, plan: Plan, drops: DeletedRows, source: Keyed, *, settled: int | None = None
+    ) -> Matched:
         """Live rows whose key is one of the source's, and the source with their ids."""
         return find_keys(io, plan, drops, source, settled=settled)
 
@@ -58,7 +60,7 @@ class ArrowEngine:
         self,
         io: FileIO,
         plan: Plan,
-        drops: Drops,
+        drops: DeletedRows,
         found: Positions,
         values: Mapping[str, Value],
         metadata: TableMetadata,
@@ -73,7 +75,7 @@ class ArrowEngine:
         self,
         io: FileIO,
         plan: Plan,
-        drops: Drops,
+        drops: DeletedRows,
         found: Positions,
         metadata: TableMetadata,
         *,

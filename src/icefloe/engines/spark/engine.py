@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.commit.base import Base
 from icefloe.deletes.delete_index import LISTED
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.engine import (
     Horizon,
     Keyed,
@@ -66,7 +66,7 @@ class SparkEngine:
         """Write rows to new data files of the table; their entries."""
         return write(_frame(rows), metadata=metadata, io=io, lineage=lineage)
 
-    def find_rows(self, io: FileIO, plan: Plan, drops: Drops) -> dict[str, BitMap64]:
+    def find_rows(self, io: FileIO, plan: Plan, drops: DeletedRows) -> dict[str, BitMap64]:
         """Live rows that match the plan's filter, by file."""
         if plan.files == 0:
             return {}
@@ -79,7 +79,9 @@ class SparkEngine:
         with keyed(_frame(rows), metadata.schema, on) as source:
             yield source
 
-    def find_keys(self, io: FileIO, plan: Plan, drops: Drops, source: Keyed, *, settled: int | None = None) -> Matched:
+    def find_keys(
+        self, io: FileIO, plan: Plan, drops: DeletedRows, source: Keyed, *, settled: int | None = None
+    ) -> Matched:
         """Live rows whose key is one of the source's, and the source with their ids."""
         if plan.files == 0:
             return Matched(positions={}, rows=source.rows)
@@ -99,7 +101,7 @@ class SparkEngine:
         self,
         io: FileIO,
         plan: Plan,
-        drops: Drops,
+        drops: DeletedRows,
         found: Positions,
         values: Mapping[str, Value],
         metadata: TableMetadata,
@@ -116,7 +118,7 @@ class SparkEngine:
         self,
         io: FileIO,
         plan: Plan,
-        drops: Drops,
+        drops: DeletedRows,
         found: Positions,
         metadata: TableMetadata,
         *,
@@ -135,7 +137,9 @@ def _frame(rows: Any) -> DataFrame:
     return rows
 
 
-def _planned(io: FileIO, plan: Plan, drops: Drops, schema: Schema, metadata_columns: tuple[Field, ...] = ()) -> Source:
+def _planned(
+    io: FileIO, plan: Plan, drops: DeletedRows, schema: Schema, metadata_columns: tuple[Field, ...] = ()
+) -> Source:
     """The files of a plan that was made already, whatever Spark filters on top of it."""
     check_readable(plan)
     deleted = drops.positions(plan.tasks["location"].to_pylist())
@@ -179,7 +183,7 @@ def read_scan(
         )
 
     def vectors(tasks: pa.Table) -> Positions:
-        return Drops(store.io, tasks, deletes, fields={}).positions(tasks["location"].to_pylist())
+        return DeletedRows(store.io, tasks, deletes, fields={}).positions(tasks["location"].to_pylist())
 
     source = Source(
         plan=plan,

@@ -22,7 +22,7 @@ from icefloe.formats.read.batch_size import cut_like, in_parts
 from icefloe.formats.read.data_file import BATCH_BYTES, Piece, StoredFile
 from icefloe.formats.read.inherited_columns import Completer
 from icefloe.formats.read.row_group_pruning import RUNS, joined
-from icefloe.formats.read.row_mask import DeletedRows, FileDrops, RowTest, filtered
+from icefloe.formats.read.row_mask import DeletedPositions, FileDrops, RowTest, filtered
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field, List, Map, Struct, Type
 
@@ -55,7 +55,7 @@ class PieceReader:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._deleted = DeletedRows(reading.drops.positions)
+        self._deleted = DeletedPositions(reading.drops.positions)
         self._drops = [_drop(test) for test in reading.drops.tests]
         self._filter = _Test(schema=reading.tested, passes=lambda rows: evaluate_rows(reading.filter, rows))
         self._shapes: dict[str, _Shape] = {}

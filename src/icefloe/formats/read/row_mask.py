@@ -58,7 +58,7 @@ def filtered(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([column.filter(keep) for column in batch.columns], schema=batch.schema)
 
 
-class DeletedRows:
+class DeletedPositions:
     """The deleted positions of one file, ready to be asked by range."""
 
     def __init__(self, deleted: BitMap64 | None) -> None:

@@ -60,7 +60,7 @@ def plan_of(entries: pa.Table, filter: Bound = ALWAYS_TRUE, schema: Schema = SCH
 
 
 class Vectors(dict[str, BitMap64]):
-    """What files have lost by position, told the way ``icefloe.deletes.deleted_rows.Drops`` does."""
+    """What files have lost by position, told the way ``icefloe.deletes.deleted_rows.DeletedRows`` does."""
 
     def of(self, location: str) -> FileDrops:
         return FileDrops(positions=self.get(location))

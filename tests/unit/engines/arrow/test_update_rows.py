@@ -65,7 +65,7 @@ def test_rows_are_updated_as_by_hand(
     live = table.scan().to_arrow().to_pylist()
     wanted = {row["id"] for row in live if row["id"] in found}
     plan = table.scan().plan()
-    io, drops = table._pointer.io, plan.drops(table._pointer.io)
+    io, drops = table._pointer.io, plan.deleted_rows(table._pointer.io)
     places = table.scan(columns=["id", "_file", "_pos"]).to_arrow().to_pylist()
     positions: dict[str, BitMap64] = {}
     for place in places:
@@ -97,7 +97,7 @@ def test_lineage_that_is_not_final_is_left_out(tmp_path: Path) -> None:
     final = Horizon(next_row_id=3, last_sequence_number=1)
     values = {"note": parse_value("'x'")}
     entries = ArrowEngine().write_updated(
-        io, plan, plan.drops(io), found, values, table.metadata, others=True, horizon=final
+        io, plan, plan.deleted_rows(io), found, values, table.metadata, others=True, horizon=final
     )
     (location,) = entries["location"].to_pylist()
     rows = pq.read_table(location.removeprefix("file://")).to_pylist()
@@ -109,7 +109,7 @@ def test_lineage_that_is_not_final_is_left_out(tmp_path: Path) -> None:
         20: (None, None),
         21: (None, None),
     }
-    moved = ArrowEngine().write_survivors(io, plan, plan.drops(io), found, table.metadata, horizon=final)
+    moved = ArrowEngine().write_survivors(io, plan, plan.deleted_rows(io), found, table.metadata, horizon=final)
     rows = pq.read_table(moved["location"][0].as_py().removeprefix("file://")).to_pylist()
     assert [(row["id"], row["_row_id"], row["_last_updated_sequence_number"]) for row in rows] == [
         (1, 1, 1),

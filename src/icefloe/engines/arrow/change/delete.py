@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from icefloe.deletes.bitmaps import bitmap_of
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.arrow.read.read import FileTask, file_tasks, read_task, reading_threads
 from icefloe.engines.arrow.write.moved_rows import choose_files, moved, moving_rows, write_moved
 from icefloe.engines.engine import Horizon, Positions, lineage_of
@@ -29,7 +29,7 @@ from icefloe.scan.tasks import Plan
 _POSITIONS = Schema(fields=(POS,))
 
 
-def find_rows(io: FileIO, plan: Plan, drops: Drops) -> dict[str, BitMap64]:
+def find_rows(io: FileIO, plan: Plan, drops: DeletedRows) -> dict[str, BitMap64]:
     """The positions of live rows that match the plan's filter, by file; files without any are left out."""
 
     def find(part: FileTask) -> BitMap64:
@@ -61,7 +61,7 @@ def _positions(io: FileIO, plan: Plan, part: FileTask, lost: FileDrops) -> BitMa
 def write_survivors(
     io: FileIO,
     plan: Plan,
-    drops: Drops,
+    drops: DeletedRows,
     found: Positions,
     metadata: TableMetadata,
     *,

@@ -13,7 +13,7 @@ from pyroaring import BitMap64
 
 from icefloe.commit.conflicts import Isolation
 from icefloe.commit.operations.intent import RowDelta
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
 from icefloe.engines.arrow.change.delete import find_rows
@@ -28,7 +28,7 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.tasks import Plan
 
 
-def find_dropped(io: FileIO, plan: Plan, drops: Drops) -> dict[str, BitMap64]:
+def find_dropped(io: FileIO, plan: Plan, drops: DeletedRows) -> dict[str, BitMap64]:
     """The positions of rows that nothing but equality deletes has deleted, by file; files without any are left out."""
     tasks = _compared(plan)
     if plan.filter != ALWAYS_TRUE:
@@ -56,7 +56,7 @@ def convert_equality_deletes(
     obsolete = plan.deletes.filter(of_type(plan.deletes, ContentType.EQUALITY_DELETES))
     if obsolete.num_rows == 0:
         return None
-    drops = plan.drops(io)
+    drops = plan.deleted_rows(io)
     found = find_dropped(io, plan, drops)
     touched = plan.tasks.filter(pc.is_in(plan.tasks["location"], value_set=pa.array(list(found), pa.string())))
     old = drops.positions(found)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.deletes.bitmaps import bitmap_of
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.arrow.change.key_index import Ints
 from icefloe.engines.arrow.change.merge_source import MergeSource
 from icefloe.engines.arrow.read.row_positions import Chunk, located_rows, rows_at
@@ -66,7 +66,9 @@ class Merged:
         return sum(len(rows) for _, rows in self.inserts)
 
 
-def find_merged(io: FileIO, plan: Plan, drops: Drops, source: MergeSource, *, settled: int | None = None) -> Merged:
+def find_merged(
+    io: FileIO, plan: Plan, drops: DeletedRows, source: MergeSource, *, settled: int | None = None
+) -> Merged:
     """Decide about every row of the planned files and of the source; only row ids below ``settled`` are kept."""
     if not source.is_keyed:
         _check_size(plan, source)

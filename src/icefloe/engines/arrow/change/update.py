@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.arrow.read.read import FileTask
 from icefloe.engines.arrow.write.moved_rows import choose_files, moved, moving_rows, write_moved
 from icefloe.engines.engine import Horizon, Positions, lineage_of
@@ -32,7 +32,7 @@ from icefloe.scan.tasks import Plan
 def write_updated(
     io: FileIO,
     plan: Plan,
-    drops: Drops,
+    drops: DeletedRows,
     found: Positions,
     values: Mapping[str, Value],
     metadata: TableMetadata,

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.deletes.bitmaps import bitmap_of
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.arrow.change.key_index import Ints, KeyIndex
 from icefloe.engines.arrow.read.row_positions import located_rows
 from icefloe.engines.engine import Keyed, Matched
@@ -83,7 +83,7 @@ def _shown(row: pa.Table) -> str:
 def find_keys(
     io: FileIO,
     plan: Plan,
-    drops: Drops,
+    drops: DeletedRows,
     source: Keyed,
     *,
     settled: int | None = None,

@@ -15,7 +15,7 @@ from itertools import repeat
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.arrow.read.parallel_streams import in_order
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.prune.stats_eval import Match
@@ -173,9 +173,9 @@ def read_task(
         )
 
 
-def read_plan(io: FileIO, plan: Plan, drops: Drops | None = None) -> pa.RecordBatchReader:
+def read_plan(io: FileIO, plan: Plan, drops: DeletedRows | None = None) -> pa.RecordBatchReader:
     """The rows of a plan as a stream of batches; ``drops`` is what its files have lost, by default what it says."""
-    lost = plan.drops(io) if drops is None else drops
+    lost = plan.deleted_rows(io) if drops is None else drops
 
     def rows(part: FileTask) -> Iterator[pa.RecordBatch]:
         gone = lost.of(part.location)
@@ -185,9 +185,9 @@ def read_plan(io: FileIO, plan: Plan, drops: Drops | None = None) -> pa.RecordBa
     return pa.RecordBatchReader.from_batches(arrow_schema(plan.schema), batches)
 
 
-def count_plan(io: FileIO, plan: Plan, drops: Drops | None = None) -> int:
+def count_plan(io: FileIO, plan: Plan, drops: DeletedRows | None = None) -> int:
     """How many rows a plan has; of files that must be read for it, only the columns that decide."""
-    lost, nothing = plan.drops(io) if drops is None else drops, Schema(fields=())
+    lost, nothing = plan.deleted_rows(io) if drops is None else drops, Schema(fields=())
 
     def rows(part: FileTask) -> Iterator[int]:
         gone = lost.of(part.location)

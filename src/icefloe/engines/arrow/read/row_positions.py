@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.arrow.read.parallel_streams import in_order
 from icefloe.engines.arrow.read.read import FileTask, file_tasks, read_task, reading_threads
 from icefloe.engines.engine import Positions
@@ -54,7 +54,7 @@ class Chunk:
 
 
 def located_rows(
-    io: FileIO, plan: Plan, drops: Drops, schema: Schema, *, at_least: int
+    io: FileIO, plan: Plan, drops: DeletedRows, schema: Schema, *, at_least: int
 ) -> Generator[Chunk, None, None]:
     """Live rows that match the plan's filter; ``schema`` has the columns to read, the position among them."""
 

@@ -10,7 +10,7 @@ import pytest
 from pyroaring import BitMap64
 
 from icefloe.deletes import deleted_rows as drops_module
-from icefloe.deletes.deleted_rows import Drops
+from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.deletes.position_files import read_positions
 from icefloe.deletes.vectors import write_vectors
 from icefloe.errors import FormatError, NoSuchFile
@@ -49,7 +49,7 @@ def planned(*rows: Mapping[str, object]) -> pa.Table:
 
 
 def test_a_file_without_deletes_has_lost_nothing() -> None:
-    lost = Drops(MemoryFileIO(), planned({"location": A}), deletes([]), fields={})
+    lost = DeletedRows(MemoryFileIO(), planned({"location": A}), deletes([]), fields={})
     assert lost.of(A) is NO_DROPS
     assert lost.of("memory://t/unknown.parquet") is NO_DROPS
     assert lost.positions([A, "memory://t/unknown.parquet"]) == {}
@@ -63,7 +63,9 @@ def test_a_vector_is_read_when_it_is_asked_for() -> None:
     names = {"dv_location": "location", "dv_offset": "dv_offset", "dv_size_in_bytes": "dv_size_in_bytes"}
     row = {own: found[name] for own, name in names.items()}
     io.delete(["memory://t/dv.puffin"])
-    lost = Drops(io, planned({"location": A, **row, "dv_cardinality": 2}, {"location": B}), deletes([]), fields={})
+    lost = DeletedRows(
+        io, planned({"location": A, **row, "dv_cardinality": 2}, {"location": B}), deletes([]), fields={}
+    )
     with pytest.raises(NoSuchFile, match=r"dv\.puffin"):
         lost.of(A)
     write_vectors(io, plain, {}, {A: BitMap64([1, 4])}, location="memory://t/dv.puffin")
@@ -77,7 +79,7 @@ def test_positions_of_several_delete_files_add_up(file_format: str) -> None:
     one = write_positions(io, f"memory://t/1.{file_format}", [(A, 0), (B, 2)], file_format)
     two = write_positions(io, f"memory://t/2.{file_format}", [(A, 0), (A, 3)], file_format)
     plan = planned({"location": A, "deletes": [0, 1]}, {"location": B, "deletes": [0]})
-    lost = Drops(io, plan, deletes([position_file(one), position_file(two)]), fields={})
+    lost = DeletedRows(io, plan, deletes([position_file(one), position_file(two)]), fields={})
     assert lost.positions([A, B]) == {A: BitMap64([0, 3]), B: BitMap64([2])}
     assert lost.of(A) == FileDrops(positions=BitMap64([0, 3]))
 
@@ -85,7 +87,7 @@ def test_positions_of_several_delete_files_add_up(file_format: str) -> None:
 def test_a_delete_for_a_file_that_is_not_in_the_table_is_ignored() -> None:
     io = MemoryFileIO()
     one = write_positions(io, "memory://t/1.parquet", [("memory://t/gone.parquet", 10**9)])
-    lost = Drops(io, planned({"location": A, "deletes": [0]}), deletes([position_file(one)]), fields={})
+    lost = DeletedRows(io, planned({"location": A, "deletes": [0]}), deletes([position_file(one)]), fields={})
     assert lost.of(A) == NO_DROPS
     assert lost.positions([A]) == {}
 
@@ -94,7 +96,7 @@ def test_a_position_past_the_end_of_its_file_is_refused() -> None:
     io = MemoryFileIO()
     one = write_positions(io, "memory://t/1.parquet", [(A, 4), (B, 5)])
     plan = planned({"location": A, "deletes": [0]}, {"location": B, "deletes": [0]})
-    lost = Drops(io, plan, deletes([position_file(one)]), fields={})
+    lost = DeletedRows(io, plan, deletes([position_file(one)]), fields={})
     with pytest.raises(FormatError, match=r"1\.parquet: position 5 is past the 5 rows of memory://t/b\.parquet"):
         lost.of(B)
 
@@ -110,7 +112,7 @@ def test_a_delete_file_is_read_once_whoever_asks(monkeypatch: pytest.MonkeyPatch
     files = [f"memory://t/{n}.parquet" for n in range(20)]
     one = write_positions(io, "memory://t/deletes.parquet", [(file, 1) for file in files])
     plan = planned(*({"location": file, "deletes": [0]} for file in files))
-    lost = Drops(io, plan, deletes([position_file(one)]), fields={})
+    lost = DeletedRows(io, plan, deletes([position_file(one)]), fields={})
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lost.of, files))
     assert [drop.positions for drop in found] == [BitMap64([1])] * 20
@@ -126,7 +128,7 @@ def test_equality_deletes_drop_older_rows_only(file_format: str) -> None:
     found = deletes([equality_file(older, [1], 2), equality_file(newer, [1], 4)])
     for age, listed, expected in ((1, [0, 1], {1, 2, 3}), (2, [1], {2, 3}), (3, [1], {2, 3}), (4, [], set())):
         plan = planned({"location": A, "sequence_number": age, "deletes": listed}, {"location": B, "deletes": [0]})
-        lost = Drops(io, plan, found, fields=by_id(ID, NOTE))
+        lost = DeletedRows(io, plan, found, fields=by_id(ID, NOTE))
         assert gone(io, A, lost.of(A)) == expected
 
 
@@ -138,7 +140,7 @@ def test_one_index_serves_files_of_any_age() -> None:
     plan = planned(
         {"location": A, "sequence_number": 1, "deletes": [0, 1]}, {"location": B, "sequence_number": 2, "deletes": [1]}
     )
-    lost = Drops(
+    lost = DeletedRows(
         io, plan, deletes([equality_file(older, [1], 2), equality_file(newer, [1], 3)]), fields=by_id(ID, NOTE)
     )
     assert (gone(io, A, lost.of(A)), gone(io, B, lost.of(B))) == ({1, 2}, {2})
@@ -164,7 +166,7 @@ def test_equality_deletes_of_one_partition_leave_others_alone() -> None:
         ],
         {"p1000": pa.string()},
     )
-    lost = Drops(io, plan, found, fields=by_id(ID, NOTE))
+    lost = DeletedRows(io, plan, found, fields=by_id(ID, NOTE))
     assert gone(io, A, lost.of(A)) == {1, 3}
     assert gone(io, B, lost.of(B)) == {2, 3}
 
@@ -184,7 +186,7 @@ def test_several_sets_of_delete_columns_and_positions_together() -> None:
             equality_file(by_both, [2, 1], 2),
         ]
     )
-    lost = Drops(io, planned({"location": A, "deletes": [0, 1, 2, 3]}), found, fields=by_id(ID, NOTE))
+    lost = DeletedRows(io, planned({"location": A, "deletes": [0, 1, 2, 3]}), found, fields=by_id(ID, NOTE))
     assert gone(io, A, lost.of(A)) == {1, 2, 3, 5}
     assert lost.positions([A]) == {A: BitMap64([4])}
     assert lost.by_value
@@ -194,7 +196,9 @@ def test_more_columns_in_an_equality_delete_file_are_not_compared() -> None:
     io = MemoryFileIO()
     data(io, A, 1, 2, 3)
     one = write(io, "memory://t/d.parquet", SCHEMA, pa.table({"id": [2], "note": ["something else"]}))
-    lost = Drops(io, planned({"location": A, "deletes": [0]}), deletes([equality_file(one, [1], 2)]), fields=by_id(ID))
+    lost = DeletedRows(
+        io, planned({"location": A, "deletes": [0]}), deletes([equality_file(one, [1], 2)]), fields=by_id(ID)
+    )
     assert gone(io, A, lost.of(A)) == {2}
 
 
@@ -205,7 +209,7 @@ def test_a_promoted_delete_column_is_compared_in_its_type_of_now() -> None:
     one = write(io, "memory://t/1.parquet", narrow, pa.table({"id": pa.array([2], pa.int32())}))
     two = ids_file(io, "memory://t/2.parquet", 2**40)
     found = deletes([equality_file(one, [1], 2), equality_file(two, [1], 2)])
-    lost = Drops(io, planned({"location": A, "deletes": [0, 1]}), found, fields=by_id(ID))
+    lost = DeletedRows(io, planned({"location": A, "deletes": [0, 1]}), found, fields=by_id(ID))
     assert gone(io, A, lost.of(A)) == {2, 2**40}
 
 
@@ -214,5 +218,5 @@ def test_plans_without_equality_deletes_say_so() -> None:
     one = write_positions(io, "memory://t/1.parquet", [(A, 0)])
     two = ids_file(io, "memory://t/2.parquet", 1)
     both = deletes([position_file(one), equality_file(two, [1], 2)])
-    assert not Drops(io, planned({"location": A, "deletes": [0]}), both, fields={}).by_value
-    assert Drops(io, planned({"location": A, "deletes": [1]}), both, fields={}).by_value
+    assert not DeletedRows(io, planned({"location": A, "deletes": [0]}), both, fields={}).by_value
+    assert DeletedRows(io, planned({"location": A, "deletes": [1]}), both, fields={}).by_value
