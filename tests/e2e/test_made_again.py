@@ -11,12 +11,13 @@ import pytest
 from pyarrow import fs
 
 import icefloe
-from icefloe.catalogs.file_versions import ExclusivePut, FileVersions
+from icefloe.catalogs.file_versions import FileVersions
 from icefloe.catalogs.folders import FolderPointer
 from icefloe.commit.base import TablePointer
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.errors import ConflictError, NoSuchTable
 from icefloe.io.arrow_fs import ArrowFileIO
+from icefloe.io.exclusive import ExclusivePut
 from icefloe.io.file_io import FileIO
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO

@@ -176,6 +176,24 @@ class Catalog(Pointers, Protocol):
         ...
 
 
+class CatalogBase:
+    """The name and warehouse of a catalog whose tables may be anywhere."""
+
+    _name: str
+    _warehouse: str | None
+    names_locations = False
+
+    @property
+    def name(self) -> str:
+        """The catalog's own name."""
+        return self._name
+
+    @property
+    def warehouse(self) -> str | None:
+        """The location under which new tables are placed."""
+        return self._warehouse
+
+
 def check_properties(updates: Mapping[str, str], removals: Collection[str]) -> None:
     """Refuse what no catalog can keep: a property that is not text, or that is both set and removed."""
     if isinstance(removals, str):

@@ -31,8 +31,8 @@ from icefloe.errors import (
     IcefloeError,
     NotFound,
     StorageError,
-    UnsupportedError,
 )
+from icefloe.io.exclusive import ExclusivePut
 from icefloe.io.file_io import FileIO
 from icefloe.io.local import local_path
 from icefloe.model.locations import FILE, parse_location, same_location
@@ -55,31 +55,6 @@ class Version:
 
     number: int
     location: str
-
-
-class ExclusivePut:
-    """Finds out, before the first commit, whether a put into a folder really has one winner."""
-
-    def __init__(self, io: FileIO) -> None:
-        self._io = io
-        self._proved = False
-
-    def require(self, folder: str) -> None:
-        """``UnsupportedError`` where a second put replaces the first; tried once for each object."""
-        if self._proved:
-            return
-        probe = f"{folder}/.exclusive-{uuid.uuid4()}"
-        try:
-            outcome = self._io.put_if_absent(probe, b"1"), self._io.put_if_absent(probe, b"2"), self._io.read(probe)
-        finally:
-            _discard(self._io, [probe])
-        if outcome != (True, False, b"1"):
-            raise UnsupportedError(
-                f"the storage of {folder} lets a second writer replace a file that must be written once, so commits "
-                "there would be lost; use a SQL catalog",
-                location=folder,
-            )
-        self._proved = True
 
 
 class FileVersions:
@@ -268,7 +243,7 @@ def _replace(path: str, text: str) -> None:
 
 
 def _discard(io: FileIO, locations: Iterable[str]) -> None:
-    """Delete files that nobody refers to; one that stays is no reason to fail."""
+    """Delete unreferenced files. Failures are logged and ignored."""
     try:
         io.delete(list(locations))
     except IcefloeError as error:

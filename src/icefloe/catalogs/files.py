@@ -11,8 +11,8 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from urllib.parse import unquote
 
-from icefloe.catalogs.catalog import Stale, Swap, check_properties
-from icefloe.catalogs.file_versions import METADATA, ExclusivePut, FileVersions
+from icefloe.catalogs.catalog import CatalogBase, Stale, Swap, check_properties
+from icefloe.catalogs.file_versions import METADATA, FileVersions
 from icefloe.catalogs.names import (
     Identifier,
     NameLike,
@@ -26,6 +26,7 @@ from icefloe.catalogs.names import (
     table_location,
 )
 from icefloe.errors import AlreadyExists, InputError, NoSuchNamespace, NoSuchTable, StorageError, UnsupportedError
+from icefloe.io.exclusive import ExclusivePut
 from icefloe.io.file_io import FileIO
 from icefloe.io.folders import DurableFolders, sync_folder
 from icefloe.io.local import file_location, local_path
@@ -33,8 +34,11 @@ from icefloe.io.select import file_io
 from icefloe.model.locations import FILE, parse_location
 
 
-class FilesCatalog:
+class FilesCatalog(CatalogBase):
     """Tables and namespaces as folders under a warehouse on a local disk."""
+
+    _warehouse: str
+    names_locations = True  # the folder of a table is its name
 
     def __init__(self, name: str, *, warehouse: str, io: FileIO | None = None) -> None:
         self._name = name
@@ -49,21 +53,6 @@ class FilesCatalog:
 
     def __repr__(self) -> str:
         return f"FilesCatalog({self._name!r}, warehouse={self._warehouse!r})"
-
-    @property
-    def name(self) -> str:
-        """The catalog's own name; the folders do not hold it."""
-        return self._name
-
-    @property
-    def warehouse(self) -> str:
-        """The folder of all namespaces and tables."""
-        return self._warehouse
-
-    @property
-    def names_locations(self) -> bool:
-        """A table's folder is its name."""
-        return True
 
     def load(self, identifier: NameLike) -> str:
         """The location of the table's current version."""

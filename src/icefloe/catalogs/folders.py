@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from icefloe.catalogs.catalog import Swap
-from icefloe.catalogs.file_versions import ExclusivePut, FileVersions
+from icefloe.catalogs.file_versions import FileVersions
 from icefloe.catalogs.names import NameLike
 from icefloe.errors import NoSuchTable, UnsupportedError
+from icefloe.io.exclusive import ExclusivePut
 from icefloe.io.file_io import FileIO
 
 

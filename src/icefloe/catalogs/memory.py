@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping
 
-from icefloe.catalogs.catalog import Stale, Swap, Swapped, check_properties
+from icefloe.catalogs.catalog import CatalogBase, Stale, Swap, Swapped, check_properties
 from icefloe.catalogs.names import (
     Identifier,
     NameLike,
@@ -22,7 +22,7 @@ from icefloe.errors import AlreadyExists, InputError, NoSuchNamespace, NoSuchTab
 from icefloe.io.local import file_location
 
 
-class MemoryCatalog:
+class MemoryCatalog(CatalogBase):
     """Tables and namespaces in dictionaries; a lock makes each method one step.
 
     >>> catalog = MemoryCatalog("demo")
@@ -31,6 +31,8 @@ class MemoryCatalog:
     >>> catalog.swap("db.orders", expected="something else", new="memory://wh/db/orders/metadata/2.json")
     Stale()
     """
+
+    _warehouse: str
 
     def __init__(self, name: str, *, warehouse: str = "memory://warehouse") -> None:
         self._name = name
@@ -41,21 +43,6 @@ class MemoryCatalog:
 
     def __repr__(self) -> str:
         return f"MemoryCatalog({self._name!r}, warehouse={self._warehouse!r})"
-
-    @property
-    def name(self) -> str:
-        """The catalog's own name."""
-        return self._name
-
-    @property
-    def warehouse(self) -> str:
-        """The location under which new tables are placed."""
-        return self._warehouse
-
-    @property
-    def names_locations(self) -> bool:
-        """Tables may be anywhere."""
-        return False
 
     def load(self, identifier: NameLike) -> str:
         """The table's metadata location."""

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.schema import CreateTable
 
-from icefloe.catalogs.catalog import EXISTS, Stale, Swap, Swapped, Unknown, check_properties
+from icefloe.catalogs.catalog import EXISTS, CatalogBase, Stale, Swap, Swapped, Unknown, check_properties
 from icefloe.catalogs.names import (
     Identifier,
     NameLike,
@@ -47,7 +47,7 @@ from icefloe.io.local import file_location
 _T = TypeVar("_T")
 
 
-class SqlCatalog:
+class SqlCatalog(CatalogBase):
     """Tables and namespaces in the two tables ``iceberg_tables`` and ``iceberg_namespace_properties``.
 
     Opening a database without them makes them, in version 1 of the layout. A SQLite file that is new gets a
@@ -69,21 +69,6 @@ class SqlCatalog:
 
     def __repr__(self) -> str:
         return f"SqlCatalog({self._name!r}, {self._where!r}, warehouse={self._warehouse!r})"
-
-    @property
-    def name(self) -> str:
-        """The catalog's own name, part of every key of the database."""
-        return self._name
-
-    @property
-    def warehouse(self) -> str | None:
-        """The location under which new tables are placed."""
-        return self._warehouse
-
-    @property
-    def names_locations(self) -> bool:
-        """Tables may be anywhere."""
-        return False
 
     @property
     def connections(self) -> Connections:

@@ -17,10 +17,10 @@ from pyarrow import fs
 
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import AlreadyExists, InputError, NoSuchFile, StorageError, UnsupportedError
-from icefloe.io.file_io import FileInfo
+from icefloe.io.file_io import FileInfo, raise_not_deleted
 from icefloe.io.local import LocalFileIO, check_range, short_file
-from icefloe.io.plain import plain_location
 from icefloe.io.retries import retried
+from icefloe.io.storage_locations import plain_location
 
 _T = TypeVar("_T")
 
@@ -140,12 +140,7 @@ class ArrowFileIO:
                 continue
             except StorageError as error:
                 failures[location] = error
-        for location, failure in failures.items():
-            raise StorageError(
-                f"could not delete {len(failures)} of {len(locations)} files, first {location}: {failure}",
-                location=location,
-                locations=tuple(failures),
-            ) from failure
+        raise_not_deleted(failures, len(locations))
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every file under the folder ``prefix``, spelled like ``prefix``; one of unknown age counts as new."""

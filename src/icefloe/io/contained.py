@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from icefloe.errors import FormatError, InputError
 from icefloe.io.file_io import FileInfo, FileIO
-from icefloe.io.plain import plain_location
+from icefloe.io.storage_locations import plain_location
 from icefloe.model.locations import S3, contains, same_location
 
 ALLOWED_ROOTS = "allowed-roots"

@@ -17,6 +17,20 @@ _WRITERS = 4
 _ROUNDS = 3
 
 
+class ExclusivePut:
+    """Checks once, before the first commit, that a put into a folder has one winner."""
+
+    def __init__(self, io: FileIO) -> None:
+        self._io = io
+        self._proved = False
+
+    def require(self, folder: str) -> None:
+        """``UnsupportedError`` if two writers can create one file; checked once for each object."""
+        if not self._proved:
+            check_exclusive(self._io, folder)
+            self._proved = True
+
+
 def check_exclusive(io: FileIO, folder: str) -> None:
     """Race a few writers for new names in ``folder``: UnsupportedError unless each has one winner, whose bytes stay.
 
@@ -37,7 +51,7 @@ def _race(io: FileIO, location: str) -> None:
         if late or len(winners) != 1 or io.read(location) != winners[0]:
             raise UnsupportedError(
                 f"the storage of {location} let {len(winners) + late} of {_WRITERS + 1} writers create one file,"
-                " so commits by file name would be lost there; use a catalog with a database",
+                " so commits by file name would be lost there; use a SQL catalog",
                 location=location,
             )
     finally:

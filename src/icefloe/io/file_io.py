@@ -7,9 +7,11 @@ one winner. Errors: ``NoSuchFile``, ``AlreadyExists``, and ``StorageError`` for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from icefloe.errors import StorageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +21,17 @@ class FileInfo:
     location: str
     size: int
     modified_ms: int
+
+
+def raise_not_deleted(failures: Mapping[str, Exception], attempted: int) -> None:
+    """``StorageError`` that names the first file that could not be deleted and lists all of them; none if all were."""
+    for location, failure in failures.items():
+        reason = getattr(failure, "strerror", None) or failure
+        raise StorageError(
+            f"could not delete {len(failures)} of {attempted} files, first {location}: {reason}",
+            location=location,
+            locations=tuple(failures),
+        ) from failure
 
 
 class FileIO(Protocol):

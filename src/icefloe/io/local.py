@@ -26,9 +26,9 @@ from icefloe.errors import (
     StorageError,
     UnsupportedError,
 )
-from icefloe.io.file_io import FileInfo
+from icefloe.io.file_io import FileInfo, raise_not_deleted
 from icefloe.io.folders import DurableFolders, sync_folder
-from icefloe.io.plain import plain_location
+from icefloe.io.storage_locations import plain_location
 from icefloe.model.locations import FILE
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -135,12 +135,7 @@ class LocalFileIO:
                 continue
             except OSError as error:
                 failures[location] = error
-        for location, failure in failures.items():
-            raise StorageError(
-                f"could not delete {len(failures)} of {len(locations)} files, first {location}: {failure.strerror}",
-                location=location,
-                locations=tuple(failures),
-            ) from failure
+        raise_not_deleted(failures, len(locations))
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every file under the folder ``prefix``, spelled like ``prefix``; links to folders are not followed."""

@@ -19,7 +19,7 @@ from icefloe.errors import AlreadyExists, InputError, NoSuchFile, UnsupportedErr
 from icefloe.io.arrow_view import arrow_view
 from icefloe.io.file_io import FileInfo
 from icefloe.io.local import check_range, short_file
-from icefloe.io.plain import plain_location
+from icefloe.io.storage_locations import plain_location
 
 SCHEME = "memory://"
 

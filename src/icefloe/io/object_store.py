@@ -31,12 +31,11 @@ from icefloe.errors import (
     UnsupportedError,
 )
 from icefloe.io.arrow_view import arrow_view
-from icefloe.io.file_io import FileInfo
+from icefloe.io.file_io import FileInfo, raise_not_deleted
 from icefloe.io.local import check_range, short_file
 from icefloe.io.object_files import RangeFile, Upload
-from icefloe.io.plain import plain_location
 from icefloe.io.retries import DEFAULT_PATIENCE, retried
-from icefloe.io.schemes import scheme_family, storage_properties
+from icefloe.io.storage_locations import plain_location, scheme_family, storage_properties
 from icefloe.io.store_settings import open_store
 from icefloe.limits import MIB
 
@@ -224,12 +223,7 @@ class ObjectStoreFileIO:
         for objects in buckets.values():
             for start in range(0, len(objects), _DELETED_AT_ONCE):
                 failures |= self._delete(objects[start : start + _DELETED_AT_ONCE])
-        for location, failure in failures.items():
-            raise StorageError(
-                f"could not delete {len(failures)} of {len(locations)} files, first {location}: {failure}",
-                location=location,
-                locations=tuple(failures),
-            ) from failure
+        raise_not_deleted(failures, len(locations))
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every file under the folder ``prefix``, spelled like ``prefix``."""

@@ -19,8 +19,7 @@ from icefloe.io.arrow_fs import ArrowFileIO, fsspec_file_io
 from icefloe.io.file_io import FileIO
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
-from icefloe.io.plain import plain_location
-from icefloe.io.schemes import OBJECT_STORES, scheme_family, storage_properties
+from icefloe.io.storage_locations import OBJECT_STORES, plain_location, scheme_family, storage_properties
 from icefloe.model.locations import FILE, Location
 
 LOCAL = LocalFileIO()

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.io.schemes import GS
+from icefloe.io.storage_locations import GS
 from icefloe.model.locations import S3
 
 Properties = Mapping[str, str]

@@ -24,7 +24,7 @@ from icefloe.formats.write.metrics import metrics_modes
 from icefloe.formats.write.partition_values import partition_fields
 from icefloe.io.file_io import FileIO
 from icefloe.io.local import file_location
-from icefloe.io.plain import plain_location
+from icefloe.io.storage_locations import plain_location
 from icefloe.model.locations import FILE
 from icefloe.model.metadata.snapshots import MAIN
 from icefloe.model.metadata.table_metadata import TableMetadata

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io as streams
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -20,10 +20,10 @@ from icefloe.catalogs.catalog import Pointers, Swap, Unknown
 from icefloe.catalogs.names import NameLike, dotted, parse_identifier
 from icefloe.errors import CommitStateUnknown, NoSuchFile, StorageError
 from icefloe.io.arrow_view import arrow_view
-from icefloe.io.file_io import FileInfo, FileIO
+from icefloe.io.file_io import FileIO
+from icefloe.testing.intercepted_io import InterceptedFileIO, Locations
 
 _T = TypeVar("_T")
-Locations = list[str]
 
 READS = frozenset({"read", "read_range", "size", "input"})
 TORN = frozenset({"write_new", "output", "sync", "delete"})  # verbs of which a part can happen
@@ -166,14 +166,14 @@ class CrashPointers:
             raise
 
 
-class CrashFileIO:
+class CrashFileIO(InterceptedFileIO):
     """Storage as a process that may be struck sees it; what Arrow reads and writes is counted too.
 
     Arrow's inputs are counted when they are opened (``input``), its outputs when they are closed (``output``).
     """
 
     def __init__(self, inner: FileIO, fuse: Fuse, *, scheme: str = "memory://") -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.fuse = fuse
         self.scheme = scheme
         self.unsynced: dict[str, bytes] = {}  # what Arrow wrote and nobody has synced
@@ -186,62 +186,13 @@ class CrashFileIO:
             self.inner.write_new(location, data[: len(data) // 2])
         self.unsynced.clear()
 
-    def read(self, location: str) -> bytes:
-        """The whole file."""
-        return self.fuse.call("read", location, lambda: self.inner.read(location))
+    def _call(
+        self, verb: str, location: str, effect: Callable[[], _T], *, half: Callable[[], object] | None = None
+    ) -> _T:
+        return self.fuse.call(verb, location, effect, half=half)
 
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """A part of the file."""
-        return self.fuse.call("read_range", location, lambda: self.inner.read_range(location, offset, length))
-
-    def size(self, location: str) -> int:
-        """The file's length."""
-        return self.fuse.call("size", location, lambda: self.inner.size(location))
-
-    def exists(self, location: str) -> bool:
-        """Whether there is a file."""
-        return self.fuse.call("exists", location, lambda: self.inner.exists(location))
-
-    def write_new(self, location: str, data: bytes) -> None:
-        """Write a new file."""
-        half = data[: len(data) // 2]
-        self.fuse.call(
-            "write_new",
-            location,
-            lambda: self.inner.write_new(location, data),
-            half=lambda: self.inner.write_new(location, half),
-        )
-
-    def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
-        """Write new files one by one, each a call of its own; if one raises, those before it are gone again."""
-        written: Locations = []
-        try:
-            for location, data in files:
-                self.write_new(location, data)
-                written.append(location)
-        except Died:
-            raise
-        except BaseException:
-            self.inner.delete(written)
-            raise
-
-    def put_if_absent(self, location: str, data: bytes) -> bool:
-        """Write a file unless the name is taken."""
-        return self.fuse.call("put_if_absent", location, lambda: self.inner.put_if_absent(location, data))
-
-    def sync(self, locations: Sequence[str]) -> None:
-        """Make files durable; halfway only the first half of them are."""
-        half = locations[: len(locations) // 2]
-        self.fuse.call("sync", _few(locations), lambda: self._sync(locations), half=lambda: self._sync(half))
-
-    def delete(self, locations: Sequence[str]) -> None:
-        """Delete files; halfway only the first half of them are."""
-        half = locations[: len(locations) // 2]
-        self.fuse.call("delete", _few(locations), lambda: self._delete(locations), half=lambda: self._delete(half))
-
-    def list(self, prefix: str) -> Iterator[FileInfo]:
-        """The files under a folder."""
-        return self.fuse.call("list", prefix, lambda: self.inner.list(prefix))
+    def _ends_the_process(self, error: BaseException) -> bool:
+        return isinstance(error, Died)
 
     def arrow_path(self, location: str) -> tuple[Any, str]:
         """An Arrow file system whose files are counted here, and the path in it."""
@@ -293,7 +244,3 @@ class _Output(streams.BytesIO):
 
 def _name(identifier: NameLike) -> str:
     return dotted(parse_identifier(identifier))
-
-
-def _few(locations: Sequence[str]) -> str:
-    return f"{len(locations)} files" if len(locations) != 1 else locations[0]

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from icefloe.errors import CommitStateUnknown, IcefloeError, StorageError
-from icefloe.io.file_io import FileInfo, FileIO
+from icefloe.io.file_io import FileIO
+from icefloe.testing.intercepted_io import InterceptedFileIO
 
 _T = TypeVar("_T")
 
 CHANGES = frozenset({"write_new", "put_if_absent", "sync", "delete"})
 READS = frozenset({"read", "read_range", "size", "exists", "list", "arrow_path"})
-Locations = list[str]
 EXIT_CODE = 86  # of a process that died of its fault, so that a parent can tell
 
 
@@ -44,7 +44,7 @@ class Fault:
     code: int = errno.EIO
 
 
-class FaultyFileIO:
+class FaultyFileIO(InterceptedFileIO):
     """Passes calls on until the fault's turn comes; afterwards it passes them on again.
 
     >>> from icefloe.io.memory import MemoryFileIO
@@ -56,71 +56,10 @@ class FaultyFileIO:
     """
 
     def __init__(self, inner: FileIO, fault: Fault | None = None) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.fault = fault
         self.calls = 0
         self.hit = False
-
-    def read(self, location: str) -> bytes:
-        """The whole file."""
-        return self._call("read", location, lambda: self.inner.read(location))
-
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """A part of the file."""
-        return self._call("read_range", location, lambda: self.inner.read_range(location, offset, length))
-
-    def size(self, location: str) -> int:
-        """The file's length."""
-        return self._call("size", location, lambda: self.inner.size(location))
-
-    def exists(self, location: str) -> bool:
-        """Whether there is a file."""
-        return self._call("exists", location, lambda: self.inner.exists(location))
-
-    def write_new(self, location: str, data: bytes) -> None:
-        """Write a new file; halfway leaves a file with half of the bytes."""
-        half = data[: len(data) // 2]
-        self._call(
-            "write_new",
-            location,
-            lambda: self.inner.write_new(location, data),
-            half=lambda: self.inner.write_new(location, half),
-        )
-
-    def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
-        """Write new files one by one, so that a fault can strike between any two; like the real one, all or none."""
-        written: Locations = []
-        try:
-            for location, data in files:
-                self.write_new(location, data)
-                written.append(location)
-        except BaseException:
-            self.inner.delete(written)
-            raise
-
-    def put_if_absent(self, location: str, data: bytes) -> bool:
-        """Write a file unless the name is taken; an error after the effect is an unknown outcome."""
-        return self._call("put_if_absent", location, lambda: self.inner.put_if_absent(location, data))
-
-    def sync(self, locations: Sequence[str]) -> None:
-        """Make files durable; halfway syncs the first half of them."""
-        half = locations[: len(locations) // 2]
-        self._call("sync", _few(locations), lambda: self.inner.sync(locations), half=lambda: self.inner.sync(half))
-
-    def delete(self, locations: Sequence[str]) -> None:
-        """Delete files; halfway deletes the first half of them."""
-        half = locations[: len(locations) // 2]
-        self._call(
-            "delete", _few(locations), lambda: self.inner.delete(locations), half=lambda: self.inner.delete(half)
-        )
-
-    def list(self, prefix: str) -> Iterator[FileInfo]:
-        """The files under a folder."""
-        return self._call("list", prefix, lambda: self.inner.list(prefix))
-
-    def arrow_path(self, location: str) -> tuple[Any, str]:
-        """Arrow's way to the file."""
-        return self._call("arrow_path", location, lambda: self.inner.arrow_path(location))
 
     def _call(
         self, verb: str, location: str, effect: Callable[[], _T], *, half: Callable[[], object] | None = None
@@ -154,7 +93,3 @@ class FaultyFileIO:
         error = StorageError(message, location=location)
         error.errno = fault.code
         return error
-
-
-def _few(locations: Sequence[str]) -> str:
-    return f"{len(locations)} files" if len(locations) != 1 else locations[0]

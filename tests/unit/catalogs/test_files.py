@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from icefloe.catalogs.catalog import Stale, Swapped, Unknown
-from icefloe.catalogs.file_versions import ExclusivePut, FileVersions
+from icefloe.catalogs.file_versions import FileVersions
 from icefloe.catalogs.files import FilesCatalog
 from icefloe.errors import (
     AlreadyExists,
@@ -25,6 +25,7 @@ from icefloe.errors import (
     StorageError,
     UnsupportedError,
 )
+from icefloe.io.exclusive import ExclusivePut
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
 from icefloe.testing.faulty_io import Fault, FaultyFileIO, Moment
@@ -156,7 +157,7 @@ def test_storage_without_an_exclusive_put_is_refused_before_anything_is_written(
     folder = Folder(tmp_path, Replacing())
     folder.catalog.create_namespace("db")
     staged = folder.stage()
-    with pytest.raises(UnsupportedError, match="second writer"):
+    with pytest.raises(UnsupportedError, match="writers create one file"):
         folder.catalog.create("db.t", staged)
     assert [f"file://{folder.path}/{name}" for name in folder.names()] == [staged]
 

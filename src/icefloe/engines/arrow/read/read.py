@@ -24,7 +24,7 @@ from icefloe.formats.read.reader import read_file
 from icefloe.formats.read.row_group_pruning import WHOLE, Share
 from icefloe.formats.read.row_mask import NO_DROPS, FileDrops
 from icefloe.io.file_io import FileIO
-from icefloe.io.schemes import scheme_family
+from icefloe.io.storage_locations import scheme_family
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.metadata.error_context import NOWHERE, Origin
 from icefloe.model.schema.metadata_columns import PARTITION_ID

@@ -1,16 +1,36 @@
-"""Schemes of locations that different clients give to one and the same kind of store, and the settings they read."""
+"""Locations as storage takes them: checked, and with the schemes and settings of each kind of object store.
+
+``model.locations`` parses locations. Here a location that no storage should touch becomes an ``InputError``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from icefloe.model.locations import S3
+from icefloe.errors import FormatError, InputError
+from icefloe.model.locations import S3, Location, parse_location
 
 GS = frozenset({"gs", "gcs"})
 ABFS = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 OBJECT_STORES = (S3, GS, ABFS)
 
 _PREFIXES = ("s3.", "client.", "gcs.", "adls.")
+_DOTS = frozenset({".", ".."})
+
+
+def plain_location(location: str) -> Location:
+    """The parts of an absolute location without ``.`` and ``..`` segments; nothing in it is decoded.
+
+    >>> plain_location("s3://bucket/a%20b").path
+    '/a%20b'
+    """
+    try:
+        parsed = parse_location(location)
+    except FormatError as error:
+        raise InputError(str(error), location=location) from error
+    if not _DOTS.isdisjoint(location.split("/")):
+        raise InputError(f"{location!r} holds a '.' or '..' segment", location=location)
+    return parsed
 
 
 def scheme_family(scheme: str) -> frozenset[str]:
