@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-JARS = Path(__file__).resolve().parents[1] / "tests" / "interop" / "jars.py"
+JARS = Path(__file__).resolve().parents[1] / "tests" / "support" / "jars.py"
 
 
 def start(folder: Path) -> SparkSession:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from postgres import postgres_server, postgres_uri
-from s3 import S3Server, s3_server
+from support.servers.postgres import postgres_server, postgres_uri
+from support.servers.s3 import S3Server, s3_server
 
 __all__ = ["postgres_server", "postgres_uri"]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from architecture.source_tree import FUNCTIONS, SRC, Module, expect_none, parse_modules, write_tree
-from shared import shared
+from support.shared_files import shared
 
 HEADINGS = frozenset((Path(__file__).parent / "spec_headings.txt").read_text(encoding="utf-8").splitlines())
 # An appendix may be cited by its letter; the proposal for version 4 has no headings of its own to cite.

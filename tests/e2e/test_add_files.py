@@ -20,8 +20,8 @@ from icefloe.errors import ConflictError, CorruptFile, InputError, NoSuchFile
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY
 from icefloe.model.text.ddl import parse_ddl
 from icefloe.rows.add_files import add_files
-from row_history import without_ids
-from tables import VERSIONS, new_catalog, sorted_rows
+from support.row_histories.history import without_ids
+from support.tables import VERSIONS, new_catalog, sorted_rows
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "note": ["a", None, "c"]})
 

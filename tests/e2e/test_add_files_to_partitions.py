@@ -12,7 +12,7 @@ from added_files import entry_of, file_of
 
 import icefloe
 from icefloe.errors import InputError
-from tables import new_catalog, sorted_rows
+from support.tables import new_catalog, sorted_rows
 
 EVENTS = pa.table(
     {

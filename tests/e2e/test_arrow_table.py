@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import AlreadyExists, InputError, NoSuchSnapshot, NoSuchTable
-from tables import VERSIONS, new_catalog, sorted_rows
+from support.tables import VERSIONS, new_catalog, sorted_rows
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 SCHEMA = "id bigint not null, ts timestamp, city string, amount double"

@@ -22,7 +22,7 @@ from icefloe.deletes.vectors import write_vectors
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, NoSuchFile
 from icefloe.model.entries import put
 from icefloe.table.table import Table
-from tables import VERSIONS, new_catalog
+from support.tables import VERSIONS, new_catalog
 
 FORMATS = ("parquet", "orc", "avro")
 FIELD_ID = "PARQUET:field_id"

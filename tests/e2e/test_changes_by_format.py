@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from changing import MODES, check, new_table, people, rows_of
+from support.people import MODES, check, new_table, people, rows_of
 
 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])

@@ -6,9 +6,9 @@ from importlib import import_module
 
 import pytest
 
-from changing import COPY, MERGE, MODES, check, ids_of, lineage_of, new_table, people, rows_of, stored
 from icefloe.errors import ConflictError, InputError, StorageError
 from icefloe.table.table import Table
+from support.people import COPY, MERGE, MODES, check, ids_of, lineage_of, new_table, people, rows_of, stored
 
 
 @pytest.fixture(params=MODES, ids=[f"v{version}-{mode}" for version, mode in MODES])

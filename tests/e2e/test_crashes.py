@@ -11,7 +11,12 @@ from functools import cache
 
 import pytest
 
-from crashes import (
+from icefloe.errors import CommitStateUnknown
+from icefloe.model.entries import ContentType, Status
+from icefloe.testing.check import check_table
+from icefloe.testing.crash_io import Effect, Kind, Strike
+from icefloe.tree.root import read_root
+from support.crashes import (
     ACTS,
     FIRST,
     LONG,
@@ -27,11 +32,6 @@ from crashes import (
     start_world,
     with_rival,
 )
-from icefloe.errors import CommitStateUnknown
-from icefloe.model.entries import ContentType, Status
-from icefloe.testing.check import check_table
-from icefloe.testing.crash_io import Effect, Kind, Strike
-from icefloe.tree.root import read_root
 
 STRIKES = [
     (Kind.ERROR, Effect.NONE),

@@ -23,7 +23,7 @@ from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.schema.types import INT, LONG, STRING, Field
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
-from tables import new_catalog, sorted_rows
+from support.tables import new_catalog, sorted_rows
 
 Row = dict[int, object]  # values by column id, of the columns that its file has
 POOLS: Mapping[str, list[object]] = {

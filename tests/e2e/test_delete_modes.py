@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from changing import COPY, MERGE, MODES, check, delete_files, ids_of, lineage_of, new_table, people, rows_of
 from icefloe.errors import InputError
 from icefloe.table.table import Table
-from tables import stored_by_others
+from support.people import COPY, MERGE, MODES, check, delete_files, ids_of, lineage_of, new_table, people, rows_of
+from support.tables import stored_by_others
 
 POSITIONS = 1
 

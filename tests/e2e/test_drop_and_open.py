@@ -23,8 +23,8 @@ from icefloe.errors import (
 )
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
-from shared import shared
-from tables import VERSIONS
+from support.shared_files import shared
+from support.tables import VERSIONS
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 

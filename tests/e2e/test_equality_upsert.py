@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from changing import MERGE, check, delete_files, ids_of, lineage_of, new_table, people, rows_of, stored
 from icefloe.errors import ConflictError, InputError
 from icefloe.table.table import Table
-from tables import stored_by_others
+from support.people import MERGE, check, delete_files, ids_of, lineage_of, new_table, people, rows_of, stored
+from support.tables import stored_by_others
 
 EQUALITY = 2
 

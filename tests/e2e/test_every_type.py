@@ -47,7 +47,7 @@ from icefloe.model.schema.types import (
     Type,
     since,
 )
-from tables import stored_by_others
+from support.tables import stored_by_others
 
 FORMATS = ["parquet", "orc", "avro"]
 VERSIONS = [1, 2, 3, 4]

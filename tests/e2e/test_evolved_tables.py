@@ -20,7 +20,7 @@ from icefloe.model.partition.update import PartitionUpdate
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, Field, Struct
 from icefloe.table.table import Table
-from tables import VERSIONS, new_catalog
+from support.tables import VERSIONS, new_catalog
 
 NOTE = {"x-note": {"by": ["another", None, True], "digits": 12}}
 

@@ -11,7 +11,7 @@ import pytest
 
 from icefloe.errors import InputError
 from icefloe.table.table import Table
-from tables import new_catalog
+from support.tables import new_catalog
 
 OPEN_END = dt.datetime(9999, 12, 31)
 FAR = pa.array([3_000_000, 3_000_001], pa.int32()).view(pa.date32())  # in the year 10183

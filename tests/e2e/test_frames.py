@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import InputError
-from tables import new_catalog
+from support.tables import new_catalog
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from itertools import combinations_with_replacement
 
 import pytest
 
-from crashes import LONG
 from icefloe.commit.conflicts import Isolation
 from icefloe.commit.operations.intent import Intent, Reading, RowDelta
 from icefloe.commit.operations.overwrite import OverwriteFiles, RewriteFiles
@@ -22,7 +21,8 @@ from icefloe.model.metadata.version_rules import WRITABLE
 from icefloe.testing.check import check_table
 from icefloe.testing.findings import Finding
 from icefloe.testing.scheduler import Baton, explore
-from interleavings import Setting, World, anomalies, checks_of, kinds, new_world, run_pair, without
+from support.crashes import LONG
+from support.interleavings import Setting, World, anomalies, checks_of, kinds, new_world, run_pair, without
 
 SETTINGS = [
     Setting(version=version, isolation=isolation, partitioned=partitioned)

@@ -16,7 +16,7 @@ from pyiceberg.expressions.visitors import manifest_evaluator
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.table import Table
 
-from tables import new_catalog
+from support.tables import new_catalog
 
 VERSIONS = (1, 2, 3)
 LARGE = 50  # rows of the partition null, more than all others have

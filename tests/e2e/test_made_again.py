@@ -26,8 +26,8 @@ from icefloe.model.text.ddl import as_schema, partition_spec
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
-from s3 import S3Server
-from tables import VERSIONS
+from support.servers.s3 import S3Server
+from support.tables import VERSIONS
 
 KINDS = ("sqlite", "postgres", "files", "memory")
 STORAGES = ("local", "memory", "arrow", "s3", "counted")

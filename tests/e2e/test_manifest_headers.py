@@ -26,7 +26,7 @@ from icefloe.model.entries import MANIFESTS
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.root import leaves_of, read_root
-from tables import append_without, new_catalog, sorted_rows
+from support.tables import append_without, new_catalog, sorted_rows
 
 Changes = Mapping[str, str | None]  # new values of keys; None removes a key
 

@@ -26,7 +26,7 @@ from icefloe.maintenance.reachable import reachable_files
 from icefloe.table.catalog import Catalog, catalog
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
-from tables import VERSIONS
+from support.tables import VERSIONS
 
 PROCESSES = 8
 APPENDS = int(os.environ.get("ICEFLOE_APPENDS", "3"))

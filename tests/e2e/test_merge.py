@@ -17,7 +17,7 @@ import icefloe
 from icefloe.errors import ConflictError, InputError, UnsupportedError
 from icefloe.table.merge import MergeBuilder
 from icefloe.table.table import Table
-from tables import VERSIONS, new_catalog
+from support.tables import VERSIONS, new_catalog
 
 ROWS = pa.schema([("uid", pa.int64()), ("id", pa.int64()), ("n", pa.int32()), ("note", pa.string()), ("p", pa.int32())])
 SOURCE = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("op", pa.string()), ("p", pa.int32())])

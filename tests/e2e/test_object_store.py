@@ -16,8 +16,8 @@ from icefloe.io.select import file_io
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
-from s3 import S3Server
-from tables import VERSIONS
+from support.servers.s3 import S3Server
+from support.tables import VERSIONS
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from icefloe.model.metadata.statistics import StatisticsFile
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.table.table import Table
-from tables import VERSIONS, new_catalog
+from support.tables import VERSIONS, new_catalog
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 

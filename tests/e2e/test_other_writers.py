@@ -17,7 +17,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from icefloe.table.table import Table
-from tables import new_catalog
+from support.tables import new_catalog
 
 Edit = Callable[[dict[str, Any], list[dict[str, Any]]], None]
 MERGE = {"commit.manifest.min-count-to-merge": "2"}

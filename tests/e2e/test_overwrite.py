@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from changing import ALL_VERSIONS, COPY, MERGE, MODES, check, ids_of, new_table, people, rows_of, stored
 from icefloe.errors import ConflictError, InputError
 from icefloe.table.table import Table
+from support.people import ALL_VERSIONS, COPY, MERGE, MODES, check, ids_of, new_table, people, rows_of, stored
 
 
 @pytest.fixture(params=MODES, ids=[f"v{version}-{mode}" for version, mode in MODES])

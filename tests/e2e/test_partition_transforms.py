@@ -11,7 +11,7 @@ import pytest
 
 from icefloe.errors import InputError
 from icefloe.inspect.outline import outline_snapshot
-from tables import VERSIONS, new_catalog, sorted_rows
+from support.tables import VERSIONS, new_catalog, sorted_rows
 
 SCHEMA = "id bigint, ts timestamp, local timestamp_ntz, d date, n int, amount decimal(9, 2), name string, raw binary"
 FIRST = datetime(1969, 10, 31, 22, 30)

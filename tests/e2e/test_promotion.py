@@ -14,7 +14,7 @@ from icefloe.commit.operations.intent import Append
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.model.schema.types import TIMESTAMP, TIMESTAMP_NS, Primitive
 from icefloe.table.table import Table
-from tables import new_catalog
+from support.tables import new_catalog
 
 UNITS = {TIMESTAMP: "us", TIMESTAMP_NS: "ns"}
 

@@ -25,7 +25,7 @@ from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
-from tables import VERSIONS, new_catalog, sorted_rows
+from support.tables import VERSIONS, new_catalog, sorted_rows
 
 SCHEMA = "a int, b string, n int, ts timestamp_ntz"
 IDS = {"a": 1, "b": 2, "n": 3, "ts": 4}

@@ -9,7 +9,7 @@ from icefloe.commit.base import TablePointer
 from icefloe.io.local import LocalFileIO
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
-from tables import new_catalog
+from support.tables import new_catalog
 
 
 def rows(*ids: int) -> pa.Table:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from crashes import DEEP
 from icefloe.commit.base import TablePointer
 from icefloe.errors import IcefloeError
 from icefloe.io.local import LocalFileIO
 from icefloe.table.table import Table
 from icefloe.testing.faulty_io import Fault, FaultyFileIO, Moment
-from tables import VERSIONS, new_catalog
+from support.crashes import DEEP
+from support.tables import VERSIONS, new_catalog
 
 MANY = 60  # more calls than any of these operations makes
 

@@ -15,7 +15,7 @@ from icefloe.errors import ConflictError, InputError, UnsupportedError
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.table import Table
-from tables import VERSIONS, new_catalog
+from support.tables import VERSIONS, new_catalog
 
 VERSION = "format-version"
 TOLD = (

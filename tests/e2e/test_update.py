@@ -8,7 +8,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from changing import (
+from icefloe.errors import ConflictError, InputError, UnsupportedError
+from icefloe.expr.value.expressions import parse_value
+from icefloe.table.table import Table
+from support.people import (
     ALL_VERSIONS,
     COPY,
     MERGE,
@@ -22,9 +25,6 @@ from changing import (
     rows_of,
     stored,
 )
-from icefloe.errors import ConflictError, InputError, UnsupportedError
-from icefloe.expr.value.expressions import parse_value
-from icefloe.table.table import Table
 
 
 @pytest.fixture(params=MODES, ids=[f"v{version}-{mode}" for version, mode in MODES])

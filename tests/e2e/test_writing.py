@@ -11,7 +11,7 @@ from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE
 from icefloe.errors import ConflictError, InputError
 from icefloe.model.entries import MANIFESTS, ContentType, concat
 from icefloe.tree.root import live_rows, read_root
-from tables import VERSIONS, new_catalog, sorted_rows, stored_by_others
+from support.tables import VERSIONS, new_catalog, sorted_rows, stored_by_others
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 

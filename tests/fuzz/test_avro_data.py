@@ -17,7 +17,7 @@ from icefloe.io.memory import MemoryFileIO
 from icefloe.limits import MIB, Limits
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import STRING, UNKNOWN, VARIANT, Field, List, Map, Struct
-from unit.formats.avro_rows import PLACE, VALUES, lanes, write
+from support.avro_rows import PLACE, VALUES, lanes, write
 
 FEWER = max(1, INPUTS // 4)  # these take longer
 TIGHT = Limits(avro_block_bytes=4 * MIB)

@@ -29,8 +29,8 @@ from icefloe.codecs.parquet.partition_statistics import (
 from icefloe.codecs.puffin.deletion_vector import MAGIC, decode_dv, encode_dv
 from icefloe.codecs.puffin.puffin_file import Blob, decode_puffin_footer, encode_puffin, read_blob
 from icefloe.limits import MIB, Limits
-from unit.codecs.rows import data_dv, equality_delete, manifest, mixed_manifest
-from unit.codecs.sample import column_stats, context, data_file, metadata, mixed_partition, table
+from support.manifests.random_entries import data_dv, equality_delete, manifest, mixed_manifest
+from support.manifests.sample import column_stats, context, data_file, metadata, mixed_partition, table
 from unit.codecs.test_manifest_parquet_v3 import parquet, stored
 
 TIGHT = Limits(manifest_bytes=4 * MIB, manifest_entries=10_000, puffin_footer_bytes=MIB, deletion_vector_bytes=4 * MIB)

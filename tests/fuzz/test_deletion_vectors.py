@@ -9,10 +9,10 @@ import zlib
 from hypothesis import given
 from pyroaring import BitMap64
 
-from fuzz.damage import damaged
 from icefloe.codecs.puffin.deletion_vector import MAGIC, decode_dv, encode_dv
 from icefloe.codecs.puffin.puffin_file import Blob, decode_puffin_footer, encode_puffin, read_blob
 from icefloe.errors import FormatError, UnsupportedError
+from support.damage import damaged
 
 POSITIONS = BitMap64([0, 1, 2, 3, 70_000, 2**33, *range(5_000, 6_000), *range(100_000, 900_000, 7)])
 VECTOR = encode_dv(POSITIONS)

@@ -6,10 +6,10 @@ import contextlib
 
 from hypothesis import given
 
-from fuzz.damage import damaged
 from icefloe.codecs.manifest.parquet import decode_parquet_manifest, encode_parquet_manifest
 from icefloe.errors import FormatError, UnsupportedError
-from unit.codecs.sample import VALUES, column_stats, context, data_file, mixed_partition, table
+from support.damage import damaged
+from support.manifests.sample import VALUES, column_stats, context, data_file, mixed_partition, table
 
 STATISTICS = {key: value for name, bound in VALUES.items() for key, value in column_stats(name, bound, bound).items()}
 ROWS = table([data_file(number, **mixed_partition(), **STATISTICS) for number in range(3)])

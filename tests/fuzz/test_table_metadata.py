@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.damage import damaged, damaged_json
 from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
 from icefloe.errors import FormatError, UnsupportedError
-from unit.codecs.documents import document
-from unit.codecs.sample import metadata
+from support.damage import damaged, damaged_json
+from support.manifests.sample import metadata
+from support.metadata_documents import document
 from unit.codecs.test_unknown_keys import noted
 
 GOOD = {

@@ -7,9 +7,9 @@ import contextlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.damage import damaged
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.model.schema.types import parse_type
+from support.damage import damaged
 
 SPELLINGS = ("decimal(38, 10)", "fixed[16]", "timestamptz", "geography(srid:4326, vincenty)")
 TEXTS = st.one_of(st.text(), *(damaged(text.encode()).map(lambda b: b.decode(errors="replace")) for text in SPELLINGS))

@@ -16,9 +16,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg_core.datafusion import IcebergDataFusionTable
 from pyspark.sql import SparkSession
 
-from interop.jars import classpath
-from shared import shared
-from tables import new_catalog
+from support.jars import classpath
+from support.shared_files import shared
+from support.tables import new_catalog
 
 CATALOG = "lake"
 

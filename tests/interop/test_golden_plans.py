@@ -17,7 +17,7 @@ from icefloe.tree.root import live_rows, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 from interop.golden import TABLES, Relative, has_root, metadata_files, metadata_of, plan_of
 from interop.test_golden_tables import by_duckdb, rows
-from unit.deletes.oracle import applies, may_equal, may_name
+from support.delete_matching import applies, may_equal, may_name
 
 pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("golden_folder")]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interop.jars import ICEBERG, SQLITE, Artifact, JarUnavailable, fetch
+from support.jars import ICEBERG, SQLITE, Artifact, JarUnavailable, fetch
 
 
 def play_maven(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status
 from icefloe.tree.root import read_root
-from table_histories import LIMITS, VERBS, History, random_steps
+from support.table_histories import LIMITS, VERBS, History, random_steps
 
 LONG = os.environ.get("ICEFLOE_PROFILE") == "property"
 STEPS = st.lists(st.tuples(st.sampled_from(sorted(VERBS)), st.integers(0, 2**32 - 1)), min_size=1, max_size=12)

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icefloe.formats.parquet import file as parquet_file
-from row_history import VERBS, RowHistory, random_steps
-from row_model import FORMATS, Start, Step
+from support.row_histories.history import VERBS, RowHistory, random_steps
+from support.row_histories.model import FORMATS, Start, Step
 
 LONG = os.environ.get("ICEFLOE_PROFILE") == "property"
 SEED = int(os.environ.get("ICEFLOE_SEED", "0"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from changing import COPY, MERGE, check, ids_of, lineage_of, new_table, people, rows_of
 from icefloe.errors import UnsupportedError
 from icefloe.table.table import Table
+from support.people import COPY, MERGE, check, ids_of, lineage_of, new_table, people, rows_of
 
 pytestmark = pytest.mark.spark
 MODES = [(1, COPY), (2, MERGE), (3, COPY), (4, MERGE)]

@@ -31,7 +31,7 @@ from icefloe.model.schema.types import LONG, STRING, UUID, Field, Struct
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.table.table import Table
-from tables import VERSIONS, append_without, new_catalog
+from support.tables import VERSIONS, append_without, new_catalog
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from icefloe.engines.spark.engine import SparkEngine
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, ROW_ID
-from tables import new_catalog, sorted_rows
+from support.tables import new_catalog, sorted_rows
 
 pytestmark = pytest.mark.spark
 BOTH = pytest.mark.parametrize("version", [3, 4])

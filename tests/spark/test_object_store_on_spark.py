@@ -20,8 +20,8 @@ from icefloe.io.select import file_io
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, Field
 from icefloe.table.catalog import Catalog
-from s3 import S3Server
 from spark.fakes import metadata_of
+from support.servers.s3 import S3Server
 
 pytestmark = pytest.mark.spark
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.errors import InputError
-from tables import VERSIONS, new_catalog
+from support.tables import VERSIONS, new_catalog
 
 pytestmark = [pytest.mark.spark, pytest.mark.parametrize("version", VERSIONS)]
 SCHEMA = "id bigint not null, ts timestamp, city string, amount double"

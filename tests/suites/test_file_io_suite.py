@@ -17,7 +17,7 @@ from icefloe.io.object_store import ObjectStoreFileIO
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.testing.faulty_io import FaultyFileIO
 from icefloe.testing.suites.file_io_suite import FileIOSuite, FileIOWithoutPutSuite
-from s3 import S3Server
+from support.servers.s3 import S3Server
 
 
 class TestLocalFileIO(FileIOSuite):

@@ -1,7 +1,7 @@
-"""The Spark of the tests that need one, the same that tests/spark has."""
+"""The Spark session, for the tests that need one."""
 
 from __future__ import annotations
 
-from spark.conftest import spark
+from support.servers.spark import spark
 
 __all__ = ["spark"]

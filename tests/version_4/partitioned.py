@@ -11,7 +11,7 @@ from icefloe.codecs.manifest.entry_columns import columns_of, partition_value
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, concat
 from icefloe.table.table import Table
 from icefloe.tree.root import live_rows, read_root
-from tables import new_catalog
+from support.tables import new_catalog
 
 TO_LEAVES = {"commit.root.max-data-files": "0", "commit.root.max-dvs": "0"}
 PLACES = pytest.mark.parametrize("settings", [{}, TO_LEAVES], ids=["root", "leaf"])

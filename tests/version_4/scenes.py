@@ -26,7 +26,7 @@ from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.table.table import Table
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.root import leaves_of, live_rows, read_root
-from tables import new_catalog
+from support.tables import new_catalog
 
 KINDS = ("DATA", "DV", "EQUALITY_DELETE", "DATA_MANIFEST", "DELETE_MANIFEST", "MANIFEST_DV")
 STATUSES = ("EXISTING", "ADDED", "DELETED")

@@ -19,10 +19,10 @@ from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.new_snapshot import Moment, RowIds
 from icefloe.tree.root import Root, leaves_of, live_rows, read_root
 from icefloe.tree.staging import Staging
-from trees import Tree, data_file, places, rows, short, vector
-from worlds import World, at, audit, data, equality_deletes, new_world
-from worlds import rows as world_rows
-from worlds import vector as world_vector
+from support.entry_tables import World, at, audit, data, equality_deletes, new_world
+from support.entry_tables import rows as world_rows
+from support.entry_tables import vector as world_vector
+from support.metadata_tree import Tree, data_file, places, rows, short, vector
 
 AT_ONCE = {"commit.root.max-data-files": "0", "commit.root.max-dvs": "0"}
 VECTORS_TO_LEAVES = {"commit.root.max-dvs": "0"}

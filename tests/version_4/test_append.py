@@ -16,7 +16,7 @@ from icefloe.scan.plan import plan_scan
 from icefloe.tree.locate import PLACE
 from icefloe.tree.root import leaves_of, read_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
-from trees import LOCATION, Tree, data_file, rows
+from support.metadata_tree import LOCATION, Tree, data_file, rows
 from version_4.scenes import TO_LEAVES, TO_ROOT, Stage, tens, with_leaf
 
 LEAF_OF_3 = "DATA_MANIFEST M1 {} by 1 at 1/1: 3 rows of +3=0-0 files +30=0-0 rows since 1 ids 0.."

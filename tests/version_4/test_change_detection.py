@@ -16,7 +16,7 @@ from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.root import read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
-from trees import LOCATION, Tree, data_file, places, rows, short
+from support.metadata_tree import LOCATION, Tree, data_file, places, rows, short
 from unit.tree.test_diff import check, linked
 from version_4.scenes import TO_LEAVES, Row, Stage, with_leaf
 

@@ -18,10 +18,10 @@ from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.new_snapshot import Moment, RowIds
 from icefloe.tree.root import leaves_of, live_rows, read_leaf, read_root
 from icefloe.tree.staging import Staging
-from trees import LOCATION, Tree, data_file, places, rows, short, vector
+from support.entry_tables import audit, data, new_world
+from support.entry_tables import rows as world_rows
+from support.metadata_tree import LOCATION, Tree, data_file, places, rows, short, vector
 from version_4.scenes import TO_LEAVES, TO_ROOT, Stage, tens
-from worlds import audit, data, new_world
-from worlds import rows as world_rows
 
 AT_ONCE = {"commit.root.max-data-files": "1", "commit.root.max-dvs": "0"}
 MERGE_TWO = {"commit.manifest.min-count-to-merge": "2"}

@@ -11,7 +11,7 @@ from partitioned import TO_LEAVES, bucket, new_table, tuples
 
 from icefloe.model.partition.spec import IDENTITY
 from icefloe.table.table import Table
-from tables import new_catalog
+from support.tables import new_catalog
 
 
 def document(table: Table) -> dict:

@@ -15,8 +15,8 @@ import pytest
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf
 from icefloe.errors import FormatError, InputError
-from tables import new_catalog
-from trees import Tree, data_file, places, rows, vector
+from support.metadata_tree import Tree, data_file, places, rows, vector
+from support.tables import new_catalog
 from version_4.scenes import (
     ADDED,
     DATA_MANIFEST,

@@ -13,8 +13,8 @@ import pytest
 from icefloe.errors import FormatError, InputError
 from icefloe.model.entries import ContentType
 from icefloe.scan.plan import plan_scan
-from tables import new_catalog
-from trees import Tree, data_file, places, rows, short, vector
+from support.metadata_tree import Tree, data_file, places, rows, short, vector
+from support.tables import new_catalog
 from version_4.scenes import (
     DATA_MANIFEST,
     DELETE_MANIFEST,

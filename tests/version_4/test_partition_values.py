@@ -21,7 +21,7 @@ from icefloe.engines.arrow.write.write import write_rows
 from icefloe.model.entries import MANIFESTS, ContentType, column_key, entries
 from icefloe.table.table import Table
 from icefloe.tree.root import read_root
-from tables import new_catalog
+from support.tables import new_catalog
 
 NOON = dt.datetime(2025, 6, 20, 12, 30)
 LONG_TEXT = "".join(chr(0x61 + i % 26) for i in range(999)) + "é"

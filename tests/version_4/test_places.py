@@ -21,7 +21,7 @@ from icefloe.model.entries import put
 from icefloe.model.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
-from tables import new_catalog, sorted_rows
+from support.tables import new_catalog, sorted_rows
 
 ROWS = pa.table({"id": pa.array(range(6), pa.int64()), "city": ["Oslo", "Oslo", "Rome", "Rome", None, None]})
 SETTINGS = {"commit.root.max-data-files": "0", "commit.root.max-dvs": "0", "write.manifest-dv.inline-max-bytes": "0"}

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from tables import new_catalog
+from support.tables import new_catalog
 from version_4.scenes import MANIFEST_DV, TO_LEAVES, TO_ROOT, Stage
 
 GONE = ("D3", "D7", "D8", "D29", "D30")  # positions 2, 6, 7, 28 and 29: in the first, second and last row groups

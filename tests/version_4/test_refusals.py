@@ -23,7 +23,7 @@ from icefloe.model.entries import MANIFESTS
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.tree.root import live_rows, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
-from shared import shared
+from support.shared_files import shared
 from version_4.scenes import DATA, DATA_MANIFEST, DELETE_MANIFEST, DV, MANIFEST_DV, TO_LEAVES, TO_ROOT, Row, Stage
 
 APACHE = ("all-container-types", "empty", "small-alternating-values", "small-and-large-values")

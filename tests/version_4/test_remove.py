@@ -13,7 +13,7 @@ from icefloe.codecs.puffin.puffin_file import BlobMetadata, decode_puffin_footer
 from icefloe.env import CREATED_BY
 from icefloe.model.entries import ContentType, Status
 from icefloe.tree.root import live_rows, read_root
-from trees import Tree, data_file, places, rows, short
+from support.metadata_tree import Tree, data_file, places, rows, short
 from version_4.scenes import ADDED, DELETED, EXISTING, MANIFEST_DV, TO_LEAVES, TO_ROOT, Row, Stage, tens
 
 M1 = "DATA_MANIFEST M1 {} by 1 at 1/1: 3 rows of +3=0-0 files +30=0-0 rows since 1 ids 0.."

@@ -17,7 +17,7 @@ from icefloe.maintenance.reachable import freed_files, reachable_files
 from icefloe.model.entries import ContentType, Status
 from icefloe.testing.check import check_table
 from icefloe.tree.root import read_root
-from worlds import World, at, audit, data, new_world, rows, short, vector
+from support.entry_tables import World, at, audit, data, new_world, rows, short, vector
 
 LEAVES = {"commit.root.max-data-files": "2", "commit.root.max-dvs": "2"}
 ROOT = {"commit.root.max-data-files": "1000", "commit.root.max-dvs": "1000"}

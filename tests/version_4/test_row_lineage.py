@@ -30,10 +30,10 @@ from icefloe.table.catalog import catalog
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.root import live_rows, read_root
-from tables import new_catalog
-from trees import Tree, data_file, places, short
-from trees import rows as entry_rows
-from worlds import LOCATION, NAME, Scripted, World
+from support.entry_tables import LOCATION, NAME, Scripted, World
+from support.metadata_tree import Tree, data_file, places, short
+from support.metadata_tree import rows as entry_rows
+from support.tables import new_catalog
 
 BOTH = pytest.mark.parametrize("version", [3, 4])
 LINEAGE = ("_row_id", "_last_updated_sequence_number")

@@ -21,8 +21,20 @@ from icefloe.commit.operations.overwrite import OverwriteFiles, RewriteManifests
 from icefloe.errors import ConflictError, InputError
 from icefloe.model.entries import MANIFEST_COUNTS, MANIFESTS, ContentType
 from icefloe.tree.root import read_root
-from tables import new_catalog, sorted_rows
-from worlds import LOCATION, World, at, audit, data, equality_deletes, new_world, position_deletes, rows, short, vector
+from support.entry_tables import (
+    LOCATION,
+    World,
+    at,
+    audit,
+    data,
+    equality_deletes,
+    new_world,
+    position_deletes,
+    rows,
+    short,
+    vector,
+)
+from support.tables import new_catalog, sorted_rows
 
 OLD = pytest.mark.parametrize("version", [1, 2, 3])
 DATA, DV, EQUALITY, DATA_MANIFEST, DELETE_MANIFEST, MANIFEST_DV = range(6)

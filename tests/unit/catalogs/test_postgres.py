@@ -18,7 +18,7 @@ from sqlalchemy import event
 from icefloe.catalogs.catalog import Stale, Swapped, Unknown
 from icefloe.catalogs.sql import SqlCatalog
 from icefloe.errors import AlreadyExists, CommitStateUnknown, InputError, NoSuchTable, StorageError
-from postgres import PostgresServer
+from support.servers.postgres import PostgresServer
 
 FORK = multiprocessing.get_context("fork")
 PROCESSES, SWAPS = 8, 25

@@ -12,8 +12,8 @@ from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.codecs.manifest.manifests import decode_root, encode_root
 from icefloe.errors import InputError
 from icefloe.model.entries import Status
-from unit.codecs.rows import Row, data_dv, every_type
-from unit.codecs.sample import IDS, TYPES, VALUES, column_stats, context, data_file, mixed_partition, table
+from support.manifests.random_entries import Row, data_dv, every_type
+from support.manifests.sample import IDS, TYPES, VALUES, column_stats, context, data_file, mixed_partition, table
 
 PRICE = IDS["price"]
 

@@ -45,9 +45,9 @@ from icefloe.codecs.manifest.manifests import decode_leaf
 from icefloe.errors import FormatError, IcefloeError, UnsupportedError
 from icefloe.limits import Limits
 from icefloe.model.metadata.table_metadata import TableMetadata
-from shared import shared
-from unit.codecs.rows import data_dv, equality_delete
-from unit.codecs.sample import DAY, LOCATION, column_stats, context, data_file, mixed_partition, table
+from support.manifests.random_entries import data_dv, equality_delete
+from support.manifests.sample import DAY, LOCATION, column_stats, context, data_file, mixed_partition, table
+from support.shared_files import shared
 
 Json = dict[str, Any]
 LONGS = st.one_of(st.integers(-70, 70), st.integers(-(2**63), 2**63 - 1))

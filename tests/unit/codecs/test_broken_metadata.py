@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
 from icefloe.errors import CorruptFile, FormatError, LimitError, UnsupportedError
 from icefloe.limits import Limits
-from unit.codecs.documents import WHERE, decode, document, schema, snapshot
+from support.metadata_documents import WHERE, decode, document, schema, snapshot
 
 FIELD = {"source-id": 1, "field-id": 1000, "name": "a", "transform": "day"}
 KEY = {"direction": "asc", "null-order": "nulls-first", "transform": "identity"}

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.damage import damaged_json
 from icefloe.codecs.json.content_file import content_files_from_json, content_files_to_json
 from icefloe.errors import FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import Limits
@@ -21,8 +20,9 @@ from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import entries
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.types import TIMESTAMPTZ_NS
-from unit.codecs.rows import data_dv, data_rows, differences, equality_delete, every_type, manifest
-from unit.codecs.sample import IDS, column_stats, context, data_file, mixed_partition, partition, table
+from support.damage import damaged_json
+from support.manifests.random_entries import data_dv, data_rows, differences, equality_delete, every_type, manifest
+from support.manifests.sample import IDS, column_stats, context, data_file, mixed_partition, partition, table
 
 HISTORY = ["format_version", "status", "snapshot_id", "sequence_number", "file_sequence_number"]
 

@@ -13,8 +13,8 @@ from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_l
 from icefloe.errors import CorruptFile, IcefloeError, LimitError
 from icefloe.limits import Limits
 from icefloe.model.entries import ENTRY
-from unit.codecs.rows import data_dv, manifest_dv, mixed_manifest
-from unit.codecs.sample import column_stats, context, data_file, mixed_partition, table
+from support.manifests.random_entries import data_dv, manifest_dv, mixed_manifest
+from support.manifests.sample import column_stats, context, data_file, mixed_partition, table
 
 FILES = table([data_file(n, **mixed_partition(f"n{n}"), **column_stats("id", n, n)) for n in range(5)])
 ROOT = table([*FILES.to_pylist(), mixed_manifest(1), manifest_dv(1), data_dv(1, **mixed_partition(count=3))])

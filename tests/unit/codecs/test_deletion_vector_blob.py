@@ -10,7 +10,7 @@ from pyroaring import BitMap64
 from icefloe.codecs.puffin.deletion_vector import MAX_POSITION, decode_dv, encode_dv
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError
 from icefloe.limits import Limits
-from shared import shared
+from support.shared_files import shared
 
 GOLDEN = {
     (): "0000000cd1d339640000000000000000bf18480c",

@@ -23,7 +23,7 @@ from icefloe.model.partition.history import with_expressions
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.partition.update import PartitionUpdate
 from icefloe.model.text.ddl import parse_ddl, partition_spec
-from unit.codecs.sample import data_file, partition
+from support.manifests.sample import data_file, partition
 
 VERSIONS = (1, 2, 3, 4)
 WHERE = "file:///t/metadata/v1.metadata.json"

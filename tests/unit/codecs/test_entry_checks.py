@@ -10,8 +10,8 @@ from icefloe.codecs.manifest.entry_columns import columns_of
 from icefloe.codecs.manifest.parquet import decode_parquet_manifest, encode_parquet_manifest
 from icefloe.errors import FormatError, InputError
 from icefloe.model.entries import MANIFEST_COUNTS, ContentType, Status
-from unit.codecs.rows import Row, data_dv, equality_delete, manifest, manifest_dv
-from unit.codecs.sample import LOCATION, context, data_file, table
+from support.manifests.random_entries import Row, data_dv, equality_delete, manifest, manifest_dv
+from support.manifests.sample import LOCATION, context, data_file, table
 
 V4 = context(4)
 COUNTS = tuple(field.name for field in MANIFEST_COUNTS)

@@ -21,8 +21,8 @@ from icefloe.model.entries import ContentType
 from icefloe.model.metadata.version_rules import DATA_FILE_FIELDS, MANIFEST_ENTRY_FIELDS, required
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.types import TIMESTAMP_NS
-from unit.codecs.rows import Row, data_dv, data_rows, differences, equality_delete, every_type
-from unit.codecs.sample import IDS, SCHEMA, column_stats, context, data_file, mixed_partition, table
+from support.manifests.random_entries import Row, data_dv, data_rows, differences, equality_delete, every_type
+from support.manifests.sample import IDS, SCHEMA, column_stats, context, data_file, mixed_partition, table
 
 V2 = context(2)
 V3 = context(3)

@@ -9,7 +9,7 @@ from icefloe.errors import FormatError
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH
 from icefloe.model.schema.types import DATE, DOUBLE, INT, STRING
-from unit.codecs.sample import IDS, context, metadata
+from support.manifests.sample import IDS, context, metadata
 
 
 def test_partition_types_are_those_of_the_transforms_results() -> None:

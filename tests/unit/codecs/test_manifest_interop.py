@@ -23,9 +23,9 @@ from icefloe.codecs.manifest.context import ManifestContext, manifest_context
 from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf, encode_root
 from icefloe.model.entries import Status
-from shared import shared
-from unit.codecs.rows import differences, mixed_manifest
-from unit.codecs.sample import DAY, column_stats, context, data_file, mixed_partition, table
+from support.manifests.random_entries import differences, mixed_manifest
+from support.manifests.sample import DAY, column_stats, context, data_file, mixed_partition, table
+from support.shared_files import shared
 
 pytestmark = pytest.mark.interop
 

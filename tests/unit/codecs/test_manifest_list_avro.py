@@ -12,8 +12,8 @@ from icefloe.codecs.manifest.manifest_list import decode_manifest_list, encode_m
 from icefloe.errors import FormatError, InputError, UnsupportedError
 from icefloe.model.metadata.version_rules import MANIFEST_LIST_FIELDS, required
 from icefloe.model.metadata.version_rules import fields as written_fields
-from unit.codecs.rows import Row, aggregated, data_dv, differences, manifest, mixed_manifest
-from unit.codecs.sample import DAY, context, data_file, table
+from support.manifests.random_entries import Row, aggregated, data_dv, differences, manifest, mixed_manifest
+from support.manifests.sample import DAY, context, data_file, table
 
 V2 = context(2)
 

@@ -18,7 +18,7 @@ from icefloe.limits import Limits
 from icefloe.model.entries import put
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, Field
-from unit.codecs.rows import (
+from support.manifests.random_entries import (
     Row,
     data_dv,
     data_rows,
@@ -29,7 +29,7 @@ from unit.codecs.rows import (
     manifest_dv,
     mixed_manifest,
 )
-from unit.codecs.sample import (
+from support.manifests.sample import (
     IDS,
     LOCATION,
     SCHEMA,

@@ -13,7 +13,7 @@ from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
 from icefloe.codecs.manifest.manifests import decode_leaf
 from icefloe.errors import CorruptFile, FormatError, LimitError
 from icefloe.limits import Limits
-from unit.codecs.sample import DAY, IDS, column_stats, context, data_file, mixed_partition, table
+from support.manifests.sample import DAY, IDS, column_stats, context, data_file, mixed_partition, table
 
 LONG, INT, TEXT, BYTES = pa.int64(), pa.int32(), pa.string(), pa.binary()
 

@@ -17,8 +17,18 @@ from icefloe.model.locations import is_absolute, relativize, resolve
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, Field, Struct
-from unit.codecs.rows import data_dv, differences
-from unit.codecs.sample import IDS, LOCATION, MIXED, VALUES, column_stats, context, data_file, mixed_partition, table
+from support.manifests.random_entries import data_dv, differences
+from support.manifests.sample import (
+    IDS,
+    LOCATION,
+    MIXED,
+    VALUES,
+    column_stats,
+    context,
+    data_file,
+    mixed_partition,
+    table,
+)
 
 V4 = context(4, specs={0: UNPARTITIONED, 1: MIXED})
 MEASURED = ("id", "name", "price", "seen", "raw")

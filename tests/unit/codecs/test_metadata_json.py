@@ -24,8 +24,8 @@ from icefloe.model.partition.sort_order import SortField, SortOrder
 from icefloe.model.partition.spec import Expression, PartitionField, PartitionSpec
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DATE, LONG, STRING, TIMESTAMP_NS, Decimal, Field, List, Map, Struct
-from shared import shared
-from unit.codecs.documents import LOCATION, WHERE, decode, document, encoded, plain, snapshot, value
+from support.metadata_documents import LOCATION, WHERE, decode, document, encoded, plain, snapshot, value
+from support.shared_files import shared
 
 # Files of other programs
 

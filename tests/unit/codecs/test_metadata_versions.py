@@ -14,7 +14,7 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import METADATA_FIELDS, VERSIONS, metadata_fields, required_metadata_fields
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.json_values import value_from_json
-from unit.codecs.documents import LOCATION, WHERE, decode, document, encoded, plain, schema, snapshot, value
+from support.metadata_documents import LOCATION, WHERE, decode, document, encoded, plain, schema, snapshot, value
 
 V1_ONLY = {"schema", "partition-spec"}
 

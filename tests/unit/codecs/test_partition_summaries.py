@@ -20,8 +20,8 @@ from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.manifest_list import decode_manifest_list, encode_manifest_list
 from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.model.entries import Status
-from unit.codecs.rows import Row
-from unit.codecs.sample import context, data_file, mixed_partition, table
+from support.manifests.random_entries import Row
+from support.manifests.sample import context, data_file, mixed_partition, table
 
 Value = str | float | None
 

@@ -19,7 +19,7 @@ from icefloe.codecs.puffin.puffin_file import (
 )
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, LimitError, UnsupportedError
 from icefloe.limits import Limits
-from shared import shared
+from support.shared_files import shared
 
 BLOBS = (Blob(type="a", data=b"first", fields=(1, 2), snapshot_id=3, sequence_number=4), Blob(type="b", data=b""))
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from fuzz.damage import damaged_json
 from icefloe.codecs.json.scan_task import FileScanTask, scan_task_from_json, scan_task_to_json
 from icefloe.errors import FormatError, InputError, LimitError, UnsupportedError
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Op, Predicate, conjunction, negation
@@ -19,8 +18,9 @@ from icefloe.model.entries import entries
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import INT, Field
-from unit.codecs.rows import data_dv, differences, equality_delete, every_type
-from unit.codecs.sample import EVERY_TYPE, MIXED, SCHEMA, column_stats, context, data_file, mixed_partition, table
+from support.damage import damaged_json
+from support.manifests.random_entries import data_dv, differences, equality_delete, every_type
+from support.manifests.sample import EVERY_TYPE, MIXED, SCHEMA, column_stats, context, data_file, mixed_partition, table
 from unit.codecs.test_content_file_json import HISTORY
 
 TASK = FileScanTask(

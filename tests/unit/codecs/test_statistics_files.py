@@ -19,8 +19,8 @@ from icefloe.codecs.puffin.statistics_file import decode_statistics, distinct_va
 from icefloe.errors import CorruptFile, FormatError, LimitError
 from icefloe.limits import Limits
 from icefloe.model.entries import ContentType
-from unit.codecs.rows import Row, data_dv, equality_delete
-from unit.codecs.sample import context, data_file, mixed_partition, table
+from support.manifests.random_entries import Row, data_dv, equality_delete
+from support.manifests.sample import context, data_file, mixed_partition, table
 
 PLACE = "s3://b/t/metadata/s.puffin"
 SKETCH = theta_blob(b"\x01\x03\x03" * 50, field_id=3, ndv=12345, snapshot_id=7, sequence_number=2)

@@ -11,8 +11,8 @@ import pytest
 from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf, encode_root
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import CorruptFile
-from unit.codecs.rows import data_dv, manifest, manifest_dv
-from unit.codecs.sample import column_stats, context, data_file, mixed_partition, table
+from support.manifests.random_entries import data_dv, manifest, manifest_dv
+from support.manifests.sample import column_stats, context, data_file, mixed_partition, table
 from unit.codecs.test_manifest_parquet_v3 import parquet, stored
 
 V4 = context(4)

@@ -30,8 +30,8 @@ from icefloe.model.entries import entries, partition_key
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import FIRST_ID_APART, PartitionField, PartitionSpec, told_apart
 from icefloe.model.schema.types import INT, STRING
+from support.manifests.sample import DAY, IDS, MIXED, SCHEMA, data_file, metadata, mixed_partition, partition, table
 from unit.codecs import test_manifest_parquet_v3 as parquet_v3
-from unit.codecs.sample import DAY, IDS, MIXED, SCHEMA, data_file, metadata, mixed_partition, partition, table
 
 BY_NAME = PartitionField(source_id=IDS["name"], field_id=1000, name="name", transform="identity")
 BY_SMALL = PartitionField(source_id=IDS["small"], field_id=1000, name="small", transform="identity")

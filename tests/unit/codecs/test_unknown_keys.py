@@ -15,7 +15,7 @@ from icefloe.codecs.json.schema import schema_from_json, schema_to_json
 from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.types import LONG, STRING, Field, List
-from unit.codecs.documents import WHERE, decode, document, encoded, plain, snapshot, value
+from support.metadata_documents import WHERE, decode, document, encoded, plain, snapshot, value
 
 NOTE = {"x-note": {"by": ["another", None, True], "n": 12}}
 ELEMENT = {"type": "struct", "fields": [{"id": 4, "name": "s", "required": False, "type": "string", **NOTE}], **NOTE}

@@ -16,7 +16,7 @@ from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartition
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.metadata.properties import DELETE_ISOLATION
-from worlds import at, audit, data, equality_deletes, new_world, position_deletes, rows, vector
+from support.entry_tables import at, audit, data, equality_deletes, new_world, position_deletes, rows, vector
 
 OSLO = parse_filter("city = 'Oslo'")
 SERIALIZABLE, SNAPSHOT = Isolation.SERIALIZABLE, Isolation.SNAPSHOT

@@ -17,8 +17,8 @@ from icefloe.commit.operations.overwrite import (
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import Status
-from tables import VERSIONS
-from worlds import at, audit, changed, data, equality_deletes, new_world, position_deletes, rows, vector
+from support.entry_tables import at, audit, changed, data, equality_deletes, new_world, position_deletes, rows, vector
+from support.tables import VERSIONS
 
 MERGE_EARLY = {"commit.manifest.min-count-to-merge": "2"}
 pytestmark = pytest.mark.parametrize("version", VERSIONS)

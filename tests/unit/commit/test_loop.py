@@ -24,7 +24,7 @@ from icefloe.model.text.ddl import parse_ddl
 from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
-from tables import VERSIONS
+from support.tables import VERSIONS
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 NAME = ("db", "t")

@@ -9,7 +9,7 @@ import pytest
 
 from icefloe.errors import InputError
 from icefloe.table.table import Table
-from tables import new_catalog, stored_by_others
+from support.tables import new_catalog, stored_by_others
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from icefloe.errors import ConflictError
 from icefloe.table.table import Table
 from icefloe.table.transaction import Transaction
 from icefloe.testing.check import check_table
-from tables import VERSIONS, new_catalog
+from support.tables import VERSIONS, new_catalog
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 

@@ -9,7 +9,7 @@ from icefloe.errors import ConflictError
 from icefloe.model.entries import ContentType
 from icefloe.model.metadata.snapshots import SummaryKey
 from icefloe.tree.root import read_root
-from worlds import at, audit, data, new_world, rows, vector
+from support.entry_tables import at, audit, data, new_world, rows, vector
 
 LEAVES = {"commit.root.max-data-files": "0", "commit.root.max-dvs": "0", "commit.manifest-merge.enabled": "false"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tables import VERSIONS, new_catalog
+from support.tables import VERSIONS, new_catalog
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 

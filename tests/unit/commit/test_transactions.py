@@ -17,8 +17,8 @@ from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import Status
 from icefloe.table.table import Table
 from icefloe.table.transaction import Transaction
-from tables import VERSIONS
-from worlds import ENV, LOCATION, at, audit, changed, data, new_world, rows
+from support.entry_tables import ENV, LOCATION, at, audit, changed, data, new_world, rows
+from support.tables import VERSIONS
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 LEAVES = {"commit.root.max-data-files": "0"}

@@ -17,8 +17,8 @@ from icefloe.errors import AlreadyExists, CommitFailed, CommitStateUnknown, Conf
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.text.ddl import parse_ddl
-from tables import VERSIONS
-from worlds import ENV, World, new_world
+from support.entry_tables import ENV, World, new_world
+from support.tables import VERSIONS
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 

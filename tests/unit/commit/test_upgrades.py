@@ -9,7 +9,7 @@ from icefloe.commit.operations.intent import Append, RemoveFiles
 from icefloe.commit.operations.overwrite import OverwriteFiles, RewriteManifests
 from icefloe.errors import InputError
 from icefloe.model.entries import Status
-from worlds import at, audit, changed, data, new_world, rows
+from support.entry_tables import at, audit, changed, data, new_world, rows
 
 PATHS = [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4), (1, 2, 3, 4)]
 

@@ -18,7 +18,7 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DOUBLE, LONG, STRING, Field
-from unit.deletes.oracle import PATH, applies, may_equal, may_name
+from support.delete_matching import PATH, applies, may_equal, may_name
 
 SCHEMA = Schema(fields=(Field(1, "id", LONG), Field(2, "note", STRING), Field(3, "x", DOUBLE)))
 

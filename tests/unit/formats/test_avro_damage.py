@@ -16,7 +16,7 @@ from icefloe.io.memory import MemoryFileIO
 from icefloe.limits import MIB, Limits
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import INT, STRING, Field, Fixed, List, Map, Primitive, Type
-from unit.formats.avro_rows import PLACE, lanes, read_table, write
+from support.avro_rows import PLACE, lanes, read_table, write
 
 SYNC = bytes(range(16))
 Json = dict[str, Any]

@@ -29,7 +29,7 @@ from icefloe.model.schema.name_mapping import mapping_of
 from icefloe.model.schema.schema import Schema, fresh_ids
 from icefloe.model.schema.types import INT, LONG, STRING, UNKNOWN, VARIANT, Field, List, Map, Struct, Type
 from icefloe.model.text.ddl import parse_ddl
-from unit.formats.avro_rows import PLACE, VALUES, as_stored, lanes, read_table, schemas_and_rows, write
+from support.avro_rows import PLACE, VALUES, as_stored, lanes, read_table, schemas_and_rows, write
 
 IDS = Schema(fields=(Field(1, "id", LONG), Field(2, "s", STRING)))
 FOREIGN: dict[str, Any] = {

@@ -54,8 +54,8 @@ from icefloe.model.schema.types import (
     Type,
 )
 from icefloe.model.text.ddl import parse_ddl
-from row_columns import VALUES as VALUES_OF_ROWS
-from row_columns import Column, Kind, draw, in_order, plain, shown
+from support.row_histories.columns import VALUES as VALUES_OF_ROWS
+from support.row_histories.columns import Column, Kind, draw, in_order, plain, shown
 
 PLACE = "memory://lake/data/f.orc"
 UTC = dt.UTC

@@ -15,7 +15,7 @@ from icefloe.io.object_store import ObjectStoreFileIO
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DOUBLE, Field
-from scripted_s3 import Fault, ScriptedS3, scripted_s3
+from support.servers.faulty_s3 import Fault, ScriptedS3, scripted_s3
 
 WIDE = Schema(fields=tuple(Field(n, f"c{n}", DOUBLE) for n in range(1, 21)))
 ROWS = 5_000

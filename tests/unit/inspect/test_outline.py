@@ -8,7 +8,7 @@ import pytest
 
 from icefloe.inspect.node import Node, listing, range_text, short_name, size_text
 from icefloe.inspect.outline import _pick, outline_snapshot
-from trees import Tree, data_file, places, rows, vector
+from support.metadata_tree import Tree, data_file, places, rows, vector
 
 
 def drawing(tree: Tree, shown: int = 3) -> str:

@@ -17,8 +17,8 @@ from icefloe.errors import AlreadyExists, CommitStateUnknown, CorruptFile, NoSuc
 from icefloe.io import object_store
 from icefloe.io.object_store import ObjectStoreFileIO
 from icefloe.limits import MIB
-from s3 import S3Server
-from scripted_s3 import HANG_UP, SILENCE, Fault, ScriptedS3, scripted_s3
+from support.servers.faulty_s3 import HANG_UP, SILENCE, Fault, ScriptedS3, scripted_s3
+from support.servers.s3 import S3Server
 
 FAILURES = (500, 503, HANG_UP, SILENCE)
 

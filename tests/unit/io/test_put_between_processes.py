@@ -19,7 +19,7 @@ from icefloe.io.exclusive import check_exclusive
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
 from icefloe.io.object_store import ObjectStoreFileIO
-from s3 import S3Server
+from support.servers.s3 import S3Server
 
 PROCESSES, PUTS = 6, 25
 FORK = multiprocessing.get_context("fork")

@@ -16,7 +16,7 @@ from icefloe.io.arrow_fs import ArrowFileIO
 from icefloe.io.object_store import ObjectStoreFileIO
 from icefloe.io.select import LOCAL, MEMORY, file_io
 from icefloe.io.store_settings import open_store
-from scripted_s3 import scripted_s3
+from support.servers.faulty_s3 import scripted_s3
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.model.metadata import version_rules as vr
 from icefloe.model.metadata.version_rules import Presence, fields, metadata_fields, presence, required, written
-from shared import shared
+from support.shared_files import shared
 
 TABLES = {
     "METADATA_FIELDS": vr.METADATA_FIELDS,

@@ -9,7 +9,7 @@ import pyarrow as pa
 from icefloe.model.entries import ContentType, entries
 from icefloe.model.metadata.snapshots import Operation, Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata
-from trees import LOCATION, Tree, data_file, short
+from support.metadata_tree import LOCATION, Tree, data_file, short
 
 PATH = "2147483546"
 TYPES = {"1": pa.int64(), PATH: pa.string()}

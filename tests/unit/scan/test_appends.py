@@ -13,7 +13,7 @@ from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.appends import plan_appends
 from icefloe.scan.tasks import TASK, Plan
-from trees import Tree, data_file, places
+from support.metadata_tree import Tree, data_file, places
 from unit.scan.histories import names, rows, table_of
 
 VERSIONS = (2, 3, 4)

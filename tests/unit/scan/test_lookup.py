@@ -10,7 +10,7 @@ from icefloe.model.entries import ContentType
 from icefloe.scan.lookup import files_at
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import TASK
-from trees import Tree, data_file, places, vector
+from support.metadata_tree import Tree, data_file, places, vector
 from unit.scan.histories import names, path, rows, table_of
 
 LEAVES = {"commit.root.max-data-files": "0", "commit.root.max-dvs": "0", "commit.manifest-merge.enabled": "false"}

@@ -19,7 +19,7 @@ from icefloe.model.partition.spec import PartitionField, PartitionSpec, expressi
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.tree.store import ManifestCache, ManifestStore
-from trees import Tree, data_file, vector
+from support.metadata_tree import Tree, data_file, vector
 from unit.scan.histories import PATH, delete_file, names, path, rows, table_of
 
 POSITIONS, EQUALITY = ContentType.POSITION_DELETES, ContentType.EQUALITY_DELETES

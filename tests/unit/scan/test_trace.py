@@ -10,7 +10,7 @@ from icefloe.model.entries import ContentType
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.scan.trace import TRACE, explain
-from trees import Tree, data_file, places, short, vector
+from support.metadata_tree import Tree, data_file, places, short, vector
 from unit.scan.histories import delete_file, path, rows, table_of
 from unit.scan.test_plan import LEAVES, partitioned
 

@@ -12,8 +12,6 @@ import pyarrow.compute as pc
 import pytest
 from pyroaring import BitMap64
 
-from crashes import World as RowsWorld
-from crashes import start_world
 from icefloe.codecs.manifest.manifests import encode_leaf, encode_root
 from icefloe.codecs.puffin.deletion_vector import encode_dv
 from icefloe.codecs.puffin.puffin_file import deletion_vector_blob, encode_puffin
@@ -27,8 +25,10 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.testing.check import check_table
 from icefloe.testing.findings import SHOWN, Finding, Rule, broken
 from icefloe.tree.root import leaves_of, read_root
-from tables import VERSIONS
-from worlds import World, data, equality_deletes, new_world, rows, vector
+from support.crashes import World as RowsWorld
+from support.crashes import start_world
+from support.entry_tables import World, data, equality_deletes, new_world, rows, vector
+from support.tables import VERSIONS
 
 SMALL = {"commit.root.max-data-files": "2", "commit.root.max-dvs": "2"}
 LARGE = dict.fromkeys(SMALL, "1000")

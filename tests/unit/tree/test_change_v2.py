@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from icefloe.model.entries import ContentType, Status
 from icefloe.tree.root import leaves_of, live_rows, read_leaf
-from trees import Tree, data_file, places, rows
+from support.metadata_tree import Tree, data_file, places, rows
 
 
 def test_every_append_is_a_manifest_of_its_own():

@@ -9,7 +9,7 @@ import pytest
 from icefloe.errors import ConflictError, FormatError
 from icefloe.model.entries import ContentType, Status, put
 from icefloe.tree.root import leaves_of, live_rows, read_leaf
-from trees import LOCATION, Tree, data_file, places, rows, vector
+from support.metadata_tree import LOCATION, Tree, data_file, places, rows, vector
 
 LEAF_AT_ONCE = {"commit.root.max-data-files": "2"}
 

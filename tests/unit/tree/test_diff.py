@@ -12,7 +12,7 @@ from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status
 from icefloe.model.metadata.snapshots import Snapshots
 from icefloe.tree.diff import changes_since, snapshot_changes
 from icefloe.tree.root import live_rows, read_root
-from trees import Tree, data_file, places, rows, short, vector
+from support.metadata_tree import Tree, data_file, places, rows, short, vector
 
 VERSIONS = (2, 3, 4)
 

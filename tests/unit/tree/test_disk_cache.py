@@ -8,7 +8,7 @@ import pytest
 
 from icefloe.errors import InputError
 from icefloe.tree.disk_cache import DiskCache, DiskKey
-from unit.codecs.sample import context
+from support.manifests.sample import context
 from unit.tree.test_store import ID, LEAF, NAME, keys, leaf_bytes, reads, storage, store_of
 
 KEY = DiskKey(location="s3://b/m0.avro", length=10, shape="x")

@@ -20,9 +20,9 @@ from icefloe.tree.new_snapshot import Moment
 from icefloe.tree.root import Root, live_rows, read_root
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestCache, ManifestStore
-from trees import Tree, data_file, places, rows, short
-from unit.codecs.rows import manifest, manifest_dv
-from unit.codecs.sample import context, table
+from support.manifests.random_entries import manifest, manifest_dv
+from support.manifests.sample import context, table
+from support.metadata_tree import Tree, data_file, places, rows, short
 
 INLINE_MAX = "write.manifest-dv.inline-max-bytes"
 MOMENT = Moment(snapshot_id=9, sequence_number=5, first_row_id=0)

@@ -20,8 +20,8 @@ from icefloe.tree.inherit import inherit
 from icefloe.tree.root import Root, leaves_of, live_rows, read_leaf, read_root
 from icefloe.tree.root_checks import check_root
 from icefloe.tree.store import ManifestCache, ManifestStore
-from unit.codecs.rows import Row, data_dv, equality_delete, manifest, manifest_dv
-from unit.codecs.sample import context, data_file, metadata, table
+from support.manifests.random_entries import Row, data_dv, equality_delete, manifest, manifest_dv
+from support.manifests.sample import context, data_file, metadata, table
 
 WHERE = "memory://wh"
 

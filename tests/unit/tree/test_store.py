@@ -17,7 +17,7 @@ from icefloe.model.schema.types import LONG
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.disk_cache import DiskCache
 from icefloe.tree.store import LeafRequest, ManifestCache, ManifestStore
-from unit.codecs.sample import IDS, column_stats, context, data_file, mixed_partition, table
+from support.manifests.sample import IDS, column_stats, context, data_file, mixed_partition, table
 
 V2 = context(2)
 LEAF = "memory://wh/m0.avro"

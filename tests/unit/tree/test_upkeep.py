@@ -19,9 +19,9 @@ from icefloe.scan.plan import plan_scan
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.root import Leaf, leaves_of, live_rows, read_root
 from icefloe.tree.store import ManifestStore
-from trees import Tree, data_file, places, rows, short, vector
-from worlds import World, audit, data, equality_deletes, new_world, position_deletes
-from worlds import rows as world_rows
+from support.entry_tables import World, audit, data, equality_deletes, new_world, position_deletes
+from support.entry_tables import rows as world_rows
+from support.metadata_tree import Tree, data_file, places, rows, short, vector
 
 LEFT_ALONE = {
     "commit.root.max-data-files": "1000000",

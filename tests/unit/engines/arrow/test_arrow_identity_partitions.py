@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.table.table import Table
-from tables import VERSIONS, append_without, new_catalog
+from support.tables import VERSIONS, append_without, new_catalog
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 

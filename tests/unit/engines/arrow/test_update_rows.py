@@ -23,7 +23,7 @@ from icefloe.expr.value.struct_fields import path_of
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.table import Table
-from tables import new_catalog
+from support.tables import new_catalog
 
 VALUES = {"n": parse_value("n + id"), "note": parse_value("CASE WHEN id % 2 = 0 THEN NULL ELSE note || '!' END")}
 

@@ -24,7 +24,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from interop.jars import CACHE, Artifact, fetch, one_at_a_time
+from support.jars import CACHE, Artifact, fetch, one_at_a_time
 
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64v8"}
 _SECONDS_TO_START = 60.0

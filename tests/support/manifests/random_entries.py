@@ -11,7 +11,7 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.puffin.deletion_vector import encode_dv
 from icefloe.model.entries import ContentType, Status
-from unit.codecs.sample import (
+from support.manifests.sample import (
     DAY,
     IDS,
     LOCATION,

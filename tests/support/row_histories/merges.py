@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from row_changes import Assignment, draw_assignments
-from row_columns import VALUES, Row, value_in
-from row_evolution import EvolvingRows
-from row_filters import Condition, draw_condition
-from row_model import CHANGED, CORE, TOKEN
+from support.row_histories.assignments import Assignment, draw_assignments
+from support.row_histories.columns import VALUES, Row, value_in
+from support.row_histories.conditions import Condition, draw_condition
+from support.row_histories.evolution import EvolvingRows
+from support.row_histories.model import CHANGED, CORE, TOKEN
 
 TESTED = ("int", "bigint", "string", "decimal(9,2)", "decimal(12,2)", "boolean")
 Pair = tuple[Row | None, Row | None]  # of the table and of the source

@@ -10,8 +10,8 @@ from typing import Any
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import MAIN
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY
-from row_columns import VALUES, WIDER, Column, Columns, Kind, Value, changed, plain, structs
-from row_model import CORE, FIELDS, SETTINGS, RowModel
+from support.row_histories.columns import VALUES, WIDER, Column, Columns, Kind, Value, changed, plain, structs
+from support.row_histories.model import CORE, FIELDS, SETTINGS, RowModel
 
 
 class EvolvingRows(RowModel):

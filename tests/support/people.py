@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
-from tables import VERSIONS, new_catalog
+from support.tables import VERSIONS, new_catalog
 
 COPY, MERGE = "copy-on-write", "merge-on-read"
 MODES = [(1, COPY), (2, COPY), (2, MERGE), (3, COPY), (3, MERGE), (4, COPY), (4, MERGE)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-_REPOSITORY = Path(__file__).resolve().parents[1]
+_REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def shared(path: str) -> Path:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from row_columns import COMPARED, VALUES, Column, Columns, Row, Value, flat, shown_value, value_in
+from support.row_histories.columns import COMPARED, VALUES, Column, Columns, Row, Value, flat, shown_value, value_in
 
 Answer = bool | None
 Test = Callable[[Row], Answer]

@@ -21,11 +21,11 @@ from icefloe.model.text.ddl import parse_ddl
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.transforms.transform import parse_transform
-from row_changes import Assignment, draw_assignments
-from row_columns import VALUES, Column, Row, draw, flat, in_order, plain, shown, value_in
-from row_filters import value_at
-from row_merges import MergingRows
-from row_model import CHANGED, CORE, SIDE, TOKEN, Step
+from support.row_histories.assignments import Assignment, draw_assignments
+from support.row_histories.columns import VALUES, Column, Row, draw, flat, in_order, plain, shown, value_in
+from support.row_histories.conditions import value_at
+from support.row_histories.merges import MergingRows
+from support.row_histories.model import CHANGED, CORE, SIDE, TOKEN, Step
 
 
 class RowHistory(MergingRows):

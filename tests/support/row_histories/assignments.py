@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from row_columns import VALUES, Column, Columns, Row, Value, flat, value_in
-from row_filters import literal, value_at
+from support.row_histories.columns import VALUES, Column, Columns, Row, Value, flat, value_in
+from support.row_histories.conditions import literal, value_at
 
 
 @dataclass(frozen=True, kw_only=True)

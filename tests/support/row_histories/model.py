@@ -27,7 +27,7 @@ from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.store import ManifestCache
-from row_columns import (
+from support.row_histories.columns import (
     Column,
     Columns,
     Kind,
@@ -39,7 +39,7 @@ from row_columns import (
     shown,
     value_in,
 )
-from row_filters import Condition, draw_condition
+from support.row_histories.conditions import Condition, draw_condition
 
 NAME = ("db", "t")
 SIDE = "side"

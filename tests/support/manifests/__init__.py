@@ -1,0 +1,1 @@
+"""Manifest entries for the tests of codecs: fixed ones and random ones."""

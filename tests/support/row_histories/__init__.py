@@ -1,0 +1,1 @@
+"""Random histories of one table, compared with a plain list of rows after every step."""

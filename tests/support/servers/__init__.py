@@ -1,0 +1,1 @@
+"""Servers that tests start by themselves, and the Spark session."""
