@@ -11,7 +11,7 @@ from icefloe.errors import InputError
 from icefloe.table.catalog import catalog
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
-from tables import VERSIONS, new_catalog, stored_by_others
+from support.tables import VERSIONS, new_catalog, stored_by_others
 
 PATH = "write.data.path"
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icefloe.testing.check import check_table
-from tables import new_catalog
+from support.tables import new_catalog
 
 pytestmark = pytest.mark.spark
 
