@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from icefloe.engines.engine import check_readable
+from icefloe.engines.spark.jvm_calls import static_call
 from icefloe.engines.spark.read.file_index import Lister, relation
 from icefloe.engines.spark.read.identity_columns import NO_IDENTITY, IdentityColumns
 from icefloe.engines.spark.read.inherited_columns import NO_COLUMNS, FileConstant, InheritedColumns
@@ -244,22 +245,6 @@ def _is_live(spark: SparkSession) -> Column:
 
 
 def _word_around(spark: SparkSession, bitmap: str, row: str) -> Column:
-    """The 32 bits around a row, by a static method of Parquet's own library that generated code calls directly."""
-    jvm = spark._jvm
-    tools = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    arguments, types = jvm.java.util.ArrayList(), jvm.java.util.ArrayList()
-    for text in (bitmap, f"cast(shiftleft(shiftright({row}, 5), 2) as int)"):
-        arguments.add(tools.expression(jvm.org.apache.spark.sql.functions.expr(text)))
-    as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
-    word = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
-        jvm.java.lang.Class.forName("org.apache.parquet.bytes.BytesUtils"),
-        jvm.org.apache.spark.sql.types.DataTypes.IntegerType,
-        "readIntLittleEndian",
-        as_scala(arguments).toSeq(),
-        as_scala(types).toSeq(),
-        True,  # a null bitmap makes a null
-        True,  # the result may be null
-        True,  # deterministic
-        jvm.scala.Option.empty(),
-    )
-    return Column(tools.column(word))
+    """The 32 bits around a row, read by a method of Parquet's own library."""
+    arguments = (F.expr(bitmap), F.expr(f"cast(shiftleft(shiftright({row}, 5), 2) as int)"))
+    return static_call(spark, "org.apache.parquet.bytes.BytesUtils", "readIntLittleEndian", arguments, IntegerType())

@@ -112,6 +112,8 @@ def _same_shape(column: Column, given: st.DataType, target: st.DataType, field: 
 
 
 def _fitted_value(column: Column, given: st.DataType, target: st.DataType, field: Field, name: str) -> Column:
+    if isinstance(given, st.StringType) and isinstance(target, st.StringType):
+        return column.cast(target)  # without a collation, whose order and equality are not those of the format
     if _is_same(given, target):
         return column
     if _widens(given, target):

@@ -6,27 +6,24 @@ read from it but computed from a row of the file. Times are those of UTC, whatev
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType
 
-from icefloe.engines.spark.failures import marked
 from icefloe.engines.spark.write.conform import quoted
-from icefloe.errors import IcefloeError
+from icefloe.engines.spark.write.transform_columns import computed, truncated_number, utc_day, utc_hour
 from icefloe.formats.write.partition_values import PartitionColumn, partition_fields
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import BINARY, DOUBLE, FLOAT, INT, LONG, STRING, TIMESTAMPTZ, UUID, Fixed, Type
-from icefloe.transforms import Bucket, Hour, Month, TimeTransform, Transform, Truncate, Year
+from icefloe.transforms import Bucket, Hour, Month, TimeTransform, Truncate, Year
 
 _PLAIN_TEXT = r"^[ -}][ -~]{0,63}\z"  # printable ASCII that fits a folder name and does not start like a hash
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _LONG_BYTES = 32
-_MICROS_PER_DAY = "86400000000L"
-_MICROS_PER_HOUR = "3600000000L"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +43,9 @@ def partition_folders(schema: Schema, spec: PartitionSpec) -> tuple[PartitionFol
         while name.lower() in taken:
             name = f"{name}_{column.field.field_id}"
         taken.add(name.lower())
-        found.append(PartitionFolder(name=name, text=_text(column)))
+        # Never null, as Spark would sort the rows again by what it makes of a null, and undo the order within a folder.
+        text = F.coalesce(_text(column), F.lit(_NULL_FOLDER))
+        found.append(PartitionFolder(name=name, text=text))
     return tuple(found)
 
 
@@ -57,58 +56,27 @@ def _text(column: PartitionColumn) -> Column:
     if isinstance(transform, Truncate) and source in (STRING, BINARY):
         return _identity(F.substring(name, 1, transform.width), source)
     if isinstance(transform, Truncate) and source in (INT, LONG):
-        # One decimal wider than the type, so that no value can overflow: its row is refused later, by name.
-        return F.expr(f"cast({name} as decimal(20, 0)) - pmod(cast({name} as bigint), {transform.width}L)").cast(
-            "string"
-        )
+        # A value that the column's type cannot hold is refused later, by the name of its row.
+        return truncated_number(name, transform.width).cast("string")
     if isinstance(transform, (Bucket, Truncate)):
-        return _computed(transform, source)(F.col(name))
+        return computed(transform, source, StringType(), pa.string())(F.col(name))
     return _identity(F.col(name), source)
 
 
 def _time(transform: TimeTransform, name: str, source: Type) -> Column:
-    day = _day(name, source)
+    day = utc_day(name, source)
     match transform:
         case Year():
             return F.year(day).cast("string")
         case Month():
             return F.concat(F.year(day).cast("string"), F.lit("-"), _two_digits(F.month(day)))
         case Hour():
-            return F.concat(day.cast("string"), F.lit("-"), _two_digits(_hour(name, source)))
+            return F.concat(day.cast("string"), F.lit("-"), _two_digits(utc_hour(name, source)))
     return day.cast("string")
-
-
-def _day(name: str, source: Type) -> Column:
-    """The UTC day; casting a local timestamp or a date to a date knows no time zone."""
-    if source != TIMESTAMPTZ:
-        return F.col(name).cast("date")
-    micros = f"unix_micros({name})"
-    days = f"({micros} - pmod({micros}, {_MICROS_PER_DAY})) div {_MICROS_PER_DAY}"
-    return F.expr(f"date_from_unix_date(cast({days} as int))")
-
-
-def _hour(name: str, source: Type) -> Column:
-    """The UTC hour within the day; that of a local timestamp knows no time zone."""
-    if source != TIMESTAMPTZ:
-        return F.hour(F.col(name))
-    return F.expr(f"pmod(unix_micros({name}), {_MICROS_PER_DAY}) div {_MICROS_PER_HOUR}")
 
 
 def _two_digits(number: Column) -> Column:
     return F.lpad(number.cast("string"), 2, "0")
-
-
-def _computed(transform: Transform, source: Type) -> Callable[[Column], Column]:
-    """A transform that Spark does not have, or not exactly, computed on Arrow arrays in a task."""
-
-    def apply(values: pa.Array) -> pa.Array:
-        try:
-            return transform.apply(values, source).cast(pa.string())
-        except IcefloeError as error:
-            raise RuntimeError(marked(type(error), str(error))) from error
-
-    compute: Callable[[Column], Column] = F.arrow_udf(apply, "string")
-    return compute
 
 
 def _identity(column: Column, source: Type) -> Column:

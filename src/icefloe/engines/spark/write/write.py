@@ -24,11 +24,13 @@ from icefloe.engines.spark.session import WRITE_SETTINGS, capabilities, child_se
 from icefloe.engines.spark.storage import TaskStorage, task_storage
 from icefloe.engines.spark.write.conform import conformed, quoted
 from icefloe.engines.spark.write.partition import partition_folders
+from icefloe.engines.spark.write.sort import sorted_in_tasks
 from icefloe.errors import IcefloeError, InputError
 from icefloe.formats.parquet.stats import PARQUET
 from icefloe.formats.write.entries import WrittenFile, entries_of
 from icefloe.formats.write.metrics import metrics_modes
 from icefloe.formats.write.partition_values import PartitionColumn, partition_fields, split
+from icefloe.formats.write.sort_rows import ordered_ids, usable
 from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.file_io import FileInfo, FileIO
 from icefloe.model.entries import concat
@@ -98,8 +100,9 @@ def _grouped(rows: DataFrame, metadata: TableMetadata) -> tuple[DataFrame, list[
 
 def _write_natively(rows: DataFrame, folder: str, metadata: TableMetadata, io: FileIO) -> pa.Table:
     grouped, names = _grouped(rows, metadata)
+    order = usable(metadata.sort_order, metadata.schema)
     options = {**_JOB_OPTIONS, "parquet.block.size": str(PARQUET_ROW_GROUP_SIZE.of(metadata.properties))}
-    writer = grouped.write.mode("errorifexists").options(**options)
+    writer = sorted_in_tasks(grouped, names, order, metadata.schema).write.mode("errorifexists").options(**options)
     (writer.partitionBy(*names) if len(names) > 0 else writer).parquet(hadoop_path(folder))
     columns = partition_fields(metadata.schema, metadata.spec)
     listed = sorted(io.list(folder), key=lambda info: info.location)
@@ -109,8 +112,9 @@ def _write_natively(rows: DataFrame, folder: str, metadata: TableMetadata, io: F
     io.delete(empty)
     written = [file for file in files if file.footer.num_rows > 0]
     io.sync([file.location for file in written])
-    modes = metrics_modes(metadata.schema, metadata.properties)
-    return entries_of(written, schema=metadata.schema, spec=metadata.spec, modes=modes)
+    modes = metrics_modes(metadata.schema, metadata.properties, ordered_ids(order))
+    order_id = order.order_id if order.is_sorted else None
+    return entries_of(written, schema=metadata.schema, spec=metadata.spec, modes=modes, sort_order_id=order_id)
 
 
 def _measured(io: FileIO, info: FileInfo, columns: tuple[PartitionColumn, ...]) -> WrittenFile:

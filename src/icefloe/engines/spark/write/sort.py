@@ -1,0 +1,89 @@
+"""Rows put in a table's sort order by Spark, within each task (spec: Sorting).
+
+The keys are expressions whose order in Spark is that of the format: Spark's own differs for floating-point numbers,
+where it takes both zeros and all NaN for equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import IntegerType, LongType
+
+from icefloe.engines.spark.jvm_calls import static_call
+from icefloe.engines.spark.schema import spark_type
+from icefloe.engines.spark.write.conform import quoted
+from icefloe.engines.spark.write.transform_columns import computed, truncated_number, utc_day, utc_hour
+from icefloe.model.arrow.types import arrow_type
+from icefloe.model.partition.sort_order import SortField, SortOrder
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import BINARY, DOUBLE, FLOAT, INT, LONG, STRING, Field, Type
+from icefloe.transforms import Bucket, Hour, Month, TimeTransform, Transform, Truncate, Void, Year, transform_of
+from icefloe.transforms.source_columns import column_path
+
+
+def sorted_in_tasks(rows: DataFrame, folders: Sequence[str], order: SortOrder, schema: Schema) -> DataFrame:
+    """The rows of each task by the columns ``folders`` of its partitions, then in the order.
+
+    Partitions come first and ascending, which is how Spark's writer needs its rows: it does not sort them again.
+    """
+    keys = list(_keys(rows.sparkSession, order, schema))
+    if len(keys) == 0:
+        return rows
+    return rows.sortWithinPartitions(*(F.col(quoted(name)).asc() for name in folders), *keys)
+
+
+def _keys(spark: SparkSession, order: SortOrder, schema: Schema) -> Iterator[Column]:
+    for field in order.fields:
+        transform = transform_of(field)
+        if not isinstance(transform, Void):
+            name = quoted(*column_path(schema, field.source_id))
+            yield _directed(_key(spark, transform, name, schema.by_id[field.source_id].type), field)
+
+
+def _directed(key: Column, field: SortField) -> Column:
+    has_nulls_first = field.null_order == "nulls-first"
+    if field.direction == "asc":
+        return key.asc_nulls_first() if has_nulls_first else key.asc_nulls_last()
+    return key.desc_nulls_first() if has_nulls_first else key.desc_nulls_last()
+
+
+def _key(spark: SparkSession, transform: Transform, name: str, source: Type) -> Column:
+    """The value to sort by; equal where the transform's results are equal."""
+    if isinstance(transform, TimeTransform):
+        return _time(transform, name, source)
+    if isinstance(transform, Truncate) and source in (STRING, BINARY):
+        return F.substring(name, 1, transform.width)
+    if isinstance(transform, Truncate) and source in (INT, LONG):
+        return truncated_number(name, transform.width)
+    if isinstance(transform, (Bucket, Truncate)):
+        result = transform.result_type(source)
+        return computed(transform, source, spark_type(Field(0, "key", result)), arrow_type(result))(F.col(name))
+    return _ordered_float(spark, F.col(name), source) if source in (FLOAT, DOUBLE) else F.col(name)
+
+
+def _time(transform: TimeTransform, name: str, source: Type) -> Column:
+    day = utc_day(name, source)
+    match transform:
+        case Year():
+            return F.year(day)
+        case Month():
+            return F.year(day) * 12 + F.month(day)
+        case Hour():
+            return F.unix_date(day) * 24 + utc_hour(name, source)
+    return day
+
+
+def _ordered_float(spark: SparkSession, value: Column, source: Type) -> Column:
+    """An integer in the order of the format: -Infinity, ..., -0, 0, ..., Infinity, NaN.
+
+    Bits compare like integers for positive numbers and the other way round for negative ones. All NaN have the same
+    bits here, those of a positive one: Spark's Parquet writer stores every NaN so.
+    """
+    if source == FLOAT:
+        bits = static_call(spark, "java.lang.Float", "floatToIntBits", (value,), IntegerType())
+        return bits.bitwiseXOR(F.shiftright(bits, 31).bitwiseAND(2**31 - 1))
+    bits = static_call(spark, "java.lang.Double", "doubleToLongBits", (value,), LongType())
+    return bits.bitwiseXOR(F.shiftright(bits, 63).bitwiseAND(2**63 - 1))
