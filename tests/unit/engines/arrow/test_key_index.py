@@ -57,12 +57,12 @@ def test_pairs_are_the_rows_with_equal_keys(
 ) -> None:
     names, source, asked = tables
     index = KeyIndex(_columns(names, source), len(source))
-    groups = index.groups(_columns(names, asked), len(asked))
+    groups = index.key_numbers(_columns(names, asked), len(asked))
     places, rows = index.pairs(groups)
     expected = [(at, row) for at, key in enumerate(asked) for row, other in enumerate(source) if _equal(key, other)]
     assert sorted(zip(places.tolist(), rows.tolist(), strict=True)) == expected
     assert places.tolist() == sorted(places.tolist())
-    assert index.sizes(groups).sum() == len(expected)
+    assert index.row_counts(groups).sum() == len(expected)
     counts = [sum(_equal(key, other) for other in source) for key in source]
     assert index.is_unique == all(count <= 1 for count in counts)
     repeated = {at for at, count in enumerate(counts) if count > 1}
@@ -76,7 +76,7 @@ def test_many_numbers_are_found_whether_close_together_or_not(spread: int) -> No
     keys = rng.permutation(50_000) * spread - 10_000
     index = KeyIndex([pa.chunked_array([keys[:10], keys[10:]])], len(keys))
     asked = np.concatenate([keys[:1000], keys[:1000] + 50_000 * spread, [-(2**63), 2**63 - 1]])
-    places, rows = index.pairs(index.groups([pa.array(asked)], len(asked)))
+    places, rows = index.pairs(index.key_numbers([pa.array(asked)], len(asked)))
     assert places.tolist() == list(range(1000))
     assert rows.tolist() == list(range(1000))
     assert index.is_unique
@@ -86,8 +86,8 @@ def test_many_numbers_are_found_whether_close_together_or_not(spread: int) -> No
 def test_words_in_one_slot_are_all_found() -> None:
     words = np.arange(1, 4000, dtype=np.int64) << 52  # they differ in few bits
     index = KeyIndex([pa.array(words)], len(words))
-    assert index.groups([pa.array(words)], len(words)).min() >= 0
-    assert index.groups([pa.array(words + 1)], len(words)).max() == -1
+    assert index.key_numbers([pa.array(words)], len(words)).min() >= 0
+    assert index.key_numbers([pa.array(words + 1)], len(words)).max() == -1
 
 
 def test_text_keys_ask_for_as_many_rows_as_there_are_keys() -> None:

@@ -155,4 +155,4 @@ def test_keys_of_other_number_types_are_compared_as_numbers(type_: pa.DataType) 
     keys = pa.array([2, 9], pa.int64()).cast(pa.decimal128(19, 0)).cast(type_) if pa.types.is_decimal(type_) else [2, 9]
     source = _source("t.id = s.id", keys if isinstance(keys, list) else keys.to_pylist(), type_=type_)
     rows = pa.record_batch({"id": ROWS["id"]})
-    assert source.index.groups(source.keys_of(rows), 5).tolist() == [-1, -1, -1, 0, -1]
+    assert source.index.key_numbers(source.keys_of(rows), 5).tolist() == [-1, -1, -1, 0, -1]

@@ -107,8 +107,8 @@ class _Finder:
     def take(self, chunk: Chunk) -> None:
         """Decide about the rows of a chunk."""
         index, rows = self._source.index, chunk.rows.num_rows
-        groups = index.groups(self._source.keys_of(chunk.rows), rows)
-        ends = np.cumsum(index.sizes(groups))
+        groups = index.key_numbers(self._source.keys_of(chunk.rows), rows)
+        ends = np.cumsum(index.row_counts(groups))
         start = 0
         while start < rows:
             done = ends[start - 1] if start > 0 else 0

@@ -100,7 +100,7 @@ def find_keys(
     with closing(located_rows(io, plan, drops, read, at_least=index.batch_rows)) as chunks:
         for chunk in chunks:
             columns = [chunk.rows.column(name) for name in on]
-            places, sources = index.pairs(index.groups(columns, chunk.rows.num_rows))
+            places, sources = index.pairs(index.key_numbers(columns, chunk.rows.num_rows))
             at = chunk.positions[places]
             for file, part in chunk.by_file(places):
                 known = positions.get(file)
