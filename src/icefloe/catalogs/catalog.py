@@ -1,8 +1,8 @@
 """What the library asks of a catalog: names, and a pointer per table with check-and-put (spec: Optimistic Concurrency).
 
 A catalog maps a table's name to the location of its current metadata file. ``swap`` is the only way to move the
-pointer, and its answer is a value with three cases, because "the commit failed" and "nobody knows" must never be mixed
-up: after the first the files of the attempt may be deleted, after the second nothing may.
+pointer, and its answer is a value with three cases, because "the commit failed" and "the outcome is unknown" are
+different: after the first the files of the attempt may be deleted, after the second nothing may.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EXISTS = "exists"  # the JDBC catalog's mark of a namespace without properties
 
 
 class Pointer(str):
-    """A metadata location whose name may come to stand for another file; ``mark`` tells which file was meant.
+    """A metadata location whose name may be reused for another file; ``mark`` identifies the file.
 
     It is the text of the location to all who only read it. Catalogs that number metadata files return it, since the
     third version of a table that was dropped and made again has the name that the old table's third version had.
@@ -67,7 +67,7 @@ class Stale:
 class Unknown:
     """The pointer may or may not have moved, now or later: delete nothing, load again and look.
 
-    ``cause`` may be a ``KeyboardInterrupt``; whoever settles the outcome raises it again.
+    ``cause`` may be a ``KeyboardInterrupt``; the code that decides the outcome raises it again.
     """
 
     cause: BaseException
@@ -89,9 +89,9 @@ class Pointers(Protocol):
     def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
         """Move the pointer to ``new`` if it is at ``expected``, which ``load`` returned, as one atomic step.
 
-        A catalog that names metadata files itself takes the file ``new`` over under that name, which ``Swapped`` tells
-        and ``load`` returns. An ``IcefloeError`` (``NoSuchTable``, ``StorageError``) proves that nothing moved; an
-        interrupt proves nothing.
+        A catalog that names metadata files itself stores the file ``new`` under that name, which ``Swapped`` and
+        ``load`` return. An ``IcefloeError`` (``NoSuchTable``, ``StorageError``) proves that nothing moved; an interrupt
+        proves nothing.
         """
         ...
 
@@ -141,7 +141,7 @@ class Catalog(Pointers, Protocol):
     def others(self, identifier: NameLike) -> Mapping[str, str]:
         """Where the metadata of all other tables is, by what to call them; also of other catalogs that are kept here.
 
-        A catalog with a folder for each table has none to tell.
+        Empty for a catalog with a folder for each table.
         """
         ...
 
@@ -162,7 +162,7 @@ class Catalog(Pointers, Protocol):
         ...
 
     def namespace_properties(self, namespace: NameLike) -> Mapping[str, str]:
-        """What was said about a namespace when it was created or since."""
+        """The properties of a namespace."""
         ...
 
     def set_namespace_properties(

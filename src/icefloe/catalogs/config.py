@@ -93,7 +93,7 @@ def open_settings(settings: CatalogSettings) -> Catalog:
 
 
 def _type(name: str, settings: Mapping[str, str]) -> str:
-    """Which kind of catalog is meant; a URI tells, if nothing else does."""
+    """The type of catalog: configured, or else derived from the URI."""
     said, uri = settings.get("type"), settings.get("uri")
     if said is None and uri is None:
         raise InputError(f"the configuration of catalog {name!r} has a warehouse but no uri and no type", catalog=name)

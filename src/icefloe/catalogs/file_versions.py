@@ -7,7 +7,7 @@ holds for every format version, 4 included, on storage with an exclusive put; el
 
 A table that is dropped and made again has versions of the same names, so a pointer carries the beginning of its file,
 which is compared when the pointer is used: before the put and, as another table may come in between, after it. A
-version that turns out to be on another table is withdrawn. What remains: readers may see it for that moment, it stays
+version that turns out to be on another table is withdrawn. What remains: readers may see it until then, it stays
 if the process dies in it or if another commit has built on it, and a put of unknown outcome is not withdrawn.
 """
 
@@ -82,7 +82,7 @@ class FileVersions:
         return None if head is None else Pointer(head.location, mark=self._mark(head.location))
 
     def create(self, staged: str, *, keep: bool) -> None:
-        """Make the file ``staged`` version 1, and delete it unless told to keep it; ``AlreadyExists`` if one is."""
+        """Make the file ``staged`` version 1, and delete it unless ``keep``; ``AlreadyExists`` if one is."""
         data = _plain(self._io.read(staged))
         self._exclusive.require(self._metadata)
         if self.head() is not None or not self._io.put_if_absent(self._name(1), data):
@@ -124,7 +124,7 @@ class FileVersions:
     def forget(self) -> str | None:
         """Take the table's versions away: where the last one is kept, under a name that is none; None if it had none.
 
-        The oldest go first, so a table that is half forgotten still opens. A commit at the same moment may come after
+        The oldest go first, so a table that is half forgotten still opens. A concurrent commit may come after
         this, and then the table is there as that commit left it.
         """
         kept: str | None = None
@@ -139,7 +139,7 @@ class FileVersions:
         return kept
 
     def is_inside(self, location: str) -> bool:
-        """Whether a file lies directly in the table's metadata folder."""
+        """Whether a file is directly in the table's metadata folder."""
         folder, _, name = location.rpartition("/")
         return name != "" and same_location(folder, self._metadata)
 
@@ -162,7 +162,7 @@ class FileVersions:
         return any(version.number > number for version in self._listed())
 
     def _mark(self, location: str) -> bytes:
-        """What tells a version's file from others of its name: how it begins; empty if there is none."""
+        """The first bytes of a version's file, which distinguish it from others of its name; empty if there is none."""
         try:
             return self._io.read_range(location, 0, _MARK)
         except NotFound:
@@ -247,4 +247,4 @@ def _discard(io: FileIO, locations: Iterable[str]) -> None:
     try:
         io.delete(list(locations))
     except IcefloeError as error:
-        logger.warning("left files behind: %s", error)
+        logger.warning("could not delete unreferenced files: %s", error)

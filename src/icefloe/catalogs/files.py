@@ -201,7 +201,7 @@ class FilesCatalog(CatalogBase):
         raise self._no_properties(parts)
 
     def default_location(self, identifier: NameLike) -> str:
-        """The folder of the name, the only place that a table may have."""
+        """The folder of the name, the only location that a table may have."""
         return table_location(self._warehouse, parse_identifier(identifier))
 
     def _versions(self, table: Identifier) -> FileVersions:

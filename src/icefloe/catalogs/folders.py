@@ -44,7 +44,7 @@ class MetadataFile:
         return self._location
 
     def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
-        """Refused: nobody would learn of the new metadata."""
+        """Refused: no pointer would reference the new metadata."""
         raise UnsupportedError(
             f"the table was opened by its metadata file {self._location}, so it can only be read; open it by its "
             "catalog, or register it in one, to change it",

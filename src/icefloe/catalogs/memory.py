@@ -142,7 +142,7 @@ class MemoryCatalog(CatalogBase):
             return tuple(sorted({name[:depth] for name in below}))
 
     def namespace_properties(self, namespace: NameLike) -> Mapping[str, str]:
-        """What was said about a namespace."""
+        """The properties of a namespace."""
         parts = some_namespace(namespace)
         with self._lock:
             self._require_namespace(parts)

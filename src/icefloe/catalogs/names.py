@@ -40,7 +40,7 @@ def fresh_identifier(name: NameLike) -> Identifier:
     parts = parse_identifier(name)
     if parts[-1] in (".", ".."):
         raise InputError(
-            f"a table cannot be called {parts[-1]!r}, which stands for another folder in paths; pick another name",
+            f"a table cannot be called {parts[-1]!r}, which means another folder in paths; choose another name",
             table=dotted(parts),
         )
     return parts
@@ -89,7 +89,7 @@ def path_part(name: str) -> str:
 
 
 def table_location(warehouse: str, identifier: Identifier) -> str:
-    """The default place of a table under a warehouse: one folder for each part of its name.
+    """The default location of a table under a warehouse: one folder for each part of its name.
 
     >>> table_location("file:///wh", ("db", "orders"))
     'file:///wh/db/orders'
@@ -98,7 +98,7 @@ def table_location(warehouse: str, identifier: Identifier) -> str:
 
 
 def folder_of(namespace_location: str, identifier: Identifier) -> str:
-    """The default place of a table whose namespace has a location of its own."""
+    """The default location of a table whose namespace has a location."""
     return f"{namespace_location.rstrip('/')}/{path_part(identifier[-1])}"
 
 

@@ -340,7 +340,7 @@ def _make_tables(connection: Connection, *, empty: bool) -> None:
         try:
             connection.execute(CreateTable(table, if_not_exists=True))
         except (IntegrityError, ProgrammingError):
-            # PostgreSQL looks before it locks: one that comes second may be told that the name is taken after all.
+            # PostgreSQL checks before it locks: the second session may get an error that the name is taken.
             if not inspect(connection).has_table(table.name):
                 raise
     if sqlite and path is not None and os.path.isabs(path):

@@ -2,7 +2,7 @@
 
 A server is asked in three messages: BEGIN, the statements, COMMIT. Until COMMIT is sent nothing can have happened, so
 every error before it is definite, even a lost connection; once it is sent only the server's own word that it rolled
-back is. SQLite has no messages to lose: a single statement commits by itself, and its error codes tell.
+back is. SQLite has no messages to lose: a single statement commits by itself, and its error codes are exact.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Statement:
     """SQL in the driver's own parameter style, ready for ``exec_driver_sql``."""
 
     sql: str
-    order: tuple[str, ...] | None  # the names behind positional parameters; None: the driver takes names
+    order: tuple[str, ...] | None  # the names of positional parameters; None: the driver takes names
 
     def parameters(self, values: Mapping[str, object]) -> Any:
         """The values in the shape that the driver takes."""

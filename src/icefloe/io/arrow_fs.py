@@ -186,7 +186,7 @@ class ArrowFileIO:
         return f"{self._base}{parsed.path}"
 
     def _discard(self, locations: Sequence[str]) -> None:
-        """Remove files of this call that nobody else knows of; one that stays is an orphan, not an error."""
+        """Delete the files of this call, which no metadata references. A failure leaves an orphan and is ignored."""
         with contextlib.suppress(StorageError):
             self.delete(locations)
 

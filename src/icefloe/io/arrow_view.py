@@ -1,7 +1,7 @@
 """Arrow's view of a FileIO that has no Arrow file system of its own, for data files that Arrow reads and writes.
 
 Arrow calls a handler for each verb of its file system. A path is a location without its scheme. Folders do not exist in
-such storage: a path is a folder when a file lies under it. Errors keep their type on the way through Arrow.
+such storage: a path is a folder if there is a file under it. Errors keep their type on the way through Arrow.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A FileIO for one table: nothing outside of the table's location and its data path is ever written or deleted.
 
-Metadata names files, and metadata may be wrong or made by somebody else. So a location is checked where storage is
-touched, by its parsed parts and never by its first letters. Reading elsewhere is usual, as tables take over files that
-lie elsewhere; it can be confined to the table and some roots. Links inside the table are the file system's affair.
+Metadata names files, and metadata may be wrong or malicious. So each location is checked before storage is used, by its
+parsed parts and not by a text prefix. Reading outside of the table is allowed, since ``add_files`` references files
+elsewhere; it can be restricted to the table and some roots. Symbolic links inside the table are not checked.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Contained:
         return self.inner.put_if_absent(location, data)
 
     def sync(self, locations: Sequence[str]) -> None:
-        """Make files durable, also those that the table takes over from elsewhere."""
+        """Make files durable, also added files outside of the table."""
         for location in locations:
             self._check_read(location)
         self.inner.sync(locations)

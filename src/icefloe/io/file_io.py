@@ -63,7 +63,7 @@ class FileIO(Protocol):
     def write_new(self, location: str, data: bytes) -> None:
         """Write a file that must not exist yet; durable on return, gone again if it raises.
 
-        Readers may see a part of the file while it is being written, so the name must be one that nobody looks for
+        Readers may see a part of the file while it is being written, so the name must be one that no reader looks for
         before this returns: put a UUID in it. For names that others do look for there is ``put_if_absent``.
         """
         ...

@@ -295,7 +295,7 @@ def _sync_file(path: str) -> None:
 
 
 def _discard(paths: Sequence[str]) -> None:
-    """Remove files of this call that nobody else knows of; one that stays is an orphan, not an error."""
+    """Delete the files of this call, which no metadata references. A failure leaves an orphan and is ignored."""
     for path in paths:
         with contextlib.suppress(OSError):
             os.unlink(path)

@@ -124,7 +124,7 @@ class MemoryFileIO:
 
 
 class _Output(io.BytesIO):
-    """A stream that hands over its bytes when it is closed."""
+    """A stream that stores its bytes when it is closed."""
 
     def __init__(self, done: Callable[[bytes], None]) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ TAIL_BYTES = 64 * 1024  # as much as Arrow asks for to find the footer of a Parq
 
 
 class Ranged(Protocol):
-    """Storage that hands out parts of a file."""
+    """Storage that reads ranges of a file."""
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes from ``offset``."""

@@ -358,6 +358,6 @@ def _translated(verb: str, location: str) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what the client says, which goes on with the body of the answer and its own innards."""
+    """The first line of the client's message; the rest is the response body and internals."""
     text = str(error).partition("\n")[0]
     return type(error).__name__ if text == "" else text

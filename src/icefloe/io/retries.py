@@ -1,6 +1,6 @@
-"""Trying again after a fault that passes by itself: growing pauses with jitter, a few times, then the error.
+"""Retries after transient faults: exponential backoff with jitter, a few attempts, then the error.
 
-Only for requests that may be repeated without harm: reads, and writes of names that nobody else uses.
+Only for idempotent requests: reads, and writes of unique names.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def retried(
     patience: Patience = DEFAULT_PATIENCE,
     env: Env = SYSTEM,
 ) -> _T:
-    """The result of ``action``, which is told the number of the attempt; errors that ``passes`` are tried again."""
+    """The result of ``action``, which gets the attempt number; errors for which ``passes`` is true are retried."""
     attempt = 1
     while True:
         try:

@@ -46,7 +46,7 @@ def file_io(location: str, properties: Mapping[str, str] | None = None) -> FileI
     settings = storage_properties(properties or {})
     family = scheme_family(parsed.scheme)
     if len(family) > 0:
-        # One instance serves every bucket, as the files of a table may lie in several.
+        # One instance serves every bucket, since a table may have files in several.
         return _shared((family, "", frozenset(settings.items())), lambda: _object_store(parsed.scheme, settings))
     key = (frozenset({parsed.scheme}), parsed.authority, frozenset[tuple[str, str]]())
     return _shared(key, lambda: _file_system(parsed, location))

@@ -22,7 +22,7 @@ _DOTS = re.compile(r"(?:\.|%2[eE]){1,2}")  # some clients decode a percent sign 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """A parsed absolute location; scheme and the local host are the only parts told apart by less than their text."""
+    """A parsed absolute location. Only the scheme and the local host are normalised for comparison."""
 
     scheme: str
     authority: str
@@ -76,7 +76,7 @@ def same_location(a: str, b: str, *, same_schemes: Collection[str] = ()) -> bool
 
 
 def contains(root: str, location: str, *, same_schemes: Collection[str] = ()) -> bool:
-    """Whether an absolute location lies inside the folder ``root``; a folder is not inside itself.
+    """Whether an absolute location is inside the folder ``root``; a folder is not inside itself.
 
     Where a ``.`` or ``..`` segment makes it depend on who reads it, the answer is no.
 
@@ -120,7 +120,7 @@ def resolve(location: str, table_location: str) -> str:
 
 
 def relativize(location: str, table_location: str) -> str:
-    """The form to store in V4: relative when it lies under the table and reads back as itself, else unchanged.
+    """The form to store in V4: relative if it is under the table location and resolves to itself, else unchanged.
 
     >>> relativize("file:///wh/t/data/a.parquet", "file:///wh/t")
     'data/a.parquet'

@@ -1,7 +1,7 @@
 """A check of all that a table's metadata says, for every snapshot that it has (spec: Snapshots; V4 proposal).
 
-Trees are read anew, in the order of the snapshots, and each manifest is looked at once for every row that stands for
-it. Nothing is changed, and nothing stops the check: what cannot be read is a finding like others.
+Trees are read without caches, in the order of the snapshots, and each manifest is checked once for every row that
+references it. Nothing is changed, and nothing stops the check: what cannot be read is a finding like others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from icefloe.tree.root import Leaf, Root, leaves_of, position_mask, read_leaf, r
 from icefloe.tree.store import ManifestCache, ManifestStore
 
 _FILES = (ContentType.DATA, *DELETES)
-_KEPT = 4  # snapshots whose files are at hand as parents of others
+_KEPT = 4  # snapshots whose files are kept in memory, as parents of others
 _CACHE_BYTES = 64 * MIB
 
 

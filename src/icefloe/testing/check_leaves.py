@@ -1,4 +1,4 @@
-"""Checks of a manifest against the row that stands for it in its root (spec: Manifest Lists; V4 proposal).
+"""Checks of a manifest against its row in the root (spec: Manifest Lists; V4 proposal).
 
 Counts must be right; statistics may be missing but never narrower than the rows. What is computed here shares no code
 with what writes it.

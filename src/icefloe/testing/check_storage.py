@@ -1,4 +1,4 @@
-"""Checks of the files behind a table: that they are there, whole, and named as the version names files.
+"""Checks of a table's files: that they exist, have the recorded size, and are named as the format version requires.
 
 (spec: File System Operations; V4 proposal)
 """
@@ -30,7 +30,7 @@ from icefloe.testing.findings import Finding, Rule, broken
 NAMED = pa.schema(
     [
         pa.field("location", pa.string()),
-        pa.field("size", pa.int64()),  # null where nobody says
+        pa.field("size", pa.int64()),  # null if not recorded
         pa.field("by", pa.string()),  # the file that names it, and the row there
         pa.field("row", pa.int64()),
     ]
@@ -66,7 +66,7 @@ def check_named(io: FileIO, folder: str, files: pa.Table) -> Iterator[Finding]:
 
 
 def _size_of(io: FileIO, location: str) -> int | None:
-    """The size of a file that may lie elsewhere; none if it cannot be had."""
+    """The size of a file that may be outside of the table; none if unknown."""
     try:
         return io.size(location)
     except IcefloeError:
@@ -126,7 +126,7 @@ class Vectors:
 
 
 def check_stored_locations(data: bytes, where: str, table_location: str) -> Iterator[Finding]:
-    """Locations in the bytes of a V4 manifest: what lies under the table is stored relative to it."""
+    """Locations in the bytes of a V4 manifest: those under the table are stored relative to it."""
     if not data.startswith(PARQUET_MAGIC):
         return
     file = pq.ParquetFile(pa.BufferReader(data))

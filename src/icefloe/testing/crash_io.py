@@ -2,7 +2,7 @@
 
 Tests run an operation with a strike at call 1, 2, 3 ... until a run meets none (``Fuse.hit`` stays None), so that every
 call is tried. A process that has died does nothing any more: each later call dies too, so what its handlers would
-clean up stays as it was. ``power_cut`` then tears the files that nobody had synced.
+clean up stays as it was. ``power_cut`` then truncates the files that were not synced.
 """
 
 from __future__ import annotations
@@ -176,11 +176,11 @@ class CrashFileIO(InterceptedFileIO):
         super().__init__(inner)
         self.fuse = fuse
         self.scheme = scheme
-        self.unsynced: dict[str, bytes] = {}  # what Arrow wrote and nobody has synced
+        self.unsynced: dict[str, bytes] = {}  # what Arrow wrote and is not synced yet
         self.deleted: Locations = []
 
     def power_cut(self) -> None:
-        """Tear the files that nobody has synced: half of their bytes are there."""
+        """Truncate the files that were not synced to half of their bytes."""
         for location, data in self.unsynced.items():
             self.inner.delete([location])
             self.inner.write_new(location, data[: len(data) // 2])
@@ -228,7 +228,7 @@ class CrashFileIO(InterceptedFileIO):
 
 
 class _Output(streams.BytesIO):
-    """A stream that hands over its bytes once, when it is closed."""
+    """A stream that passes on its bytes once, when it is closed."""
 
     def __init__(self, done: Callable[[bytes], None]) -> None:
         super().__init__()

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 CHANGES = frozenset({"write_new", "put_if_absent", "sync", "delete"})
 READS = frozenset({"read", "read_range", "size", "exists", "list", "arrow_path"})
-EXIT_CODE = 86  # of a process that died of its fault, so that a parent can tell
+EXIT_CODE = 86  # exit code of a process that its fault ended, for the parent
 
 
 class Moment(Enum):

@@ -21,7 +21,7 @@ class Rule(StrEnum):
 
     READABLE = "readable"  # every root, manifest and deletion vector decodes
     FILES = "files"  # every file that is named exists, and is as long as it is said to be
-    LOCATIONS = "locations"  # V4 stores what lies under the table relative to it, earlier versions nothing
+    LOCATIONS = "locations"  # V4 stores locations under the table relative to it, earlier versions none
     HISTORY = "history"  # parents, logs, refs and numbers of snapshots agree
     SUMMARY = "summary"  # what a snapshot says of itself is so
     CHANGES = "changes"  # what a tree says its snapshot changed is what changed

@@ -91,7 +91,7 @@ class InterceptedFileIO(ABC):
         self.inner.delete(locations)
 
     def _ends_the_process(self, error: BaseException) -> bool:
-        """Whether an error stands for the end of the process, after which nothing is cleaned up."""
+        """Whether an error simulates the end of the process, after which nothing is cleaned up."""
         return False
 
 

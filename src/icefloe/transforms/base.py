@@ -112,7 +112,7 @@ def _as_type(array: pa.Array, source: Type) -> pa.Array:
 
 
 def numbers(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The stored numbers of an array, not copied; under a null lies any number."""
+    """The stored numbers of an array, not copied; null slots hold arbitrary numbers."""
     if len(array) == 0:
         return np.empty(0, dtype)
     start = array.offset * np.dtype(dtype).itemsize

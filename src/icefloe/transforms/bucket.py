@@ -69,7 +69,7 @@ def _hashes(array: pa.Array, source: Type) -> Hashes:
 
 
 def _modulo(hashes: Hashes, count: int) -> Hashes:
-    """The hashes without their sign, modulo ``count``, in their place."""
+    """The hashes without their sign, modulo ``count``, computed in place."""
     divisor = np.int32(count)
     for part in parts(len(hashes)):
         found = hashes[part]

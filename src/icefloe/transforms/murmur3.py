@@ -25,7 +25,7 @@ _ROUND, _MIX1, _MIX2 = np.uint32(0xE6546B64), np.uint32(0x85EBCA6B), np.uint32(0
 _FIVE = np.uint32(5)
 _BLOCK_BITS = 2  # masks and shifts, for numpy has no vector code for remainders
 _BLOCK = 1 << _BLOCK_BITS
-_TAIL_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)  # by the number of bytes behind the last block
+_TAIL_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)  # by the number of bytes after the last block
 
 _BYTES = 2**21
 # A step over few values costs as much as one over many, so values much longer than the others, and all very long ones,

@@ -1,7 +1,7 @@
 """Putting rows in the order of a sort order (spec: Sorting).
 
 Every key becomes Arrow columns whose plain order is the one to have. Floating-point numbers become integers, for their
-order is total. Nulls are told apart by a column of their own, because each key has its own place for them. Texts and
+order is total. Nulls get a key column of their own, because each sort key has its own null order. Texts and
 bytes are compared as unsigned bytes, which is what Arrow does.
 """
 

@@ -93,7 +93,7 @@ class Truncate(Transform):
         return (sums - _floor(sums, self.width)).view(np.uint64)
 
     def _check(self, array: pa.Array, outside: npt.NDArray[np.bool_], source: Type) -> None:
-        """Refuse a value whose result is outside its type; what lies under a null is no value."""
+        """Refuse a value whose result is outside its type; null slots are ignored."""
         if not outside.any():
             return
         rows = np.flatnonzero(outside & pc.is_valid(array).to_numpy(zero_copy_only=False))

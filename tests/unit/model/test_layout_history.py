@@ -105,7 +105,7 @@ def test_version_1_keeps_fields_in_their_places():
     before = table("day(ts)", "id", version=1)
     day, key = before.spec.fields
     for fields in ((key, day), (day,), (day, replace(key, transform="bucket[4]", name="b"))):
-        with pytest.raises(InputError, match="must keep its place in version 1"):
+        with pytest.raises(InputError, match="must keep its position in version 1"):
             add_spec(before, PartitionSpec(fields=fields))
     void = PartitionSpec(fields=(replace(day, transform="void"), key, part("hour", "ts", 1002, "h")))
     assert add_spec(before, void).spec.fields == void.fields

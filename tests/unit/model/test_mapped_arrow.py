@@ -135,7 +135,7 @@ def test_other_metadata_stays():
 def test_two_columns_of_a_file_do_not_stand_for_one_column():
     mapping = NameMapping(fields=(mapped(1, "id", "record_id"),))
 
-    with pytest.raises(FormatError, match="columns 'id' and 'record_id' of a file both stand for id 1"):
+    with pytest.raises(FormatError, match="columns 'id' and 'record_id' of a file both map to id 1"):
         apply_mapping(mapping, pa.schema({"id": pa.int64(), "record_id": pa.int64()}))
     with pytest.raises(FormatError, match="columns 'id' and 'id'"):
         apply_mapping(mapping, pa.schema([pa.field("id", pa.int64())] * 2))

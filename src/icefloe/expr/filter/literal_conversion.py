@@ -1,4 +1,4 @@
-"""Literals placed in the domain of a column's type, exactly: nothing is rounded into a match.
+"""Literals converted to a column's type exactly: no rounding makes a row match.
 
 A literal of another type may fall between two values of the column (1.5 among integers) or outside all of them (2^40
 among ints). ``place`` says where it falls, and ``bind`` turns comparisons with such a place into exact ones.
@@ -54,7 +54,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The literal lies between two neighbouring values; None: beyond the last one on that side."""
+    """The literal is between two neighbouring values; None: beyond the last one on that side."""
 
     below: object | None
     above: object | None
@@ -62,7 +62,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """The literal lies right after this value and before the next one, which need not be known."""
+    """The literal is right after this value and before the next one, which need not be known."""
 
     value: object
 

@@ -98,7 +98,7 @@ def _prefix(column: BoundPredicate, width: int) -> Expr:
 
 
 def _ranges(node: BoundPredicate, limits: _Limits) -> list[_Range]:
-    """Where the column lies for the predicate to hold: ranges in order, that do not touch."""
+    """The column ranges in which the predicate holds: sorted and disjoint."""
     match node.op:
         case Op.LT:
             return _upto(limits.at_least(node.literal))

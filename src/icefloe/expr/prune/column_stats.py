@@ -155,7 +155,7 @@ class Statistics:
 
     @cached_property
     def rows(self) -> Any:
-        """How many rows each entry stands for: those of the file, or of the live files of the manifest."""
+        """The row count of each entry: of the file, or of the live files of the manifest."""
         records = self._column("record_count", pa.int64())
         kinds = self._column("content_type", pa.int32())
         added = self._column("added_rows_count", pa.int64())

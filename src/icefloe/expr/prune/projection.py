@@ -111,7 +111,7 @@ def lowest_number(source: PrimitiveType) -> int:
 
 
 def _time_bounds(transform: TimeTransform, first: Any, last: Any, source: PrimitiveType) -> tuple[Any, Any]:
-    """The first and the last moment of units of time; what lies outside the range of the type is unknown."""
+    """The first and the last instant of time units; null outside the range of the type."""
     if isinstance(transform, Day) and source == DATE:
         return first, last
     if first is not None:

@@ -1,6 +1,6 @@
 """Filters answered for whole files from their statistics, for all entries of a table at once (spec: Scan Planning).
 
-The answer has three values: no row can match, every row matches, or it cannot be told. The first two are promises; a
+NONE: no row can match. ALL: every row matches. SOME: undecided. The first two are guarantees; a
 missing or null statistic never leads to one. Both directions come from one judgement of each predicate, so that
 pruning and deleting whole files cannot disagree.
 """
@@ -29,14 +29,14 @@ class Match(IntEnum):
     """How many rows of a file match a filter."""
 
     NONE = 0
-    SOME = 1  # or none, or all: it cannot be told
+    SOME = 1  # undecided: possibly none or all
     ALL = 2
 
 
-# Where no row matches for certain, and where every row does; where neither is certain it cannot be told.
+# Masks: entries in which no row matches, and entries in which every row matches. In neither: undecided.
 Verdict: TypeAlias = tuple[Mask, Mask]
 
-_BATCH = 65_536  # entries judged together, to bound the memory of filters with thousands of terms
+_BATCH = 65_536  # entries evaluated together, to bound the memory of filters with thousands of terms
 
 
 def evaluate(bound: Bound, table: pa.Table, partitions: tuple[PartitionField, ...] = ()) -> pa.Array:
@@ -156,7 +156,7 @@ def _absent(node: BoundPredicate, evidence: Evidence) -> Mask:
 
 
 def _none_within(literals: pa.Array, evidence: Evidence, lower: Any, upper: Any) -> Mask:
-    """Where no literal (they are sorted) lies between the bounds."""
+    """Where no literal is between the bounds; the literals are sorted."""
     beyond = evidence.where(pc.greater, lower, literals[-1]) | evidence.where(pc.less, upper, literals[0])
     if len(literals) == 1 or lower is None or upper is None:
         return beyond
@@ -228,7 +228,7 @@ def _with_prefix(prefix: str, evidence: Evidence, lower: Any, upper: Any) -> Mas
 
 
 def _without_prefix(prefix: str, evidence: Evidence, lower: Any, upper: Any) -> Mask:
-    # What starts with the prefix lies from the prefix itself up to the first text behind all of them.
+    # Texts with the prefix are at least the prefix and less than its successor.
     below = evidence.where(pc.less, upper, pa.scalar(prefix))
     end = successor(prefix)
     return below if end is None else below | evidence.where(pc.greater_equal, lower, pa.scalar(end))

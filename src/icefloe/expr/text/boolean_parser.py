@@ -1,4 +1,4 @@
-"""The AND, OR, NOT and parentheses of a filter text, around its atoms.
+"""Parses AND, OR, NOT and parentheses of a filter text; the conditions between them are parsed elsewhere.
 
 Filters made by programs nest hundreds of parentheses, more than a recursive parser survives. This one keeps its own
 stack and hands out only the atoms, the parts without logic (``a = 1``, ``b IN (1, 2)``), to be parsed one by one.

@@ -22,7 +22,7 @@ _NANOS = 1000  # in a microsecond
 
 @dataclass(frozen=True, slots=True)
 class Nanos:
-    """A timestamp in nanoseconds from 1970: a moment if it carried an offset (``utc``), else a reading of a clock."""
+    """A timestamp in nanoseconds from 1970: with an offset (``utc``) an instant, else a local date and time."""
 
     count: int
     utc: bool
@@ -99,7 +99,7 @@ def micros(value: dt.datetime) -> int:
 
 
 def from_micros(value: int) -> dt.datetime:
-    """The moment this many microseconds after 1970, in UTC; ValueError outside the years 1 to 9999."""
+    """The instant this many microseconds after 1970, in UTC; ValueError outside the years 1 to 9999."""
     try:
         return (EPOCH + value * _MICROSECOND).replace(tzinfo=dt.UTC)
     except OverflowError as error:

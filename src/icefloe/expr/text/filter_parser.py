@@ -1,7 +1,8 @@
 """Filters from text: what users write, and what Spark pushes down (Spark SQL spelling).
 
-``skeleton`` splits the logic, sqlglot parses each atom, and this module turns it into predicates. Only conditions
-that compare one column, or a transform of one, with literals are filters here; anything else is refused by name.
+``boolean_parser`` splits the logic, sqlglot parses each condition, and this module turns it into predicates. Only
+conditions that compare one column, or a transform of one, with literals are filters here; anything else is refused by
+name.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def _name(column: str) -> str:
     parts = tuple(column.split("."))
     if not _must_quote(parts):
         return column
-    # Between quotes a dot belongs to the name, and joined names read the same; empty ones cannot be told apart.
+    # Between quotes a dot belongs to the name, and joined names read the same; empty names are ambiguous.
     return quoted(*parts) if all(part != "" for part in parts) else quoted(column)
 
 
@@ -133,7 +133,7 @@ def _bound_literal(value: object, type_: Type) -> str:
 def _literal(value: object) -> str:
     try:
         return _written(value)
-    except ValueError as error:  # a moment or a number that has no text
+    except ValueError as error:  # a timestamp or a number that has no text
         raise InputError(f"a literal cannot be written in SQL: {error}") from error
 
 

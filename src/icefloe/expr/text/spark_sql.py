@@ -1,7 +1,7 @@
 """Terms and literals of bound filters as Spark SQL that means the same in every session (spec: Partition Transforms).
 
-Nothing depends on the session's time zone: a moment is computed from its microseconds, and so are its year, month, day
-and hour, which are those of UTC. What Spark cannot say exactly is refused.
+Nothing depends on the session's time zone: an instant is computed from its microseconds, and so are its year, month,
+day and hour, which are those of UTC. What Spark cannot say exactly is refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What a condition in a filter text tests: a column, or a transform of one (spec: Partition Transforms).
 
 Transforms have the names of Iceberg's SQL functions, which count from 1970: ``bucket(16, id)``, ``truncate(4, name)``,
-``years(ts)``, ``months(ts)``, ``days(ts)``, ``hours(ts)``, also behind ``system.`` and a catalog. SQL's own
-``year(ts)`` is the same transform counted from year 0; its ``month``, ``day`` and ``hour`` are parts of a date.
+``years(ts)``, ``months(ts)``, ``days(ts)``, ``hours(ts)``, also with the prefix ``system.`` or a catalog's name and
+``system.``. SQL's own ``year(ts)`` is the same transform counted from year 0; its ``month``, ``day`` and ``hour`` are
+parts of a date.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _is_size(node: Any) -> bool:
 
 
 def _is_system(node: Any) -> bool:
-    """Whether a prefix is ``system`` or ends in it, behind the name of a catalog."""
+    """Whether a prefix is ``system``, or a catalog's name and ``system``."""
     last = node.expression if isinstance(node, exp.Dot) else node
     return isinstance(last, exp.Identifier) and str(last.name).lower() == "system"
 

@@ -30,7 +30,7 @@ _INDEX_LEVEL = re.compile(r"__index_level_\d+__")
 
 
 def field_marks(field: Field) -> dict[bytes, bytes]:
-    """The metadata of the Arrow field that stands for a field."""
+    """The metadata of the Arrow field that represents a field."""
     marks = {FIELD_ID: str(field.id).encode(), **_type_marks(field.type)}
     if field.doc is not None:
         marks[_DOC] = field.doc.encode()
@@ -76,14 +76,14 @@ def marked_defaults(field: pa.Field, name: str) -> tuple[Any, Any]:
 
 
 def marked_type(field: pa.Field, name: str) -> Type | None:
-    """The type that the marks of an Arrow field tell, if they do; ``name`` is its full name, for errors."""
+    """The type recorded in an Arrow field's metadata, if any; ``name`` is its full name, for errors."""
     if isinstance(field.type, pa.UuidType):
         return UUID
     marks = _marks(field)
     if marks.get(_TYPE) == str(UUID).encode() and field.type == pa.binary(16):
         return UUID
     extension, parameters = marks.get(_EXTENSION), marks.get(_PARAMETERS)
-    if isinstance(field.type, pa.BaseExtensionType):  # somebody has registered the extension
+    if isinstance(field.type, pa.BaseExtensionType):  # the extension type is registered
         extension = field.type.extension_name.encode()
         parameters = field.type.__arrow_ext_serialize__() if isinstance(field.type, pa.ExtensionType) else None
     if extension == _VARIANT:

@@ -20,7 +20,7 @@ from icefloe.model.schema.types import Field, List, Map, Struct, children
 
 
 def merge_steps(schema: Schema, given: pa.Schema, *, format_version: int) -> tuple[SchemaChange, ...]:
-    """The steps after which a table has a place for every column of the rows; none if it has them all.
+    """The steps that add the columns that the rows have and the table lacks; none if it has them all.
 
     New columns are optional. Columns of the table that the rows lack stay, with their types.
 

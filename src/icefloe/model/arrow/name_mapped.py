@@ -28,7 +28,7 @@ def has_ids(schema: pa.Schema) -> bool:
 def apply_mapping(mapping: NameMapping, schema: pa.Schema) -> pa.Schema:
     """The schema of a file with the ids that a mapping has for its names; what it does not know stays without.
 
-    A file that has ids of its own, even some, is left alone: a mapping only stands in for ids that are missing
+    A file that has ids of its own, even some, is left alone: a mapping only replaces ids that are missing
     altogether. Elements, keys and values are found by their role, however the file spells them.
 
     >>> mapping = NameMapping(fields=(MappedField(names=("id", "record_id"), field_id=1),))
@@ -81,7 +81,7 @@ def _check_ids(schema: pa.Schema) -> None:
             continue
         if field_id in names:
             both = f"{names[field_id]!r} and {name!r}"
-            raise FormatError(f"name mapping: columns {both} of a file both stand for id {int(field_id)}", field=name)
+            raise FormatError(f"name mapping: columns {both} of a file both map to id {int(field_id)}", field=name)
         names[field_id] = name
 
 

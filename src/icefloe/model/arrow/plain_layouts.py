@@ -1,7 +1,8 @@
 """User data in the layouts that Arrow computes with (spec: Schemas and Data Types).
 
 Text of polars comes as views, categories as dictionaries, repeated values as runs; Arrow has few kernels for these, and
-none that takes rows of a view. A dictionary or a run may also hide nulls that no count of the array tells.
+none that takes rows of a view. A dictionary or a run may also contain nulls that the null count of the array does not
+include.
 """
 
 from __future__ import annotations
@@ -74,5 +75,5 @@ def _around(array: pa.Array, values: list[pa.Array]) -> pa.Array:
 
 
 def _rebuilt(array: pa.Array, type_: pa.DataType, own: int, inside: Any) -> pa.Array:
-    """An array of a type from the first buffers of another, those of its own, and what lies inside."""
+    """An array of a type, built from another array's first buffers and child arrays."""
     return pa.Array.from_buffers(type_, len(array), array.buffers()[:own], array.null_count, array.offset, [inside])

@@ -1,4 +1,4 @@
-"""Schemas read from Arrow: what users hand in when they create a table (spec: Schemas and Data Types).
+"""Schemas read from Arrow, as users pass them to create a table (spec: Schemas and Data Types).
 
 Arrow has several types for one of ours (``string``, ``large_string``, a dictionary of strings); all of them are taken.
 What the format cannot store is refused by name.

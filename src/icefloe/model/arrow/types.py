@@ -141,7 +141,7 @@ def struct_array(values: list[pa.Array], fields: list[pa.Field], mask: pa.Array)
 
 
 def _without_nulls(array: pa.Array) -> pa.Array:
-    """The array with whatever lies in its buffers in place of nulls: for values that are never looked at."""
+    """The array without its validity bitmap: null slots hold arbitrary values, which must not be used."""
     if array.null_count == 0:
         return array
     if pa.types.is_struct(array.type):

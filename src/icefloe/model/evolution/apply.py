@@ -56,7 +56,7 @@ def evolve(
 ) -> Evolved:
     """The schema after the steps; a step that the format does not allow is an ``InputError`` with column and reason.
 
-    Names are told apart by case, yet a name that differs from another one only in case is refused when it is added or
+    Names are case-sensitive, yet a name that differs from another one only in case is refused when it is added or
     renamed, because engines that ignore case (Spark, by default) could read neither column. Schemas that have such
     names already can still change otherwise. A column is either changed or dropped by one change, never both. Not the
     spec but Parquet asks for one more rule: a struct keeps, or is added with, at least one field.
@@ -205,7 +205,7 @@ class _Evolution:
             return
         neighbour = self._find(position.column)
         if neighbour == field_id:
-            raise refused(name, "moved", "its new place is relative to itself")
+            raise refused(name, "moved", "its new position is relative to itself")
         if self.draft.owner(neighbour) != self.draft.owner(field_id):
             raise refused(name, "moved", f"{position.column!r} is in another struct, and columns stay in theirs")
         self.draft.place(field_id, neighbour, 0 if isinstance(position, Before) else 1)

@@ -77,7 +77,7 @@ class Draft:
         return found
 
     def add(self, owner: int | None, field: Field) -> None:
-        """Put a field, and what is inside it, behind the others of its struct."""
+        """Append a field, with its nested fields, to its struct."""
         self._take(field, owner)
         self._enter_all(field.id)
 
@@ -105,7 +105,7 @@ class Draft:
         self._enter_all(field_id)
 
     def place(self, field_id: int, neighbour: int | None, offset: int = 0) -> None:
-        """Put a field ``offset`` places behind a neighbour of its struct, or first."""
+        """Move a field to ``offset`` positions after a neighbour in its struct, or to the front."""
         siblings = self._inside[self._owners[field_id]]
         siblings.remove(field_id)
         siblings.insert(0 if neighbour is None else siblings.index(neighbour) + offset, field_id)

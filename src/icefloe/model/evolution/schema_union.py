@@ -18,7 +18,7 @@ def union_by_name(
     """The steps after which every column of ``other`` fits one of the same name.
 
     Columns that only ``other`` has are added, with their defaults, as optional ones because written rows lack them.
-    Types are promoted as the format version allows, required columns made optional, comments taken over. A narrower
+    Types are promoted as the format version allows, required columns made optional, comments copied. A narrower
     type needs no step, an unrelated one is refused. Columns that both have keep their defaults. Names match by case.
     Once the steps are carried out, a second union finds nothing to do. Fields of inner structs come before those around
     them, the order in which Iceberg numbers.

@@ -55,7 +55,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropColumn:
-    """Take a column out of the schema; its id is never used again."""
+    """Remove a column from the schema; its id is never used again."""
 
     column: str
 
@@ -70,7 +70,7 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveColumn:
-    """Another place for a column in its struct."""
+    """Move a column within its struct."""
 
     column: str
     position: Position

@@ -1,6 +1,6 @@
-"""The table and the snapshot that are read, for errors: a file is known by its name, but whose file it is, is not.
+"""The table and the snapshot that are read, for errors: a file's name alone does not identify its table.
 
-Whoever reads a file for a table says so here, so that an error about the file names all three.
+Code that reads a file for a table records it here, so that an error about the file names all three.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Origin:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Errors about files that are raised inside tell the table and the snapshot, in words and in ``context``."""
+        """Adds the table and the snapshot to errors about files that are raised inside, in message and ``context``."""
         try:
             yield
         except _ABOUT_FILES as error:

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Property(Generic[V]):
-    """A named setting; its default tells its type. ``any_case``: other programs take its words in any case.
+    """A named setting; the type of its default is its type. ``any_case``: values are case-insensitive, as elsewhere.
 
     ``rule`` is what its text may be, by default all that its type takes. With ``lenient`` another text is like none, so
     that it cannot stop the very commit that would mend it.
@@ -138,7 +138,7 @@ _ISOLATION = one_of("serializable", "snapshot")
 _MODE = one_of("", "copy-on-write", "merge-on-read")
 
 FORMAT_VERSION = _property("format-version", 2, rule=_SIZE)  # which no table stores: setting it is an upgrade
-# Names under which other programs tell what a table is; they store none of them, and ours would hide the truth.
+# Names under which other programs show the state of a table. They are not stored; a stored value would hide it.
 TOLD = frozenset(
     {
         "uuid",
@@ -182,7 +182,7 @@ ORC_STRATEGY = _property("write.orc.compression-strategy", "speed", any_case=Tru
 ORC_BLOOM_COLUMNS = _property("write.orc.bloom.filter.columns", "")  # names with commas between
 ORC_BLOOM_FPP = _property("write.orc.bloom.filter.fpp", "0.05", rule=SHARE)
 
-# How much the metadata tells of each column.
+# How much of each column is recorded in the metadata.
 METRICS_DEFAULT = _property("write.metadata.metrics.default", "truncate(16)", rule=METRICS)
 METRICS_COLUMN = _column_prefix("write.metadata.metrics.column.", "", METRICS)
 METRICS_MAX_INFERRED = _property("write.metadata.metrics.max-inferred-column-defaults", 100, lenient=True)
@@ -213,7 +213,7 @@ PREVIOUS_VERSIONS_MAX = _property(
     "write.metadata.previous-versions-max", 100, rule=whole(-INT_MAX, INT_MAX), lenient=True
 )
 
-# Small manifests are merged in passing: in v1-v3 each commit adds one, in V4 those that the root was emptied into.
+# Commits merge small manifests: in v1-v3 each commit adds one, in V4 each flush of the root does.
 MERGE_ENABLED = _property("commit.manifest-merge.enabled", True, lenient=True)
 MERGE_TARGET_SIZE = _property("commit.manifest.target-size-bytes", 8 * 1024 * 1024, rule=_SIZE, lenient=True)
 MERGE_MIN_COUNT = _property("commit.manifest.min-count-to-merge", 100, lenient=True)
@@ -253,7 +253,7 @@ def version_asked(properties: Mapping[str, str]) -> int | None:
 
 
 def check_settable(properties: Mapping[str, str]) -> None:
-    """InputError for properties that are not text, that tell a table's state, or that make no sense to this library.
+    """InputError for properties that are not text, that show a table's state, or that have an invalid value.
 
     >>> check_settable({"commit.manifest-merge.enabled": "yes"})
     Traceback (most recent call last):
@@ -263,7 +263,7 @@ def check_settable(properties: Mapping[str, str]) -> None:
     told = next((name for name in properties if name in TOLD), None)
     if told is not None:
         raise InputError(
-            f"property {told!r} is the name by which a table's own state is told, so it cannot be set; pick another",
+            f"property {told!r} shows the state of a table and cannot be set; choose another name",
             property=told,
         )
     for name, text in properties.items():
@@ -274,6 +274,6 @@ def check_settable(properties: Mapping[str, str]) -> None:
 
 
 def storable(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties that a new table stores: all but its format version; InputError for those that tell its state."""
+    """The properties that a new table stores: all but its format version; InputError for those that show its state."""
     check_settable(properties)
     return {name: value for name, value in properties.items() if name != FORMAT_VERSION.name}

@@ -247,7 +247,7 @@ class TableMetadata:
         return replace(self, properties={**kept, **updates})
 
     def with_statistics(self, file: StatisticsFile) -> TableMetadata:
-        """This table with a statistics file in place of the one its snapshot had."""
+        """This table with the statistics file of a snapshot replaced."""
         self.snapshot(file.snapshot_id)
         before = self.without_statistics(file.snapshot_id)
         return replace(before, statistics=(*before.statistics, file))
@@ -257,7 +257,7 @@ class TableMetadata:
         return replace(self, statistics=tuple(s for s in self.statistics if s.snapshot_id != snapshot_id))
 
     def with_partition_statistics(self, file: PartitionStatisticsFile) -> TableMetadata:
-        """This table with a partition statistics file in place of the one its snapshot had."""
+        """This table with the partition statistics file of a snapshot replaced."""
         self.snapshot(file.snapshot_id)
         before = self.without_partition_statistics(file.snapshot_id)
         return replace(before, partition_statistics=(*before.partition_statistics, file))

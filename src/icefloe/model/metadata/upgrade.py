@@ -29,7 +29,7 @@ def upgraded(metadata: TableMetadata, version: int, *, table_uuid: str | None = 
             f"table {metadata.location} has format version {metadata.format_version} and cannot go back to {version}",
             version=version,
         )
-    # The text of lazy snapshots is that of the version before; as values they are written anew.
+    # Lazy snapshots hold the JSON of the earlier version; as values they are encoded again.
     after = replace(metadata, format_version=version, snapshots=Snapshots(tuple(metadata.snapshots)))
     if not before.sequence_numbers:
         after = _numbered(after, table_uuid)

@@ -1,4 +1,4 @@
-"""What each format version may, must and must not do: the one place that compares version numbers.
+"""What each format version may, must and must not do. Only this module compares version numbers.
 
 Layers above the codecs ask ``rules`` by name and never look at a version number themselves. Codecs look up the field
 tables: one row per field, one column per version (spec: Appendix E: Format version changes; V4 proposal). The tables

@@ -78,9 +78,9 @@ def evolve_spec(
 ) -> EvolvedSpec:
     """The spec after the steps; a step that the format does not allow is an ``InputError`` with field and reason.
 
-    Version 1 does not track field ids, so a field keeps its place for ever: a removed one turns void, and gives up its
-    name if a field wants it. Later versions drop it. There a field that any of ``specs`` had, of the same columns and
-    transform, gets its id back, for ids are what manifests name partition values by. Every other new field gets the
+    Version 1 does not track field ids, so a field keeps its position for ever: a removed one turns void, and gives up
+    its name if a field wants it. Later versions drop it. There a field that any of ``specs`` had, of the same columns
+    and transform, gets its id back, for ids are what manifests name partition values by. Every other new field gets the
     next unused id. Whether a transform fits the type of its column is for ``icefloe.transforms`` to say.
 
     >>> from icefloe.model.text.ddl import parse_ddl, partition_spec
@@ -104,7 +104,7 @@ def evolve_spec(
 
 
 class _Evolution:
-    """The fields while steps change them; removed ones keep their place until the end, so that they can come back."""
+    """The fields while steps change them; removed ones keep their position, so that they can be restored."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class _Evolution:
                 self._place(replace(self._find(step.field), name=step.name))
 
     def _live(self) -> Iterator[PartitionField]:
-        """The fields that have values; void ones only keep their place."""
+        """The fields that have values; void ones only keep their position."""
         return (f for f in self.fields.values() if f.field_id not in self.removed and not f.is_void)
 
     def _find(self, name: str) -> PartitionField:
@@ -197,7 +197,7 @@ class _Evolution:
         return any(field.stored_id == id_ for field in self.fields.values())
 
     def _place(self, field: PartitionField) -> None:
-        """Put a field in, at the place of its id or at the end, once nothing speaks against it."""
+        """Insert a field at the position of its id, or at the end, after checking it."""
         others = [other for other in self._live() if other.field_id != field.field_id]
         is_new = field.field_id not in self.fields or field.field_id in self.removed
         problem = source_problem(field, self.schema) if is_new else None
@@ -209,7 +209,7 @@ class _Evolution:
 
     def _remove(self, field: PartitionField) -> None:
         if field.is_void and not self.version.partition_ids:
-            reason = "was removed before; version 1 keeps its place"
+            reason = "was removed before; version 1 keeps its position"
             raise InputError(f"partition field {field.name!r} {reason}", field=field.name)
         if field.field_id in self.before:
             self.removed.add(field.field_id)

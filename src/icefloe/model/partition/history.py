@@ -26,7 +26,7 @@ def add_spec(metadata: TableMetadata, spec: PartitionSpec) -> TableMetadata:
 
     A spec compatible with one the table has is that spec; any other gets the highest spec id plus one, whatever id it
     came with. Refused is what written files contradict: an id that meant another value before and, in version 1, a
-    field that left its place. In V4 each new derived field gets an expression, with an id after those of the columns.
+    field that was moved. In V4 each new derived field gets an expression, with an id after those of the columns.
     """
     problem = spec_problem(spec, metadata.schema)
     if problem is not None:
@@ -70,12 +70,12 @@ def _check_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
 
 
 def _check_places(metadata: TableMetadata, spec: PartitionSpec) -> None:
-    """Refuse what version 1 cannot tell from other values, for it finds partition values by their place."""
+    """Refuse fields that version 1 would confuse: it identifies partition values by position."""
     for place, former in enumerate(metadata.spec.fields):
         field = spec.fields[place] if place < len(spec.fields) else None
         if field is None or not _stays(former, field):
             raise InputError(
-                f"partition field {former.name!r} must keep its place in version 1; make it void to remove it",
+                f"partition field {former.name!r} must keep its position in version 1; make it void to remove it",
                 field=former.name,
             )
 

@@ -32,7 +32,7 @@ class PartitionField:
     """One value of the partition tuple: a transform of a source column, or of several (``other_source_ids``, v3).
 
     ``transform`` is the text of the spec (``identity``, ``day``, ``bucket[16]``); ``icefloe.transforms`` parses it.
-    ``field_id`` stands for one value in all specs of a table. Where files have another id, which means other values in
+    ``field_id`` identifies one value in all specs of a table. Where files have another id, which means other values in
     other specs, that is ``shared_id`` (see ``told_apart``). ``extra`` are unknown keys of its JSON object with their
     JSON texts.
     """
@@ -62,7 +62,7 @@ class PartitionField:
 
     @property
     def is_void(self) -> bool:
-        """Whether the field was dropped and only keeps its place."""
+        """Whether the field was dropped and only keeps its position."""
         return self.transform == VOID
 
 
@@ -142,7 +142,7 @@ def compatible(a: PartitionSpec, b: PartitionSpec) -> bool:
 
 
 def spec_problem(spec: PartitionSpec, schema: Schema) -> str | None:
-    """Why a table of this schema cannot have the spec, as far as names and ids tell; ``None`` if it can.
+    """Why a table of this schema cannot have the spec, judging by names and ids; ``None`` if it can.
 
     Fields that are void may be about columns that are gone.
     """
@@ -192,7 +192,7 @@ def source_problem(field: PartitionField, schema: Schema) -> str | None:
 
 
 def redundancy_problem(spec: PartitionSpec, former: PartitionSpec = UNPARTITIONED) -> str | None:
-    """Which field of a spec another one makes superfluous; ``None`` if all tell something.
+    """Which field of a spec is redundant because of another; ``None`` if none is.
 
     Superfluous are the same value and another time unit of the same column. What ``former`` had already may stay:
     other writers make such specs, and files were written with them.

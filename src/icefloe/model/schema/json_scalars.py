@@ -1,6 +1,6 @@
 """Primitive values as JSON values, a reader and a writer for each type (spec: JSON single-value serialization).
 
-Readers say in a ValueError what they expected; writers say what is wrong. ``json_values`` adds where it stands.
+Readers raise ValueError with what they expected, writers with what is wrong. ``json_values`` adds the path.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _fraction(digits: str | None, places: int) -> int:
 
 
 def _stamp(value: object, pattern: re.Pattern[str], zone: str, places: int) -> tuple[dt.datetime, int]:
-    """The second of a timestamp and its fraction in units of the last place."""
+    """The second of a timestamp and its fraction in units of the last digit."""
     example = f"2017-11-16T22:31:08.{'123456789'[:places]}{zone}"
     expected = f"a timestamp {'in UTC' if zone == _UTC else 'without zone'} such as {example}"
     found = pattern.fullmatch(_text(value, expected))
@@ -181,7 +181,7 @@ def _stamp(value: object, pattern: re.Pattern[str], zone: str, places: int) -> t
     try:
         return dt.datetime.fromisoformat(found[1]), _fraction(found[2], places)
     except ValueError as error:
-        raise ValueError("a moment of the calendar, year 1 to 9999") from error
+        raise ValueError("a timestamp in the years 1 to 9999") from error
 
 
 def _read_timestamp(value: object) -> dt.datetime:
@@ -211,7 +211,7 @@ def _nano_reader(zone: str) -> Reader:
         second, nanos = _stamp(value, _NANO_STAMP, zone, 9)
         number = (second - _EPOCH) // _SECOND * _NANOS + nanos
         if not -(2**63) <= number < 2**63:
-            raise ValueError("a moment that 64 bits of nanoseconds can tell, year 1677 to 2262")
+            raise ValueError("a timestamp that 64 bits of nanoseconds can represent, year 1677 to 2262")
         return number
 
     return read
@@ -268,14 +268,16 @@ def hex_to_json(value: object, length: int | None = None) -> str:
 
 
 def decimal_from_json(value: object, precision: int, scale: int) -> decimal.Decimal:
-    """A decimal whose text shows exactly the scale of its type: by digits behind the point, or by an exponent.
+    """A decimal whose text shows exactly the scale of its type: by digits after the decimal point, or by an exponent.
 
     Raises ValueError for any other text.
 
     >>> decimal_from_json("2E+20", 9, -20)
     Decimal('2E+20')
     """
-    example = f"decimal with {scale} digits behind the point" if scale >= 0 else f"number times 10 as ...E+{-scale}"
+    example = (
+        f"decimal with {scale} digits after the decimal point" if scale >= 0 else f"number times 10 as ...E+{-scale}"
+    )
     text = _text(value, f"a string with a {example}")
     found = (_PLAIN if scale >= 0 else _SCIENTIFIC).fullmatch(text)
     behind = "" if found is None or found[3] is None else found[3]
@@ -291,7 +293,7 @@ def decimal_to_json(value: object, precision: int, scale: int) -> str:
     """A decimal as text that shows the scale of its type; ValueError where it had to be rounded."""
     if isinstance(value, bool) or not isinstance(value, (int, decimal.Decimal)):
         raise ValueError("expected a Decimal")
-    problem = f"it takes at most {precision} digits, {scale} of them behind the point"
+    problem = f"it takes at most {precision} digits, {scale} of them after the decimal point"
     try:
         scaled = decimal.Decimal(value).scaleb(scale, _WIDE)
     except ArithmeticError as error:

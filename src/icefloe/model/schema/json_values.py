@@ -38,7 +38,7 @@ Defaults: TypeAlias = Literal["initial", "write"]
 
 
 def value_from_json(value: object, type_: Type, path: str = "", *, defaults: Defaults = "initial") -> object:
-    """The value that a JSON value stands for; ``path`` says in errors where it stands in its document.
+    """The value that a JSON value represents; ``path`` is its position in the document, for errors.
 
     Null is a value of every type. A field that the object of a struct lacks has its own default, of the kind that
     ``defaults`` names, for fields may be added to a struct after it got a default.
@@ -54,7 +54,7 @@ def value_from_json(value: object, type_: Type, path: str = "", *, defaults: Def
 
 
 def value_to_json(value: object, type_: Type, path: str = "") -> object:
-    """The JSON value that stands for a value; InputError if it is none of the type.
+    """The JSON value that represents a value; InputError if the value is not of the type.
 
     >>> from icefloe.model.schema.types import STRING
     >>> value_to_json({"name": "bar"}, Struct((Field(2, "name", STRING),)))
@@ -225,7 +225,7 @@ def _unfit(path: str, value: object, type_: Type, reason: str) -> InputError:
 
 
 def _no_form(path: str, type_: Type) -> UnsupportedError:
-    reason = f"values of type {type_} are not exchanged as JSON; only null can stand here"
+    reason = f"values of type {type_} have no JSON form; only null is allowed here"
     return UnsupportedError(_at(path, reason), field=path, type=str(type_))
 
 

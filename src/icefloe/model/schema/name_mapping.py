@@ -34,7 +34,7 @@ class MappedField:
 
 @dataclass(frozen=True, kw_only=True)
 class NameMapping:
-    """The mapping of a table; a name stands for one field of its struct, an id for one field of the table.
+    """The mapping of a table; a name identifies one field of its struct, an id one field of the table.
 
     >>> NameMapping(fields=(MappedField(names=("id", "record_id"), field_id=1),)).id_of(("record_id",))
     1
@@ -95,7 +95,7 @@ def updated_mapping(mapping: NameMapping, before: Schema, after: Schema) -> Name
     """The mapping after a schema changed, so that files with the new names are read too.
 
     A renamed field gets its new name beside the old ones, a new field gets its name. A name belongs to one field of a
-    struct: whoever got it last has it, so a field loses the names that another one now goes by, and leaves the mapping
+    struct, the one that got it last. So a field loses names that another field has now, and is removed from the mapping
     with its last name. A dropped field keeps its names until then: a column of that name added later, in this change or
     another, takes them and reads the old files' values. Fields inside one that the mapping never had are left out.
     """

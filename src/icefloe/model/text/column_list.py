@@ -212,7 +212,7 @@ class _Reading:
         raise InputError(f"column {name!r}: there is no type {shown}; known are {', '.join(_KNOWN)}", field=name)
 
     def _parameters(self) -> list[str]:
-        """What stands in brackets after the name of a type."""
+        """The parameters in brackets after the name of a type."""
         tokens = self._tokens
         opened = tokens.peek().key
         if opened not in ("(", "["):
@@ -242,7 +242,7 @@ def _parsed(text: str, name: str) -> Type:
 def format_ddl(schema: Schema) -> str:
     """The columns as text that ``parse_ddl`` reads, and Spark SQL too as far as it has the types.
 
-    Ids, identifier fields and an initial default apart from the write default are not told.
+    Ids, identifier fields and an initial default that differs from the write default are left out.
 
     >>> format_ddl(parse_ddl("`a b` long not null comment 'key', s struct<x: int>"))
     "`a b` bigint NOT NULL COMMENT 'key', s struct<x: int>"

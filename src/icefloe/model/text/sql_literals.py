@@ -1,6 +1,6 @@
-"""Column defaults as SQL literals: what stands after ``DEFAULT``, and in Spark's field metadata (spec: Default values).
+"""Column defaults as SQL literals: the text after ``DEFAULT``, and in Spark's field metadata (spec: Default values).
 
-A default is a JSON value; in SQL it is a literal whose spelling tells its type (``DATE '2026-01-01'``, ``X'00ff'``).
+A default is a JSON value; in SQL it is a literal whose spelling shows its type (``DATE '2026-01-01'``, ``X'00ff'``).
 Only constants are defaults of the format: a call such as ``current_date()`` is refused.
 """
 
@@ -92,7 +92,7 @@ def take_literal(tokens: Tokens, type_: Type, name: str) -> Any:
     value = _constant(tokens, type_, name)
     tokens.expect("as")
     tokens.take()
-    if tokens.skip("("):  # Spark tells the digits of a decimal; the column's own type decides
+    if tokens.skip("("):  # Spark writes the precision of a decimal; the column's own type decides
         while tokens.peek().kind == "number" or tokens.peek().key == ",":
             tokens.take()
         tokens.expect(")")
@@ -110,7 +110,7 @@ def _constant(tokens: Tokens, type_: Type, name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Literal:
-    """A literal: its value, and the word before a string that tells the type (``date``, ``x``)."""
+    """A literal: its value, and the word before a string that gives its type (``date``, ``x``)."""
 
     value: bool | str | None
     tag: str = ""

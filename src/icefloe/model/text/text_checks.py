@@ -1,6 +1,6 @@
-"""What a table's metadata can hold as text: names, comments and properties are strings (spec: Table Metadata).
+"""Checks that names, comments and properties of a table are strings (spec: Table Metadata).
 
-JSON would take numbers in their place, and no reader would take the table then, so they are refused before that.
+JSON could hold numbers instead, but then no reader would accept the table, so they are refused before.
 """
 
 from __future__ import annotations

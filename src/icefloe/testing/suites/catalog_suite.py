@@ -118,7 +118,7 @@ class CatalogSuite:
         assert [self.at(catalog, name) for name in names] == ["two", "one", "one"]
 
     def test_a_swap_to_the_same_location_is_refused(self, catalog: Catalog) -> None:
-        """New metadata has a new name, else nobody can tell who won."""
+        """New metadata has a new name, else it is undecided who won."""
         catalog.create_namespace("db")
         self.create(catalog, "db.orders", "one")
         base = catalog.load("db.orders")
