@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from icefloe.codecs.manifest.context import manifest_context
-from icefloe.commit.operations.intent import Append
+from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.overwrite import OverwriteFiles
 from icefloe.model.entries import empty
 from icefloe.model.metadata.snapshots import Operation

@@ -37,7 +37,7 @@ class Contender:
 def make_table(folder: Path, entries: int, per_manifest: int, version: int) -> None:
     """A table of so many data files in manifests of equal size, written by icefloe."""
     library = importlib.import_module("icefloe")
-    intent = importlib.import_module("icefloe.commit.operations.intent")
+    append = importlib.import_module("icefloe.commit.operations.append")
     loop = importlib.import_module("icefloe.commit.loop")
     cat = library.catalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/wh")
     columns = ", ".join(["part int", *(f"c{i} bigint" for i in range(COLUMNS))])
@@ -47,7 +47,7 @@ def make_table(folder: Path, entries: int, per_manifest: int, version: int) -> N
     )
     for start in range(0, entries, per_manifest):
         added = _entries(table.location, start, min(per_manifest, entries - start))
-        loop.commit(table._pointer, intent.Append(added=added, fast=True))
+        loop.commit(table._pointer, append.Append(added=added, fast=True))
 
 
 def _entries(location: str, start: int, count: int) -> pa.Table:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import icefloe
 from arrow_rows import SUPPLIERS, lineitem, pieces
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.intent import RowDelta
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.deletes.equality_writer import write_equality_deletes
 from measure import Sample, median, ratio, spread
 from report import Table

@@ -25,7 +25,8 @@ from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.draft import Update
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.create_table import create_table, new_metadata
-from icefloe.commit.operations.metadata_updates import RemoveSnapshots, SetProperties
+from icefloe.commit.operations.property_updates import SetProperties
+from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.io.memory import MemoryFileIO

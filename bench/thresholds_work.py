@@ -19,8 +19,9 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.codecs.puffin.deletion_vector import encode_dv
-from icefloe.commit.operations.intent import Append, RowDelta
+from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.overwrite import OverwriteFiles
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.model.entries import MANIFESTS, ContentType, Status, empty, entries
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.tree.root import read_root

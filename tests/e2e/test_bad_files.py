@@ -15,7 +15,7 @@ from pyarrow import orc
 from pyroaring import BitMap64
 
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.intent import RowDelta
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.intent import Intent, RowDelta
+from icefloe.commit.operations.row_delta import RowDelta
+from icefloe.commit.operations.snapshot_operation import SnapshotOperation
 from icefloe.deletes.bitmaps import bitmap_of
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.deletes.position_files import write_position_deletes
@@ -119,9 +120,9 @@ class Model:
     def convert(self) -> None:
         table = self.table
         head = table.metadata.current_snapshot
-        intent = convert_equality_deletes(table._pointer.io, table.scan().plan(), table.metadata, read=head)
-        if intent is not None:
-            self.commit(intent)
+        operation = convert_equality_deletes(table._pointer.io, table.scan().plan(), table.metadata, read=head)
+        if operation is not None:
+            self.commit(operation)
         assert not self.table.scan().plan().deleted_rows(table._pointer.io).by_value
 
     def add_column(self) -> None:
@@ -169,8 +170,8 @@ class Model:
             with self.table.update_partitioning() as spec:
                 spec.add(wanted, f"p{self.dice.randint(0, 10**9)}")
 
-    def commit(self, intent: Intent) -> None:
-        commit(self.table._pointer, intent, self.table._env)
+    def commit(self, operation: SnapshotOperation) -> None:
+        commit(self.table._pointer, operation, self.table._env)
 
     def check(self) -> None:
         table = self.table
@@ -239,12 +240,12 @@ def test_equality_deletes_are_converted_without_a_change_of_rows(tmp_path: Path,
     before = sorted_rows(model.table.scan().to_arrow())
     assert before == [(1, "a"), (2, "again"), (3, "c"), (4, "d"), (5, "e")]
     read = model.table
-    intent = convert_equality_deletes(
+    operation = convert_equality_deletes(
         read._pointer.io, read.scan().plan(), read.metadata, read=read.metadata.current_snapshot
     )
-    assert intent is not None
+    assert operation is not None
     model.table.append(pa.table({"id": [6], "note": ["late"]}))  # rows that come meanwhile are not in the way
-    model.commit(intent)
+    model.commit(operation)
     assert sorted_rows(model.table.scan().to_arrow()) == [*before, (6, "late")]
     plan = model.table.scan().plan()
     assert not plan.deleted_rows(table._pointer.io).by_value

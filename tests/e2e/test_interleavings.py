@@ -14,8 +14,11 @@ from itertools import combinations_with_replacement
 import pytest
 
 from icefloe.commit.conflicts import Isolation
-from icefloe.commit.operations.intent import Intent, Reading, RowDelta
-from icefloe.commit.operations.overwrite import OverwriteFiles, RewriteFiles
+from icefloe.commit.operations.overwrite import OverwriteFiles
+from icefloe.commit.operations.read_check import ReadCheck
+from icefloe.commit.operations.rewrite import RewriteFiles
+from icefloe.commit.operations.row_delta import RowDelta
+from icefloe.commit.operations.snapshot_operation import SnapshotOperation
 from icefloe.errors import FormatError
 from icefloe.model.metadata.version_rules import WRITABLE
 from icefloe.testing.check import check_table
@@ -55,7 +58,7 @@ def test_two_operations_in_any_order_come_to_what_a_serial_order_does(setting, p
 
 
 SNAPSHOT, SERIALIZABLE = Isolation.SNAPSHOT, Isolation.SERIALIZABLE
-WITNESSES: dict[tuple[type[Intent], str], tuple[int, Isolation, tuple[str, str]]] = {
+WITNESSES: dict[tuple[type[SnapshotOperation], str], tuple[int, Isolation, tuple[str, str]]] = {
     (RowDelta, "check_files_live"): (2, SNAPSHOT, ("delete merge", "update copy")),
     (RowDelta, "check_no_vectors_of"): (4, SNAPSHOT, ("delete merge", "delete merge")),
     (RowDelta, "check_no_new_deletes"): (2, SNAPSHOT, ("update merge", "delete merge")),
@@ -66,22 +69,22 @@ WITNESSES: dict[tuple[type[Intent], str], tuple[int, Isolation, tuple[str, str]]
     (OverwriteFiles, "check_no_new_data"): (2, SERIALIZABLE, ("delete-red copy", "append")),
     (RewriteFiles, "check_files_live"): (2, SNAPSHOT, ("compact", "delete copy")),
     (RewriteFiles, "check_no_deletes_on"): (2, SNAPSHOT, ("compact", "delete merge")),
-    (Reading, "check_no_new_data"): (2, SERIALIZABLE, ("reload", "reload")),
-    (Reading, "check_no_new_deletes"): (2, SERIALIZABLE, ("fill", "delete merge")),
-    (Reading, "check_no_data_left"): (2, SERIALIZABLE, ("fill", "delete copy")),
+    (ReadCheck, "check_no_new_data"): (2, SERIALIZABLE, ("reload", "reload")),
+    (ReadCheck, "check_no_new_deletes"): (2, SERIALIZABLE, ("fill", "delete merge")),
+    (ReadCheck, "check_no_data_left"): (2, SERIALIZABLE, ("fill", "delete copy")),
 }
 
 
 def test_every_check_of_every_operation_has_a_witness():
-    intents = (RowDelta, OverwriteFiles, RewriteFiles, Reading)
-    assert set(WITNESSES) == {(intent, check) for intent in intents for check in checks_of(intent)}
+    operations = (RowDelta, OverwriteFiles, RewriteFiles, ReadCheck)
+    assert set(WITNESSES) == {(operation, check) for operation in operations for check in checks_of(operation)}
 
 
-@pytest.mark.parametrize(("intent", "check"), WITNESSES, ids=str)
-def test_an_operation_without_one_of_its_checks_shows_an_anomaly(intent, check):
-    version, isolation, pair = WITNESSES[(intent, check)]
+@pytest.mark.parametrize(("operation", "check"), WITNESSES, ids=str)
+def test_an_operation_without_one_of_its_checks_shows_an_anomaly(operation, check):
+    version, isolation, pair = WITNESSES[(operation, check)]
     setting = Setting(version=version, isolation=isolation)
-    with without(intent, check):
+    with without(operation, check):
         assert is_wrong(start(setting), pair)
     assert not is_wrong(start(setting), pair)
 

@@ -19,7 +19,7 @@ import pytest
 from e2e.test_evolved_tables import path_of, put
 from e2e.test_reused_partition_ids import FILTERS, LAYOUTS, check, reused, rows
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.intent import RowDelta
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.errors import FormatError
 from icefloe.model.entries import MANIFESTS

@@ -10,17 +10,12 @@ import pytest
 
 from icefloe.commit.base import TablePointer
 from icefloe.commit.loop import commit
+from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
-from icefloe.commit.operations.intent import Append
-from icefloe.commit.operations.metadata_updates import (
-    RemoveSnapshots,
-    RemoveStatistics,
-    SetCurrentSnapshot,
-    SetRef,
-    SetStatistics,
-)
 from icefloe.commit.operations.overwrite import OverwriteWhere
+from icefloe.commit.operations.ref_updates import SetCurrentSnapshot, SetRef
 from icefloe.commit.operations.replace_table import ReplaceTable, replace_table
+from icefloe.commit.operations.snapshot_updates import RemoveSnapshots, RemoveStatistics, SetStatistics
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.errors import AlreadyExists, ConflictError, InputError, NoSuchSnapshot
 from icefloe.expr.text.filter_parser import parse_filter

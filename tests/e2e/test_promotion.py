@@ -10,7 +10,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.types import LongType
 
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.intent import Append
+from icefloe.commit.operations.append import Append
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.model.schema.types import TIMESTAMP, TIMESTAMP_NS, Primitive
 from icefloe.table.table import Table

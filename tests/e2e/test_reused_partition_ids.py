@@ -19,7 +19,7 @@ from pyiceberg.table import StaticTable
 
 from e2e.test_evolved_tables import path_of, put, stored
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.intent import Append
+from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.replace_table import replace_table
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.model.text.ddl import parse_ddl, partition_spec

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.intent import RowDelta
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.model.entries import ContentType, Status, entries
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from interop.test_programs_read_icefloe import PARTITIONS, SCHEMA, check, events, normal
@@ -107,8 +107,8 @@ def test_position_deletes_committed_by_icefloe_are_applied_by_other_programs(par
     plan = table.scan().plan()
     task = plan.tasks.slice(0, 1).to_pylist()[0]
     deleted = pq.read_table(task["location"].removeprefix("file://")).slice(0, 1)["id"][0].as_py()
-    intent = RowDelta(added=_position_deletes(table, task, [0]), read=table.metadata.current_snapshot)
-    commit(table._pointer, intent)
+    operation = RowDelta(added=_position_deletes(table, task, [0]), read=table.metadata.current_snapshot)
+    commit(table._pointer, operation)
     rows = events(range(30))
     expected = rows.filter(pc.not_equal(rows["id"], deleted))
     for reader, read in readers.items():

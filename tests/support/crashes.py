@@ -19,8 +19,9 @@ from icefloe.commit.base import TablePointer
 from icefloe.commit.draft import Update
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.create_table import create_table, new_metadata
-from icefloe.commit.operations.metadata_updates import RemoveSnapshots
-from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions, RewriteFiles
+from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions
+from icefloe.commit.operations.rewrite import RewriteFiles
+from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.env import SYSTEM
 from icefloe.errors import CommitStateUnknown, IcefloeError

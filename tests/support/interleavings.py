@@ -23,9 +23,14 @@ from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.conflicts import Isolation, Since
 from icefloe.commit.draft import State, Update
 from icefloe.commit.loop import commit
+from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
-from icefloe.commit.operations.intent import Append, Intent, Reading, RemoveFiles, RowDelta
-from icefloe.commit.operations.overwrite import OverwriteFiles, OverwriteWhere, ReplacePartitions, RewriteFiles
+from icefloe.commit.operations.overwrite import OverwriteFiles, OverwriteWhere, ReplacePartitions
+from icefloe.commit.operations.read_check import ReadCheck
+from icefloe.commit.operations.remove_files import RemoveFiles
+from icefloe.commit.operations.rewrite import RewriteFiles
+from icefloe.commit.operations.row_delta import RowDelta
+from icefloe.commit.operations.snapshot_operation import SnapshotOperation
 from icefloe.commit.resolved import Resolved
 from icefloe.env import SYSTEM
 from icefloe.errors import ConflictError
@@ -224,7 +229,7 @@ def new_world(setting: Setting) -> World:
     return world
 
 
-def intent_of(world: World, base: Base, kind: str, who: int) -> Intent | None:
+def operation_of(world: World, base: Base, kind: str, who: int) -> SnapshotOperation | None:
     """What an operation wants, from what it reads in a base; none if it finds no rows to change."""
     name, _, how = kind.partition(" ")
     head, isolation = base.metadata.current_snapshot, world.setting.isolation
@@ -264,7 +269,9 @@ def intent_of(world: World, base: Base, kind: str, who: int) -> Intent | None:
     return RowDelta(added=added, removed=touched, **options)
 
 
-def _compaction(world: World, base: Base, chosen: list[Found], tasks: pa.Table, *, keep: bool) -> Intent | None:
+def _compaction(
+    world: World, base: Base, chosen: list[Found], tasks: pa.Table, *, keep: bool
+) -> SnapshotOperation | None:
     head = base.metadata.current_snapshot
     files = pa.array(sorted({found.file for found in chosen}), pa.string())
     if head is None or len(files) == 0:
@@ -280,13 +287,13 @@ def _compaction(world: World, base: Base, chosen: list[Found], tasks: pa.Table, 
 def steps_of(world: World, base: Base, kind: str, who: int) -> tuple[Update, ...]:
     """What an operation wants; some are transactions, whose first step may find nothing to do."""
     if kind not in TRANSACTIONS:
-        intent = intent_of(world, base, kind, who)
-        return () if intent is None else (intent,)
+        operation = operation_of(world, base, kind, who)
+        return () if operation is None else (operation,)
     where = "color = 'green'" if kind == "reload" else "id = 1"
     live, tasks = world.live(base)
     hits = [found for found in live if FILTERS[where](found.row)]
     options: dict[str, Any] = {"read": base.metadata.current_snapshot, "filter": parse_filter(where)}
-    first: Intent = Reading(**options, present=kind == "fill", operation=Operation.DELETE)
+    first: SnapshotOperation = ReadCheck(**options, present=kind == "fill", operation=Operation.DELETE)
     if kind == "reload":  # the rows of a color, in the place of those that there were
         if len(hits) > 0:
             named = pc.is_in(tasks["location"], value_set=pa.array([hit.file for hit in hits], pa.string()))
@@ -405,19 +412,19 @@ def allowed(setting: Setting, run: Run) -> list[tuple[int, ...]]:
     return [order for order in orders if tuple(who for who in order if who in run.order) == run.order]
 
 
-def checks_of(intent: type[Intent]) -> set[str]:
+def checks_of(operation: type[SnapshotOperation]) -> set[str]:
     """The checks that the code of an operation names."""
-    return {name for name in intent.resolve.__code__.co_names if name.startswith("check_")}
+    return {name for name in operation.resolve.__code__.co_names if name.startswith("check_")}
 
 
 @contextmanager
-def without(intent: type[Intent], check: str) -> Iterator[None]:
+def without(operation: type[SnapshotOperation], check: str) -> Iterator[None]:
     """The library with one check of one operation taken out."""
-    resolve = intent.resolve
+    resolve = operation.resolve
 
     def careless(self: Any, state: State) -> Resolved | None:
         with patch.object(Since, check, lambda *arguments, **options: None):
             return resolve(self, state)
 
-    with patch.object(intent, "resolve", careless):
+    with patch.object(operation, "resolve", careless):
         yield

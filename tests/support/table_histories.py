@@ -22,7 +22,8 @@ from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit.base import TablePointer
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.create_table import create_table, new_metadata
-from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions, RewriteFiles
+from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions
+from icefloe.commit.operations.rewrite import RewriteFiles
 from icefloe.deletes.vectors import load_vectors
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.env import SYSTEM

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from icefloe.commit.draft import Work
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.intent import Append
-from icefloe.commit.operations.metadata_updates import MetadataUpdate
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.metadata_update import MetadataUpdate
 from icefloe.engines.arrow.write.write import write_rows
 from icefloe.model.entries import column_key, put
 from icefloe.model.metadata.table_metadata import TableMetadata

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.intent import Append
+from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.overwrite import OverwriteFiles
 from icefloe.commit.result import CommitResult
 from icefloe.engines.arrow.write.write import write_rows

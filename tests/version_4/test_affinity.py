@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
-from icefloe.commit.operations.overwrite import RewriteManifests
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.remove_files import RemoveFiles
+from icefloe.commit.operations.rewrite import RewriteManifests
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.errors import FormatError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import ContentType, Status, entries, put

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from icefloe.commit.operations.intent import Append
-from icefloe.commit.operations.overwrite import RewriteManifests
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.errors import InputError
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat
 from icefloe.model.partition.spec import PartitionSpec

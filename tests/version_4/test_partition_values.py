@@ -15,8 +15,9 @@ import pytest
 from partitioned import PLACES, TO_LEAVES, bucket, new_table, tree, tuples
 
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.intent import Append, RowDelta
-from icefloe.commit.operations.metadata_updates import SetProperties
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.property_updates import SetProperties
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.engines.arrow.write.write import write_rows
 from icefloe.model.entries import MANIFESTS, ContentType, column_key, entries
 from icefloe.table.table import Table

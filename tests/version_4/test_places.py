@@ -13,8 +13,8 @@ import pytest
 import icefloe
 from icefloe.codecs.puffin.puffin_file import decode_puffin_footer
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.intent import Append
-from icefloe.commit.operations.metadata_updates import RemoveSnapshots, SetStatistics
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.snapshot_updates import RemoveSnapshots, SetStatistics
 from icefloe.engines.arrow.write.write import write_rows
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.model.entries import put

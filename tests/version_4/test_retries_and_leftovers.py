@@ -9,9 +9,12 @@ import pyarrow.compute as pc
 import pytest
 
 from icefloe.commit.base import Base
-from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
-from icefloe.commit.operations.metadata_updates import SetProperties
-from icefloe.commit.operations.overwrite import OverwriteFiles, RewriteManifests
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.overwrite import OverwriteFiles
+from icefloe.commit.operations.property_updates import SetProperties
+from icefloe.commit.operations.remove_files import RemoveFiles
+from icefloe.commit.operations.rewrite import RewriteManifests
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError
 from icefloe.maintenance.reachable import freed_files, reachable_files
 from icefloe.model.entries import ContentType, Status

@@ -16,8 +16,11 @@ import pytest
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.codecs.manifest.manifest_list import encode_manifest_list
 from icefloe.codecs.manifest.manifests import encode_leaf
-from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
-from icefloe.commit.operations.overwrite import OverwriteFiles, RewriteManifests
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.overwrite import OverwriteFiles
+from icefloe.commit.operations.remove_files import RemoveFiles
+from icefloe.commit.operations.rewrite import RewriteManifests
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.errors import ConflictError, InputError
 from icefloe.model.entries import MANIFEST_COUNTS, MANIFESTS, ContentType
 from icefloe.tree.root import read_root

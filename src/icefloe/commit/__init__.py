@@ -1,1 +1,1 @@
-"""How a table changes: a frozen intent, staged on a fresh base and swapped in, or tried again on a newer one."""
+"""How a table changes: frozen operations, applied to the current table and swapped in, or tried again."""

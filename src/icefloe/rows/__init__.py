@@ -1,4 +1,4 @@
-"""Operations on rows: plan, let an engine find or move the rows, and make one intent of it."""
+"""Operations on rows: plan, let an engine find or move the rows, and return one operation to commit."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.cherry_pick import STAGED_WAP_ID
-from icefloe.commit.operations.intent import Append
 from icefloe.engines.engine import Engine
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.text.text_checks import check_text
@@ -19,5 +19,5 @@ def append(target: Target, rows: object, engine: Engine, *, wap_id: str | None =
     if added.num_rows == 0:
         return Prepared(operation=Operation.APPEND)
     staged = {} if wap_id is None else {STAGED_WAP_ID: wap_id}
-    intent = Append(added=added, branch=target.branch, staged=wap_id is not None, properties=staged)
-    return Prepared(operation=Operation.APPEND, intent=intent)
+    update = Append(added=added, branch=target.branch, staged=wap_id is not None, properties=staged)
+    return Prepared(operation=Operation.APPEND, update=update)

@@ -41,13 +41,13 @@ def overwrite(target: Target, rows: object, where: Expr, engine: Engine) -> Prep
             return change.prepared(matching.removal(target, engine).and_rows(new))
         removal = matching.whole_files.and_rows(new)
     operation = operation_of(removal)
-    intent = OverwriteWhere(
+    update = OverwriteWhere(
         filter=matching.plan.filter, added=new, branch=target.branch, operation=operation, whole_files=True
     )
     if removal.is_nothing:
         strict = isolation_of(DELETE_ISOLATION, target.properties) is Isolation.SERIALIZABLE
-        return Prepared(operation=Operation.OVERWRITE, proof=intent if strict else None)
-    return Prepared(operation=operation, intent=intent, rows_dead=_left_in_place(removal))
+        return Prepared(operation=Operation.OVERWRITE, read_check=update if strict else None)
+    return Prepared(operation=operation, update=update, rows_dead=_left_in_place(removal))
 
 
 def overwrite_partitions(target: Target, rows: object, engine: Engine) -> Prepared:
@@ -56,18 +56,18 @@ def overwrite_partitions(target: Target, rows: object, engine: Engine) -> Prepar
         new = scratch.keep(engine.write(target.io, rows, target.metadata))
         if new.num_rows == 0:
             return Prepared(operation=Operation.OVERWRITE)
-        intent = ReplacePartitions(added=new, branch=target.branch)
-        return Prepared(operation=Operation.OVERWRITE, intent=intent, rows_dead=_dead(target, intent))
+        update = ReplacePartitions(added=new, branch=target.branch)
+        return Prepared(operation=Operation.OVERWRITE, update=update, rows_dead=_dead(target, update))
 
 
-def _dead(target: Target, intent: ReplacePartitions) -> int:
+def _dead(target: Target, update: ReplacePartitions) -> int:
     """Rows of the files that leave which are deleted already; summaries of a table without deletes save the look."""
     head = target.head
     if head is None or head.summary.get(SummaryKey.TOTAL_DELETE_FILES) == "0":
         return 0
     plan = target.plan()
     state = State(metadata=target.metadata, store=target.base.store, head=head)
-    leaving = plan.with_tasks(intent.leaving(plan.tasks, state))
+    leaving = plan.with_tasks(update.leaving(plan.tasks, state))
     nothing = plan.with_tasks(plan.tasks.slice(0, 0))
     try:
         matching = Matching(plan=plan, whole=leaving, partly=nothing, drops=leaving.deleted_rows(target.io))
@@ -78,6 +78,6 @@ def _dead(target: Target, intent: ReplacePartitions) -> int:
 
 
 def _left_in_place(removal: Removal) -> int:
-    """The dead rows of an intent that names no delete files, and so leaves those of its files in place."""
+    """The dead rows of an update that names no delete files, and so leaves those of its files in place."""
     left: int = sum(removal.dropped["record_count"].to_pylist())
     return removal.rows_dead + left

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from icefloe.commit.conflicts import Isolation, isolation_of
-from icefloe.commit.operations.intent import Intent, Reading, RowDelta
 from icefloe.commit.operations.overwrite import OverwriteFiles
+from icefloe.commit.operations.read_check import ReadCheck
+from icefloe.commit.operations.row_delta import RowDelta
+from icefloe.commit.operations.snapshot_operation import SnapshotOperation
 from icefloe.commit.result import CommitResult
 from icefloe.expr.filter.nodes import Expr
 from icefloe.model.entries import ContentType, concat, empty, of_type
@@ -24,22 +26,22 @@ from icefloe.scan.tasks import TASK
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """An operation on rows, ready to be committed; without an intent there is nothing to do.
+    """An operation on rows, ready to be committed; without an update there is nothing to do.
 
     By itself that is the end of it: it was so at the snapshot that was read. Beside other operations it must be so
-    where these land, which ``proof`` sees to; it comes before an intent that does not prove all of what was read.
+    where these land, which ``read_check`` sees to; it comes before an update that does not prove all of what was read.
     """
 
     operation: Operation
-    intent: Intent | None = None
-    proof: Intent | None = None
+    update: SnapshotOperation | None = None
+    read_check: SnapshotOperation | None = None
     rows_copied: int = 0  # rows that only moved to another file
     rows_dead: int = 0  # rows that the summary counts as deleted, and that were deleted before
 
     @property
-    def steps(self) -> tuple[Intent, ...]:
+    def steps(self) -> tuple[SnapshotOperation, ...]:
         """What is to be committed."""
-        return tuple(step for step in (self.proof, self.intent) if step is not None)
+        return tuple(step for step in (self.read_check, self.update) if step is not None)
 
     def result(self, landed: CommitResult) -> CommitResult:
         """The figures without the rows that were only copied."""
@@ -107,12 +109,12 @@ class Change:
 
     def nothing(self, operation: Operation) -> Prepared:
         """The operation if no row comes or leaves."""
-        return Prepared(operation=operation, proof=self._proof(operation))
+        return Prepared(operation=operation, read_check=self._read_check(operation))
 
-    def _proof(self, operation: Operation) -> Intent | None:
+    def _read_check(self, operation: Operation) -> SnapshotOperation | None:
         if self.isolation is not Isolation.SERIALIZABLE:
             return None
-        return Reading(
+        return ReadCheck(
             read=self.read, branch=self.branch, filter=self.filter, present=self.present, operation=operation
         )
 
@@ -122,7 +124,7 @@ class Change:
         if removal.is_nothing:
             return self.nothing(operation)
         if removal.rows_copied > 0:
-            intent: Intent = OverwriteFiles(
+            update: SnapshotOperation = OverwriteFiles(
                 added=removal.added,
                 removed=removal.removed,
                 dropped=removal.dropped,
@@ -133,7 +135,7 @@ class Change:
                 operation=operation,
             )
         else:
-            intent = RowDelta(
+            update = RowDelta(
                 added=removal.added,
                 removed=removal.removed,
                 replaced=removal.replaced,
@@ -147,8 +149,8 @@ class Change:
             )
         return Prepared(
             operation=operation,
-            intent=intent,
-            proof=self._proof(operation) if self.present else None,
+            update=update,
+            read_check=self._read_check(operation) if self.present else None,
             rows_copied=removal.rows_copied,
             rows_dead=removal.rows_dead,
         )

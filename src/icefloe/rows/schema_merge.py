@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from icefloe.commit.operations.metadata_updates import ChangeSchema
+from icefloe.commit.operations.schema_updates import ChangeSchema
 from icefloe.engines.engine import is_spark
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.model.arrow.conform import as_table

@@ -13,7 +13,7 @@ import pyarrow as pa
 from icefloe.commit.base import Base
 from icefloe.commit.draft import head_of
 from icefloe.commit.loop import discard
-from icefloe.commit.operations.intent import locations
+from icefloe.commit.operations.snapshot_operation import file_locations
 from icefloe.engines.engine import Horizon
 from icefloe.env import Env
 from icefloe.errors import InputError
@@ -86,7 +86,7 @@ class Scratch(AbstractContextManager["Scratch"]):
 
     def keep(self, entries: pa.Table) -> pa.Table:
         """Entries of new files, as they are."""
-        self._written.extend(locations(entries))
+        self._written.extend(file_locations(entries))
         return entries
 
     def __enter__(self) -> Self:

@@ -61,8 +61,8 @@ def _by_value(target: Target, rows: object, on: tuple[str, ...], engine: Engine)
     if new.num_rows == 0:
         return Prepared(operation=Operation.OVERWRITE)
     specs = frozenset(spec.spec_id for spec in metadata.specs)
-    intent = ReplaceKeys(added=concat([new, old]), specs=specs, branch=target.branch)
-    return Prepared(operation=Operation.OVERWRITE, intent=intent)
+    update = ReplaceKeys(added=concat([new, old]), specs=specs, branch=target.branch)
+    return Prepared(operation=Operation.OVERWRITE, update=update)
 
 
 def _by_position(target: Target, rows: object, on: tuple[str, ...], engine: Engine) -> Prepared:

@@ -10,7 +10,7 @@ from icefloe import rows
 from icefloe.commit.base import TablePointer
 from icefloe.commit.draft import Update
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.intent import RemoveFiles
+from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.result import CommitResult
 from icefloe.engines.choose import engine_for, engine_of
 from icefloe.engines.merge import Merge
@@ -219,7 +219,7 @@ class RowChanges:
         return rows.Target(base=self._pointer.load(), env=self._env, branch=rows.branch_of(branch))
 
     def _run(self, prepared: rows.Prepared) -> CommitResult:
-        if prepared.intent is None:
+        if prepared.update is None:
             return prepared.nothing(self.name)
         return prepared.result(self._commit(prepared.steps))
 

@@ -8,19 +8,10 @@ from typing import Literal
 
 from icefloe.commit.base import Base
 from icefloe.commit.operations.cherry_pick import CherryPick
-from icefloe.commit.operations.metadata_updates import (
-    CURRENT,
-    ChangePartitioning,
-    ChangeSchema,
-    FastForward,
-    RemoveRef,
-    SetCurrentSnapshot,
-    SetProperties,
-    SetRef,
-    SetSortOrder,
-    Upgrade,
-)
-from icefloe.commit.operations.overwrite import RewriteManifests
+from icefloe.commit.operations.property_updates import SetProperties, Upgrade
+from icefloe.commit.operations.ref_updates import CURRENT, FastForward, RemoveRef, SetCurrentSnapshot, SetRef
+from icefloe.commit.operations.rewrite import RewriteManifests
+from icefloe.commit.operations.schema_updates import ChangePartitioning, ChangeSchema, SetSortOrder
 from icefloe.commit.result import CommitResult
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr

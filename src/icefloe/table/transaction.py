@@ -15,7 +15,8 @@ from icefloe import rows
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.draft import Update, draft_of
 from icefloe.commit.loop import begin, discard, land
-from icefloe.commit.operations.metadata_updates import ChangePartitioning, SetProperties
+from icefloe.commit.operations.property_updates import SetProperties
+from icefloe.commit.operations.schema_updates import ChangePartitioning
 from icefloe.commit.result import CommitResult
 from icefloe.engines.choose import engine_for, engine_of
 from icefloe.engines.engine import Horizon

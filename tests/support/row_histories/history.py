@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.intent import RowDelta
-from icefloe.commit.operations.overwrite import RewriteFiles
+from icefloe.commit.operations.rewrite import RewriteFiles
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.errors import FormatError, InputError

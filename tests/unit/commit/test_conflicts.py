@@ -10,9 +10,13 @@ import re
 import pytest
 
 from icefloe.commit.conflicts import Isolation, isolation_of
-from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
-from icefloe.commit.operations.metadata_updates import RemoveSnapshots, SetCurrentSnapshot
-from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions, RewriteFiles, delete_where
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions, delete_where
+from icefloe.commit.operations.ref_updates import SetCurrentSnapshot
+from icefloe.commit.operations.remove_files import RemoveFiles
+from icefloe.commit.operations.rewrite import RewriteFiles
+from icefloe.commit.operations.row_delta import RowDelta
+from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.metadata.properties import DELETE_ISOLATION

@@ -5,15 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
-from icefloe.commit.operations.overwrite import (
-    OverwriteFiles,
-    OverwriteWhere,
-    ReplacePartitions,
-    RewriteFiles,
-    RewriteManifests,
-    delete_where,
-)
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.overwrite import OverwriteFiles, OverwriteWhere, ReplacePartitions, delete_where
+from icefloe.commit.operations.remove_files import RemoveFiles
+from icefloe.commit.operations.rewrite import RewriteFiles, RewriteManifests
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import Status

@@ -13,8 +13,9 @@ from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit import loop
 from icefloe.commit.base import TablePointer
 from icefloe.commit.loop import commit
+from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
-from icefloe.commit.operations.intent import Append, RowDelta
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.env import SYSTEM
 from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError, NoSuchTable
@@ -162,14 +163,14 @@ def test_an_error_that_nobody_foresaw_leaves_no_file_behind(world, monkeypatch, 
 
 def test_an_error_of_a_catalog_that_nobody_foresaw_proves_nothing(world):
     """Only errors of the library prove that a pointer did not move; after any other the files may be referenced."""
-    intent = append_of(world, 1)
+    operation = append_of(world, 1)
     world.catalog.script = ["broken"]
     with pytest.raises(CommitStateUnknown, match="may or may not") as told:
-        commit(world.pointer(), intent, ENV)
+        commit(world.pointer(), operation, ENV)
     assert isinstance(told.value.__cause__, OSError)
     assert world.io.count("delete") == 0
     world.catalog.script = ["moved and broken"]
-    commit(world.pointer(), intent, ENV)
+    commit(world.pointer(), operation, ENV)
     assert world.io.count("delete") == 0
     assert world.ids() == [1]
 
@@ -194,34 +195,34 @@ def test_an_unknown_outcome_that_cannot_be_settled_is_an_error_and_nothing_is_de
 
 def test_an_operation_that_landed_after_all_is_not_done_a_second_time(world):
     """Not known to have landed, the same files are committed again: they must come once, and must not be deleted."""
-    intent = append_of(world, 1)
+    operation = append_of(world, 1)
     world.catalog.script = ["landed"]
     world.catalog.blind = True  # so that the commit cannot look whether it landed
     with pytest.raises(CommitStateUnknown):
-        commit(world.pointer(), intent, ENV)
+        commit(world.pointer(), operation, ENV)
     world.catalog.blind = False
     with pytest.raises(ConflictError, match="has landed as snapshot"):
-        commit(world.pointer(), intent, ENV)
+        commit(world.pointer(), operation, ENV)
     assert world.ids() == [1]
 
 
 def test_the_files_of_an_unknown_outcome_outlive_a_repetition_that_fails(world):
-    intent = append_of(world, 1)
+    operation = append_of(world, 1)
     world.catalog.script = ["lost"]
     with pytest.raises(CommitStateUnknown):
-        commit(world.pointer(), intent, ENV)
+        commit(world.pointer(), operation, ENV)
     world.catalog.script = ["stale"] * 4
     with pytest.raises(CommitFailed):
-        commit(world.pointer(), intent, ENV)
-    assert set(intent.files) <= world.files()
+        commit(world.pointer(), operation, ENV)
+    assert set(operation.files) <= world.files()
 
 
 def test_an_operation_that_did_not_land_can_be_repeated(world):
-    intent = append_of(world, 1)
+    operation = append_of(world, 1)
     world.catalog.script = ["lost"]
     with pytest.raises(CommitStateUnknown):
-        commit(world.pointer(), intent, ENV)
-    commit(world.pointer(), intent, ENV)
+        commit(world.pointer(), operation, ENV)
+    commit(world.pointer(), operation, ENV)
     assert world.ids() == [1]
 
 
@@ -233,10 +234,10 @@ def test_an_interrupt_during_the_swap_stays_an_interrupt(world):
 
 
 def test_a_leaf_of_new_files_is_written_once_through_all_attempts(world):  # V4 statement 71
-    intent = Append(added=pa.concat_tables([append_of(world, n).added for n in range(3)]))
+    operation = Append(added=pa.concat_tables([append_of(world, n).added for n in range(3)]))
     world.io.reset()
     world.catalog.script = ["stale", "stale"]
-    result = commit(world.pointer(), intent, ENV)
+    result = commit(world.pointer(), operation, ENV)
     names = [call.location.rsplit("/", 1)[-1] for call in world.io.calls if call.verb == "write_new"]
     assert len([name for name in names if "-m" in name]) == 1
     assert len([name for name in names if name.startswith(("root-", "snap-"))]) == 3
@@ -249,11 +250,11 @@ def test_a_conflict_is_final_and_removes_what_was_written_for_it(world):
     stale = world.pointer().load()
     plan = plan_scan(stale.store, stale.metadata, stale.metadata.current_snapshot)
     added = ArrowEngine().write(world.io, rows(9), stale.metadata)
-    intent = RowDelta(added=added, removed=plan.tasks, read=stale.metadata.current_snapshot)
+    operation = RowDelta(added=added, removed=plan.tasks, read=stale.metadata.current_snapshot)
     world.table().append(rows(4))
     before = world.files() - set(added["location"].to_pylist())
     with pytest.raises(ConflictError, match="added by another commit"):
-        commit(world.pointer(), intent, ENV)
+        commit(world.pointer(), operation, ENV)
     assert world.files() == before
     assert world.ids() == [1, 2, 3, 4]
 
@@ -262,14 +263,14 @@ def test_a_row_delta_lands_beside_a_commit_that_it_did_not_read(world):
     world.table().append(rows(1, 2, 3))
     stale = world.pointer().load()
     plan = world.table().scan("id < 10").plan()
-    intent = RowDelta(
+    operation = RowDelta(
         added=ArrowEngine().write(world.io, rows(5), stale.metadata),
         removed=plan.tasks,
         read=stale.metadata.current_snapshot,
         filter=plan.filter,
     )
     world.table().append(rows(100))
-    commit(world.pointer(), intent, ENV)
+    commit(world.pointer(), operation, ENV)
     assert world.ids() == [5, 100]
 
 
@@ -279,10 +280,10 @@ def test_rows_deleted_meanwhile_are_a_conflict_for_a_rewrite_of_their_file(world
     base = world.pointer().load()
     plan = plan_scan(base.store, base.metadata, base.metadata.current_snapshot)
     added = ArrowEngine().write(world.io, rows(1, 2, 3, 4), base.metadata)
-    intent = RowDelta(added=added, removed=plan.tasks, read=base.metadata.current_snapshot)
+    operation = RowDelta(added=added, removed=plan.tasks, read=base.metadata.current_snapshot)
     world.table().delete("id = 2")
     with pytest.raises(ConflictError):
-        commit(world.pointer(), intent, ENV)
+        commit(world.pointer(), operation, ENV)
     assert world.ids() == [1, 3]
 
 

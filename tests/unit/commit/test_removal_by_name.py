@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.remove_files import RemoveFiles
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.errors import ConflictError
 from icefloe.model.entries import ContentType
 from icefloe.model.metadata.snapshots import SummaryKey

@@ -8,10 +8,12 @@ import pyarrow as pa
 import pytest
 
 from icefloe.commit.loop import commit
+from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.cherry_pick import CherryPick
-from icefloe.commit.operations.intent import Append, RemoveFiles
-from icefloe.commit.operations.metadata_updates import SetCurrentSnapshot, SetLocation, SetProperties
 from icefloe.commit.operations.overwrite import OverwriteFiles, delete_where
+from icefloe.commit.operations.property_updates import SetLocation, SetProperties
+from icefloe.commit.operations.ref_updates import SetCurrentSnapshot
+from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.errors import CommitStateUnknown, ConflictError, InputError, NoSuchTable, StorageError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import Status

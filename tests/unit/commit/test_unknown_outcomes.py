@@ -9,9 +9,10 @@ import pytest
 
 from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit import loop
+from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
-from icefloe.commit.operations.intent import Append
-from icefloe.commit.operations.metadata_updates import RemoveSnapshots, SetProperties
+from icefloe.commit.operations.property_updates import SetProperties
+from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.errors import AlreadyExists, CommitFailed, CommitStateUnknown, ConflictError
 from icefloe.io.memory import MemoryFileIO
@@ -37,66 +38,66 @@ def ids_of(world: World) -> list[int]:
     return sorted(world.table().scan().to_arrow()["id"].to_pylist())
 
 
-def lose(world: World, intent: Append) -> None:
+def lose(world: World, operation: Append) -> None:
     """Commit with an unknown outcome; the pointer did not move."""
     world.catalog.script = ["lost"]
     with pytest.raises(CommitStateUnknown):
-        world.commit(intent)
+        world.commit(operation)
 
 
-def land_unseen(world: World, intent: Append, monkeypatch) -> None:
+def land_unseen(world: World, operation: Append, monkeypatch) -> None:
     """Commit with an unknown outcome; the pointer did move."""
     world.catalog.script = ["landed"]
     with monkeypatch.context() as patched:
         patched.setattr(loop, "_is_there", lambda *_: False)
         with pytest.raises(CommitStateUnknown):
-            world.commit(intent)
+            world.commit(operation)
 
 
 def set_property(world: World, value: str) -> None:
     world.commit(SetProperties(updates={"x": value}))
 
 
-def fail(world: World, intent: Append) -> None:
+def fail(world: World, operation: Append) -> None:
     """Repeat a commit, which loses every race."""
     world.catalog.script = ["stale"] * 4
     with pytest.raises(CommitFailed, match="each lost to another commit"):
-        world.commit(intent)
+        world.commit(operation)
 
 
 @pytest.mark.parametrize("commits", [1, 3])
 def test_the_files_of_a_commit_that_can_no_longer_land_are_deleted_by_a_repetition_that_fails(world, commits):
     """Another commit replaced the metadata file that it expected. Its record stayed for the life of the process."""
-    intent = append_of(world, 1)
-    lose(world, intent)
+    operation = append_of(world, 1)
+    lose(world, operation)
     for number in range(commits):
         set_property(world, str(number))
-    fail(world, intent)
-    assert set(intent.files).isdisjoint(world.files())
+    fail(world, operation)
+    assert set(operation.files).isdisjoint(world.files())
 
 
 def test_a_commit_that_can_no_longer_land_is_repeated(world):
-    intent = append_of(world, 1)
-    lose(world, intent)
+    operation = append_of(world, 1)
+    lose(world, operation)
     set_property(world, "1")
-    world.commit(intent)
+    world.commit(operation)
     assert ids_of(world) == [1]
 
 
 def test_the_files_of_a_commit_that_may_still_land_are_kept_by_a_repetition_that_fails(world):
-    intent = append_of(world, 1)
-    lose(world, intent)
-    fail(world, intent)
-    assert set(intent.files) <= world.files()
+    operation = append_of(world, 1)
+    lose(world, operation)
+    fail(world, operation)
+    assert set(operation.files) <= world.files()
 
 
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_commit_that_landed_is_never_repeated_and_its_files_are_kept(world, times, monkeypatch):
-    intent = append_of(world, 1)
-    land_unseen(world, intent, monkeypatch)
+    operation = append_of(world, 1)
+    land_unseen(world, operation, monkeypatch)
     for _ in range(times):
         with pytest.raises(ConflictError, match="has landed as snapshot"):
-            world.commit(intent)
+            world.commit(operation)
     assert ids_of(world) == [1]
 
 
@@ -113,33 +114,33 @@ def expire_elsewhere(world: World, monkeypatch) -> int:
 @pytest.mark.parametrize("seen", [True, False], ids=["seen before it expired", "never seen"])
 def test_a_commit_that_landed_is_not_repeated_after_its_snapshot_has_expired(world, seen, monkeypatch):
     """Its rows came twice: without its snapshot, the table looked as if the commit had never landed."""
-    intent = append_of(world, 1)
-    land_unseen(world, intent, monkeypatch)
+    operation = append_of(world, 1)
+    land_unseen(world, operation, monkeypatch)
     if seen:
         set_property(world, "1")
     landed = expire_elsewhere(world, monkeypatch)
     with pytest.raises(ConflictError, match=f"has landed as snapshot {landed}"):
-        world.commit(intent)
+        world.commit(operation)
     assert ids_of(world) == [1, 2]
 
 
 def test_a_commit_is_not_repeated_when_the_metadata_log_no_longer_shows_its_outcome(world, monkeypatch):
     world.commit(SetProperties(updates={"write.metadata.previous-versions-max": "1"}))
-    intent = append_of(world, 1)
-    land_unseen(world, intent, monkeypatch)
+    operation = append_of(world, 1)
+    land_unseen(world, operation, monkeypatch)
     expire_elsewhere(world, monkeypatch)
     with pytest.raises(ConflictError, match="no longer shows whether it landed"):
-        world.commit(intent)
+        world.commit(operation)
     assert ids_of(world) == [1, 2]
 
 
 def test_a_commit_is_not_repeated_when_the_metadata_file_that_shows_its_outcome_is_gone(world, monkeypatch):
-    intent = append_of(world, 1)
-    land_unseen(world, intent, monkeypatch)
+    operation = append_of(world, 1)
+    land_unseen(world, operation, monkeypatch)
     expire_elsewhere(world, monkeypatch)
     world.io.delete([world.metadata.metadata_log[-2].metadata_file])
     with pytest.raises(ConflictError, match="no longer shows whether it landed"):
-        world.commit(intent)
+        world.commit(operation)
     assert ids_of(world) == [1, 2]
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icefloe.commit.operations.intent import Append, RemoveFiles
-from icefloe.commit.operations.overwrite import OverwriteFiles, RewriteManifests
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.overwrite import OverwriteFiles
+from icefloe.commit.operations.remove_files import RemoveFiles
+from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.errors import InputError
 from icefloe.model.entries import Status
 from support.entry_tables import at, audit, changed, data, new_world, rows

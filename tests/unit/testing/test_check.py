@@ -16,8 +16,10 @@ from icefloe.codecs.manifest.manifests import encode_leaf, encode_root
 from icefloe.codecs.puffin.deletion_vector import encode_dv
 from icefloe.codecs.puffin.puffin_file import deletion_vector_blob, encode_puffin
 from icefloe.commit.base import Base
-from icefloe.commit.operations.intent import Append, RemoveFiles, RowDelta
-from icefloe.commit.operations.metadata_updates import SetProperties
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.property_updates import SetProperties
+from icefloe.commit.operations.remove_files import RemoveFiles
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import MANIFESTS, ContentType, Status, column_key, entries, put, stat
 from icefloe.model.metadata.snapshots import Ref, Snapshots

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icefloe.commit.operations.intent import Append, RowDelta
-from icefloe.commit.operations.overwrite import RewriteFiles, RewriteManifests
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.rewrite import RewriteFiles, RewriteManifests
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat
 from icefloe.scan.plan import plan_scan

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from icefloe.commit.draft import State, Work
-from icefloe.commit.operations.intent import Intent, locations
-from icefloe.commit.operations.metadata_updates import MetadataUpdate
+from icefloe.commit.operations.metadata_update import MetadataUpdate
+from icefloe.commit.operations.snapshot_operation import SnapshotOperation, file_locations
 from icefloe.commit.resolved import Resolved
 from icefloe.errors import ConflictError
 from icefloe.model.locations import FILE, S3, parse_location
@@ -42,7 +42,7 @@ class BeginMapping(MetadataUpdate):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddFiles(Intent):
+class AddFiles(SnapshotOperation):
     """Add data files by reference; they were checked against a schema and a name mapping, the text of the property."""
 
     added: pa.Table
@@ -59,7 +59,7 @@ class AddFiles(Intent):
                 f"table {metadata.location}: another commit changed the schema or the name mapping that the files were"
                 " checked against; look at it and add them again"
             )
-        known = known_files(state, locations(self.added))
+        known = known_files(state, file_locations(self.added))
         if len(known) > 0:
             raise ConflictError(
                 f"table {metadata.location}: another commit has added {known[0]} since", files=list(known[:20])

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.draft import Draft, State, Work
-from icefloe.commit.operations.intent import Intent, live_tasks
+from icefloe.commit.operations.remove_files import live_tasks
+from icefloe.commit.operations.snapshot_operation import SnapshotOperation
 from icefloe.commit.resolved import Resolved
 from icefloe.commit.stage import now
 from icefloe.errors import InputError
@@ -22,7 +23,7 @@ STAGED_WAP_ID, PUBLISHED_WAP_ID = "wap.id", "published-wap-id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CherryPick(Intent):
+class CherryPick(SnapshotOperation):
     """The changes of a snapshot, on main; one whose parent is the head is simply made current.
 
     Appends are done again on any head, and so are removals of whole files, while those are live. Everything else was
@@ -48,7 +49,7 @@ class CherryPick(Intent):
         keys = {SOURCE_SNAPSHOT: str(self.snapshot_id)}
         keys |= {} if published is None else {PUBLISHED_WAP_ID: published}
         again = replace(self, operation=picked.operation, properties={**self.properties, **keys}, branch=MAIN)
-        return Intent.apply(again, draft, work)
+        return SnapshotOperation.apply(again, draft, work)
 
     def resolve(self, state: State) -> Resolved:
         """The files that the snapshot added, and those that it removed."""

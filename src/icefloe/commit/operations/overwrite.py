@@ -1,7 +1,8 @@
-"""Operations that put files in the place of others (spec: Snapshots).
+"""Replaces data files by others: named files, files that match a filter, and whole partitions (spec: Snapshots).
 
-Overwrites by filter and by partition decide anew on each base which files leave, so nothing can come between. The
-others were computed from files that they name, and check what has happened to those since.
+``OverwriteFiles`` was computed from the files that it replaces, and checks what other commits did to them.
+``OverwriteWhere`` and ``ReplacePartitions`` choose the files to replace in each attempt, so other commits cannot
+conflict with them.
 """
 
 from __future__ import annotations
@@ -13,24 +14,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.conflicts import Isolation, Since, same_partition
-from icefloe.commit.draft import Draft, State, Work
-from icefloe.commit.operations.intent import Intent, locations
+from icefloe.commit.draft import State
+from icefloe.commit.operations.snapshot_operation import SnapshotOperation, file_locations
 from icefloe.commit.resolved import Resolved
-from icefloe.commit.stage import Purpose, make_snapshot
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.expr.text.filter_printer import to_text
-from icefloe.model.entries import empty, put
+from icefloe.model.entries import empty
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.scan.plan import plan_scan
-from icefloe.scan.tasks import TASK
 
-REPLACES_PARTITIONS = "replace-partitions"  # how others tell these snapshots from other overwrites
+REPLACES_PARTITIONS = "replace-partitions"  # summary key that distinguishes these snapshots from other overwrites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverwriteFiles(Intent):
+class OverwriteFiles(SnapshotOperation):
     """Replace data files by others that hold the rows to keep and the new ones (copy-on-write)."""
 
     added: pa.Table
@@ -44,7 +43,7 @@ class OverwriteFiles(Intent):
     @property
     def files(self) -> tuple[str, ...]:
         """The new data files."""
-        return locations(self.added)
+        return file_locations(self.added)
 
     def resolve(self, state: State) -> Resolved:
         """The replaced files are as they were; for serializable isolation, nothing came that it would have read."""
@@ -57,7 +56,7 @@ class OverwriteFiles(Intent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverwriteWhere(Intent):
+class OverwriteWhere(SnapshotOperation):
     """Remove the files all of whose rows match a filter, and add others; metadata alone decides.
 
     A file of which only some rows match is refused: its rows would have to be read. ``whole_files`` says that there
@@ -72,7 +71,7 @@ class OverwriteWhere(Intent):
     @property
     def files(self) -> tuple[str, ...]:
         """The new data files."""
-        return locations(self.added)
+        return file_locations(self.added)
 
     def resolve(self, state: State) -> Resolved | None:
         """The files that leave, as of this base."""
@@ -101,7 +100,7 @@ def delete_where(filter: Expr) -> OverwriteWhere:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplacePartitions(Intent):
+class ReplacePartitions(SnapshotOperation):
     """Put files in the place of everything that is in their partitions; without partitions, of the whole table."""
 
     added: pa.Table
@@ -111,7 +110,7 @@ class ReplacePartitions(Intent):
     @property
     def files(self) -> tuple[str, ...]:
         """The new data files."""
-        return locations(self.added)
+        return file_locations(self.added)
 
     def resolve(self, state: State) -> Resolved:
         """The files that leave, as of this base."""
@@ -124,54 +123,3 @@ class ReplacePartitions(Intent):
         if any(not state.metadata.spec_by_id(spec_id).is_partitioned for spec_id in specs):
             return tasks
         return tasks.filter(same_partition(tasks, self.added, state))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewriteFiles(Intent):
-    """Write the same rows into other files (compaction).
-
-    With ``sequence_number``, that of the snapshot which was read, equality deletes that came since go on to apply to
-    the new files; without it they would be lost, so then they are a conflict.
-    """
-
-    added: pa.Table
-    removed: pa.Table = field(default_factory=TASK.empty_table)
-    dropped: pa.Table = field(default_factory=empty)  # delete files that no longer apply to anything
-    read: Snapshot | None
-    sequence_number: int | None = None
-    operation: Operation = Operation.REPLACE
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The new files."""
-        return locations(self.added)
-
-    def resolve(self, state: State) -> Resolved:
-        """The files that were read are all there, and lost no rows since."""
-        since = Since(state, self.read)
-        since.check_files_live(self.removed["location"].combine_chunks())
-        since.check_no_deletes_on(self.removed, equality=self.sequence_number is None)
-        added = self.added
-        if self.sequence_number is not None and state.metadata.rules.sequence_numbers:
-            added = put(added, "sequence_number", self.sequence_number)
-        return Resolved(added=added, removed=self.removed, dropped=self.dropped)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewriteManifests(Intent):
-    """Write all manifests again, sorted by partition and of the size that the table asks for; no file changes."""
-
-    operation: Operation = Operation.REPLACE
-
-    def resolve(self, state: State) -> Resolved | None:
-        """There is nothing to resolve: the leaves of any base can be written again."""
-        return None
-
-    def apply(self, draft: Draft, work: Work) -> Draft:
-        """The draft with a snapshot of the same files."""
-        if draft.head(self.branch) is None:
-            return draft
-        purpose = Purpose(
-            operation=self.operation, properties=tuple(self.properties.items()), branch=self.branch, staged=self.staged
-        )
-        return make_snapshot(draft, work, purpose, None)

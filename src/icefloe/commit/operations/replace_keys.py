@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.draft import State
-from icefloe.commit.operations.intent import Intent, locations
+from icefloe.commit.operations.snapshot_operation import SnapshotOperation, file_locations
 from icefloe.commit.resolved import Resolved
 from icefloe.errors import ConflictError
 from icefloe.model.entries import ContentType, of_type
@@ -20,7 +20,7 @@ from icefloe.model.metadata.snapshots import Operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplaceKeys(Intent):
+class ReplaceKeys(SnapshotOperation):
     """Add data files, and equality delete files for what they replace; ``specs`` are those the deletes were made for.
 
     Deletes of a partition reach no file of another spec. So one that came since is a conflict, unless the deletes are
@@ -34,7 +34,7 @@ class ReplaceKeys(Intent):
     @property
     def files(self) -> tuple[str, ...]:
         """Data files and delete files."""
-        return locations(self.added)
+        return file_locations(self.added)
 
     def resolve(self, state: State) -> Resolved:
         """The deletes must reach every file of the table."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from icefloe.commit.base import TablePointer
 from icefloe.commit.draft import Update, Work
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.metadata_updates import MetadataUpdate
+from icefloe.commit.operations.metadata_update import MetadataUpdate
 from icefloe.commit.result import CommitResult
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import ConflictError

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.commit.conflicts import Isolation
-from icefloe.commit.operations.intent import RowDelta
+from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors

@@ -1,0 +1,69 @@
+"""Changes the properties, the location and the format version of a table (spec: Table Metadata)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from icefloe.commit.draft import Work
+from icefloe.commit.operations.metadata_update import MetadataUpdate
+from icefloe.errors import InputError
+from icefloe.model.locations import parse_location
+from icefloe.model.metadata.properties import FORMAT_VERSION, check_settable, version_asked
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.metadata.upgrade import upgraded
+from icefloe.model.metadata.version_rules import check_writable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetProperties(MetadataUpdate):
+    """Set and remove table properties; to set the format version is to upgrade the table."""
+
+    updates: Mapping[str, str] = field(default_factory=dict)
+    removals: tuple[str, ...] = ()
+    name: str = "set properties"
+
+    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+        """The table with other properties."""
+        check_settable(self.updates)
+        after, version = metadata.with_properties(self.updates, self.removals), version_asked(self.updates)
+        if version is None:
+            return after
+        return Upgrade(version=version).change(after.with_properties({}, (FORMAT_VERSION.name,)), moment, work)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetLocation(MetadataUpdate):
+    """Put new files elsewhere; those that are there stay where they are.
+
+    Where manifests name files relative to the table, they would look for them in the new place; such a table can only
+    be moved before it has any.
+    """
+
+    location: str
+    name: str = "set location"
+
+    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+        """The table with another location."""
+        location = self.location.rstrip("/")
+        parse_location(location)
+        if metadata.rules.relative_locations and len(metadata.snapshots) > 0 and location != metadata.location:
+            raise InputError(
+                f"table {metadata.location}: its manifests name files relative to it, so its location cannot change"
+                " without its files; copy them, and register the copy",
+                location=location,
+            )
+        return replace(metadata, location=location)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgrade(MetadataUpdate):
+    """A later format version."""
+
+    version: int
+    name: str = "upgrade"
+
+    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+        """The table in the version."""
+        check_writable(self.version)
+        return upgraded(metadata, self.version, table_uuid=str(work.env.new_uuid()))

@@ -1,0 +1,106 @@
+"""Changes the schema, the partitioning and the sort order of a table (spec: Schema Evolution; Partition Evolution)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from icefloe.codecs.json.name_mapping import decode_mapping, encode_mapping
+from icefloe.commit.draft import Work
+from icefloe.commit.operations.metadata_update import MetadataUpdate
+from icefloe.errors import ConflictError
+from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.protected_columns import protected_of
+from icefloe.model.evolution.schema_history import add_schema
+from icefloe.model.evolution.steps import SchemaChange
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.history import add_order, add_spec
+from icefloe.model.partition.sort_order import SortOrder
+from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, updated_mapping
+from icefloe.model.schema.schema import Schema
+from icefloe.transforms.compatibility import check_order, check_spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSchema(MetadataUpdate):
+    """Steps of schema evolution, thought up for the schema of id ``read``.
+
+    With ``last_column_id``, files have been written with the ids that new columns get after it, so that no other will
+    do: a column that came and went meanwhile leaves the schema as it was, but takes an id.
+    """
+
+    steps: tuple[SchemaChange, ...]
+    read: int
+    last_column_id: int | None = None
+    name: str = "change schema"
+
+    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+        """The table with the evolved schema, and with its name mapping brought along."""
+        if metadata.current_schema_id != self.read or self.last_column_id not in (None, metadata.last_column_id):
+            raise ConflictError(
+                f"table {metadata.location}: another commit changed the schema from {self.read} to"
+                f" {metadata.current_schema_id}; look at it and repeat the change"
+            )
+        before = metadata.schema
+        evolved = evolve(
+            before,
+            self.steps,
+            last_column_id=metadata.last_column_id,
+            protected=protected_of(metadata),
+            format_version=metadata.format_version,
+        )
+        after = add_schema(metadata, evolved.schema)
+        mapped = _with_mapping(after.properties, before, after.schema)
+        return replace(after, last_column_id=evolved.last_column_id, properties=mapped)
+
+
+def _with_mapping(properties: Mapping[str, str], before: Schema, after: Schema) -> Mapping[str, str]:
+    text = properties.get(NAME_MAPPING_PROPERTY)
+    if text is None:
+        return properties
+    mapping = updated_mapping(decode_mapping(text), before, after)
+    return {**properties, NAME_MAPPING_PROPERTY: encode_mapping(mapping)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePartitioning(MetadataUpdate):
+    """An update of the partitioning, thought up for the table that its author read.
+
+    Files may have been written for the spec that it gave there, so that no other will do: a field that came and went
+    meanwhile takes an id, and a column may have lost its name to another one.
+    """
+
+    update: PartitionUpdate
+    name: str = "change partitioning"
+
+    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+        """The table with the evolved spec as its default."""
+        read = self.update.metadata.default_spec_id
+        if metadata.default_spec_id != read:
+            raise ConflictError(
+                f"table {metadata.location}: another commit changed the partition spec from {read} to"
+                f" {metadata.default_spec_id}; look at it and repeat the change"
+            )
+        evolved = replace(self.update, metadata=metadata).evolved()
+        check_spec(evolved.spec, metadata.schema, metadata.format_version, former=metadata.spec)
+        after = add_spec(metadata, evolved.spec)
+        if metadata is not self.update.metadata and after.spec != self.update.apply().spec:
+            raise ConflictError(
+                f"table {metadata.location}: another commit changed partition specs or columns, so that the new"
+                " partition spec would not be the one that was asked for; look at them and repeat the change"
+            )
+        return after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetSortOrder(MetadataUpdate):
+    """Another sort order for new files."""
+
+    order: SortOrder
+    name: str = "set sort order"
+
+    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+        """The table with the order as its default."""
+        check_order(self.order, metadata.schema, metadata.format_version)
+        return add_order(metadata, self.order)
