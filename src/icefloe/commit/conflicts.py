@@ -21,6 +21,7 @@ from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.model.entries import DELETES, ContentType, Status, choose, of_type
+from icefloe.model.location_columns import is_among
 from icefloe.model.metadata.properties import Property
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.scan.plan import partition_fields
@@ -163,7 +164,7 @@ class Since:
             added = choose(added, of_type(added, ContentType.POSITION_DELETES))
         if added.num_rows == 0:
             return
-        named = pc.is_in(added["referenced_file"], value_set=files["location"].combine_chunks())
+        named = is_among(added["referenced_file"], files["location"], self.state.metadata.location)
         open_ = pc.and_(pc.is_null(added["referenced_file"]), self._may_touch(added, files))
         self._refuse(added.filter(pc.or_(named, open_)), "deletes rows of a file that it replaces, by another commit")
 
@@ -172,7 +173,7 @@ class Since:
         if self.is_nothing or len(locations) == 0:
             return
         added = self._changed(Status.ADDED, ContentType.POSITION_DELETES)
-        named = pc.is_in(added["referenced_file"], value_set=locations.combine_chunks())
+        named = is_among(added["referenced_file"], locations, self.state.metadata.location)
         self._refuse(added.filter(named), "deletes rows of a file that it deletes from, by another commit")
 
     def check_nothing_updated(self, filter: Expr) -> None:

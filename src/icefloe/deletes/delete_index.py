@@ -20,7 +20,8 @@ from icefloe.deletes.equality_pruning import Mask
 from icefloe.deletes.matching import Matches, match_equalities, match_positions
 from icefloe.deletes.partition_keys import Ints, partition_codes
 from icefloe.errors import FormatError, UnsupportedError
-from icefloe.model.entries import ContentType, of_type, partition_key, stat
+from icefloe.model.entries import ContentType, of_type, partition_key, put, stat
+from icefloe.model.location_columns import index_of, undecided
 
 ATTACHED = {
     "dv_location": "location",
@@ -55,10 +56,10 @@ def attach_deletes(data: pa.Table, deletes: pa.Table, context: ManifestContext) 
 
     Both tables are entry tables with a column ``manifest``; ``deletes`` holds live delete rows of the snapshot.
     """
+    deletes, used = respell_targets(deletes, data, context.location)
     is_vector = pc.is_valid(deletes["dv_offset"])
     data = attach_vectors(data, deletes.filter(is_vector))
     fates = np.full(deletes.num_rows, int(Fate.OUT_OF_REACH), np.int8)
-    used = pc.is_in(deletes["referenced_file"], value_set=data["location"].combine_chunks())
     fates[_mask(pc.and_(is_vector, used))] = int(Fate.APPLIES)
     numbers = np.flatnonzero(_mask(pc.invert(is_vector)))
     if len(numbers) == 0 or data.num_rows == 0:
@@ -71,6 +72,28 @@ def attach_deletes(data: pa.Table, deletes: pa.Table, context: ManifestContext) 
     fates[numbers[applied]] = int(Fate.APPLIES)
     files, lists = _listed(files, matches, applied, data.num_rows)
     return Attached(data=data.append_column(LISTED, lists), files=files, fates=pa.array(fates))
+
+
+def respell_targets(deletes: pa.Table, data: pa.Table, table_location: str) -> tuple[pa.Table, pa.Array]:
+    """Delete rows that name the data files of ``data`` in the spelling that these have there, and which rows do.
+
+    FormatError if it is not certain whether one names such a file: rows that it deletes would come back. Most deletes
+    name a file that is not planned, or that was removed.
+    """
+    named = deletes["referenced_file"]
+    if named.null_count == len(named) or data.num_rows == 0:
+        return deletes, pa.array(np.zeros(deletes.num_rows, np.bool_))
+    place = index_of(named, data["location"], table_location)
+    others = named.filter(place.is_null())
+    if (pair := undecided(others, data["location"], table_location)) is not None:
+        row = deletes.slice(pc.index(named, pair[0]).as_py(), 1)
+        location = row["location"][0].as_py()
+        raise FormatError(
+            f"delete file {location}: it deletes rows of {pair[0]}, which may be another spelling of the data file"
+            f" {pair[1]}; mend the location in the manifest, or remove the delete file",
+            location=location,
+        )
+    return put(deletes, "referenced_file", pc.coalesce(pc.take(data["location"], place), named)), place.is_valid()
 
 
 def attach_vectors(data: pa.Table, vectors: pa.Table) -> pa.Table:
@@ -113,7 +136,7 @@ def _match_files(data: pa.Table, files: pa.Table, context: ManifestContext) -> M
         if equality[mine[0]]:
             found = match_equalities(some, theirs, codes, context)
         else:
-            found = match_positions(some, theirs, codes)
+            found = match_positions(some, theirs, codes, context.location)
         parts.append((rows[found.data], mine[found.deletes], mine[found.reached]))
     reached = np.zeros(files.num_rows, np.bool_)
     for _, _, within in parts:

@@ -124,7 +124,7 @@ class DeletedRows:
         first, last = np.searchsorted(numbers, [number, number + 1])
         wanted = self._tasks.select(["location", "record_count"]).take(pa.array(owners[first:last]))
         location, kind = (self._deletes[name][number].as_py() for name in ("location", "file_format"))
-        found = read_positions(self._io, location, kind, wanted["location"].to_pylist())
+        found = read_positions(self._io, location, kind, wanted["location"].to_pylist(), self._origin.table)
         rows = dict(zip(*(column.to_pylist() for column in wanted.columns), strict=True))
         for data_file, positions in found.items():
             if positions.max() >= rows[data_file]:

@@ -21,6 +21,7 @@ from icefloe.deletes.equality_pruning import Mask, Overlap
 from icefloe.deletes.partition_keys import Ints
 from icefloe.errors import LimitError
 from icefloe.model.entries import column_key, stat
+from icefloe.model.location_columns import canonical, canonical_ranges, spelled_alike
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH
 
 Numbers: TypeAlias = npt.NDArray[Any]  # row numbers of any width
@@ -48,14 +49,20 @@ class _Runs:
     ends: Ints
 
 
-def match_positions(data: pa.Table, deletes: pa.Table, groups: tuple[Ints, Ints]) -> Matches:
+def match_positions(
+    data: pa.Table, deletes: pa.Table, groups: tuple[Ints, Ints], table_location: str | None = None
+) -> Matches:
     """Position delete files by partition, path and sequence number; ``groups`` are partition codes of both sides.
 
-    A delete file may hold deletes of the same commit, so equal sequence numbers match.
+    A delete file may hold deletes of the same commit, so equal sequence numbers match. Paths may be spelled in
+    another way than the locations of data files; a range of several spellings leaves the path open.
     """
     near = _near(*groups)
     paths = data["location"].combine_chunks().take(pa.array(near))
     lower, upper = (_path_bound(deletes, measure) for measure in ("lower_bound", "upper_bound"))
+    if not spelled_alike(paths, lower, upper):
+        paths = canonical(paths, table_location)
+        lower, upper = canonical_ranges(lower, upper, table_location)
     ranks = pc.rank(pa.concat_arrays([paths, lower, upper]), tiebreaker="dense")
     own, low, high = np.split(ranks.to_numpy().astype(np.int64), [len(near), len(near) + deletes.num_rows])
     last = len(ranks) + 1

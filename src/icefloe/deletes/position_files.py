@@ -35,6 +35,7 @@ from icefloe.formats.write.metrics import FULL
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import arrow_schema, arrow_type
 from icefloe.model.entries import ContentType, column_key, put, stat
+from icefloe.model.location_columns import index_of, spelled_alike, undecided
 from icefloe.model.metadata.properties import DELETE_GRANULARITY
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS
@@ -49,14 +50,19 @@ _ROWS = 1024 * 1024
 _MAPPING = NameMapping(fields=tuple(MappedField(names=(f.name,), field_id=f.id) for f in POSITION_DELETES.fields))
 
 
-def read_positions(io: FileIO, location: str, file_format: str | None, wanted: Iterable[str]) -> dict[str, BitMap64]:
-    """The positions that a delete file names in the wanted data files; those that it does not name are left out."""
+def read_positions(
+    io: FileIO, location: str, file_format: str | None, wanted: Iterable[str], table_location: str | None = None
+) -> dict[str, BitMap64]:
+    """The positions that a delete file names in the wanted data files; those that it does not name are left out.
+
+    It may spell a location in another way than the table. FormatError if it is not certain whether it names a file.
+    """
     names = pa.array(sorted(set(wanted)), pa.string())
     found: dict[int, BitMap64] = {}
     with _opened(io, location, file_format) as file:
         for piece in _pieces(file, names):
             for batch in file.read(piece, POSITION_DELETES.fields, _ROWS):
-                _collect(found, batch, names, location)
+                _collect(found, batch, names, location, table_location)
     return {names[number].as_py(): positions for number, positions in found.items()}
 
 
@@ -67,8 +73,10 @@ def _opened(io: FileIO, location: str, file_format: str | None) -> AbstractConte
 
 
 def _pieces(file: StoredFile, names: pa.Array) -> Iterator[Piece]:
-    """The pieces that may name one of the wanted files."""
+    """The pieces that may name one of the wanted files; all if they spell locations in another way."""
     statistics, texts = file.statistics(Schema(fields=(DELETE_FILE_PATH,))), names.to_pylist()
+    if statistics is not None and not spelled_alike(names, *_bounds(statistics)):
+        statistics = None
     for row, piece in enumerate(file.pieces):
         if piece.rows > 0 and (statistics is None or _may_name(statistics, row, texts)):
             yield piece
@@ -86,12 +94,19 @@ def _bound(statistics: pa.Table, measure: str, row: int) -> str | None:
     return found
 
 
-def _collect(found: dict[int, BitMap64], batch: pa.RecordBatch, names: pa.Array, location: str) -> None:
+def _bounds(statistics: pa.Table) -> list[pa.ChunkedArray]:
+    names = [stat(measure, column_key(DELETE_FILE_PATH.id)) for measure in ("lower_bound", "upper_bound")]
+    return [statistics[name] for name in names if name in statistics.column_names]
+
+
+def _collect(
+    found: dict[int, BitMap64], batch: pa.RecordBatch, names: pa.Array, location: str, table_location: str | None
+) -> None:
     """Add the positions of a batch to those that were found, by the number of the data file among ``names``."""
     paths, positions = (_column(batch, field, location) for field in POSITION_DELETES.fields)
     if batch.num_rows == 0:
         return
-    rows = _numbers(paths, names)
+    rows = _numbers(paths, names, location, table_location)
     values: Ints = positions.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     if values.min() < 0:
         raise FormatError(f"{location}: row position {values.min()} is negative", location=location)
@@ -107,10 +122,18 @@ def _collect(found: dict[int, BitMap64], batch: pa.RecordBatch, names: pa.Array,
             found[number] = more if known is None else known | more
 
 
-def _numbers(paths: Any, names: pa.Array) -> Ints:
+def _numbers(paths: Any, names: pa.Array, location: str, table_location: str | None) -> Ints:
     """For each row the number of its data file among the wanted ones; -1 for others."""
     encoded = paths if pa.types.is_dictionary(paths.type) else paths.dictionary_encode()
-    places = pc.fill_null(pc.index_in(encoded.dictionary.cast(pa.string()), value_set=names), -1)
+    listed = encoded.dictionary.cast(pa.string())
+    places = index_of(listed, names, table_location)
+    if (pair := undecided(listed.filter(places.is_null()), names, table_location)) is not None:
+        raise FormatError(
+            f"position delete file {location}: it deletes rows of {pair[0]}, which may be another spelling of the data"
+            f" file {pair[1]}; write the delete file again with the location that the table has",
+            location=location,
+        )
+    places = pc.fill_null(places, -1)
     found: Ints = places.to_numpy().astype(np.int64)[encoded.indices.to_numpy()]
     return found
 

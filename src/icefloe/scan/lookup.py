@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.deletes.delete_index import LISTED, attach_vectors
+from icefloe.deletes.delete_index import LISTED, attach_vectors, respell_targets
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.model.entries import ContentType, concat
+from icefloe.model.location_columns import file_names, is_among
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.plan import to_tasks
@@ -32,6 +33,7 @@ def files_at(store: ManifestStore, metadata: TableMetadata, snapshot: Snapshot |
     root = read_root(store, snapshot)
     files = _find(store, root, ContentType.DATA, locations, root.leaves(ContentType.DATA_MANIFEST))
     vectors = _vectors(store, metadata, root, files)
+    vectors, _ = respell_targets(vectors, files, metadata.location)
     rows = attach_vectors(files, vectors)
     count = rows.num_rows
     rows = rows.append_column("match", pa.repeat(pa.scalar(int(Match.ALL), pa.int8()), count))
@@ -62,23 +64,27 @@ def _delete_leaves(root: Root, files: pa.Table) -> Iterator[Leaf]:
 def _find(store: ManifestStore, root: Root, kind: ContentType, names: pa.Array, leaves: Sequence[Leaf]) -> pa.Table:
     """Live rows of a kind that name one of these data files, each with the leaf it stands in."""
     column = "location" if kind is ContentType.DATA else "referenced_file"
+    table = store.context.location
     found = [_naming(located(root.rows(kind), None), column, names)]
-    wanted = _without(names, found[0][column])
+    wanted = _without(names, found[0][column], table)
     requests = [leaf.request(_NO_STATISTICS) for leaf in leaves]
     if len(wanted) > 0:
         for leaf, may_hold in zip(leaves, store.naming(requests, column, wanted), strict=False):
             if may_hold:
                 inside = located(live_rows(store, root, leaf, _NO_STATISTICS), leaf)
                 found.append(_naming(inside, column, wanted))
-                wanted = _without(wanted, found[-1][column])
+                wanted = _without(wanted, found[-1][column], table)
                 if len(wanted) == 0:
                     break
     return concat(found).combine_chunks()
 
 
 def _naming(rows: pa.Table, column: str, names: pa.Array) -> pa.Table:
-    return rows.filter(pc.is_in(rows[column], value_set=names))
+    """The rows of these data files; vectors by the names of files, as they may spell a location in another way."""
+    if column == "location":
+        return rows.filter(pc.is_in(rows[column], value_set=names))
+    return rows.filter(pc.is_in(file_names(rows[column]), value_set=file_names(names)))
 
 
-def _without(names: pa.Array, found: pa.ChunkedArray) -> pa.Array:
-    return names.filter(pc.invert(pc.is_in(names, value_set=found.combine_chunks())))
+def _without(names: pa.Array, found: pa.ChunkedArray, table: str) -> pa.Array:
+    return names.filter(pc.invert(is_among(names, found, table)))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, choose, live, of_type, partition_key, stat
+from icefloe.model.location_columns import one_array, respelled
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.testing.findings import Finding, Rule, broken
@@ -142,13 +143,14 @@ def _vectors(view: View, data: pa.Table, metadata: TableMetadata) -> Iterator[Fi
     rows = rows.filter(pc.is_valid(rows["dv_offset"]))
     if rows.num_rows == 0:
         return
-    place = pc.index_in(rows["referenced_file"], value_set=data["location"].combine_chunks())
+    named = respelled(rows["referenced_file"], data["location"], metadata.location)
+    place = pc.index_in(named, value_set=data["location"].combine_chunks())
     yield from broken(rule, where, pc.is_null(place), "its data file is not live", rows["ordinal"])
-    counts = pc.value_counts(rows["referenced_file"])
+    counts = pc.value_counts(named)
     twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-    several = pc.is_in(rows["referenced_file"], value_set=twice)
+    several = pc.is_in(named, value_set=twice)
     yield from broken(rule, where, several, "its data file has another deletion vector", rows["ordinal"])
-    target = data.take(place.combine_chunks())
+    target = data.take(one_array(place))
     for wrong, message in (
         (pc.greater(rows["record_count"], target["record_count"]), "deletes more rows than its data file has"),
         (pc.less(rows["sequence_number"], target["sequence_number"]), "is older than its data file"),

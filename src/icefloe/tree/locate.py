@@ -16,6 +16,7 @@ from pyroaring import BitMap64
 
 from icefloe.errors import ConflictError
 from icefloe.model.entries import ContentType, concat, empty
+from icefloe.model.location_columns import Column, is_among, one_array
 from icefloe.tree.root import Leaf, Root, live_rows
 from icefloe.tree.store import ManifestStore
 
@@ -39,10 +40,10 @@ def locate(
 
     Raises ConflictError for the first value that no live row has.
     """
-    rows = root.rows(*types)
-    here = pc.is_in(rows[column], value_set=wanted)
+    rows, table = root.rows(*types), store.context.location
+    here = _is_named(rows[column], wanted, column, table)
     in_root = BitMap64(np.asarray(rows.filter(here)["ordinal"]))
-    missing = wanted.filter(pc.invert(pc.is_in(wanted, value_set=rows[column].combine_chunks())))
+    missing = wanted.filter(pc.invert(_is_named(wanted, rows[column], column, table)))
     if len(missing) == 0:
         return Located(in_root=in_root)
     leaves = root.leaves(*_manifest_types(types))
@@ -93,13 +94,20 @@ def _by_hint(
     return found, wanted.filter(pc.invert(pc.is_in(wanted, value_set=known["location"].combine_chunks())))
 
 
+def _is_named(values: Column, names: Column, column: str, table: str) -> pa.Array:
+    """Which values are among the names; ``referenced_file`` may spell the location of a data file in another way."""
+    if column == "location":
+        return pc.is_in(values, value_set=one_array(names))
+    return is_among(values, names, table)
+
+
 def _search(
     store: ManifestStore, root: Root, leaf: Leaf, column: str, wanted: pa.Array, found: dict[str, BitMap64]
 ) -> pa.Array:
     """Look for wanted files in one leaf; add what is there to ``found`` and return what is not."""
-    rows = live_rows(store, root, leaf)
-    here = rows.filter(pc.is_in(rows[column], value_set=wanted))
+    rows, table = live_rows(store, root, leaf), store.context.location
+    here = rows.filter(_is_named(rows[column], wanted, column, table))
     if here.num_rows == 0:
         return wanted
     found[leaf.location] = found.get(leaf.location, BitMap64()) | BitMap64(np.asarray(here["ordinal"]))
-    return wanted.filter(pc.invert(pc.is_in(wanted, value_set=here[column].combine_chunks())))
+    return wanted.filter(pc.invert(_is_named(wanted, here[column], column, table)))

@@ -19,9 +19,9 @@ from threading import Lock
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.entry_columns import has_name
 from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, leaf_names
 from icefloe.io.file_io import FileIO
 from icefloe.limits import MIB
@@ -152,7 +152,8 @@ class ManifestStore:
     def naming(self, requests: Sequence[LeafRequest], column: str, names: pa.Array) -> Iterator[bool]:
         """Whether each leaf, in order, may have one of these names in a column of locations, in a row of any status.
 
-        Of leaves that are not decoded already no more than that column is.
+        Of leaves that are not decoded already no more than that column is. Names in ``referenced_file`` may be spelled
+        in another way, so they are compared by the names of files.
         """
         with self._reading_ahead(requests) as fetch:
             for request in requests:
@@ -161,7 +162,7 @@ class ManifestStore:
                 if isinstance(found, bytes):
                     yield leaf_names(found, self.context, where=request.location, column=column, names=names)
                 else:
-                    yield pc.any(pc.is_in(found[column], value_set=names)).as_py() is True
+                    yield has_name(found[column], names, column)
 
     @contextmanager
     def _reading_ahead(self, requests: Sequence[LeafRequest]) -> Iterator[Fetch]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from icefloe.errors import FormatError
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import ENTRY, ContentType, stat
+from icefloe.model.location_columns import file_names, inner_paths
 from icefloe.model.schema.types import DOUBLE, FLOAT, Type
 
 COLUMN_SIZE = "column_size"  # the measure of v1-v3 column_sizes; kept so that rewriting a manifest loses nothing
@@ -114,8 +115,22 @@ def relativized(locations: pa.Array, table_location: str) -> pa.Array:
     return pc.if_else(pc.and_(pc.starts_with(locations, prefix), plain), tail, locations)
 
 
+def compared_names(names: pa.Array | pa.ChunkedArray, column: str) -> pa.Array | pa.ChunkedArray:
+    """By what the names in a column of locations are found: ``referenced_file`` may have another spelling."""
+    return names if column == "location" else file_names(names)
+
+
+def has_name(locations: pa.Array | pa.ChunkedArray, names: pa.Array, column: str) -> bool:
+    """Whether a column of locations may have one of these names."""
+    found = pc.is_in(compared_names(locations, column), value_set=compared_names(names, column))
+    return pc.any(found).as_py() is True
+
+
 def resolved(locations: pa.Array, table_location: str, *, where: str) -> pa.Array:
-    """Stored locations as absolute ones; null stays null."""
+    """Stored locations as absolute ones; null stays null.
+
+    An absolute location inside the table is the same as a relative one, so it gets the spelling of the table's.
+    """
     if locations.null_count == len(locations):
         return locations
     if _are_plain(locations):
@@ -127,4 +142,15 @@ def resolved(locations: pa.Array, table_location: str, *, where: str) -> pa.Arra
         found = locations[row].as_py()
         raise FormatError(f"{where}: row {row}: location {found!r} is not a plain relative path", location=where)
     joined = pc.binary_join_element_wise(pa.scalar(table_location), locations, "/")
-    return pc.if_else(absolute, locations, joined)
+    return pc.if_else(absolute, _spelled_like(locations, table_location), joined)
+
+
+def _spelled_like(locations: pa.Array, table_location: str) -> pa.Array:
+    """Locations, those inside the table with its own text before them."""
+    prefix = table_location + "/"
+    if pc.all(pc.starts_with(locations, prefix)).as_py() is True:
+        return locations
+    inner = inner_paths(locations, table_location)
+    inner = pc.if_else(pc.match_substring_regex(inner, f"{_ABSOLUTE}|{_NOT_PLAIN}"), None, inner)
+    inner = pc.if_else(pc.starts_with(locations, prefix), None, inner)
+    return pc.coalesce(pc.binary_join_element_wise(pa.scalar(table_location), inner, "/"), locations)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from icefloe.codecs.avro.container import read_container
 from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
 from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.entry_columns import compared_names
 from icefloe.codecs.manifest.manifest_list import decode_manifest_list, encode_manifest_list
 from icefloe.codecs.manifest.parquet import (
     decode_parquet_manifest,
@@ -57,9 +58,10 @@ def decode_leaf(
 
 
 def leaf_names(data: bytes, context: ManifestContext, *, where: str, column: str, names: pa.Array) -> bool:
-    """Whether a leaf may have one of these names in a column of locations; a leaf that cannot tell soon may.
+    """Whether a leaf may have one of these names in a column of locations, or cannot tell soon.
 
-    Only that column is decoded. Of an Avro file nothing is: a location stands in it letter by letter.
+    Names in ``referenced_file`` are compared by the names of files. For Parquet, only that column is decoded. For
+    Avro, the raw bytes are searched: locations are stored as UTF-8.
     """
     if _is_parquet(data, context, where):
         file = open_manifest(data, where=where)
@@ -69,7 +71,8 @@ def leaf_names(data: bytes, context: ManifestContext, *, where: str, column: str
     if len(names) > _FEW_NAMES:
         return True
     container = read_container(data, where=where, limits=context.limits)
-    return any(name.encode() in block.data for name in names.to_pylist() for block in container.blocks)
+    texts = compared_names(names, column).to_pylist()
+    return any(name.encode() in block.data for name in texts for block in container.blocks)
 
 
 def encode_root(

@@ -27,7 +27,7 @@ from icefloe.codecs.manifest.content_stats import (
 )
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_checks import check_entries, refuse_row
-from icefloe.codecs.manifest.entry_columns import columns_of, relativized, resolved, single, to_table
+from icefloe.codecs.manifest.entry_columns import columns_of, has_name, relativized, resolved, single, to_table
 from icefloe.codecs.manifest.field_ids import (
     CONTENT_ENTRY,
     CONTENT_STATS,
@@ -234,7 +234,11 @@ def parquet_manifest_names(
     except Exception as error:  # whatever a damaged file makes the Parquet reader do
         raise CorruptFile(f"{where}: not a readable Parquet manifest: {error}", location=where) from error
     both = pa.concat_arrays([names, relativized(names, context.location)])
-    return any(pc.any(pc.is_in(each, value_set=both)).as_py() is True for each in stored.itercolumns())
+    if any(has_name(each, both, column) for each in stored.itercolumns()):
+        return True
+    return column == "location" and any(
+        has_name(resolved(single(each), context.location, where=where), names, column) for each in stored.itercolumns()
+    )
 
 
 def _decode(

@@ -43,6 +43,7 @@ from icefloe.expr.filter.row_filter import to_sql
 from icefloe.expr.value.expressions import Value
 from icefloe.formats.read.reader import stored_columns
 from icefloe.io.file_io import FileIO
+from icefloe.model.metadata.error_context import Origin
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.metadata_columns import ROW_ID
@@ -183,7 +184,9 @@ def read_scan(
         )
 
     def vectors(tasks: pa.Table) -> Positions:
-        return DeletedRows(store.io, tasks, deletes, fields={}).positions(tasks["location"].to_pylist())
+        origin = Origin(table=metadata.location, snapshot_id=None if snapshot is None else snapshot.snapshot_id)
+        found = DeletedRows(store.io, tasks, deletes, fields={}, origin=origin)
+        return found.positions(tasks["location"].to_pylist())
 
     source = Source(
         plan=plan,
