@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -7,7 +9,6 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from icefloe.codecs.puffin.deletion_vector import decode_dv, encode_dv
-from icefloe.codecs.puffin.frames import lz4_frame, zstd_frame
 from icefloe.codecs.puffin.puffin_file import (
     MAGIC,
     Blob,
@@ -70,21 +71,17 @@ def test_apaches_sample_blobs_are_read(name: str) -> None:
     assert read_blob(data, second, where="f") == text.encode()
 
 
-@pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
-@pytest.mark.parametrize("compress_footer", [False, True])
-def test_blobs_come_back_from_every_form_of_file(codec: str | None, compress_footer: bool) -> None:
+@pytest.mark.parametrize("codec", [None, "zstd"])
+def test_blobs_come_back_from_every_form_of_file(codec: str | None) -> None:
     contents = [b"", b"a", b"abc" * 5_000, bytes(range(256)), b"\x00" * 5_000_000]
     blobs = [Blob(type="t", data=data, compression_codec=codec, properties={"n": "1"}) for data in contents]
-    file, _ = encode_puffin(blobs, created_by="a test", compress_footer=compress_footer)
+    file, _ = encode_puffin(blobs, created_by="a test")
     footer = decode_puffin_footer(file, where="f")
     assert [read_blob(file, blob, where="f") for blob in footer.blobs] == contents
     assert {(blob.compression_codec, blob.properties["n"]) for blob in footer.blobs} == {(codec, "1")}
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["empty-puffin-uncompressed", "sample-metric-data-uncompressed", "sample-metric-data-compressed-zstd"],
-)
+@pytest.mark.parametrize("name", ["empty-puffin-uncompressed", "sample-metric-data-uncompressed"])
 def test_apaches_files_are_written_back_byte_for_byte(name: str) -> None:
     data = golden(name)
     footer = decode_puffin_footer(data, where="f")
@@ -103,23 +100,20 @@ def test_apaches_files_are_written_back_byte_for_byte(name: str) -> None:
     assert encode_puffin(blobs, footer.properties.get("created-by"))[0] == data
 
 
-def test_frames_tell_the_size_of_their_content() -> None:
-    assert lz4_frame(b"x" * 300)[6:14] == (300).to_bytes(8, "little")
-    assert zstd_frame(b"x" * 100)[4:6] == bytes([0x24, 100])  # one segment, checksum; size in one byte
+def test_compressed_blobs_hold_the_size_of_their_content() -> None:
+    file, (place,) = encode_puffin([Blob(type="t", data=b"x" * 100, compression_codec="zstd")], created_by=None)
+    assert file[place.offset + 4 : place.offset + 6] == bytes([0x20, 100])  # one segment; the size in one byte
 
 
-def test_a_wrong_checksum_of_a_frame_is_noticed() -> None:
-    for frame, codec in ((zstd_frame(b"hello" * 20), "zstd"), (lz4_frame(b"hello" * 20), "lz4")):
-        place = -1 if codec == "zstd" else 14
-        damaged = bytearray(frame)
-        damaged[place] ^= 1
-        with pytest.raises(OSError), pa.CompressedInputStream(pa.BufferReader(bytes(damaged)), codec) as stream:
-            stream.read()
+def test_blobs_that_others_compressed_with_lz4_are_read() -> None:
+    file, _ = encode_puffin([Blob(type="t", data=pa.compress(b"abc" * 100, "lz4", asbytes=True))], created_by=None)
+    (blob,) = decode_puffin_footer(file, where="f").blobs
+    assert read_blob(file, replace(blob, compression_codec="lz4"), where="f") == b"abc" * 100
 
 
 def test_other_codecs_are_not_written() -> None:
-    with pytest.raises(InputError, match="'br'"):
-        encode_puffin([Blob(type="t", data=b"", compression_codec="br")], created_by=None)
+    with pytest.raises(InputError, match="'lz4'"):
+        encode_puffin([Blob(type="t", data=b"", compression_codec="lz4")], created_by=None)
 
 
 def test_a_compressed_footer_is_read_and_bounded() -> None:

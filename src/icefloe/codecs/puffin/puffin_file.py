@@ -1,6 +1,7 @@
-"""Puffin files: blobs behind each other and a JSON footer that says what each one is (Puffin spec).
+"""Puffin files: a sequence of blobs and a JSON footer that describes them (Puffin spec).
 
-The file is ``magic | blobs | magic | payload | payload size | flags | magic``; the payload may be LZ4-compressed.
+The file is ``magic | blobs | magic | payload | payload size | flags | magic``. The payload may be LZ4-compressed and
+blobs may be compressed with LZ4 or Zstandard; both are read. Blobs are written uncompressed or with Zstandard.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from icefloe.codecs.puffin.frames import lz4_frame, zstd_frame
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import DEFAULT, Limits
 
@@ -37,12 +37,12 @@ class Blob:
     snapshot_id: int = UNKNOWN
     sequence_number: int = UNKNOWN
     properties: Mapping[str, str] = field(default_factory=dict)
-    compression_codec: str | None = None  # lz4 or zstd; a deletion vector is never compressed
+    compression_codec: str | None = None  # zstd or none; a deletion vector is never compressed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobLocation:
-    """Where a blob lies in its file."""
+    """The bytes of a blob in its file."""
 
     offset: int
     length: int
@@ -91,10 +91,8 @@ def deletion_vector_blob(data: bytes, *, referenced_file: str, cardinality: int)
     return Blob(type=DELETION_VECTOR, data=data, fields=(POSITION_FIELD_ID,), properties=properties)
 
 
-def encode_puffin(
-    blobs: Sequence[Blob], created_by: str | None, *, compress_footer: bool = False
-) -> tuple[bytes, tuple[BlobLocation, ...]]:
-    """A file of blobs, and where in it each blob lies.
+def encode_puffin(blobs: Sequence[Blob], created_by: str | None) -> tuple[bytes, tuple[BlobLocation, ...]]:
+    """A file of blobs, and the location of each blob in it.
 
     >>> data, places = encode_puffin([Blob(type="note", data=b"hello")], created_by="doc")
     >>> data[places[0].offset : places[0].offset + places[0].length]
@@ -109,28 +107,21 @@ def encode_puffin(
     listed = [_to_json(blob, place) for blob, place in zip(blobs, places, strict=True)]
     properties = {} if created_by is None else {"created-by": created_by}
     payload = msgspec.json.encode(_FooterJson(blobs=listed, properties=properties))
-    if compress_footer:
-        payload = lz4_frame(payload)
-    tail = _TAIL.pack(len(payload), _LZ4_PAYLOAD if compress_footer else 0, MAGIC)
+    tail = _TAIL.pack(len(payload), 0, MAGIC)
     return b"".join([MAGIC, *stored, MAGIC, payload, tail]), tuple(places)
 
 
 def footer_bytes(data: bytes) -> int:
-    """The size of a whole file's footer, from its first magic to its last, as statistics entries tell it."""
+    """The size of a whole file's footer, from its first magic to its last, as statistics entries record it."""
     size, _, _ = _TAIL.unpack_from(data, len(data) - _TAIL.size)
     return int(len(MAGIC) + size + _TAIL.size)
 
 
 def _compress(data: bytes, codec: str | None) -> bytes:
-    """One frame that tells the size of its content."""
-    match codec:
-        case None:
-            return data
-        case "lz4":
-            return lz4_frame(data)
-        case "zstd":
-            return zstd_frame(data)
-    raise InputError(f"Puffin blobs are compressed with lz4 or zstd, not {codec!r}", codec=codec)
+    """The bytes of a blob as they are stored. Arrow's Zstandard frames hold the content size, as Puffin requires."""
+    if codec not in (None, "zstd"):
+        raise InputError(f"Puffin blobs are written uncompressed or with zstd, not {codec!r}", codec=codec)
+    return data if codec is None else bytes(pa.compress(data, codec, asbytes=True))
 
 
 def _to_json(blob: Blob, place: BlobLocation) -> _BlobJson:
@@ -147,7 +138,7 @@ def _to_json(blob: Blob, place: BlobLocation) -> _BlobJson:
 
 
 def decode_puffin_footer(data: bytes, *, where: str, limits: Limits = DEFAULT) -> PuffinFooter:
-    """The footer of a whole file, with the place of every blob checked to be inside it."""
+    """The footer of a whole file; every blob is checked to be inside the file."""
     if len(data) < MIN_FILE_BYTES or not data.startswith(MAGIC) or not data.endswith(MAGIC):
         raise CorruptFile(f"{where}: not a whole Puffin file", location=where)
     size, flags, _ = _TAIL.unpack_from(data, len(data) - _TAIL.size)
