@@ -46,11 +46,23 @@ LISTS = [
 ]
 POSITIONS = BitMap64([1, 5, *range(100, 200), 70_000, 2**40])
 VECTOR = encode_dv(POSITIONS)
+
+
+def puffin_of_others() -> bytes:
+    """A Puffin file with an LZ4 blob and an LZ4 footer, which others may write and this library does not."""
+    blobs = [Blob(type="note", data=pa.compress(b"hello" * 9, "lz4", asbytes=True)), BLOBS[1]]
+    file, places = encode_puffin(blobs, "fuzz")
+    end = places[-1].offset + places[-1].length
+    footer = json.loads(file[end + 4 : -12])
+    footer["blobs"][0]["compression-codec"] = "lz4"
+    payload = pa.compress(json.dumps(footer).encode(), "lz4", asbytes=True)
+    return file[: end + 4] + payload + struct.pack("<iI4s", len(payload), 1, file[:4])
+
+
 BLOBS = [
-    Blob(type="note", data=b"hello" * 9, compression_codec=codec, properties={"a": "b"})
-    for codec in (None, "lz4", "zstd")
+    Blob(type="note", data=b"hello" * 9, compression_codec=codec, properties={"a": "b"}) for codec in (None, "zstd")
 ]
-PUFFINS = [encode_puffin(BLOBS, "fuzz", compress_footer=compressed)[0] for compressed in (False, True)]
+PUFFINS = [encode_puffin(BLOBS, "fuzz")[0], puffin_of_others()]
 SYNC = bytes(range(16))
 
 
