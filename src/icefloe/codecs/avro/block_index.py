@@ -83,7 +83,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class BlockPlace:
-    """Where the data of a block lies, and how many records it has."""
+    """The byte range of a block's data, and its number of records."""
 
     offset: int
     size: int
@@ -123,7 +123,7 @@ def _header(cursor: Cursor, where: str) -> Header:
 
 
 def find_blocks(fetch: Fetch, header: Header, size: int, where: str) -> list[BlockPlace]:
-    """The places of all blocks of a file, empty ones left out; every block ends with the sync marker."""
+    """The blocks of a file without empty ones; every block ends with the sync marker."""
     found: list[BlockPlace] = []
     offset, most = header.size, 2 * _MAX_VARINT_BYTES
     data = fetch(offset, min(most, size - offset))

@@ -1,6 +1,6 @@
 """The codecs of Avro blocks, by the names of the Avro specification (spec: Appendix A, Avro).
 
-What comes out of a block is bounded before it is made: a few bytes can inflate to any size.
+The size of a decompressed block is limited before it is allocated: a few bytes can inflate to any size.
 """
 
 from __future__ import annotations

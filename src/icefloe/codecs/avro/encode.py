@@ -1,6 +1,6 @@
 """Avro records from Arrow columns, without a Python object per record (Avro specification, Binary Encoding).
 
-The encoding of a record is that of its fields behind each other, so every field becomes a column of bytes and a
+The encoding of a record is that of its fields in sequence, so every field becomes a column of bytes and a
 record is those columns joined; the values buffer of the joined column is what an Avro block holds. Dates, times,
 decimals and the like are written as the numbers and bytes that stand for them (spec: Appendix A, Avro).
 """
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 def encode_records(rows: pa.Array, schema: Any, *, sized: bool = False) -> pa.Array:
     """One binary value per row: the row in the encoding of an Avro schema; optional types are ``["null", type]``.
 
-    A field whose name Avro does not allow is found by its place. With ``sized``, arrays and maps say how many bytes
+    A field whose name Avro does not allow is matched by position. With ``sized``, arrays and maps say how many bytes
     their items take, so that readers can skip them.
     """
     if isinstance(schema, list):
@@ -63,7 +63,7 @@ def _child(rows: pa.StructArray, place: int, name: str) -> pa.Array:
 
 
 def _numbers(rows: pa.Array) -> pa.Array:
-    """The numbers that stand for dates and times."""
+    """Dates and times as numbers."""
     if not pa.types.is_temporal(rows.type):
         return rows
     return rows.view(pa.int32() if rows.type.bit_width == 32 else pa.int64())
@@ -147,12 +147,12 @@ def _fixed_rows(raw: npt.NDArray[np.uint8], width: int) -> pa.Array:
 
 
 def _sized(values: pa.Array) -> pa.Array:
-    """Bytes behind their length."""
+    """Bytes with their length as a prefix."""
     return _joined([_longs(np.asarray(pc.binary_length(values)).astype(np.int64)), values], len(values))
 
 
 def _lists(rows: pa.Array, items: Any, sized: bool) -> pa.Array:
-    """Items behind their number and before the end mark; an empty list is the end mark alone."""
+    """Items after their count and before the end marker; an empty list is the end marker alone."""
     rows = _as_lists(rows)
     lengths = np.asarray(_filled(pc.list_value_length(rows), 0)).astype(np.int64)
     encoded = encode_records(rows.flatten(), items, sized=sized)

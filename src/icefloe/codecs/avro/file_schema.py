@@ -75,7 +75,7 @@ class _Walk:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[dict[str, Any], str]] = {}  # with the namespace around each
-        self._open: set[str] = set()  # named types that we are inside of
+        self._open: set[str] = set()  # named types that enclose the present one
         self._nodes = 0
 
     def type(self, value: object, path: str, depth: int, space: str) -> Made:
@@ -197,7 +197,7 @@ def _is_null(value: object) -> bool:
 
 
 def _full_name(value: dict[str, Any], path: str, space: str) -> tuple[str, str]:
-    """The name of a type with its namespace, and the namespace inside of it."""
+    """The full name of a type, and the namespace for the names in it."""
     name, own = value.get("name"), value.get("namespace", space)
     if not isinstance(name, str) or not isinstance(own, str):
         raise FormatError(f"{path}: a type without a name", field=path)

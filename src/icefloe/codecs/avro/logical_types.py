@@ -1,6 +1,6 @@
 """Plain values of Avro records as what they mean, and what to read of them for some columns (spec: Appendix A, Avro).
 
-A plain type has numbers, text and bytes in place of dates, times, decimals and fixed bytes, and lists of pairs in place
+A plain type has numbers, text and bytes instead of dates, times, decimals and fixed bytes, and lists of pairs instead
 of maps. Its fields are named by their places in the file.
 """
 
@@ -89,7 +89,7 @@ def typed(array: pa.Array, type_: pa.DataType, where: str) -> pa.Array:
     """Plain values as values of a type; fields inside may be null whatever the type says, and are labelled later."""
     kinds = pa.types
     if kinds.is_struct(type_):
-        inner = array.flatten()  # null wherever the struct is: what lies below a null is no value
+        inner = array.flatten()  # null wherever the struct is: fields of a null struct are ignored
         children = [typed(values, field.type, where) for values, field in zip(inner, type_, strict=True)]
         fields = [pa.field(f"f{i}", child.type) for i, child in enumerate(children)]
         return pa.StructArray.from_arrays(

@@ -1,6 +1,6 @@
 """Schemas as Avro schemas and back, for data files (spec: Appendix A, Avro).
 
-Field ids stand where the specification puts them: ``field-id`` on record fields, ``element-id`` on arrays, ``key-id``
+Field ids are stored where the specification says: ``field-id`` on record fields, ``element-id`` on arrays, ``key-id``
 and ``value-id`` on maps. Names that Avro does not allow are spelled otherwise, and kept in ``iceberg-field-name``.
 """
 
@@ -96,7 +96,7 @@ def _map(type_: Map, inner: tuple[Any, ...]) -> Json:
 
 
 def _named(field: Field, made: Any) -> Avro:
-    """The Avro type of a field: a name in Avro may be defined only once, so names are made of ids."""
+    """The Avro type of a field: a name in Avro may be defined only once, so names contain ids."""
     match field.type:
         case Struct():
             return {"type": "record", "name": f"r{field.id}", "fields": made}

@@ -183,7 +183,7 @@ def _domain(values: pa.Array, type_: Type, name: str) -> list[Any]:
     try:
         found: list[Any] = values.to_pylist()
     except (ValueError, OverflowError) as error:
-        raise InputError(f"partition field {name!r}: a value lies outside the years 1 to 9999", field=name) from error
+        raise InputError(f"partition field {name!r}: a value is outside the years 1 to 9999", field=name) from error
     return found
 
 
@@ -200,7 +200,7 @@ def content_files_from_json(values: list[object], context: ManifestContext, path
 
 
 def content_file_from_json(value: object, context: ManifestContext, path: str = "content-file") -> pa.Table:
-    """The entry table of one file; ``path`` says in errors where it stands."""
+    """The entry table of one file; ``path`` is its position in the document, for errors."""
     return _table([value], context, [path])
 
 

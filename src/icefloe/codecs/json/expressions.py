@@ -3,7 +3,7 @@
 ``{"type": "eq", "term": "id", "value": 1}``, with a transform of a column as
 ``{"type": "transform", "transform": "bucket[16]", "term": "id"}``. Literals are JSON single values (spec: JSON
 single-value serialization): dates, times, UUIDs, decimals and bytes in hexadecimal digits are all strings, so what a
-string or number stands for is decided when the filter is bound to a column. Null is the literal NULL of SQL.
+string or number means is decided when the filter is bound to a column. Null is the literal NULL of SQL.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class _Pending:
 
 
 def expr_from_json(value: object, path: str = "filter", *, limits: Limits = DEFAULT) -> Expr:
-    """The filter of a JSON value that was parsed already; ``path`` says in errors where it stands.
+    """The filter of a JSON value that was parsed already; ``path`` is its position in the document, for errors.
 
     >>> expr_from_json({"type": "not", "child": {"type": "is-null", "term": "id"}})
     Predicate(op=<Op.NOT_NULL: 'is not null'>, term='id', literals=())

@@ -51,7 +51,7 @@ class Reading:
     version: int = VERSIONS[-1]
 
     def unknown(self, path: str) -> Unknown:
-        """The keys of the object at this path that its record has no place for."""
+        """The keys of the object at this path that its record does not have."""
         return self.extras.get(path, ())
 
 
@@ -59,7 +59,7 @@ _KEYS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[
 
 
 def decode_json(decoder: msgspec.json.Decoder[R], data: bytes | msgspec.Raw, path: str = "") -> R:
-    """A value from JSON text; ``path`` says where in the document the text stands."""
+    """A value from JSON text; ``path`` is its position in the document."""
     try:
         return decoder.decode(data)
     except msgspec.ValidationError as error:
@@ -149,7 +149,7 @@ def _parsed(data: bytes | msgspec.Raw, path: str) -> Any:
 
 
 def _refused(data: bytes | msgspec.Raw, path: str) -> Any:
-    """What a text holds that is not as it should be, to be shown; damage behind the misfit comes first."""
+    """A description of an unexpected value; invalid JSON after it is reported first."""
     try:
         return ANY.decode(data)
     except msgspec.ValidationError:

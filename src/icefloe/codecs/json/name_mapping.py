@@ -23,7 +23,7 @@ _DECODER = msgspec.json.Decoder(list[MappedFieldRecord])
 
 
 def decode_mapping(text: str | bytes, *, path: str = NAME_MAPPING_PROPERTY, limits: Limits = DEFAULT) -> NameMapping:
-    """The mapping of a JSON text; ``path`` says in errors where it stands.
+    """The mapping of a JSON text; ``path`` is its position in the document, for errors.
 
     >>> decode_mapping('[{"field-id": 1, "names": ["id", "record_id"]}]').id_of(("id",))
     1

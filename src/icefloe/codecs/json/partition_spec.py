@@ -1,6 +1,6 @@
 """Partition specs, sort orders and V4's expressions as JSON (spec: Partition Specs; V4 proposal).
 
-The same partition specs stand in table metadata and in the key-value metadata of Avro manifests.
+Table metadata and the key-value metadata of Avro manifests store the same partition specs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INNER = "expr"
 
 
 class PartitionFieldRecord(Extensible, frozen=True):
-    """A partition field; version 1 has no ids, and V4 may give an expression in place of everything else."""
+    """A partition field; version 1 has no ids, and V4 may have an expression instead of everything else."""
 
     source_id: Int | None = None
     source_ids: list[Int] | None = None
@@ -145,7 +145,7 @@ def _canonical(transform: str, path: str) -> str:
 
 
 def _completed(record: PartitionFieldRecord, expression: Expression) -> PartitionFieldRecord:
-    """The record with what it leaves to its expression."""
+    """The record completed from its expression."""
     sourced = record.source_id is not None or record.source_ids is not None
     return PartitionFieldRecord(
         source_id=record.source_id,

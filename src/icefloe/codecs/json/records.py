@@ -1,6 +1,6 @@
-"""What the records of JSON documents look like from outside (spec: Appendix C: JSON serialization).
+"""The structure of JSON records, for errors and for unknown keys (spec: Appendix C: JSON serialization).
 
-Read from the annotations of the structs: which keys an object has, where other objects stand inside it, and what to
+Read from the annotations of the structs: which keys an object has, which of them hold objects, and what to
 say, in the words of the specification, when a value does not fit: ``expected a long, got "x"``.
 """
 
@@ -30,7 +30,7 @@ ANY = msgspec.json.Decoder(float_hook=msgspec.Raw)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What may stand at a place: a list of ``items``, a map of ``values``, or one of some ``records`` by tag."""
+    """The values allowed at a path: a list of ``items``, a map of ``values``, or one of ``records`` by tag."""
 
     items: Any = None
     values: Any = None
@@ -72,7 +72,7 @@ def fields_of(record: type[msgspec.Struct]) -> Mapping[str, Any]:
 
 @cache
 def holds_records(kind: Any) -> bool:
-    """Whether records whose unknown keys must be kept may stand inside."""
+    """Whether the value may contain records whose unknown keys must be kept."""
     shape = shape_of(kind)
     inner = [each for each in (shape.items, shape.values) if each is not None]
     kept = any(record.__struct_config__.forbid_unknown_fields for record in shape.records.values())
@@ -110,7 +110,7 @@ def entry_path(path: str, key: str) -> str:
 
 
 def misfit(error: msgspec.ValidationError, value: object, kind: Any, path: str) -> FormatError:
-    """The error for a value that msgspec refused: where it stands, what should stand there, and what does."""
+    """The error for a value that msgspec refused: its path, what was expected, and what is there."""
     reason, _, inner = str(error).partition(" - at `$")
     steps = _STEP.findall(inner.removesuffix("`"))
     field, kind, value = _located(steps, path, kind, value)
@@ -125,7 +125,7 @@ def misfit(error: msgspec.ValidationError, value: object, kind: Any, path: str) 
 
 
 def _located(steps: list[tuple[str, str]], path: str, kind: Any, value: Any) -> tuple[str, Any, Any]:
-    """Follow msgspec's path from a value and its annotation; the annotation is None where anything may stand."""
+    """Follow msgspec's path from a value and its annotation; the annotation is None where any value is allowed."""
     for key, index in steps:
         value = _plain(value)
         shape = shape_of(kind)
@@ -172,7 +172,7 @@ def _plain(value: Any) -> Any:
 
 
 def _words(kind: Any) -> str:
-    """What an annotation asks for."""
+    """What an annotation expects."""
     if get_origin(kind) is Annotated:
         return str(get_args(kind)[1].title)
     if get_origin(kind) in (Union, types.UnionType):

@@ -43,7 +43,7 @@ def _relativized(location: str, base: str) -> str:
 
 
 def table_place(stated: str | None, rules: VersionRules, *, where: str, at: str | None = None) -> str:
-    """Where the table of a metadata file is: ``at`` if that is known, else where it says, else around the file.
+    """The location of a metadata file's table: ``at`` if known, else as stated, else the folder above ``metadata``.
 
     Before V4 files are named by absolute locations, so such a table is nowhere but where it says.
     """
@@ -62,7 +62,7 @@ def table_place(stated: str | None, rules: VersionRules, *, where: str, at: str 
 
 
 def folder_around(metadata_location: str) -> str | None:
-    """The folder whose ``metadata`` folder holds a metadata file; none if it lies in another one.
+    """The folder whose ``metadata`` folder holds a metadata file; none if it is in another folder.
 
     >>> folder_around("s3://b/t/metadata/00001.metadata.json"), folder_around("/tmp/00001.metadata.json")
     ('s3://b/t', None)

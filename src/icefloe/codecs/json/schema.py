@@ -1,6 +1,6 @@
 """Schemas and types as JSON (spec: Appendix C: JSON serialization, Schemas).
 
-The same objects stand in table metadata and in the key-value metadata of Avro manifests.
+Table metadata and the key-value metadata of Avro manifests store the same objects.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ TypeRecord = str | StructRecord | ListRecord | MapRecord
 
 
 def schema_from_json(value: object, path: str = "schema", *, limits: Limits = DEFAULT) -> Schema:
-    """The schema of a parsed JSON object; ``path`` says in errors where it stands."""
+    """The schema of a parsed JSON object; ``path`` is its position in the document, for errors."""
     record, extras = convert_extensible(value, SchemaRecord, path)
     return schema_from_record(record, path, Reading(extras=extras, limits=limits))
 

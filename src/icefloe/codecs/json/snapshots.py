@@ -1,7 +1,7 @@
 """Snapshots and refs as JSON; snapshots are parsed only when asked for (spec: Snapshots, Snapshot Reference).
 
 A table keeps thousands of snapshots and a commit needs one of them, so ``LazySnapshots`` keeps the text of each and
-hands it on unread when the metadata is written again. Loading reads the ids, in one pass without objects of ours; a
+copies it unread when the metadata is written again. Loading reads the ids, in one pass without objects of ours; a
 snapshot that otherwise breaks the format is reported when it is read.
 """
 
@@ -74,7 +74,7 @@ _WRITTEN = {version: frozenset(snapshot_fields(version)) for version in VERSIONS
 
 
 def snapshot_positions(document: bytes) -> dict[int, int]:
-    """Where in a metadata document each snapshot stands, by its id; an id given twice is an error."""
+    """The position of each snapshot in a metadata document, by id; a repeated id is an error."""
     headers = decode_json(_HEADERS, document).snapshots or ()
     found = {header.snapshot_id: position for position, header in enumerate(headers)}
     if len(found) < len(headers):
@@ -117,7 +117,7 @@ class LazySnapshots:
             stored=[*self.stored, msgspec.Raw(text)],
             positions={**self.positions, snapshot.snapshot_id: len(self.stored)},
         )
-        # While a table is upgraded, the old version's text cannot say all of a new snapshot, and goes anyway.
+        # During an upgrade the JSON of the old version is incomplete for a new snapshot, and is not kept anyway.
         return grown if grown._parse(len(self.stored)) == snapshot else Snapshots((*self, snapshot))
 
     def without(self, snapshot_ids: Collection[int]) -> LazySnapshots:
@@ -158,7 +158,7 @@ def _snapshot(record: _SnapshotRecord, path: str, places: Places, unknown: Unkno
 
 
 def _root(record: _SnapshotRecord, path: str, places: Places) -> str | None:
-    """Where the root is; version 1 allows a list of manifests in its place."""
+    """The location of the root; version 1 allows a list of manifests instead."""
     found = [places.absolute(root) for root in (record.root_manifest, record.manifest_list) if root is not None]
     if len(found) == 2 and found[0] != found[1]:
         raise FormatError(f"{path}: root-manifest and manifest-list differ: {found[0]} and {found[1]}", field=path)
@@ -170,7 +170,7 @@ def _root(record: _SnapshotRecord, path: str, places: Places) -> str | None:
 def encode_snapshots(
     snapshots: SnapshotLog, location: str, rules: VersionRules, *, mirrored: bool = False
 ) -> list[Any]:
-    """The JSON of all snapshots; text that is still right is handed on unread."""
+    """The JSON of all snapshots; text that is still valid is copied unread."""
     text = snapshots if isinstance(snapshots, LazySnapshots) else None
     if text is None or text.mirrored != mirrored or _moved(text, location, rules):
         return [snapshot_to_json(snapshot, location, rules, mirrored=mirrored) for snapshot in snapshots]
@@ -178,7 +178,7 @@ def encode_snapshots(
 
 
 def _moved(snapshots: LazySnapshots, location: str, rules: VersionRules) -> bool:
-    """Whether the text is wrong where it goes: in another format version, or relative to another table."""
+    """Whether the text is invalid in its new document: of another format version, or relative to another table."""
     if rules.version != snapshots.rules.version:
         return True
     return rules.relative_locations and snapshots.location != location

@@ -1,6 +1,6 @@
 """Statistics files and encryption keys as JSON (spec: Table statistics).
 
-Readers may ignore statistics, but a writer must hand their entries on, and the keys of an encrypted table with them.
+Readers may ignore statistics, but a writer must keep their entries, and the keys of an encrypted table.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ from icefloe.model.partition.spec import FIRST_PARTITION_FIELD_ID, IDENTITY, Exp
 from icefloe.model.schema.schema import Schema
 
 _GZIP = b"\x1f\x8b"
-_GZIP_WINDOW = 31  # zlib's way to ask for a gzip header, which it fills with a time of 0
+_GZIP_WINDOW = 31  # makes zlib write a gzip header, with a timestamp of 0
 _NO_SNAPSHOT = -1  # how versions 1 and 2 say "no current snapshot"
 _NULL = msgspec.Raw(b"null")
 
@@ -145,7 +145,7 @@ def decode_metadata(
 
 
 def _inflated(data: bytes, limits: Limits) -> bytes:
-    """The text, which is UTF-8 throughout: what stays unread is handed on to other readers."""
+    """The text, checked to be UTF-8: parts that stay unread are copied for other readers."""
     if data[:2] == _GZIP:
         data = _gunzip(data, limits.metadata_bytes)
     if len(data) > limits.metadata_bytes:
@@ -237,7 +237,7 @@ def _metadata(
 
 
 def _kept(text: str) -> Any:
-    """What stands under an unknown key; the text itself where no program could hold it, such as an endless number."""
+    """The value of an unknown key; the text itself if it cannot be represented, such as a huge number."""
     try:
         return ANY.decode(text)
     except (msgspec.MsgspecError, RecursionError):
@@ -357,7 +357,7 @@ def _places(m: TableMetadata) -> Places:
     return Places.of(m.location, m.rules)
 
 
-# What stands under each key of the field table; None leaves an optional key out.
+# The value of each key of the field table; None omits an optional key.
 _WRITERS: Mapping[str, Callable[[TableMetadata], Any]] = {
     "format-version": lambda m: m.format_version,
     "table-uuid": lambda m: None if m.table_uuid == "" else m.table_uuid,

@@ -1,7 +1,7 @@
-"""What the end of an ORC file says: where its stripes are and what each was measured to hold (spec: Appendix A, ORC).
+"""ORC footers: the stripes of a file and their statistics (spec: Appendix A, ORC).
 
-Arrow reads the rows of ORC files but tells neither how many rows a stripe has nor its statistics. Both are in the last
-bytes of the file, as protocol buffers, and so few of their messages are needed that they are walked by hand.
+Arrow reads the rows of ORC files but reports neither the row count of a stripe nor its statistics. Both are in the last
+bytes of the file, as protocol buffers. Few of their messages are needed, so they are decoded here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class OrcColumn:
     """One column of one stripe: how many values are not null, and bounds that no value exceeds.
 
     Bounds of integers, dates (days) and times are ints, of timestamps ints of milliseconds, of floating-point numbers
-    floats, of decimals and text bytes of UTF-8, of booleans bools. ``no_nans`` tells that there is proof of it.
+    floats, of decimals and text bytes of UTF-8, of booleans bools. ``no_nans`` is true if there is proof of it.
     """
 
     values: int | None = None
@@ -45,7 +45,7 @@ class OrcColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrcStripe:
-    """A stripe; ``columns`` are by ORC's own column numbers, none where the file does not tell."""
+    """A stripe; ``columns`` are by ORC's own column numbers, none if the file does not record them."""
 
     offset: int
     rows: int
@@ -116,7 +116,7 @@ class _Blocks:
     def _checked(self, chunk: bytes) -> bytes:
         try:
             return self._block(chunk)
-        except OSError as error:  # which is how Arrow tells of damaged bytes
+        except OSError as error:  # raised by Arrow for damaged bytes
             raise CorruptFile(f"a compressed block in the ORC file is damaged: {error}") from error
 
     def _block(self, chunk: bytes) -> bytes:
@@ -134,7 +134,7 @@ class _Blocks:
 
 
 def _lz4(chunk: bytes, block: int) -> bytes:
-    """A block of LZ4: Arrow would have to be told its length, which is written nowhere."""
+    """An LZ4 block: Arrow needs its decompressed length, which is not stored."""
     out = bytearray()
     at = 0
     while True:

@@ -216,7 +216,7 @@ def _read_binary(marks: Mapping[str, str], path: str) -> Type:
 
 
 def reader_type(file: OrcType, schema: Schema) -> OrcType:
-    """What to ask of a file for the columns of a schema: the names that the file has for their ids.
+    """The names to read from a file for the columns of a schema, matched by id.
 
     A column that the file lacks keeps its name, made different where the file uses that name for another column, so
     that ORC finds nothing there and gives null.

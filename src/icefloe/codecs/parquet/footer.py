@@ -1,6 +1,6 @@
-"""What the end of a Parquet file says of its pages, and ends of files made of some of them (spec: Appendix A, Parquet).
+"""Parquet footers: where the pages are, and footers for files of copied pages (spec: Appendix A, Parquet).
 
-Arrow reads footers, but of the index of pages it only tells whether there is one, and it decodes whole column chunks.
+Arrow reads footers, but of the page index it only reports whether there is one, and it decodes whole column chunks.
 A file that has just some pages of another one is all that it takes to have it decode no more than those: its pages are
 copied as they are, and its footer is that of the other file with other places in it.
 """
@@ -35,7 +35,7 @@ _NULL_PAGES, _LOWERS, _UPPERS, _NULL_COUNTS = 1, 2, 3, 5  # of ColumnIndex
 _PAGE_HEADERS = {5: 2, 8: 4}  # of PageHeader: that of a data page, or of one of version 2, and where its encoding is
 _BY_DICTIONARY = frozenset({2, 8})  # encodings
 
-# In place of a column that is not there: everything that a reader insists on, and nothing in it.
+# The entry of an absent column: every field that readers require, and no data.
 _NO_CHUNK = struct(
     (_PLACE, LONG, number(0)),
     (
@@ -87,7 +87,7 @@ class PageHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
-    """A column chunk in a file of copied pages: its place, with the bytes of its dictionary, and how many values."""
+    """A column chunk in a file of copied pages: its byte range, its dictionary, and its number of values."""
 
     start: int
     dictionary: int

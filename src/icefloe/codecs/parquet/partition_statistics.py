@@ -127,12 +127,12 @@ def encode_partition_statistics(
 
 
 def _check_ids(context: ManifestContext, where: str) -> None:
-    """Refuse ids that stand for several values: the tuple has the fields of all specs, each under its own id."""
+    """Refuse ids with several meanings: the tuple has the fields of all specs, each under its own id."""
     shared = next((part for part in context.partition_fields.values() if part.shared_id is not None), None)
     if shared is not None:
         raise UnsupportedError(
             f"{where}: partition field {shared.name!r} has id {shared.shared_id}, which another partition spec of the"
-            " table gives to another value; partition statistics cannot tell them apart",
+            " table gives to another value; partition statistics cannot distinguish them",
             location=where,
             field=shared.name,
         )

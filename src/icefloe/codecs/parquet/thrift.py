@@ -71,7 +71,7 @@ class Message:
         return _binary(self._data, at)[0]
 
     def message(self, id_: int) -> Message:
-        """A message inside of this one."""
+        """A nested message."""
         at = self._field(id_, STRUCT)
         return Message(self._data, at)
 
@@ -129,7 +129,7 @@ class Message:
         return found
 
     def copied(self, *ids: int) -> list[Written]:
-        """Fields as they are, to be written into another message; those that are not here are left out."""
+        """Encoded fields, to be copied into another message; missing ones are omitted."""
         found = [(id_, *self._fields[id_]) for id_ in ids if id_ in self._fields]
         return [(id_, kind, self._data[at:end]) for id_, kind, at, end in found]
 

@@ -20,7 +20,7 @@ MAX_BLOB_BYTES = 2**31 - 1
 MAX_POSITION = 2**63 - 1
 
 _WORD = struct.Struct(">I")
-_FRAME = 2 * _WORD.size  # length in front and checksum behind, which the length does not count
+_FRAME = 2 * _WORD.size  # the length before and the checksum after the bitmap; the length counts neither
 _COUNT_BYTES = 8
 
 

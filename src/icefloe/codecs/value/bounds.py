@@ -45,7 +45,7 @@ def decode_bounds(array: pa.Array, type_: Type, *, where: str = "bounds") -> pa.
     """A column of binary bounds as values of the column's type; null stays null.
 
     Bounds of a ``fixed`` column may have been truncated; they are filled up with zeros and still are bounds. Dates of
-    a column that became a timestamp are read as timestamps, the first or last there is if they lie beyond.
+    a column that became a timestamp are read as timestamps, clamped to the range of the type.
     """
     array = _plain(array, pa.binary())
     if not is_primitive(type_) or (type_ == UNKNOWN and array.null_count < len(array)):
@@ -78,7 +78,7 @@ def decode_bounds(array: pa.Array, type_: Type, *, where: str = "bounds") -> pa.
 def known_bounds(array: pa.Array, type_: Type, *, where: str = "bounds") -> pa.Array:
     """The bounds as ``decode_bounds`` gives them, but null where the bytes are no value of the type.
 
-    Writers have cut texts within a character and stored numbers in too many bytes. Such a bound tells nothing, which
+    Writers have cut texts within a character and stored numbers in too many bytes. Such a bound is unknown, which
     is no reason to refuse the file.
     """
     try:
@@ -86,7 +86,7 @@ def known_bounds(array: pa.Array, type_: Type, *, where: str = "bounds") -> pa.A
     except LimitError:
         raise
     except FormatError:
-        found = pc.unique(array).drop_null().to_pylist()  # each by itself, for this column is one of few
+        found = pc.unique(array).drop_null().to_pylist()  # one by one, since few columns need this
         values = pa.array([stored for stored in found if _is_value(stored, type_)], pa.binary())
         return decode_bounds(pc.if_else(pc.is_in(array, value_set=values), array, None), type_, where=where)
 

@@ -1,7 +1,7 @@
-"""Types of partition values that the table no longer tells, from the values themselves (spec: Partition Evolution).
+"""Types of partition values that table metadata lacks, inferred from the values (spec: Partition Evolution).
 
 A former partition column may be in no schema any more, when another program has let old schemas expire. Manifests
-still hold its values, and their own schemas tell what these are; so they can be written again as they are.
+still hold its values, and their own schemas have the types; so they can be rewritten unchanged.
 """
 
 from __future__ import annotations

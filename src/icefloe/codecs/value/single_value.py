@@ -155,7 +155,7 @@ def _unscaled(value: Any, type_: Decimal) -> int:
     down: int = 10 ** min(max(-shift, 0), len(digits))
     whole, rest = divmod(number * up, down)
     if rest != 0:
-        raise ValueError(f"more than {type_.scale} digits behind the point")
+        raise ValueError(f"more than {type_.scale} digits after the decimal point")
     return -whole if sign == 1 else whole
 
 
@@ -168,7 +168,7 @@ def decode_value(data: bytes, type_: Type, *, where: str = "single value") -> Va
     """The value of some bytes: what Arrow gives for the type, nanoseconds since 1970 for timestamps that count them.
 
     A bound of a ``fixed`` column may have been truncated; it is filled up with zeros and still is a bound. A date that
-    a timestamp in 64 bits cannot tell is read as the first or the last one that it can.
+    a 64-bit timestamp cannot represent is clamped to its range.
 
     >>> decode_value(bytes.fromhex("058c"), Decimal(9, 2))
     Decimal('14.20')

@@ -59,7 +59,7 @@ class Slices:
         if 0 < width <= _WIDEST_GATHERED and (lengths == width).all():
             ends = np.arange(0, width * (len(starts) + 1), width, dtype=np.int32)
             return _binary(ends, pa.py_buffer(source.gathered(starts, width)))
-        # Arrow's offsets leave no gaps, so the bytes between two values count as values, which are not taken.
+        # Arrow's offsets allow no gaps, so the bytes between two values become values that are not used.
         ends = np.empty(2 * len(starts), np.int32)
         ends[0::2], ends[1::2] = starts, starts + lengths
         with_gaps = _binary(ends if len(ends) > 0 else np.zeros(1, np.int32), pa.py_buffer(source.padded))

@@ -1,10 +1,11 @@
 """Avro records into Arrow columns, all records at once (spec: Appendix A, Avro).
 
 Records have no index: where one ends is known only after reading it. But the first text of a record, the path of a
-file, begins like that of its neighbours, so its occurrences in the buffer tell where records probably are. From all of
-these places numpy reads to the end of the record and on to the first text of the next one. If that chain leads from the
-first byte of the buffer to its last one, and has as many records as the blocks say, then it is what reading in order
-gives. If not, or if the records have a form that is not read so, ``UnsupportedError`` asks the caller to read in order.
+file, begins like that of its neighbours, so its occurrences in the buffer show where records probably start. From all
+of these places numpy reads to the end of the record and on to the first text of the next one. If that chain leads from
+the first byte of the buffer to its last one, and has as many records as the blocks say, then it is what reading in
+order gives. If not, or if the records have a form that is not read so, ``UnsupportedError`` makes the caller read in
+order.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class _Field:
 
 
 def decode_together(padded: bytes, counts: Longs, ends: Longs, schema: Any, shape: Shape) -> Found:
-    """All records of a buffer of blocks with padding behind them; ``counts`` and ``ends`` are the blocks'."""
+    """All records of a buffer of blocks followed by padding; ``counts`` and ``ends`` are the blocks'."""
     record = reader_of(schema)
     if not isinstance(record, Record):
         raise UnsupportedError("not a record")
@@ -162,7 +163,7 @@ class _Chain:
         return np.unique(np.append(found, text))
 
     def _follow(self, texts: Longs, ends: Longs, following: Longs) -> tuple[Longs, int | None]:
-        """The texts of the records in order, or the place of one that is not known yet."""
+        """The texts of the records in order, or the position of one that is not known yet."""
         index = np.minimum(np.searchsorted(texts, following), len(texts) - 1)
         known = (texts[index] == following).tolist()
         after, last = index.tolist(), (ends == self.source.end).tolist()

@@ -1,6 +1,6 @@
 """Avro values at many positions of one buffer, read together with numpy: a lane is one position (Avro specification).
 
-A lane that runs past the end of the buffer is dead: its position stays behind the end, and whatever is read there has
+A lane that runs past the end of the buffer is dead: its position stays past the end, and whatever is read there has
 no meaning. Nothing is read outside of the buffer, and work is bounded by its size: lanes that are no records may
 overlap, so without a bound a few megabytes could keep them busy for hours.
 """
@@ -18,7 +18,7 @@ Longs: TypeAlias = npt.NDArray[np.int64]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
-PADDING = bytes(32)  # so that a lane at the end, or just behind it, can read a few bytes
+PADDING = bytes(32)  # so that a lane at or just past the end can read a few bytes
 _MOST_STEPS = 40_000  # of numpy calls for items of arrays, whose fixed cost counts when lanes are few
 _WORK_PER_BYTE, _LEAST_WORK = 4, 100_000
 _CONTINUES = 0x80
@@ -65,7 +65,7 @@ class Source:
         return at <= self.end
 
     def numbers(self, at: Longs) -> tuple[Longs, Longs]:
-        """The zigzag number of each lane, and where it goes on."""
+        """The zigzag number of each lane, and the position after it."""
         first = self.data.take(at, mode="clip")
         if len(first) == 0 or first.max() < _CONTINUES:
             return _SMALL.take(first, mode="clip"), self._moved(at, 1)
@@ -76,7 +76,7 @@ class Source:
         return raw.view(np.int64), self._moved(at, size)
 
     def past_numbers(self, at: Longs) -> Longs:
-        """Where each lane goes on behind a number."""
+        """The position of each lane after a number."""
         first = self.data.take(at, mode="clip")
         if len(first) == 0 or first.max() < _CONTINUES:
             return self._moved(at, 1)
@@ -93,7 +93,7 @@ class Source:
         return self._moved(at, size)
 
     def jumped(self, at: Longs, by: Longs) -> Longs:
-        """Where each lane goes on behind as many bytes as a file says."""
+        """The position of each lane after a length read from the file and that many bytes."""
         return self._moved(at, np.where((by < 0) | (by > self.end), self.dead, by))
 
     def _varints(self, at: Longs) -> tuple[npt.NDArray[np.uint64], Longs]:
@@ -118,7 +118,7 @@ class Source:
         return words, size
 
     def _long_varints(self, raw: npt.NDArray[np.uint64], at: Longs) -> tuple[npt.NDArray[np.uint64], Longs]:
-        """Numbers of nine or ten bytes, of which eight are read; a lane whose number goes on beyond that dies."""
+        """Numbers of nine or ten bytes, of which eight are read; a lane with a longer number dies."""
         ninth, tenth = (self.data[at + n].astype(np.uint64) for n in (8, 9))
         raw = raw | ((ninth & np.uint64(0x7F)) << np.uint64(56))
         size = np.where(ninth < _CONTINUES, 9, np.where(tenth <= 1, 10, self.dead))
@@ -126,18 +126,18 @@ class Source:
         return raw, size
 
     def slices(self, at: Longs) -> tuple[Longs, Longs, Longs]:
-        """Start and length of the bytes of each lane, and where it goes on."""
+        """Start and length of the bytes of each lane, and the position after them."""
         length, start = self.numbers(at)
         if len(length) > 0 and (length.min() < 0 or length.max() > self.end):
             length = np.where((length < 0) | (length > self.end), self.dead, length)
         return start, length, self._moved(start, length)
 
     def fixed(self, at: Longs, size: int) -> Longs:
-        """Where each lane goes on behind so many bytes."""
+        """The position of each lane after so many bytes."""
         return self._moved(at, min(size, self.dead))
 
     def unpacked(self, at: Longs, dtype: str) -> tuple[npt.NDArray[Any], Longs]:
-        """A number of fixed width of each lane, and where it goes on."""
+        """A number of fixed width of each lane, and the position after it."""
         return self._from_anywhere(dtype)[at], self._moved(at, np.dtype(dtype).itemsize)
 
     def gathered(self, starts: Longs, width: int) -> Bytes:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 @dataclass(frozen=True, slots=True)
 class ByKeys:
-    """An array of (key, value) pairs of which some keys are wanted; of equal keys in a row the last counts."""
+    """An array of (key, value) pairs of which some keys are projected; of equal keys in one record the last counts."""
 
     value: pa.DataType
     keys: Collection[int]
@@ -43,7 +43,7 @@ def _arrow(wanted: Any) -> pa.DataType:
 
 
 def taken_apart(rows: pa.StructArray, shape: Shape) -> Found:
-    """What a shape asks for, from rows in its Arrow type."""
+    """The projected columns, from rows in their Arrow type."""
     found: Found = {}
     for (name, wanted), column in zip(shape.items(), rows.flatten(), strict=True):
         match wanted:
@@ -57,7 +57,7 @@ def taken_apart(rows: pa.StructArray, shape: Shape) -> Found:
 
 
 def joined(parts: Sequence[tuple[int, Found]], shape: Shape) -> Found:
-    """Parts, each with its number of rows, one behind the other."""
+    """Parts concatenated, each with its number of rows."""
     if len(parts) == 1:
         return parts[0][1]
     found: Found = {}
@@ -80,7 +80,7 @@ def _concat(parts: Sequence[tuple[int, pa.Array | None]], type_: pa.DataType) ->
 
 
 def split_pairs(pairs: pa.Array) -> dict[int, pa.Array]:
-    """A column of lists of (key, value) as one column per key; of equal keys in a row the last counts."""
+    """A column of lists of (key, value) as one column per key; of equal keys in one record the last counts."""
     rows = np.asarray(pc.list_parent_indices(pairs))
     flat = pairs.flatten()
     keys, values = np.asarray(flat.field(0)), flat.field(1)

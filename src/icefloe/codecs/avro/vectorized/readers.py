@@ -1,6 +1,6 @@
 """Readers of Avro values, one for each type: they move many lanes at once (spec: Appendix A, Avro).
 
-Types that files of the format do not use have no reader: ``UnsupportedError`` asks the caller to read the records in
+Types that files of the format do not use have no reader: ``UnsupportedError`` makes the caller read the records in
 order.
 """
 
@@ -29,11 +29,11 @@ class Reader(ABC):
 
     @abstractmethod
     def skip(self, source: Source, at: Longs) -> Longs:
-        """Where each lane goes on behind its value."""
+        """The position of each lane after its value."""
 
     @abstractmethod
     def read(self, source: Source, at: Longs, wanted: Any) -> tuple[Any, Longs]:
-        """The values as a column of what is wanted, and where each lane goes on."""
+        """The values as a column, and the position of each lane after its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class _Optional(Reader):
         return gathered([(rows, column)], len(at)), at
 
     def _present(self, source: Source, at: Longs) -> tuple[Longs | None, Longs]:
-        """The lanes that have a value, none if all have; and where they go on."""
+        """The lanes that have a value, none if all have; and the positions after them."""
         first = source.data.take(at, mode="clip")
         value, other = (2, 0) if self.null == 0 else (0, 2)  # numbers of branches in zigzag form
         present = first == value
