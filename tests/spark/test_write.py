@@ -249,6 +249,13 @@ def test_lists_and_maps_are_written_with_all_ids(spark: SparkSession, table: Pat
     assert files_under(table) == sorted(entries["location"].to_pylist())
 
 
+def test_a_column_with_a_dot_in_its_name_is_written_by_tasks(spark: SparkSession, table: Path) -> None:
+    schema = Schema(fields=(Field(1, "a.b", LONG), Field(2, "c`d", List(3, LONG))))
+    frame = spark.sql("SELECT id AS `a.b`, array(id) AS `c``d` FROM range(2)")
+    entries = write(frame, metadata=metadata_of(table, schema), io=IO)
+    assert sorted(row["a.b"] for row in read_back(entries, schema)) == [0, 1]
+
+
 def test_fixed_bytes_have_the_type_of_the_format(spark: SparkSession, table: Path) -> None:
     schema = Schema(fields=(Field(1, "u", UUID), Field(2, "f", Fixed(2))))
     frame = spark.sql("SELECT X'000102030405060708090A0B0C0D0E0F' u, X'AABB' f")

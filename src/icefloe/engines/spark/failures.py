@@ -21,8 +21,8 @@ _MARKED = re.compile(f"{_MARK}icefloe (\\w+): (.*?){_MARK}", re.DOTALL)
 
 _NO_ICEFLOE = "ModuleNotFoundError: No module named 'icefloe'"
 _WORKER_PYTHON = (
-    "the Python that Spark starts for its tasks does not have icefloe; before the session starts, set PYSPARK_PYTHON to"
-    " one that has, such as os.environ['PYSPARK_PYTHON'] = sys.executable"
+    "the Python that Spark starts for its tasks does not have icefloe; install it there, or set PYSPARK_PYTHON to one"
+    " that has it before the session starts"
 )
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType
 
 from icefloe.engines.spark.failures import marked
+from icefloe.engines.spark.task_python import arrow_function
 from icefloe.errors import IcefloeError
 from icefloe.model.schema.types import TIMESTAMPTZ, Type
 from icefloe.transforms import Transform
@@ -45,8 +46,7 @@ def truncated_number(name: str, width: int) -> Column:
 
 def computed(transform: Transform, source: Type, result: DataType, arrow: pa.DataType) -> Callable[[Column], Column]:
     """A transform computed on Arrow arrays in a task, cast to the Arrow type of ``result``."""
-    compute: Callable[[Column], Column] = F.arrow_udf(_on_arrays(transform, source, arrow), result)
-    return compute
+    return arrow_function(_on_arrays(transform, source, arrow), result)
 
 
 def _on_arrays(transform: Transform, source: Type, arrow: pa.DataType) -> Callable[[pa.Array], pa.Array]:

@@ -17,11 +17,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, StructType
 
 from icefloe.engines.spark.failures import marked, translated
 from icefloe.engines.spark.read.read import hadoop_path
 from icefloe.engines.spark.session import WRITE_SETTINGS, capabilities, child_session, in_session
 from icefloe.engines.spark.storage import TaskStorage, task_storage
+from icefloe.engines.spark.task_python import map_in_arrow
 from icefloe.engines.spark.write.conform import conformed, quoted
 from icefloe.engines.spark.write.partition import partition_folders
 from icefloe.engines.spark.write.sort import sorted_in_tasks
@@ -49,6 +51,7 @@ _JOB_OPTIONS = {
     "fs.file.impl.disable.cache": "true",
 }
 _READERS = 16
+_ENTRIES = StructType().add("entries", BinaryType())  # what tasks return
 
 
 def write(frame: DataFrame, *, metadata: TableMetadata, io: FileIO, lineage: tuple[Field, ...] = ()) -> pa.Table:
@@ -135,7 +138,7 @@ def _write_in_tasks(
 ) -> pa.Table:
     grouped, names = _grouped(rows, metadata)
     task = _task(metadata, task_storage(io), folder, lineage)
-    parts = grouped.drop(*names).mapInArrow(task, "entries binary").toArrow()["entries"]
+    parts = map_in_arrow(grouped.drop(*names), task, _ENTRIES).toArrow()["entries"]
     entries = concat([pa.ipc.open_stream(part.as_buffer()).read_all() for part in parts])
     kept = set(entries["location"].to_pylist())
     io.delete([info.location for info in io.list(folder) if info.location not in kept])  # of attempts that lost

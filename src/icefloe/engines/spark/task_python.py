@@ -1,0 +1,80 @@
+"""Python functions of ours that Spark's tasks run, and the Python that runs them.
+
+PySpark runs tasks with PYSPARK_PYTHON or else with the first ``python3`` on the PATH, which may not have icefloe. With
+a local master the tasks run on this machine, so they use this Python unless the user names another. Only the functions
+made here state it. The settings of the session stay as they are, and so does ``SparkContext.pythonExec``: setting that
+for the time in which a function is made would also reach functions that another thread makes meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, StructType
+from pyspark.sql.udf import UserDefinedFunction, _wrap_function
+from pyspark.util import PythonEvalType
+
+from icefloe.engines.spark.write.conform import quoted
+
+_DEFAULT = "python3"  # what PySpark takes if the user says nothing
+_VARIABLE = "PYSPARK_PYTHON"
+_SETTING = "spark.pyspark.python"
+
+
+def task_python(spark: SparkSession) -> str:
+    """The Python for tasks: the one that the user names; else this one for a local master, PySpark's choice for others.
+
+    A setting that PySpark follows is in ``pythonExec``. It follows ``spark.pyspark.python`` only under spark-submit.
+    """
+    context = spark.sparkContext
+    chosen = str(context.pythonExec)
+    if not context.master.startswith("local") or chosen != _DEFAULT or _VARIABLE in os.environ:
+        return chosen
+    named: str | None = spark.conf.get(_SETTING, None)
+    if named is not None:
+        return named
+    return chosen if sys.executable in ("", None) else sys.executable
+
+
+def arrow_function(function: Callable[[pa.Array], pa.Array], result: DataType) -> Callable[[Column], Column]:
+    """A function of Arrow arrays as a function of columns."""
+    made: Callable[[Column], Column] = _TaskFunction(function, result, evalType=PythonEvalType.SQL_SCALAR_ARROW_UDF)
+    return made
+
+
+def map_in_arrow(
+    frame: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], result: StructType
+) -> DataFrame:
+    """``DataFrame.mapInArrow``, run by the Python for tasks."""
+    made = _TaskFunction(function, result, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = made(*(F.col(quoted(name)) for name in frame.columns))
+    is_barrier, resources = False, None
+    return DataFrame(frame._jdf.mapInArrow(column._jc, is_barrier, resources), frame.sparkSession)
+
+
+class _TaskFunction(UserDefinedFunction):  # type: ignore[misc]
+    """PySpark's own, with another Python in what it hands to the JVM."""
+
+    def _create_judf(self, func: Callable[..., Any]) -> Any:
+        spark = SparkSession._getActiveSessionOrCreate()
+        wrapped = _wrap_function(_Context(spark.sparkContext, task_python(spark)), func, self.returnType)
+        result = spark._jsparkSession.parseDataType(self.returnType.json())
+        python = spark._jvm.org.apache.spark.sql.execution.python
+        return python.UserDefinedPythonFunction(self._name, wrapped, result, self.evalType, self.deterministic)
+
+
+class _Context:
+    """The Spark context as it is, except for the Python that it names."""
+
+    def __init__(self, context: Any, python: str) -> None:
+        self._context = context
+        self.pythonExec = python
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
