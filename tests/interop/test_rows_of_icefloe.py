@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from collections.abc import Iterable
 from decimal import Decimal
 
@@ -165,6 +166,32 @@ def test_every_kind_of_delete(kind, partitioned, catalog, readers):
     expected[7] = expected[7] | {"city": "U"}
     expected[200] = dict.fromkeys(ARROW.names) | {"id": 200, "city": "I"}
     check(table, readers, list(expected.values()), without=without)
+
+
+@pytest.mark.parametrize("partitioned", [False, True], ids=["plain", "partitioned"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_equality_deletes_by_uuid_apply_on_both_sides_of_the_sign_bit(version, partitioned, catalog, readers):
+    """Apache Iceberg compares the bounds of UUIDs as signed numbers, found no overlap, and kept the old rows."""
+    table = catalog.create_table(
+        f"db.deleted_by_uuid_{version}_{partitioned}",
+        schema="id uuid not null, n int",
+        partition_by=["bucket(2, id)"] if partitioned else [],
+        format_version=version,
+        properties={"write.upsert.deletes": "equality"},
+    )
+    keys = [uuid.UUID(int=high << 120 | low) for high in (0x00, 0x12, 0x7F, 0x80, 0x9A, 0xFF) for low in (1, 1 << 63)]
+
+    def keyed(chosen: list[uuid.UUID], n: int) -> pa.Table:
+        return pa.table({"id": pa.array([key.bytes for key in chosen], pa.uuid()), "n": [n] * len(chosen)})
+
+    table.append(keyed(keys, 0))
+    for number, chosen in enumerate((keys[:2], keys[-2:], [keys[2], keys[9]]), 1):
+        table.upsert(keyed(chosen, number), on=["id"])
+    expected = [1, 1, 2, 2, 3, 3, *[0] * 6]
+    assert sorted(table.scan().to_arrow()["n"].to_pylist()) == sorted(expected)
+    rows = readers["apache iceberg"](table)
+    assert sorted(rows["n"].to_pylist()) == sorted(expected)
+    assert sorted(rows["id"].to_pylist()) == sorted(str(key) for key in keys)
 
 
 def test_overwritten_rows_and_partitions(catalog, readers):

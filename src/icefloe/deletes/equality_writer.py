@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,13 +19,14 @@ import pyarrow.compute as pc
 from icefloe.deletes.delete_writer import delete_format, delete_properties
 from icefloe.env import SYSTEM
 from icefloe.errors import InputError, StorageError
+from icefloe.formats.write.metrics import Modes, metrics_modes
 from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.file_io import FileIO
 from icefloe.model.entries import ContentType, concat, put
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import DOUBLE, FLOAT, Field, Struct
+from icefloe.model.schema.types import DOUBLE, FLOAT, UUID, Field, Struct
 
 
 def write_equality_deletes(
@@ -54,6 +56,7 @@ def write_equality_deletes(
                 data_location=metadata.data_location,
                 properties=delete_properties(metadata.properties),
                 file_format=delete_format(metadata.properties),
+                modes=_modes(schema, delete_properties(metadata.properties)),
                 new_uuid=new_uuid,
             )
             written.append(put(entries, "content_type", int(ContentType.EQUALITY_DELETES)))
@@ -82,6 +85,17 @@ def _delete_columns(columns: tuple[Field, ...], metadata: TableMetadata) -> Sche
         if schema.measured[column.id].type in (FLOAT, DOUBLE):
             raise InputError(f"column {name!r} cannot be a delete column: it is a {column.type}", field=name)
     return schema.prune(tuple(schema.names[column.id] for column in columns))
+
+
+def _modes(schema: Schema, properties: Mapping[str, str]) -> Modes:
+    """The metrics modes of delete columns, without bounds of UUIDs.
+
+    Apache Iceberg (1.12) compares UUIDs as signed numbers. By the bounds, which are in the order of their bytes, it
+    would find that deletes on both sides of the sign bit overlap no data file, and ignore them.
+    """
+    modes = metrics_modes(schema, properties)
+    uuids = [id_ for id_ in modes if schema.measured[id_].type == UUID]
+    return {**modes, **{id_: replace(modes[id_], bounds=False) for id_ in uuids}}
 
 
 def _chosen(rows: pa.Table, schema: Schema) -> pa.Table:

@@ -14,7 +14,7 @@ from icefloe.io.memory import MemoryFileIO
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import DOUBLE, LONG, STRING, Field, List, Struct
+from icefloe.model.schema.types import DOUBLE, LONG, STRING, UUID, Field, List, Struct
 from unit.deletes.files import FORMATS
 
 SCHEMA = Schema(
@@ -66,6 +66,43 @@ def test_a_table_without_partitions_gets_one_file(file_format: str) -> None:
     assert (row["record_count"], row["file_format"], row["partition_spec_id"]) == (3, file_format, 0)
     assert (row["lower_bound:1"], row["upper_bound:1"], row["null_value_count:2"]) == (1, 3, 1)
     assert row["file_size_in_bytes"] == io.size(row["location"])
+
+
+UUIDS = Schema(fields=(Field(1, "key", UUID), Field(2, "n", LONG), Field(3, "s", Struct((Field(4, "key", UUID),)))))
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("mode", ["truncate(16)", "full", "counts"])
+def test_uuid_columns_have_counts_but_no_bounds(file_format: str, mode: str) -> None:
+    """Apache Iceberg compares their bounds as signed numbers, and would take the deletes for those of other rows."""
+    properties = {"write.delete.format.default": file_format, "write.metadata.metrics.default": mode}
+    table = replace(metadata(WHOLE), schemas=(UUIDS,), properties=properties)
+    rows = pa.table(
+        {
+            "key": pa.array([bytes(16), b"\xff" * 16, None], pa.uuid()),
+            "n": pa.array([1, 2, 3], pa.int64()),
+            "s": pa.StructArray.from_arrays([pa.array([b"\x80" * 16, None, None], pa.uuid())], names=["key"]),
+        }
+    )
+    delete_columns = tuple(UUIDS.field(name) for name in ("key", "n", "s.key"))
+    (row,) = write_equality_deletes(MemoryFileIO(), rows, delete_columns, metadata=table).to_pylist()
+    for key in ("1", "4"):
+        assert row.get(f"lower_bound:{key}") is row.get(f"upper_bound:{key}") is None
+        assert row[f"value_count:{key}"] == 3
+    assert row["null_value_count:1"] == 1
+    assert row.get("lower_bound:2") == (None if mode == "counts" else 1)
+
+
+def test_the_partition_of_a_uuid_column_keeps_its_value() -> None:
+    """The value of an identity partition decides which data files the deletes apply to."""
+    by_key = PartitionSpec(
+        spec_id=0, fields=(PartitionField(source_id=1, field_id=1000, name="key", transform="identity"),)
+    )
+    table = replace(metadata(by_key), schemas=(UUIDS,))
+    rows = pa.table({"key": pa.array([b"\xff" * 16], pa.uuid())})
+    (row,) = write_equality_deletes(MemoryFileIO(), rows, (UUIDS.field("key"),), metadata=table).to_pylist()
+    assert row["lower_bound:p1000"] is not None
+    assert row.get("lower_bound:1") is None
 
 
 def test_only_the_delete_columns_are_stored_with_their_ids() -> None:
