@@ -160,5 +160,5 @@ def test_partition_statistics_are_refused_where_one_id_means_two_values():
 
     with pytest.raises(UnsupportedError, match="'small' has id 1000, which another partition spec"):
         encode_partition_statistics(rows, context(), snapshot_id=1, location="x")
-    with pytest.raises(UnsupportedError, match="cannot tell them apart"):
+    with pytest.raises(UnsupportedError, match="cannot distinguish them"):
         decode_partition_statistics(good, context(), where="x")
