@@ -152,7 +152,7 @@ def test_stated_values_of_columns_that_are_there_must_be_true(tmp_path, lake):
     ("columns", "by", "partition", "says"),
     [
         ("id bigint, p int", ["p"], None, "the file lacks column 'p', by which the table is partitioned"),
-        ("id bigint, p int", ["bucket(4, p)"], {"p_bucket": 1}, "the value of bucket[4] cannot stand in for it"),
+        ("id bigint, p int", ["bucket(4, p)"], {"p_bucket": 1}, "the value of bucket[4] cannot replace it"),
         ("id bigint, p int", ["p"], {"p": "x"}, "partition p='x' is no value of type int"),
         ("id bigint, p int", ["p"], {"q": 1}, "the table is not partitioned by 'q', but by p"),
         ("id bigint, p int", [], {"p": 1}, "the table is not partitioned by 'p', but by nothing"),

@@ -189,7 +189,7 @@ def _check_writable(columns: Columns, version: int, delete: bool, spec_id: int) 
         (own, f"it was not written with partition spec {spec_id}"),
     ]
     if rules(version).sequence_numbers:
-        # The number of the file itself may be unknown: Apache Iceberg before 1.1 did not tell it of older entries.
+        # The number of the file itself may be unknown: Apache Iceberg before 1.1 did not record it for older entries.
         numbered = pc.is_valid(columns["sequence_number"])
         counted = pc.fill_null(pc.or_(pc.equal(columns["status"], int(Status.ADDED)), numbered), False)
         checks.append((counted, "only an ADDED entry may leave its sequence number to be inherited"))

@@ -163,7 +163,7 @@ def _members(columns: Columns, owner: _Owner, context: ManifestContext) -> dict[
 
 
 def _without_upper_of_files(found: dict[str, pa.Array], content_type: pa.Array) -> dict[str, pa.Array]:
-    """On a file row the value stands in lower_bound alone."""
+    """The row of a file stores the value in lower_bound only."""
     if (upper := found.get("upper_bound")) is None:
         return found
     return {**found, "upper_bound": pc.if_else(is_file(content_type), None, upper)}
@@ -216,7 +216,7 @@ def _all_null(arrays: list[pa.Array]) -> pa.Array | None:
 
 
 def _check_partition_values(columns: Columns, context: ManifestContext) -> None:
-    """Every file row must tell each value of its partition tuple, or it could not be placed again."""
+    """Every file row must have each value of its partition tuple, or the tuple could not be restored."""
     spec_ids, files = columns["partition_spec_id"], is_file(columns["content_type"])
     for spec_id in pc.unique(spec_ids).to_pylist():
         for field in context.spec(spec_id).fields:
@@ -225,7 +225,7 @@ def _check_partition_values(columns: Columns, context: ManifestContext) -> None:
             mine = pc.and_(files, pc.equal(spec_ids, spec_id))
             if field.field_id in context.partition_types:
                 _check_partition_value(columns, mine, field, context)
-            elif pc.any(mine).as_py() is True:  # the row of a manifest need not tell
+            elif pc.any(mine).as_py() is True:  # optional for the row of a manifest
                 raise InputError(
                     f"partition field {field.name!r}: cannot write {field.transform!r} of column {field.source_id}:"
                     " neither the table's schemas nor the files tell its type",

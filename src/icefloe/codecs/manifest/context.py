@@ -71,7 +71,7 @@ class ManifestContext:
         return {field_id: tuple(spec_ids) for field_id, spec_ids in found.items()}
 
     def learned(self, found: Mapping[int, Type]) -> ManifestContext:
-        """The context with types of partition values that a manifest tells and the table does not, by field id."""
+        """The context with types of partition values from a manifest that the table does not have, by field id."""
         types = {i: type_ for i, type_ in found.items() if i in self.lost}
         if len(types) == 0:
             return self

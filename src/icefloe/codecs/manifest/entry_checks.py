@@ -65,7 +65,7 @@ def refuse_row(row: int, rule: str, *, where: str, error: Callable[..., IcefloeE
 
 
 def _are_plain_files(columns: Mapping[str, pa.Array], content: str) -> bool:
-    """Whether all rows are data files that break no rule: a few counts tell, and that is what most manifests hold."""
+    """Whether all rows are data files that break no rule: the fast path for most manifests, by a few counts."""
     length = len(columns["content_type"])
     return (
         DATA in ALLOWED[content]

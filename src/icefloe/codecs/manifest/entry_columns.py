@@ -15,7 +15,7 @@ from icefloe.model.location_columns import file_names, inner_paths
 from icefloe.model.schema.types import DOUBLE, FLOAT, Type
 
 COLUMN_SIZE = "column_size"  # the measure of v1-v3 column_sizes; kept so that rewriting a manifest loses nothing
-CONTAINS_NULL, CONTAINS_NAN = "contains_null", "contains_nan"  # of all entries of a manifest, as its list tells
+CONTAINS_NULL, CONTAINS_NAN = "contains_null", "contains_nan"  # of all entries of a manifest, as recorded in its list
 _LAST_FILE_TYPE = int(ContentType.EQUALITY_DELETES)
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.\-]*:)"
 _NOT_PLAIN = r"^$|(^|/)\.\.?(/|$)"
@@ -51,12 +51,12 @@ def has_nan(type_: Type) -> bool:
 
 
 def is_file(content_type: pa.Array) -> pa.Array:
-    """Which rows stand for data or delete files rather than for manifests."""
+    """Which rows are data or delete files rather than manifests."""
     return pc.less_equal(content_type, _LAST_FILE_TYPE)
 
 
 def partition_stats(key: str, value: pa.Array, record_count: pa.Array, type_: Type) -> dict[str, pa.Array]:
-    """Statistics columns of file rows from their partition values: null and NaN are told by counts, not bounds."""
+    """Statistics columns of file rows from their partition values: null and NaN are expressed by counts, not bounds."""
     none = pa.scalar(0, pa.int64())
     columns = {
         stat("value_count", key): record_count,
@@ -88,7 +88,7 @@ def without_nan(bounds: pa.Array) -> pa.Array:
 
 
 def _are_plain(locations: pa.Array) -> bool:
-    """Whether all are certainly plain relative paths, told by a glance at their bytes: much faster than patterns."""
+    """Whether all are certainly plain relative paths, by a scan of their bytes, which is faster than patterns."""
     offsets, values = locations.buffers()[1:]
     if values is None:
         return False
@@ -104,7 +104,7 @@ def _are_plain(locations: pa.Array) -> bool:
 
 
 def relativized(locations: pa.Array, table_location: str) -> pa.Array:
-    """Locations as V4 stores them: relative to the table when they lie under it and can be resolved again."""
+    """Locations as V4 stores them: relative to the table if they are under it and resolve to the same location."""
     if locations.null_count == len(locations):
         return locations
     prefix = table_location + "/"

@@ -67,7 +67,7 @@ MANIFEST_KEY_METADATA = 519
 MANIFEST_FIRST_ROW_ID = 520  # v3
 MANIFEST_STATS = 521  # V4
 
-# -- content statistics (V4): a struct per column or expression, its members behind it
+# -- content statistics (V4): a struct per column or expression, followed by its members
 STATS_BASE = 10_000
 STATS_STRIDE = 200
 STATS_FIELD_LIMIT = 999_950

@@ -1,7 +1,7 @@
 """Manifest lists of versions 1 to 3: roots whose rows are all manifests (spec: Manifest Lists).
 
 A partition summary becomes the statistics of partition fields. Counts of a summary are known only at the ends: none
-null or all null; ``value_count`` tells a summary that says "all null or NaN" from one that is missing. Its flags are
+null or all null; ``value_count`` distinguishes a summary that says "all null or NaN" from a missing one. Its flags are
 kept beside them: they are of all entries, removed ones too, where counts are of live rows.
 """
 

@@ -1,4 +1,4 @@
-"""The root row of a manifest: counts, and the statistics of its rows put together (spec: Manifest Lists; V4 proposal).
+"""The root row of a manifest: counts, and the aggregated statistics of its entries (spec: Manifest Lists; V4 proposal).
 
 Bounds become the least and the greatest, counts are summed, and what is unknown of one row is unknown of all: an
 aggregate may be missing but never wrong. Bounds of a manifest are not claimed to be tight. Statistics are those of
@@ -34,7 +34,7 @@ def manifest_row(
     first_row_id: int | None = None,
     referenced_file: str | None = None,
 ) -> pa.Table:
-    """The one row that stands for a manifest in its root; ``entries`` are all its rows, of one partition spec."""
+    """The row of a manifest in its root; ``entries`` are all its rows, of one partition spec."""
     row: dict[str, object] = {
         "content_type": int(ContentType.DELETE_MANIFEST if delete else ContentType.DATA_MANIFEST),
         "location": location,
@@ -107,7 +107,7 @@ def _sum(column: pa.ChunkedArray) -> pa.Scalar:
 
 
 def _contained(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:
-    """Whether null and NaN are among partition values; null where a row does not tell its value."""
+    """Whether null and NaN are among partition values; null if a row has no recorded value."""
     unknown = pa.scalar(None, pa.bool_())
     if not _has(rows, "value_count", key) or rows[stat("value_count", key)].null_count > 0:
         return {CONTAINS_NULL: unknown}
@@ -132,7 +132,7 @@ def _bounds(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:
 
 
 def _least(rows: pa.Table, key: str, bounds: pa.ChunkedArray, end: str) -> pa.Scalar:
-    """The outermost bound, or null if a row that has values does not tell its own."""
+    """The outermost bound, or null if a row with values has no bound."""
     if bounds.null_count > 0 and not _only_where_empty(rows, key, bounds):
         return pa.scalar(None, bounds.type)
     if pa.types.is_floating(bounds.type):

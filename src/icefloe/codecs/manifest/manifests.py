@@ -1,4 +1,4 @@
-"""Roots and leaves of every version: the encoding is told by the first bytes on reading, by the version on writing.
+"""Roots and leaves of every version. Reading detects the encoding from the first bytes; writing chooses it by version.
 
 A v1-v3 manifest list is a root and a v1-v3 manifest is a leaf, so callers never ask which version they read.
 """
@@ -58,7 +58,7 @@ def decode_leaf(
 
 
 def leaf_names(data: bytes, context: ManifestContext, *, where: str, column: str, names: pa.Array) -> bool:
-    """Whether a leaf may have one of these names in a column of locations, or cannot tell soon.
+    """Whether a leaf may contain one of these locations; true also if a fast check cannot decide.
 
     Names in ``referenced_file`` are compared by the names of files. For Parquet, only that column is decoded. For
     Avro, the raw bytes are searched: locations are stored as UTF-8.

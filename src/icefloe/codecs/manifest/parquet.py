@@ -83,7 +83,7 @@ def _order_of_data(columns: Mapping[str, pa.Array]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """How a manifest is stored: whole numbers are packed, which leaves nothing to compress, all else is compressed."""
+    """How a manifest is stored: integers are delta-encoded and not compressed, all other columns are compressed."""
 
     schema: pa.Schema
     packed: Mapping[str, str]
@@ -262,7 +262,7 @@ def _decode(
 def _wanted_columns(
     file: pq.ParquetFile, schema: pa.Schema, context: ManifestContext, wanted: frozenset[str] | None, where: str
 ) -> list[str] | None:
-    """The Parquet columns to read, by path: all, or all but the statistics that nobody asked for."""
+    """The Parquet columns to read, by path: all, or all except statistics that were not requested."""
     if wanted is None:
         return None
     keep: list[bool] = []
@@ -273,7 +273,7 @@ def _wanted_columns(
         else:
             keep.extend([True] * _width(field.type))
     if len(keep) != file.metadata.num_columns:
-        return None  # a shape that no manifest has: to be judged as a whole
+        return None  # not the structure of a manifest: checked as a whole
     stored = file.metadata.schema
     return [stored.column(i).path for i, kept in enumerate(keep) if kept]
 

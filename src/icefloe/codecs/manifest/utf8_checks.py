@@ -1,4 +1,4 @@
-"""Text in Parquet manifests: the reader of the format hands on bytes that are not UTF-8 (spec: Appendix A, Parquet)."""
+"""Checks that text in Parquet manifests is UTF-8, which the Parquet reader does not (spec: Appendix A, Parquet)."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def entry_table(stored: StoredRows, facts: Facts, context: ManifestContext, *, w
 
 
 def _without_empty(lists: pa.Array) -> pa.Array:
-    """Lists with null for an empty one, which some writers store where they have nothing to tell."""
+    """Lists with null for empty ones, which some writers store instead of null."""
     empty = pc.equal(pc.list_value_length(lists), 0)
     return pc.if_else(empty, pa.scalar(None, lists.type), lists) if pc.any(empty).as_py() is True else lists
 

@@ -81,7 +81,7 @@ class AvroFile:
         return None
 
     def runs(self, piece: Piece, schema: Schema) -> Runs | None:
-        """None: blocks tell nothing of their values."""
+        """None: Avro blocks have no statistics."""
         return None
 
     def divides(self, piece: Piece, wanted: tuple[Field, ...]) -> bool:
@@ -138,7 +138,7 @@ class AvroFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """Blocks that lie behind each other."""
+    """Consecutive blocks."""
 
     blocks: list[BlockPlace]
 
@@ -187,7 +187,7 @@ class _Source:
         return self._read(offset, length)
 
     def walk(self, offset: int, length: int) -> bytes:
-        """The same, for someone who goes on from there: what lies behind is read along."""
+        """The same for sequential reads: the bytes that follow are read ahead."""
         start, kept = self._window
         if offset < start or offset + length > start + len(kept):
             self._window = (offset, self._read(offset, min(max(length, self._at_once), self.size - offset)))
@@ -211,7 +211,7 @@ def open_avro(
 
 @contextmanager
 def _open(io: FileIO, location: str, mapping: NameMapping | None, limits: Limits) -> Iterator[StoredFile]:
-    """The open file; what goes wrong while it is read is told in the terms of this library."""
+    """The open file; read errors are raised as errors of this library."""
     files, path = io.arrow_path(location)
     with reading(location), files.open_input_file(path) as file:
         source = _Source(file, location, far=not isinstance(files, fs.LocalFileSystem), limits=limits)

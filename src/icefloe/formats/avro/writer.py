@@ -1,6 +1,6 @@
 """One Avro data file, written block by block (spec: Appendix A, Avro).
 
-Rows are encoded column by column and cut into compressed blocks. The format has no place for statistics, so columns are
+Rows are encoded column by column and cut into compressed blocks. The format stores no statistics, so columns are
 measured as rows pass by. Arrays and maps are written with their sizes in bytes, which lets readers jump over them.
 """
 
@@ -40,7 +40,7 @@ _SLICE_ROWS, _SLICE_BYTES = 32 * 1024, 64 * MIB  # of rows at each step, which b
 
 
 class AvroWriter:
-    """An open file: rows wait in memory until they are worth encoding."""
+    """An open file: rows are buffered until a block is full."""
 
     def __init__(self, io: FileIO, location: str, layout: Layout, partition: tuple[object, ...] = ()) -> None:
         self.location = location
@@ -137,7 +137,7 @@ def file_schema(schema: Schema) -> dict[str, Any]:
 
 
 def _takes_nothing(type_: Type, required: bool) -> bool:
-    """Whether values take no bytes: then nobody could tell a long list from a file that only claims one."""
+    """Whether values take no bytes: then a long list looks like a file that only claims one."""
     if isinstance(type_, Struct):
         return required and all(_takes_nothing(field.type, field.required) for field in type_.fields)
     return type_ == UNKNOWN

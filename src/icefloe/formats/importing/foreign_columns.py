@@ -40,7 +40,7 @@ def check_columns(stored: pa.Schema, known: Names, location: str) -> None:
     for name, column, is_named in _fields(stored, ""):
         id_ = field_id(column)
         if id_ is None and not is_named:
-            continue  # elements, keys and values are found by their place
+            continue  # elements, keys and values are matched by position
         if id_ is None:
             raise InputError(
                 f"{location}: the table has no column {name!r}; add it to the table first, or leave it out of the file",
@@ -63,7 +63,7 @@ def check_columns(stored: pa.Schema, known: Names, location: str) -> None:
 
 
 def _fields(fields: Iterable[pa.Field], prefix: str) -> Iterator[tuple[str, pa.Field, bool]]:
-    """Every field at every depth with its full name, and whether its own name tells which field it is."""
+    """Every field at every depth with its full name, and whether its own name identifies it."""
     for column in fields:
         yield f"{prefix}{column.name}", column, True
         yield from _inside(column.type, f"{prefix}{column.name}.")

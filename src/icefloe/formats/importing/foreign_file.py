@@ -1,4 +1,4 @@
-"""Data files of other programs, looked at before a table takes them over (spec: Column Projection; Partitioning).
+"""Data files of other programs, checked before a table adds them (spec: Column Projection; Partitioning).
 
 Nothing is believed that can be proved. A file's columns must be the table's, by id or by name; values that a column
 requires must be there; and all rows must belong to one partition. Footers prove most of it. What they leave open is
@@ -68,7 +68,7 @@ def format_of(io: FileIO, location: str) -> str:
         if begins.startswith(magic):
             return name
     raise InputError(
-        f"{location} is no Parquet, ORC or Avro file, as far as its name and its first bytes tell", location=location
+        f"{location} is no Parquet, ORC or Avro file, judging by its name and first bytes", location=location
     )
 
 
@@ -147,7 +147,7 @@ class _Look:
             )
         if not isinstance(column.transform, Identity):
             raise self._refused(
-                f"the file lacks column {name!r}; the value of {column.transform} cannot stand in for it", name
+                f"the file lacks column {name!r}; the value of {column.transform} cannot replace it", name
             )
         return value_of(given[0], column)
 
@@ -271,14 +271,14 @@ class _Known:
 
 
 class _Seen:
-    """The partition that all rows of a file lie in."""
+    """The partition of all rows of a file."""
 
     def __init__(self, columns: tuple[PartitionColumn, ...]) -> None:
         self._columns = columns
         self._partition: tuple[object, ...] | None = None
 
     def add(self, rows: pa.RecordBatch, location: str) -> None:
-        """Look at more rows; InputError if they lie elsewhere."""
+        """Check more rows; InputError if they belong to another partition."""
         if len(self._columns) == 0:
             return
         for group in split(rows, self._columns):

@@ -1,4 +1,4 @@
-"""Partition values that somebody states for a file: in its path, as Hive writes them, or in so many words.
+"""Partition values that the caller states for a file: in its path, as Hive writes them, or explicitly.
 
 A path such as ``region=eu/day=2026-11-15/part-0.parquet`` states two of them. Text becomes a value of the column's type
 where that is beyond doubt; what is not is refused by name (spec: Partitioning).

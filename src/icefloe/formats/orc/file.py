@@ -114,7 +114,7 @@ def open_orc(
 
 @contextmanager
 def _open(io: FileIO, location: str, mapping: NameMapping | None) -> Iterator[StoredFile]:
-    """The open file; what goes wrong while it is read is told in the terms of this library."""
+    """The open file; read errors are raised as errors of this library."""
     files, path = io.arrow_path(location)
     try:
         with reading(location), files.open_input_file(path) as source:
@@ -167,7 +167,7 @@ def _names_are_paths(fields: list[pa.Field]) -> bool:
 
 
 def _paths(fields: list[pa.Field], wanted: tuple[Field, ...], prefix: str) -> list[str]:
-    """What to ask of the file for these columns; a struct none of whose fields exist gives up its first one."""
+    """The columns to read from the file; for a struct without any of the fields, its first field."""
     by_id: dict[int | None, Field] = {field.id: field for field in wanted}
     found: list[str] = []
     for field in fields:
@@ -183,7 +183,7 @@ def _paths(fields: list[pa.Field], wanted: tuple[Field, ...], prefix: str) -> li
 
 
 def _first(field: pa.Field, path: str) -> str:
-    """The smallest thing to read that tells which structs are null."""
+    """The smallest column to read that shows which structs are null."""
     while isinstance(field.type, pa.StructType) and field.type.num_fields > 0:
         field = field.type.field(0)
         path = f"{path}.{field.name}"

@@ -1,4 +1,4 @@
-"""What the stripes of an ORC file are known to hold, by field id (spec: Appendix A, ORC).
+"""Statistics of the stripes of an ORC file, by field id (spec: Appendix A, ORC).
 
 The bounds of a file are taken only where they are sure: not of floating-point columns that may hold a NaN, and those of
 timestamps with room, because writers disagree about how they round times before 1970.
@@ -71,7 +71,7 @@ class _StripeUnit:
     leaves: Mapping[int, OrcLeaf]
 
     def known(self, column: Field, type_: pa.DataType) -> Known:
-        """What the stripe tells of a column; nothing if it has none, or one of another kind."""
+        """The statistics of a column in the stripe; none if absent or of another type."""
         leaf = self.leaves.get(column.id)
         if leaf is None or leaf.number >= len(self.stripe.columns):
             return NOTHING
@@ -103,7 +103,7 @@ def _bounds(found: OrcColumn, given: pa.DataType, wanted: pa.DataType) -> tuple[
 
 
 def _is_value(value: Raw | None, type_: pa.DataType) -> bool:
-    """Whether a bound is what bounds of the type are made of: a damaged file may tell anything."""
+    """Whether a bound is valid for the type: a damaged file may contain anything."""
     kinds = pa.types
     if kinds.is_boolean(type_) or kinds.is_floating(type_):
         return isinstance(value, bool if kinds.is_boolean(type_) else float)

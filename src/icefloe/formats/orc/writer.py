@@ -170,7 +170,7 @@ def _stored_type(type_: Type, made: OrcType) -> pa.DataType:
 
 
 def _settings(layout: Layout, stored: pa.Schema) -> dict[str, Any]:
-    """What a table's properties ask of the writer."""
+    """The writer settings in a table's properties."""
     properties = layout.properties
     return {
         "batch_size": _BATCH_ROWS,

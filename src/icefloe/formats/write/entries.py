@@ -1,6 +1,6 @@
-"""Finished data files of any format, and the content entries that stand for them (spec: Manifests).
+"""Manifest entries of finished data files of any format (spec: Manifests).
 
-A writer hands over what it knows of a file; entries take as much of it as the metrics modes of the table ask for.
+A writer passes what it measured; entries record as much of it as the table's metrics modes require.
 Nothing is read back, and what is not known stays null.
 """
 

@@ -1,4 +1,4 @@
-"""What a writer of any format needs to know of the table that it writes for (spec: Appendix A).
+"""What a writer of any format needs to know about its table (spec: Appendix A).
 
 Only what all formats share is here; a writer takes what is its own from the properties.
 """
@@ -28,7 +28,7 @@ class Layout:
 
 
 def layout(schema: Schema, properties: Mapping[str, str], *, target_bytes: int | None = None) -> Layout:
-    """The layout that a schema and the properties of a table ask for."""
+    """The layout for a schema and the properties of a table."""
     target = TARGET_FILE_SIZE.of(properties) if target_bytes is None else target_bytes
     return Layout(
         schema=schema,

@@ -1,4 +1,4 @@
-"""What is known of the columns of a file: counts and bounds (spec: Manifests).
+"""Measures of the columns of a file: counts and bounds (spec: Manifests).
 
 Footers of Parquet files are read instead of measuring. Where a format has no footer that we can read, its writer
 measures rows as they pass by, with Arrow's kernels. Bounds are those of the values: NaN is left out of them, and they

@@ -1,4 +1,4 @@
-"""Metrics modes: how much a table's metadata tells of each column (spec: Manifests).
+"""Metrics modes: how much of each column the metadata records (spec: Manifests).
 
 ``none`` tells nothing, ``counts`` how many values, nulls and NaNs, ``truncate(n)`` bounds of at most n characters or
 bytes as well, ``full`` bounds at full length. Names, defaults and limits are Iceberg's.
@@ -35,7 +35,7 @@ Modes = Mapping[int, MetricsMode]  # by field id
 
 
 def parse_mode(text: str, name: str) -> MetricsMode:
-    """The mode that a property asks for; ``name`` is the property, for errors.
+    """The mode that a property sets; ``name`` is the property, for errors.
 
     >>> parse_mode("truncate(8)", "write.metadata.metrics.default").length
     8

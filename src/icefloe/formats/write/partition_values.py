@@ -32,7 +32,7 @@ Codes: TypeAlias = npt.NDArray[Any]
 
 _VOID = "void"
 _MANY_CODES = 2**31
-_PATH_LENGTH = 100  # of a name or value in a path: a segment is at most 255 bytes; the UUID tells files apart
+_PATH_LENGTH = 100  # of a name or value in a path: a segment is at most 255 bytes; the UUID makes names unique
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class PartitionColumn:
 
     field: PartitionField
     transform: Transform
-    path: tuple[str, ...]  # from the top-level column to the source, which may lie inside structs
+    path: tuple[str, ...]  # from the top-level column to the source, which may be inside structs
     source: Type
     result: Type
 
@@ -104,7 +104,7 @@ def _dense(codes: Codes) -> Codes:
 
 
 def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Days and microseconds in place of dates and times; Python cannot hold all of the latter."""
+    """Dates and times as days and microseconds; Python's types do not cover their range."""
     whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     if pa.types.is_date(whole.type):
         return whole.view(pa.int32())

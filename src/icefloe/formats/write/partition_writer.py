@@ -1,8 +1,9 @@
 """The files of one write, a few of them open at a time (spec: Partitioning).
 
-Rows of a partition wait in memory until they are worth a file, so that many partitions need neither many open files
-nor many small ones. When rows that wait take too much memory, those of the largest partitions are written. A few rows
-take far less of it than the arrays around them, so rows are gathered before they are told apart, and joined after.
+Rows of a partition are buffered until they fill a file, so that many partitions need neither many open files nor many
+small ones. When rows that wait take too much memory, those of the largest partitions are written. A few rows take far
+less of it than the arrays around them, so rows are collected before they are split by partition, and concatenated
+after.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class PartitionWriter:
 
     def __post_init__(self) -> None:
         self._waiting: dict[Partition, _Waiting] = {}
-        self._gathered: list[pa.RecordBatch] = []  # not told apart yet
+        self._gathered: list[pa.RecordBatch] = []  # not split by partition yet
         self._gathered_bytes = 0
         self._enough_bytes = 0
         self._batch_bytes = _ARRAY_BYTES * sum(_arrays(field.type) for field in self.layout.rows)
@@ -99,7 +100,7 @@ class PartitionWriter:
         self._make_room()
 
     def add_table(self, rows: pa.Table, order: npt.NDArray[np.int64], piece_rows: int) -> None:
-        """Write rows that are all at hand, in an order of rows, one partition after the other."""
+        """Write rows that are all in memory, sorted, one partition after the other."""
         for group in split(rows, self.columns, order):
             numbers = pa.array(order) if group.rows is None else group.rows
             for start in range(0, len(numbers), piece_rows):

@@ -1,7 +1,7 @@
 """Rows put in a table's sort order before they are written (spec: Sorting).
 
 Rows that are in memory already are sorted as a whole. A stream is sorted run by run, each as large as memory allows,
-and every run has files of its own: whatever file is looked at, its rows are in order.
+and every run has files of its own: the rows of each file are sorted.
 """
 
 from __future__ import annotations

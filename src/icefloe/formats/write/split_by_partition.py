@@ -1,7 +1,7 @@
 """Rows of a table split into data files by partition (spec: Partitioning).
 
 Works on a stream of batches with bounded memory: each piece of the stream is split by partition with one sort, and
-every partition has at most one open file. Rows that are at hand as a whole are written partition by partition. Plain
+every partition has at most one open file. Rows that are all in memory are written partition by partition. Plain
 values in, an entry table out, so that the same function runs in this process and inside tasks elsewhere.
 """
 
@@ -59,7 +59,7 @@ def write_files(
     """Write rows to new, durable files under ``data_location`` and return their entries.
 
     Batches whose schema is not the table's are conformed to it. If anything fails, the files made so far are deleted.
-    ``lineage`` are columns that the files hold behind those of the table, and that entries say nothing of.
+    ``lineage`` are columns that files store after those of the table, without statistics in entries.
     The file format and the metrics modes are those of the table's properties unless given.
     """
     asked = {} if properties is None else properties

@@ -18,7 +18,7 @@ from icefloe.io.file_io import FileIO
 
 
 class DataWriter(Protocol):
-    """An open file: rows may wait in memory until they are worth writing."""
+    """An open file: rows may be buffered before they are written."""
 
     location: str
     pending_bytes: int  # of rows that wait
