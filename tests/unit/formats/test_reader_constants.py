@@ -203,6 +203,25 @@ def test_a_struct_that_is_missing_altogether_exists_around_its_constant(ten: str
         rows(ten, table)
 
 
+def test_a_struct_around_a_constant_is_the_same_whichever_of_its_fields_are_read(ten: str) -> None:
+    """With the field alone it was null, or the file was refused for the lack of a required struct."""
+    inner = Struct((Field(3, "k", STRING, True), Field(4, "other", LONG)))
+    table = Schema(fields=(Field(1, "id", LONG), Field(2, "s", inner, True)))
+    only = table.prune(("id", "s.other"))
+    options = {"table_schema": table, "constants": {3: pa.scalar("k")}}
+    assert rows(ten, only, **options)[0] == {"id": 0, "s": {"other": None}}
+    assert len(rows(ten, only, filter=where("s.other is null", table), **options)) == 10
+
+
+def test_a_struct_that_lacks_more_than_a_constant_is_null_whichever_of_its_fields_are_read(ten: str) -> None:
+    inner = Struct((Field(3, "k", STRING), Field(4, "other", LONG, True)))
+    table = Schema(fields=(Field(1, "id", LONG), Field(2, "s", inner)))
+    options = {"table_schema": table, "constants": {3: pa.scalar("k")}}
+    assert rows(ten, table, **options)[0] == {"id": 0, "s": None}
+    assert rows(ten, table.prune(("id", "s.k")), **options)[0] == {"id": 0, "s": None}
+    assert rows(ten, table, filter=where("s.k = 'k'", table), **options) == []
+
+
 def test_the_footer_tells_which_columns_are_stored(tmp_path: Path) -> None:
     schema = nested(Field(2, "a", LONG), Field(4, "t", Struct((Field(5, "u", LONG),))))
     location = file_of(tmp_path, [{"s": None, "l": None}], schema)

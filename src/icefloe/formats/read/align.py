@@ -21,12 +21,20 @@ from icefloe.model.schema.types import UNKNOWN
 class Aligner:
     """Turns batches of one file, all with the schema ``stored``, into batches of ``schema``.
 
-    ``constants`` are values by column id, for columns that the file lacks.
+    ``constants`` are values by column id, for columns that the file lacks. ``table`` has all fields of structs of which
+    ``schema`` has some.
     """
 
-    def __init__(self, stored: pa.Schema, schema: Schema, location: str, constants: Mapping[int, pa.Scalar]) -> None:
+    def __init__(
+        self,
+        stored: pa.Schema,
+        schema: Schema,
+        location: str,
+        constants: Mapping[int, pa.Scalar],
+        table: Schema | None = None,
+    ) -> None:
         self._target = arrow_schema(schema)
-        self._steps = list(_steps(stored, schema, Conversions(location, constants)))
+        self._steps = list(_steps(stored, schema, Conversions(location, constants, table)))
         as_stored = all(step.convert is None and step.at == place for place, step in enumerate(self._steps))
         self._is_same = as_stored and stored.equals(self._target, check_metadata=True)
 

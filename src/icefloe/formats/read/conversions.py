@@ -21,6 +21,7 @@ from icefloe.formats.read.promotion import readable, storage
 from icefloe.model.arrow.conform import arrow_type, nulls
 from icefloe.model.arrow.types import VARIANT_PARTS
 from icefloe.model.schema.json_values import value_from_json
+from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import UNKNOWN, Field, List, Map, Struct, Type, Variant, children, is_primitive
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
@@ -28,11 +29,16 @@ Fill: TypeAlias = Callable[[int], pa.Array]  # as many values as there are rows
 
 
 class Conversions:
-    """What to do with the columns of one file; ``constants`` has values by id, for fields that the file lacks."""
+    """What to do with the columns of one file; ``constants`` has values by id, for fields that the file lacks.
 
-    def __init__(self, location: str, constants: Mapping[int, pa.Scalar]) -> None:
+    Where only some fields of a struct are read, ``table`` has all of them: whether the file lacks a struct as a whole,
+    or rows have one around a constant, does not depend on the fields that are read.
+    """
+
+    def __init__(self, location: str, constants: Mapping[int, pa.Scalar], table: Schema | None = None) -> None:
         self._location = location
         self._constants = constants
+        self._table = table
 
     def positions(self, fields: list[pa.Field]) -> Mapping[int, int]:
         """Where the fields of a file or of a struct in it are, by id."""
@@ -60,7 +66,7 @@ class Conversions:
             if value.is_valid:
                 type_ = arrow_type(field.type)
                 return _repeated(pa.repeat(value if value.type == type_ else value.cast(type_), 1))
-        elif isinstance(field.type, Struct) and self._is_given(field):
+        elif isinstance(field.type, Struct) and self._is_given(self._whole(field)):
             return partial(
                 _struct_of, [(inner.name, self.lacking(inner, _in(name, inner))) for inner in field.type.fields]
             )
@@ -71,6 +77,10 @@ class Conversions:
         if field.required:
             raise self._refused(f"the file lacks the required column {name!r} (field id {field.id})", name)
         return _repeated(nulls(field.type, 1))
+
+    def _whole(self, field: Field) -> Field:
+        """The field with all that the table has inside of it; a field that was dropped since is as it is."""
+        return field if self._table is None else self._table.by_id.get(field.id, field)
 
     def _is_given(self, field: Field) -> bool:
         """Whether a field has a constant, or is a struct around one and all else that it requires has a value."""

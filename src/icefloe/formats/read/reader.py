@@ -88,14 +88,15 @@ def read_file(
     """
     if filter == ALWAYS_FALSE:
         return
-    bound = _bound(filter)
+    bound, whole = _bound(filter), schema if table_schema is None else table_schema
     wanted = Schema(fields=(*schema.fields, POS)) if row_positions else schema
     with open_file(io, location, file_format, mapping, alone=alone) as file:
         reading = Reading(
             file=file,
             location=location,
             complete=Completer(wanted, location, lineage),
-            tested=_tested(bound, table_schema or schema),
+            table=whole,
+            tested=_tested(bound, whole),
             filter=bound,
             drops=drops,
             constants=constants,

@@ -34,6 +34,7 @@ class Reading:
     file: StoredFile
     location: str
     complete: Completer
+    table: Schema  # all columns that the table has
     tested: Schema  # the columns that the filter needs
     filter: Bound
     drops: FileDrops
@@ -191,16 +192,17 @@ class _Shape:
         self._has_more = len(self._places) < len(stored)
         self._reading = reading
         self._stored = stored
-        self._tests = [(self._aligner(test.schema), test.passes) for test in tests]
+        self._tests = [(self._aligner(stored, test.schema), test.passes) for test in tests]
 
     @cached_property
     def output(self) -> Aligner:
         """What makes returned columns those of the table."""
         stored = pa.schema([self._stored.field(place) for place in self._places])
-        return Aligner(stored, self._reading.complete.stored, self._reading.location, self._reading.constants)
+        return self._aligner(stored, self._reading.complete.stored)
 
-    def _aligner(self, schema: Schema) -> Aligner:
-        return Aligner(self._stored, schema, self._reading.location, self._reading.constants)
+    def _aligner(self, stored: pa.Schema, schema: Schema) -> Aligner:
+        reading = self._reading
+        return Aligner(stored, schema, reading.location, reading.constants, reading.table)
 
     def returned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns of a batch that are to be returned, as they are stored."""
