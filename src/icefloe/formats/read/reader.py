@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Protocol
 
 import pyarrow as pa
 
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPredicate, Expr, Not, Predicate, leaves
+from icefloe.expr.filter.filter_columns import filter_columns
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, Expr, Not, Predicate, leaves
 from icefloe.formats.avro.file import open_avro
 from icefloe.formats.orc.file import open_orc
 from icefloe.formats.parquet.field_ids import struct_ids
@@ -29,7 +29,6 @@ from icefloe.io.file_io import FileIO
 from icefloe.model.schema.metadata_columns import POS
 from icefloe.model.schema.name_mapping import NameMapping
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import Field, Struct
 
 BATCH_ROWS = 1024 * 1024
 
@@ -96,7 +95,7 @@ def read_file(
             location=location,
             complete=Completer(wanted, location, lineage),
             table=whole,
-            tested=_tested(bound, whole),
+            tested=filter_columns(bound, whole),
             filter=bound,
             drops=drops,
             constants=constants,
@@ -121,20 +120,3 @@ def _bound(filter: Expr) -> Bound:
     if len(unbound) > 0 or isinstance(filter, (Predicate, Not)):
         raise InputError(f"bind the filter to the table's schema before reading: {filter}")
     return filter
-
-
-def _tested(filter: Bound, schema: Schema) -> Schema:
-    """The columns that a filter looks into, and of structs only the fields that it tests."""
-    wanted = frozenset(leaf.field_id for leaf in leaves(filter) if isinstance(leaf, BoundPredicate))
-    return Schema(fields=_pruned(schema.fields, wanted), schema_id=schema.schema_id)
-
-
-def _pruned(fields: tuple[Field, ...], wanted: frozenset[int]) -> tuple[Field, ...]:
-    kept = []
-    for field in fields:
-        inner = _pruned(field.type.fields, wanted) if isinstance(field.type, Struct) else ()
-        if field.id in wanted:
-            kept.append(field)
-        elif len(inner) > 0:
-            kept.append(replace(field, type=Struct(inner)))
-    return tuple(kept)
