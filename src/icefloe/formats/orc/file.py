@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from icefloe.errors import (
     UnsupportedError,
 )
 from icefloe.formats.orc.stats import stripe_stats
-from icefloe.formats.parquet.field_ids import StoredColumns, field_id, labelled
+from icefloe.formats.parquet.field_ids import StoredColumns, field_id, labelled, weight
 from icefloe.formats.read.align import without_columns
 from icefloe.formats.read.data_file import Piece, Runs, StoredFile
 from icefloe.formats.read.relabel import relabel
@@ -167,7 +168,7 @@ def _names_are_paths(fields: list[pa.Field]) -> bool:
 
 
 def _paths(fields: list[pa.Field], wanted: tuple[Field, ...], prefix: str) -> list[str]:
-    """The columns to read from the file; for a struct without any of the fields, its first field."""
+    """The columns to read from the file; for a struct without any of the fields, the field that is read fastest."""
     by_id: dict[int | None, Field] = {field.id: field for field in wanted}
     found: list[str] = []
     for field in fields:
@@ -178,16 +179,22 @@ def _paths(fields: list[pa.Field], wanted: tuple[Field, ...], prefix: str) -> li
             found.append(path)
             continue
         inside = _paths(list(field.type), target.type.fields, f"{path}.")
-        found.extend(inside if len(inside) > 0 else [_first(field, path)])
+        found.extend(inside if len(inside) > 0 else [_lightest(field, path)])
     return found
 
 
-def _first(field: pa.Field, path: str) -> str:
-    """The smallest column to read that shows which structs are null."""
-    while isinstance(field.type, pa.StructType) and field.type.num_fields > 0:
-        field = field.type.field(0)
-        path = f"{path}.{field.name}"
-    return path
+def _lightest(field: pa.Field, path: str) -> str:
+    """The column in a struct that is read fastest: any column shows which structs are null."""
+    _, found = min(_weights(field, path), key=itemgetter(0))
+    return found
+
+
+def _weights(field: pa.Field, path: str) -> Iterator[tuple[int, str]]:
+    if isinstance(field.type, pa.StructType) and field.type.num_fields > 0:
+        for inner in field.type:
+            yield from _weights(inner, f"{path}.{inner.name}")
+    else:
+        yield weight(field.type), path
 
 
 def _pruned(fields: list[pa.Field], stored: list[pa.Field]) -> list[pa.Field]:

@@ -19,6 +19,8 @@ from icefloe.model.arrow.name_mapped import apply_mapping, has_ids
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
 from icefloe.model.schema.types import Field, List, Map, Struct, Type
 
+_TEXT_WEIGHT = 1 << 10
+_REPEATED_WEIGHT = 1 << 20
 LISTS = (pa.ListType, pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)
 
 
@@ -110,7 +112,7 @@ class StoredColumns:
     def leaves(self, wanted: tuple[Field, ...]) -> list[int]:
         """The Parquet columns to read for these fields, in the order of the file.
 
-        A struct none of whose fields exist gives up its first one.
+        Of a struct none of whose fields exist, the column inside that is read soonest.
         """
         stored = self._stored(wanted)
         return sorted(leaf for target, field, at in stored for leaf in _type_leaves(field.type, target.type, at))
@@ -157,6 +159,37 @@ def _struct_leaves(fields: list[pa.Field], wanted: tuple[Field, ...], start: int
     return found
 
 
+def weight(type_: pa.DataType) -> int:
+    """How long values of a type take to read, in no unit: those of a fixed width are read sooner than texts and lists.
+
+    >>> weight(pa.bool_()) < weight(pa.int64()) < weight(pa.string()) < weight(pa.list_(pa.bool_()))
+    True
+    """
+    plain = storage(type_)
+    if len(inner_fields(plain)) > 0:
+        return _REPEATED_WEIGHT
+    try:
+        return int(plain.bit_width)
+    except ValueError:
+        return _TEXT_WEIGHT
+
+
+def _lightest(fields: list[pa.Field], start: int) -> int:
+    """The Parquet column inside of a struct that is read soonest."""
+    _, index = min(_weights(fields, start), default=(0, start))
+    return index
+
+
+def _weights(fields: list[pa.Field], start: int) -> Iterator[tuple[int, int]]:
+    for field in fields:
+        plain = storage(field.type)
+        if isinstance(plain, pa.StructType):
+            yield from _weights(inner_fields(plain), start)
+        else:
+            yield weight(plain), start
+        start += width(field.type)
+
+
 def _type_leaves(type_: pa.DataType, target: Type, start: int) -> list[int]:
     if _is_plain(type_):
         return [start]
@@ -164,7 +197,7 @@ def _type_leaves(type_: pa.DataType, target: Type, start: int) -> list[int]:
     match target:
         case Struct(fields) if isinstance(storage(type_), pa.StructType):
             # Some column inside must be read to know which structs are null.
-            return _struct_leaves(children, fields, start) or [start]
+            return _struct_leaves(children, fields, start) or [_lightest(children, start)]
         case List(element=element) if isinstance(storage(type_), LISTS):
             return _type_leaves(children[0].type, element, start)
         case Map(key=key, value=value) if isinstance(storage(type_), pa.MapType):
