@@ -29,6 +29,7 @@ class Base:
     metadata: TableMetadata
     store: ManifestStore
     mark: bytes | None = None  # which file that is, where its name may come to stand for another
+    name: str | None = None  # of the table, in its catalog
 
     @property
     def expected(self) -> str:
@@ -94,7 +95,7 @@ class TablePointer:
             io = contain(self.io, metadata.location, self._settings, data_path=data_path)
             store = ManifestStore(io, manifest_context(metadata, self._limits), self._cache, self._disk)
         mark = pointer.mark if isinstance(pointer, Pointer) else None
-        self._last = Base(pointer=str(pointer), metadata=metadata, store=store, mark=mark)
+        self._last = Base(pointer=str(pointer), metadata=metadata, store=store, mark=mark, name=str(self))
         return self._last
 
 

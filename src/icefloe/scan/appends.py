@@ -55,7 +55,7 @@ def plan_appends(
     remaining, index = residuals(bound, fields, schema, attached.data)
     return Plan(
         tasks=to_tasks(attached.data, index, statistics=False),
-        schema=schema if columns is None else schema.select(tuple(columns)),
+        schema=schema if columns is None else schema.project(tuple(columns), table=metadata.location),
         table_schema=schema,
         filter=bound,
         residuals=tuple(remaining),

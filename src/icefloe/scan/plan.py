@@ -41,13 +41,14 @@ def plan_scan(
     filter: Expr = ALWAYS_TRUE,
     columns: Sequence[str] | None = None,
     schema: Schema | None = None,
+    table: str | None = None,
     statistics: bool = False,
     trace: bool = False,
 ) -> Plan:
     """The files of a snapshot that may hold rows matching ``filter``, with the deletes that apply to them.
 
-    Columns are those of ``schema``, by default the one that reading this snapshot uses. With ``statistics`` the tasks
-    have all column statistics; with ``trace`` the plan says why it is as it is.
+    Columns are those of ``schema``, by default the one that reading this snapshot uses. ``table`` is its name, for
+    errors. With ``statistics`` the tasks have all column statistics; with ``trace`` the plan says why it is as it is.
     """
     table_schema = schema
     if table_schema is None:
@@ -69,7 +70,7 @@ def plan_scan(
     remaining, index = residuals(bound, fields, table_schema, attached.data)
     return Plan(
         tasks=to_tasks(attached.data, index, statistics=statistics),
-        schema=selected(store, metadata, table_schema, columns),
+        schema=selected(store, metadata, table_schema, columns, table),
         table_schema=table_schema,
         filter=bound,
         residuals=tuple(remaining),
@@ -85,12 +86,27 @@ def plan_scan(
     )
 
 
-def selected(store: ManifestStore, metadata: TableMetadata, schema: Schema, columns: Sequence[str] | None) -> Schema:
-    """The columns that a scan returns: all of the table's, or those that are named, metadata columns among them."""
+def selected(
+    store: ManifestStore,
+    metadata: TableMetadata,
+    schema: Schema,
+    columns: Sequence[str] | None,
+    table: str | None = None,
+) -> Schema:
+    """The columns that a scan returns: all of the table's, or those that are named, metadata columns among them.
+
+    Of structs that are not named themselves, only the fields that are named. ``table`` is for errors, by default the
+    location of the table.
+    """
     if columns is None:
         return schema
-    partition = partition_struct(store.context)
-    return scan_schema(schema, columns, row_lineage=metadata.rules.row_lineage, partition=partition)
+    return scan_schema(
+        schema,
+        columns,
+        row_lineage=metadata.rules.row_lineage,
+        partition=partition_struct(store.context),
+        table=metadata.location if table is None else table,
+    )
 
 
 def read_schema(metadata: TableMetadata, snapshot: Snapshot) -> Schema:

@@ -27,7 +27,8 @@ class Scan:
     """What to read of a snapshot; nothing is read before one of the ``to_`` methods is called.
 
     Columns may be the table's and ``_file``, ``_pos``, and from format version 3 on ``_row_id`` and
-    ``_last_updated_sequence_number``.
+    ``_last_updated_sequence_number``. Fields of structs are selected by their full names, such as ``who.name``: the
+    struct comes with only these fields.
 
     >>> import icefloe, tempfile, pyarrow as pa
     >>> folder = tempfile.mkdtemp()
@@ -38,6 +39,10 @@ class Scan:
     [{'note': 'b'}, {'note': 'c'}]
     >>> t.scan("id > 99").plan().files
     0
+    >>> nested = cat.create_table("db.people", schema="who struct<name: string, age: int>")
+    >>> _ = nested.append(pa.table({"who": [{"name": "Ada", "age": 36}, None]}))
+    >>> nested.scan(columns=["who.age"]).to_arrow().to_pylist()
+    [{'who': {'age': 36}}, {'who': None}]
     """
 
     def __init__(
@@ -62,8 +67,15 @@ class Scan:
     def plan(self, more: Expr = ALWAYS_TRUE) -> Plan:
         """The files to read; ``more`` is a filter that came later, such as one that Spark pushes down."""
         wanted = conjunction([self._filter, more])
-        store, metadata = self._base.store, self._base.metadata
-        return plan_scan(store, metadata, self._snapshot, filter=wanted, columns=self._columns, schema=self._schema)
+        return plan_scan(
+            self._base.store,
+            self._base.metadata,
+            self._snapshot,
+            filter=wanted,
+            columns=self._columns,
+            schema=self._schema,
+            table=self._base.name,
+        )
 
     def to_arrow(self) -> pa.Table:
         """The rows as one Arrow table."""

@@ -260,7 +260,16 @@ class Table(RowChanges):
         return self._commit(SetRef(ref_name=name, ref=ref, fresh=True))
 
     def scan(self, where: str | Expr | None = None, columns: Iterable[str] | None = None) -> Scan:
-        """Read the current snapshot."""
+        """Read the current snapshot: rows that match a filter, and of them all columns or those that are named.
+
+        A column inside of a struct is named by its path. The struct then has only the fields that are named.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.scan", schema="s struct<x: int, y: int>")
+        >>> result = t.append(pa.table({"s": [{"x": 1, "y": 2}, {"x": 3, "y": 4}, None]}))
+        >>> t.scan("s.y > 2 or s is null", columns=["s.x"]).to_arrow().to_pylist()
+        [{'s': {'x': 3}}, {'s': None}]
+        """
         return self.at().scan(where, columns)
 
     def at(

@@ -204,7 +204,8 @@ class Transaction:
 
     @property
     def _base(self) -> Base:
-        return Base(pointer=self._draft.base.pointer, metadata=self._draft.metadata, store=self._draft.store)
+        base, draft = self._draft.base, self._draft
+        return Base(pointer=base.pointer, metadata=draft.metadata, store=draft.store, name=base.name)
 
     def _target(self, branch: str | None) -> rows.Target:
         """A branch as the operations so far have left it; the lineage they gave changes if the commit is repeated."""

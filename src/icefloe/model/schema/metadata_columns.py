@@ -86,24 +86,28 @@ def deleted_row_column(type_: Struct) -> Field:
 
 
 def scan_schema(
-    schema: Schema, names: Sequence[str], *, row_lineage: bool, partition: Struct = _UNPARTITIONED
+    schema: Schema,
+    names: Sequence[str],
+    *,
+    row_lineage: bool,
+    partition: Struct = _UNPARTITIONED,
+    table: str | None = None,
 ) -> Schema:
     """The columns that a scan returns, in the order of their names: those of the table, and metadata columns.
 
-    A column of the table is meant where both have the name, as a table of another program may have it. ``partition``
-    is the type of ``_partition``.
+    A name may be that of a field inside of a column, of which only the fields that are named come then. A column of
+    the table is meant where both have the name, as a table of another program may have it. ``partition`` is the type
+    of ``_partition``, and ``table`` the name of the table, for errors.
 
     >>> scan_schema(Schema(fields=(Field(1, "id", LONG),)), ("_pos", "id"), row_lineage=True).fields[0].id
     2147483645
     """
-    own = tuple(name for name in names if name in schema.by_name or not is_metadata_column(name))
-    fields = {field.name: field for field in schema.select(own).fields}
-    for name in names:
-        if name not in own and name in fields:
-            raise InputError(f"column {name!r} is selected twice", field=name)
-        if name not in own:
-            fields[name] = _scanned(name, row_lineage, partition)
-    return Schema(fields=tuple(fields[name] for name in names), schema_id=schema.schema_id)
+    kinds = {name: name.partition(".")[0] for name in names if name not in schema.by_name}
+    inherited = {name: kind for name, kind in kinds.items() if is_metadata_column(kind) and kind not in schema.by_name}
+    reserved = tuple(_scanned(kind, row_lineage, partition) for kind in dict.fromkeys(inherited.values()))
+    stored = schema.project(tuple(name for name in names if name not in inherited), table=table)
+    both = (*stored.fields, *Schema(fields=reserved).project(tuple(inherited), table=table).fields)
+    return Schema(fields=both, schema_id=schema.schema_id).project(tuple(names))
 
 
 def _scanned(name: str, row_lineage: bool, partition: Struct) -> Field:

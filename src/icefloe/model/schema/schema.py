@@ -12,6 +12,7 @@ from typing import Any
 from icefloe.errors import FormatError, InputError
 from icefloe.model.schema.types import (
     Field,
+    List,
     Map,
     Struct,
     Type,
@@ -134,8 +135,49 @@ class Schema:
         """
         _refuse_repeated(names)
         wanted = frozenset(self.field(name).id for name in names)
-        left = fold_type(Struct(self.fields), lambda type_, below: _pruned(type_, below, wanted))
-        return Schema(fields=() if left is None else children(left), schema_id=self.schema_id)
+        return Schema(fields=_pruned_fields(self.fields, wanted), schema_id=self.schema_id)
+
+    def project(self, names: tuple[str, ...], *, table: str | None = None) -> Schema:
+        """What a scan of these full names returns: like ``prune``, with columns in the order of their first names.
+
+        An error names the path that does not exist, the fields beside it and, if it is given, the ``table``.
+
+        >>> from icefloe.model.types import LONG, STRING
+        >>> inner = Struct((Field(3, "a", LONG), Field(4, "b", STRING)))
+        >>> wide = Schema(fields=(Field(1, "id", LONG), Field(2, "s", inner)))
+        >>> [str(field.type) for field in wide.project(("s.b", "id")).fields]
+        ['struct<4: b: string>', 'long']
+        >>> wide.project(("s.c",), table="db.t")
+        Traceback (most recent call last):
+        icefloe.errors.InputError: no column 's.c' in table db.t; struct 's' has fields a, b
+        """
+        _refuse_repeated(names)
+        for name in names:
+            if name not in self.by_name:
+                where = "" if table is None else f" in table {table}"
+                raise InputError(f"no column {name!r}{where}; {self._beside(name)}", field=name)
+        wanted = frozenset(self.by_name[name].id for name in names)
+        columns = dict.fromkeys(self._column_of[name] for name in names)
+        return Schema(fields=_pruned_fields(tuple(columns), wanted), schema_id=self.schema_id)
+
+    @cached_property
+    def _column_of(self) -> Mapping[str, Field]:
+        """The top-level column that each full name is inside of."""
+        return {name: column for column in self.fields for name, _ in walk((column,))}
+
+    def _beside(self, name: str) -> str:
+        """The columns that are nearest to where a full name, which does not exist, would be."""
+        path = name
+        while "." in path:
+            path = path.rpartition(".")[0]
+            if path in self.by_name:
+                type_ = self.by_name[path].type
+                inside = [field.name for field in children(type_)]
+                if isinstance(type_, (Struct, List, Map)):
+                    noun = "field" if len(inside) == 1 else "fields"
+                    return f"{type(type_).__name__.lower()} {path!r} has {noun} {', '.join(inside)}"
+                return f"column {path!r} is of type {type_} and has no fields"
+        return f"the table has: {', '.join(field.name for field in self.fields)}"
 
 
 def repeated(names: Iterable[str]) -> list[str]:
@@ -151,6 +193,12 @@ def _refuse_repeated(names: tuple[str, ...]) -> None:
     twice = repeated(names)
     if len(twice) > 0:
         raise InputError(f"column {twice[0]!r} is selected twice", field=twice[0])
+
+
+def _pruned_fields(fields: tuple[Field, ...], wanted: frozenset[int]) -> tuple[Field, ...]:
+    """What is left of fields when only those with some ids are wanted, at any depth."""
+    left = fold_type(Struct(fields), lambda type_, below: _pruned(type_, below, wanted))
+    return () if left is None else children(left)
 
 
 def _pruned(type_: Type, below: tuple[Type | None, ...], wanted: frozenset[int]) -> Type | None:
