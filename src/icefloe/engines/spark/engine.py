@@ -32,9 +32,9 @@ from icefloe.engines.spark.change.upsert import find_keys, find_keys_and_ids, ke
 from icefloe.engines.spark.read.identity_columns import IdentityColumns
 from icefloe.engines.spark.read.inherited_columns import InheritedColumns
 from icefloe.engines.spark.read.read import Source, dataframe, rows_with_positions
+from icefloe.engines.spark.read.selection import columns_to_read, select_columns
 from icefloe.engines.spark.schema import names_are_stable
 from icefloe.engines.spark.session import capabilities
-from icefloe.engines.spark.write.conform import quoted
 from icefloe.engines.spark.write.write import write
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.expr.filter.bind import bind
@@ -172,7 +172,8 @@ def read_scan(
     metadata, store = base.metadata, base.store
     if schema is None:
         schema = metadata.schema if snapshot is None else read_schema(metadata, snapshot)
-    wanted = selected(store, metadata, schema, columns).fields
+    wanted = selected(store, metadata, schema, columns, base.name).fields
+    read = columns_to_read(schema, wanted, bind(filter_, schema))
     root = read_root(store, snapshot)
     deletes = all_deletes(store, root)
     check_defaults(schema)
@@ -191,20 +192,20 @@ def read_scan(
     source = Source(
         plan=plan,
         vectors=vectors,
-        schema=schema,
+        schema=read,
         location=metadata.location,
         size_bytes=_size(snapshot),
         has_deletes=deletes.num_rows > 0,
         stable_names=names_are_stable(metadata.schemas),
         identity=IdentityColumns(
-            schema, metadata.specs, root.entries["partition_spec_id"], partial(stored_columns, store.io)
+            read, metadata.specs, root.entries["partition_spec_id"], partial(stored_columns, store.io)
         ),
-        inherited=InheritedColumns(tuple(field for field in wanted if field not in schema.fields)),
+        inherited=InheritedColumns(tuple(field for field in wanted if field.id not in read.by_id)),
     )
     rows = dataframe(spark, source)
     if filter_ != ALWAYS_TRUE:
         rows = rows.where(F.expr(to_sql(bind(filter_, schema))))
-    return rows if columns is None else rows.select(*(quoted(field.name) for field in wanted))
+    return rows if columns is None else select_columns(rows, wanted, read)
 
 
 def _numbered(plan: Plan, deletes: pa.Table) -> Plan:

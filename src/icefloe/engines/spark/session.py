@@ -24,6 +24,8 @@ READ_SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.parquet.mergeSchema": "false",
+    # A struct all of whose wanted fields came later than a file would be null in all rows of the file.
+    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
     "spark.sql.caseSensitive": "true",  # columns are found by id; names only reach the planner
 }
 # Spark finds columns by id but prunes row groups by name: wrong where a name has belonged to more than one column.

@@ -1,0 +1,38 @@
+"""Selected fields of structs on Spark: what its reader is asked for, and what a DataFrame shows of it.
+
+Spark reads the columns of the schema that it is given, so that schema has structs with only the fields that are wanted.
+Fields that a filter needs are read beside them and removed behind the filter (spec: Column Projection).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from icefloe.engines.spark.schema import struct_type
+from icefloe.engines.spark.write.conform import quoted
+from icefloe.expr.filter.filter_columns import filter_columns
+from icefloe.expr.filter.nodes import Bound
+from icefloe.formats.read.row_group_reader import merged
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field
+
+
+def columns_to_read(schema: Schema, wanted: tuple[Field, ...], filter_: Bound) -> Schema:
+    """The columns of a table for a scan that returns ``wanted``, each with the fields that it or its filter needs.
+
+    Columns that are not wanted stay as they are: Spark leaves them out by itself.
+    """
+    tested = {field.id: field for field in filter_columns(filter_, schema).fields}
+    needed = {field.id: merged((field,), (tested.get(field.id, field),))[0] for field in wanted}
+    return Schema(fields=tuple(needed.get(field.id, field) for field in schema.fields), schema_id=schema.schema_id)
+
+
+def select_columns(rows: DataFrame, wanted: tuple[Field, ...], read: Schema) -> DataFrame:
+    """The ``wanted`` columns of rows that were read as ``read``, and of structs only the fields that are wanted."""
+    chosen = rows.select(*(quoted(field.name) for field in wanted))
+    cut = [field for field in wanted if field.id in read.by_id and field != read.by_id[field.id]]
+    if len(cut) == 0:
+        return chosen
+    types = {field.name: field for field in struct_type(Schema(fields=tuple(cut)))}
+    return chosen.to(StructType([types.get(field.name, field) for field in chosen.schema]))
