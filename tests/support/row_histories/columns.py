@@ -170,6 +170,30 @@ def _changed(kind: Kind, path: str, change: Callable[[Columns], Columns]) -> Kin
     return replace(kind, inside=_changed(_inside(kind), path.partition(".")[2], change))
 
 
+def selected(columns: Columns, chosen: list[str]) -> Columns:
+    """The columns that full names select: in the order of the names, and of structs what is named."""
+    by_name = {column.name: column for column in columns}
+    paths = [tuple(name.split(".")) for name in chosen]
+    return tuple(_cut(by_name[first], paths) for first in dict.fromkeys(path[0] for path in paths))
+
+
+def _cut(column: Column, paths: list[tuple[str, ...]]) -> Column:
+    return replace(column, kind=_cut_kind(column.kind, [path[1:] for path in paths if path[0] == column.name]))
+
+
+def _cut_kind(kind: Kind, paths: list[tuple[str, ...]]) -> Kind:
+    if () in paths:
+        return kind
+    match kind.name:
+        case "struct":
+            named = {path[0] for path in paths}
+            return replace(kind, fields=tuple(_cut(field, paths) for field in kind.fields if field.name in named))
+        case "list":
+            return replace(kind, inside=_cut_kind(_inside(kind), [path[1:] for path in paths]))
+    below = [path[1:] for path in paths if path[0] == "value"]  # of a map; its keys come in any case
+    return kind if len(below) == 0 else replace(kind, inside=_cut_kind(_inside(kind), below))
+
+
 def in_order(rows: list[dict[str, Value]]) -> list[str]:
     """Rows that can be compared whatever their order; as text, in which NaN is NaN and -0.0 is not 0.0."""
     return sorted(repr(_in_utc(list(row.values()))) for row in rows)

@@ -36,6 +36,7 @@ from support.row_histories.columns import (
     draw,
     in_order,
     plain,
+    selected,
     shown,
     value_in,
 )
@@ -216,6 +217,10 @@ class RowModel:
         matching = [row for row in rows if condition.holds(row)]
         assert in_order(filtered.to_arrow().to_pylist()) == self.shown(matching, picked), f"rows where {condition.text}"
         assert self.table.scan(condition.text).count() == len(matching), f"count where {condition.text}"
+        every = list(self.table.schema.by_name)
+        chosen = rng.sample(every, rng.randint(1, min(6, len(every))))
+        nested = in_order(self.table.scan(condition.text, columns=chosen).to_arrow().to_pylist())
+        assert nested == self.shown(matching, selected(self.columns, chosen)), f"{chosen} where {condition.text}"
         if SIDE in self.rows and (head := self.head(SIDE)) is not None and head != self.head():
             found = in_order(self.table.at(snapshot=head).scan().to_arrow().to_pylist())
             assert found == self.expected[head], "rows of the branch"

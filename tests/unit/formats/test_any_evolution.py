@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import evolving_schemas as evolving
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +20,7 @@ from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.name_mapping import mapping_of
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Struct
+from support import evolving_schemas as evolving
 
 SMALL = {
     "write.parquet.row-group-size-bytes": "60",

@@ -16,8 +16,10 @@ PRIMITIVES: dict[Type, st.SearchStrategy[Any]] = {
     INT: st.integers(-(2**31), 2**31 - 1),
     LONG: st.integers(-(2**63), 2**63 - 1),
     FLOAT: st.floats(width=32, allow_nan=False),
+    DOUBLE: st.floats(allow_nan=False),
     STRING: st.text(st.characters(exclude_categories=("Cs",)), max_size=5),
     Decimal(9, 2): st.decimals(-1_000_000, 1_000_000, places=2),
+    Decimal(20, 2): st.decimals(-(10**12), 10**12, places=2),
 }
 PROMOTED: dict[Type, Type] = {INT: LONG, FLOAT: DOUBLE, Decimal(9, 2): Decimal(20, 2)}
 
@@ -66,7 +68,8 @@ def evolve_fields(draw: Any, fields: tuple[Field, ...], new_id: NewId) -> tuple[
         kept.append(new_field(draw, new_id, 1))
     shuffled = draw(st.permutations(kept))
     # New names are drawn from the old ones too, so that a name often means another column than before.
-    names = draw(st.permutations([*(f.name for f in fields), *(f"n{i}" for i in range(len(shuffled)))]))
+    new = (f"n{i}" for i in range(len(shuffled)))
+    names = draw(st.permutations(list(dict.fromkeys([*(f.name for f in fields), *new]))))
     return tuple(replace(f, name=name) for f, name in zip(shuffled, names, strict=False))
 
 
@@ -81,7 +84,7 @@ def new_field(draw: Any, new_id: NewId, depth: int) -> Field:
     default = (
         {}
         if isinstance(type_, Struct)
-        else as_json(draw(PRIMITIVES[type_].filter(math.isfinite) if type_ == FLOAT else PRIMITIVES[type_]))
+        else as_json(draw(PRIMITIVES[type_].filter(math.isfinite) if type_ in (FLOAT, DOUBLE) else PRIMITIVES[type_]))
     )
     return replace(field, initial_default=default, required=draw(st.booleans()))
 
