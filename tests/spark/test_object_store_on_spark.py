@@ -84,6 +84,17 @@ def test_no_plan_shows_the_keys_of_the_store(spark: SparkSession, lake: Catalog)
     assert not any(SECRET in plan for plan in plans)
 
 
+def test_reading_on_a_spark_without_a_file_system_for_the_store_is_refused(spark: SparkSession, lake: Catalog) -> None:
+    """It failed when a query ran, after attempts of every task, with an error of Hadoop."""
+    table = lake.create_table("db.t", schema="id bigint")
+    table.append(spark.range(3))
+    with pytest.raises(UnsupportedError, match=r"no file system for s3:// locations"):
+        table.scan().to_spark(spark)
+    with pytest.raises(UnsupportedError, match=r"fs\.s3\.impl"):
+        table.delete("id = 1", spark=spark)
+    assert table.scan().count() == 3
+
+
 def test_the_text_of_storage_for_tasks_shows_no_keys() -> None:
     storage = task_storage(ObjectStoreFileIO("s3", {"s3.secret-access-key": SECRET}))
     assert SECRET not in f"{storage} {storage!r} {storage.open()!r}"

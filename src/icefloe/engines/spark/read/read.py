@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JError
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -150,6 +151,7 @@ def _check_names(schema: Schema, reserved: Set[str]) -> None:
 def _relation(
     spark: SparkSession, source: Source, columns: StructType, constants: tuple[FileConstant, ...]
 ) -> DataFrame:
+    _check_file_system(spark, source.location)
     # Named among the columns as well, the constants of identity partitions keep their place among them.
     identity = [columns[field.name] for field in source.identity.constants]
     described = StructType([*identity, *(constant.field for constant in constants)])
@@ -162,6 +164,22 @@ def _relation(
         size_bytes=source.size_bytes,
         settings=READ_SETTINGS if source.stable_names else {**READ_SETTINGS, **NO_ROW_GROUP_PRUNING},
     )
+
+
+def _check_file_system(spark: SparkSession, location: str) -> None:
+    """Refuse storage that Spark cannot open: its reader opens files through Hadoop, not through the table's FileIO."""
+    scheme, separator, _ = location.partition("://")
+    if separator == "" or scheme == "file":
+        return
+    try:
+        settings = spark._jsparkSession.sessionState().newHadoopConf()
+        spark._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, settings)
+    except Py4JError as error:
+        raise UnsupportedError(
+            f"Spark has no file system for {scheme}:// locations, such as {location}; give the session one (the setting"
+            f" spark.hadoop.fs.{scheme}.impl and the package that has it, for S3 hadoop-aws), or work without Spark",
+            location=location,
+        ) from error
 
 
 def _lister(source: Source, constants: tuple[FileConstant, ...]) -> Lister:
