@@ -403,7 +403,7 @@ def test_values_are_checked_against_the_column_that_takes_them(table: Table) -> 
         ("t.id = s.id AND color = 1", None, "no column 'color' in the table or the source"),
         ("t.id = s.id", "s.op + 1", "s.op"),
         ("t.id = s.id", "t.n", "is no condition"),
-        ("t.note = s.id", None, "do not go together"),
+        ("t.note = s.id", None, "have no common type"),
     ],
 )
 def test_names_and_conditions_that_mean_nothing_are_refused(

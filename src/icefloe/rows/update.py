@@ -12,7 +12,7 @@ from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value, columns_of, parse_value
 from icefloe.expr.value.nodes import Reference
-from icefloe.expr.value.struct_fields import by_column, path_of
+from icefloe.expr.value.struct_fields import column_values, path_of
 from icefloe.model.metadata.properties import UPDATE_ISOLATION, UPDATE_MODE
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.schema.schema import Schema
@@ -64,7 +64,7 @@ def new_values(changes: Mapping[str, str | Value], schema: Schema, env: Env) -> 
                     f"update: {name} = {parsed[name]}: the table has no column {read}, or it lies in a list or map",
                     field=read,
                 )
-    return by_column(parsed, schema.fields, lambda name: Reference((name,)))
+    return column_values(parsed, schema.fields, lambda name: Reference((name,)))
 
 
 def _check_settable(name: str, schema: Schema) -> None:

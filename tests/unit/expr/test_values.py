@@ -264,7 +264,7 @@ def test_lists_and_maps_are_made_of_values() -> None:
     [
         ("map(s, 1, 'a', 2)", "two keys of a map are equal"),
         ("map(n, 1)", "a key of a map is null"),
-        ("array(s, 1)", "do not go together"),
+        ("array(s, 1)", "have no common type"),
     ],
 )
 def test_lists_and_maps_that_cannot_be_are_refused(text: str, problem: str) -> None:
@@ -380,3 +380,20 @@ def test_values_that_do_not_go_together_are_refused(text: str) -> None:
 def test_a_value_that_is_no_text_is_refused() -> None:
     with pytest.raises(InputError, match="SQL text, not int"):
         parse_value(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("function", ["startswith", "endswith", "contains"])
+def test_a_text_test_without_any_row_does_not_fail(function: str) -> None:
+    """A branch of a CASE that no row takes is evaluated without rows, which turned the constant into a column."""
+    text = f"CASE WHEN i < 5 THEN false ELSE {function}(s, 'x') END"
+    assert evaluated(text, i=pa.array([1, 2]), s=pa.array(["a", "x"])) == [False, False]
+    assert evaluate_value(parse_value(f"{function}(s, null)"), {"s": pa.array(["a", "x"])}, 2).to_pylist() == [None] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("startswith(s, u)", "must be a constant"), ("contains(s, 5)", "int64 is not text; cast it")],
+)
+def test_what_a_text_is_tested_for_must_be_a_constant_text(text: str, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        evaluated(text)

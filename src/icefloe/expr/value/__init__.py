@@ -1,1 +1,1 @@
-"""SQL value expressions on Arrow columns: what UPDATE sets, what MERGE tests and inserts."""
+"""SQL value expressions: the values that UPDATE sets and that MERGE tests and inserts, on Arrow and as Spark SQL."""

@@ -1,7 +1,7 @@
-"""The functions and operators of SQL values, on Arrow kernels.
+"""Functions and operators of SQL values, computed with Arrow kernels.
 
 Nulls follow SQL: an operation on null is null. NaN equals NaN and is larger than every other number, as in Spark and
-in filters. A division by zero or an overflow is an error, never a null or a wrong number.
+in filters. A division by zero and an overflow are errors, never a null or a wrong number.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from icefloe.expr.value.types import (
     DATE,
     DECIMAL,
     FLOAT,
+    INTEGER,
     MAX_DIGITS,
-    MOMENT,
     NULL,
     NUMBERS,
     TEXT,
-    WHOLE,
+    TIMESTAMP,
     cast_value,
     kind_of,
+    limited_decimal,
     round_decimal,
-    settled_decimal,
     working_decimal,
 )
 
@@ -38,15 +38,16 @@ _LEAST_SCALE = 6
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """How a function is computed: ``alike`` brings its arguments to one type first, ``sure`` means it cannot fail.
+    """Computes a function from its arguments, followed by the options of its call.
 
-    ``numeric`` ones bring only floating-point numbers and what they meet to one type.
+    ``common_type``: the arguments are converted to their common type first. ``common_float``: they are if one of them
+    is a floating-point number. ``never_fails``: no value of the arguments is an error.
     """
 
-    compute: Callable[..., Any]  # takes the arguments, then the options
-    alike: bool = False
-    sure: bool = False
-    numeric: bool = False
+    compute: Callable[..., Any]
+    common_type: bool = False
+    common_float: bool = False
+    never_fails: bool = False
 
 
 def _is_float(*values: Any) -> bool:
@@ -73,7 +74,7 @@ def _less(left: Any, right: Any) -> Any:
 
 
 def _same(left: Any, right: Any) -> Any:
-    """Equality to which null is a value like others."""
+    """Equality that treats null as a value like others."""
     both = pc.and_(pc.is_null(left), pc.is_null(right))
     return pc.or_(pc.fill_null(_equal(left, right), False), both)
 
@@ -84,42 +85,42 @@ def _comparison(compare: Callable[[Any, Any], Any]) -> Function:
             return pc.cast(left if isinstance(right, pa.Scalar) else pc.equal(left, right), pa.bool_())
         return compare(left, right)
 
-    return Function(compute, alike=True, sure=True)
+    return Function(compute, common_type=True, never_fails=True)
 
 
 def _in(value: Any, *items: Any) -> Any:
-    """Membership; a null in the list leaves it open whether anything else is in it."""
+    """Membership; if the list holds a null, the result is true or null."""
     if kind_of(value.type) == NULL:
         return pc.cast(value, pa.bool_())
     if not all(isinstance(item, pa.Scalar) for item in items):
-        found = _equal(value, items[0])
+        result = _equal(value, items[0])
         for item in items[1:]:
-            found = pc.or_kleene(found, _equal(value, item))
-        return found
+            result = pc.or_kleene(result, _equal(value, item))
+        return result
     if _is_float(value):
         value = pc.add(value, pa.scalar(0.0, value.type))  # -0.0 becomes 0.0
     known = [item.as_py() if not _is_float(value) else item.as_py() + 0.0 for item in items if item.is_valid]
-    found = pc.is_in(value, value_set=pa.array(known, value.type))
+    result = pc.is_in(value, value_set=pa.array(known, value.type))
     if len(known) < len(items):
-        found = pc.if_else(found, found, pa.scalar(None, pa.bool_()))
-    return pc.if_else(pc.is_valid(value), found, pa.scalar(None, pa.bool_()))
+        result = pc.if_else(result, result, pa.scalar(None, pa.bool_()))
+    return pc.if_else(pc.is_valid(value), result, pa.scalar(None, pa.bool_()))
 
 
 def _numbers(*values: Any) -> str:
-    """The kind in which numbers are computed; ValueError if they are none."""
+    """The kind in which numbers are computed; ValueError for other values."""
     kinds = {kind_of(value.type) for value in values} - {NULL}
     if not kinds <= NUMBERS:
         other = next(str(value.type) for value in values if kind_of(value.type) not in NUMBERS)
         raise ValueError(f"{other} is not a number")
-    return FLOAT if FLOAT in kinds else DECIMAL if DECIMAL in kinds else WHOLE
+    return FLOAT if FLOAT in kinds else DECIMAL if DECIMAL in kinds else INTEGER
 
 
 def _as_kind(value: Any, kind: str) -> Any:
     if kind == FLOAT:
         return value if kind_of(value.type) == FLOAT else pc.cast(value, pa.float64())
     if kind_of(value.type) == NULL:
-        return pc.cast(value, pa.int64() if kind == WHOLE else pa.decimal128(1, 0))
-    return pc.cast(value, pa.int64()) if kind == WHOLE else working_decimal(value)
+        return pc.cast(value, pa.int64() if kind == INTEGER else pa.decimal128(1, 0))
+    return pc.cast(value, pa.int64()) if kind == INTEGER else working_decimal(value)
 
 
 def _arithmetic(compute: Callable[[Any, Any], Any]) -> Function:
@@ -128,21 +129,21 @@ def _arithmetic(compute: Callable[[Any, Any], Any]) -> Function:
         left, right = (_as_kind(value, kind) for value in (left, right))
         if kind == DECIMAL:
             left, right = working_decimal(left), working_decimal(right)
-        found = compute(left, right)
-        return settled_decimal(found) if pa.types.is_decimal(found.type) else found
+        result = compute(left, right)
+        return limited_decimal(result) if pa.types.is_decimal(result.type) else result
 
-    return Function(computed, numeric=True)
+    return Function(computed, common_float=True)
 
 
 def _divide(left: Any, right: Any) -> Any:
     _check_divisor(right)
-    if kind_of(left.type) == WHOLE:
+    if kind_of(left.type) == INTEGER:
         left, right = pc.cast(left, pa.float64(), safe=False), pc.cast(right, pa.float64(), safe=False)
     if kind_of(left.type) != DECIMAL:
         return pc.divide(left, right)
-    lack = _LEAST_SCALE - (left.type.scale + right.type.precision - right.type.scale + 1)
-    if lack > 0:
-        left = pc.cast(left, pa.decimal256(left.type.precision + lack, left.type.scale + lack))
+    missing_digits = _LEAST_SCALE - (left.type.scale + right.type.precision - right.type.scale + 1)
+    if missing_digits > 0:
+        left = pc.cast(left, pa.decimal256(left.type.precision + missing_digits, left.type.scale + missing_digits))
     return pc.divide(left, right)
 
 
@@ -152,26 +153,26 @@ def _check_divisor(divisor: Any) -> None:
         raise ValueError("division by zero")
 
 
-def _whole_divide(left: Any, right: Any) -> Any:
+def _integer_divide(left: Any, right: Any) -> Any:
     _check_divisor(right)
-    if kind_of(left.type) == WHOLE:
+    if kind_of(left.type) == INTEGER:
         return pc.divide_checked(left, right)
     return cast_value(pc.trunc(pc.divide(left, right)), pa.int64())
 
 
 def _modulo(left: Any, right: Any) -> Any:
-    """The rest of a division, with the sign of the dividend."""
+    """The remainder of a division, with the sign of the dividend."""
     _check_divisor(right)
     if kind_of(left.type) == DECIMAL:
         whole = working_decimal(pc.trunc(pc.divide(left, right)))
-        taken = settled_decimal(pc.multiply(whole, right))
+        taken = limited_decimal(pc.multiply(whole, right))
         return pc.subtract(left, pc.cast(taken, pa.decimal256(MAX_DIGITS, taken.type.scale)))
     rows = max(len(value) if not isinstance(value, pa.Scalar) else 1 for value in (left, right))
     first, second = (_array(value, rows) for value in (left, right))
     valid = pc.and_(pc.is_valid(first), pc.is_valid(second))
     filled = [np.asarray(pc.fill_null(value, pa.scalar(1).cast(value.type))) for value in (first, second)]
-    found = pa.array(np.fmod(filled[0], filled[1]), mask=np.asarray(pc.invert(valid)))
-    return found[0] if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar) else found
+    result = pa.array(np.fmod(filled[0], filled[1]), mask=np.asarray(pc.invert(valid)))
+    return result[0] if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar) else result
 
 
 def _power(left: Any, right: Any) -> Any:
@@ -185,22 +186,22 @@ def _double(value: Any) -> Any:
 
 def _unary(compute: Callable[[Any], Any]) -> Function:
     def computed(value: Any) -> Any:
-        return compute(_as_kind(value, _numbers(value)) if kind_of(value.type) in (NULL, WHOLE) else value)
+        return compute(_as_kind(value, _numbers(value)) if kind_of(value.type) in (NULL, INTEGER) else value)
 
     return Function(computed)
 
 
-def _whole(rounded: Callable[[Any], Any]) -> Function:
-    """Rounding to whole numbers: decimals stay decimals, other numbers become longs."""
+def _to_integer(rounded: Callable[[Any], Any]) -> Function:
+    """Rounding to integers: decimals stay decimals, other numbers become longs."""
 
     def computed(value: Any) -> Any:
         kind = _numbers(value)
-        if kind == WHOLE:
+        if kind == INTEGER:
             return _as_kind(value, kind)
         if kind == FLOAT:
             return pc.cast(rounded(value), pa.int64())
         digits, scale = value.type.precision + 1, value.type.scale
-        return settled_decimal(pc.cast(rounded(pc.cast(value, pa.decimal256(digits, scale))), pa.decimal256(digits, 0)))
+        return limited_decimal(pc.cast(rounded(pc.cast(value, pa.decimal256(digits, scale))), pa.decimal256(digits, 0)))
 
     return Function(computed)
 
@@ -212,26 +213,26 @@ def _round(value: Any, digits: int) -> Any:
         scale = max(0, min(type_.scale, digits))
         wide = pc.cast(value, pa.decimal256(min(76, type_.precision + 1), type_.scale))
         rounded = pc.round(wide, ndigits=digits, round_mode=_HALF_UP)
-        return settled_decimal(round_decimal(rounded, pa.decimal256(wide.type.precision, scale)))
+        return limited_decimal(round_decimal(rounded, pa.decimal256(wide.type.precision, scale)))
     return pc.round(_as_kind(value, kind), ndigits=digits, round_mode=_HALF_UP)
 
 
 def _extreme(pick: Callable[..., Any], nan_wins: bool) -> Function:
     def computed(*values: Any) -> Any:
-        found = pick(*values, skip_nulls=True)
+        result = pick(*values, skip_nulls=True)
         if not _has_nan(*values):
-            return found
+            return result
         nans = [pc.fill_null(pc.is_nan(value), not nan_wins) for value in values]
-        joined = nans[0]
-        for each in nans[1:]:
-            joined = pc.or_(joined, each) if nan_wins else pc.and_(joined, each)
-        return pc.if_else(pc.and_(joined, pc.is_valid(found)), pa.scalar(float("nan"), found.type), found)
+        is_nan = nans[0]
+        for other in nans[1:]:
+            is_nan = pc.or_(is_nan, other) if nan_wins else pc.and_(is_nan, other)
+        return pc.if_else(pc.and_(is_nan, pc.is_valid(result)), pa.scalar(float("nan"), result.type), result)
 
-    return Function(computed, alike=True, sure=True)
+    return Function(computed, common_type=True, never_fails=True)
 
 
 def _text(value: Any) -> Any:
-    """Text as it is; ValueError for other values."""
+    """The text unchanged; ValueError for other values."""
     if kind_of(value.type) == NULL:
         return pc.cast(value, pa.string())
     if kind_of(value.type) != TEXT:
@@ -244,8 +245,8 @@ def _on_text(compute: Callable[..., Any]) -> Function:
 
 
 def _length(value: Any) -> Any:
-    found = pc.binary_length(value) if kind_of(value.type) == BYTES else pc.utf8_length(_text(value))
-    return pc.cast(found, pa.int64())
+    result = pc.binary_length(value) if kind_of(value.type) == BYTES else pc.utf8_length(_text(value))
+    return pc.cast(result, pa.int64())
 
 
 def _substring(value: Any, start: int, length: int | None) -> Any:
@@ -267,36 +268,34 @@ def _concat(*values: Any) -> Any:
     return pc.binary_join_element_wise(*texts, "", null_handling="emit_null")
 
 
-def _pair(compute: Callable[..., Any]) -> Function:
-    """A test of a text against another, which is the same for every row."""
+def _text_test(compute: Callable[..., Any]) -> Function:
+    """A test of a text for a constant text, which is null for null."""
 
-    def computed(value: Any, other: Any) -> Any:
-        if not isinstance(other, pa.Scalar):
-            raise ValueError("what a text is tested for must be a constant")
-        if not other.is_valid:
+    def computed(value: Any, searched: str | None) -> Any:
+        if searched is None:
             return pc.cast(pc.if_else(pc.is_valid(value), None, None), pa.bool_())
-        return compute(_text(value), pattern=_text(other).as_py())
+        return compute(_text(value), pattern=searched)
 
     return Function(computed)
 
 
-def _moment(value: Any, clock: bool) -> Any:
-    """A date or timestamp; ValueError for anything else, and for a date where a time of day is asked."""
+def _date_or_timestamp(value: Any, *, needs_time: bool) -> Any:
+    """The value unchanged; ValueError if it is no date or timestamp, or a date where the time of day is needed."""
     kind = kind_of(value.type)
     if kind == NULL:
         return pc.cast(value, pa.timestamp("us"))
-    if kind != MOMENT and (clock or kind != DATE):
-        raise ValueError(f"{value.type} is no {'timestamp' if clock else 'date or timestamp'}; cast it")
+    if kind != TIMESTAMP and (needs_time or kind != DATE):
+        raise ValueError(f"{value.type} is not a {'timestamp' if needs_time else 'date or timestamp'}; cast it")
     return value
 
 
-def _part(compute: Callable[[Any], Any], *, clock: bool = False) -> Function:
-    return Function(lambda value: pc.cast(compute(_moment(value, clock)), pa.int64()))
+def _field_of_time(compute: Callable[[Any], Any], *, needs_time: bool = False) -> Function:
+    return Function(lambda value: pc.cast(compute(_date_or_timestamp(value, needs_time=needs_time)), pa.int64()))
 
 
 def _date_trunc(value: Any, unit: str) -> Any:
-    clock = unit in ("hour", "minute", "second", "millisecond", "microsecond")
-    return pc.floor_temporal(_moment(value, clock), unit=unit)
+    needs_time = unit in ("hour", "minute", "second", "millisecond", "microsecond")
+    return pc.floor_temporal(_date_or_timestamp(value, needs_time=needs_time), unit=unit)
 
 
 def _like(value: Any, pattern: str, any_case: bool) -> Any:
@@ -308,7 +307,7 @@ def _not(value: Any) -> Any:
 
 
 def as_boolean(value: Any) -> Any:
-    """A condition; ValueError if the value is none."""
+    """A condition as booleans; ValueError for other values."""
     if kind_of(value.type) == NULL:
         return pc.cast(value, pa.bool_())
     if not pa.types.is_boolean(value.type):
@@ -323,24 +322,24 @@ FUNCTIONS: dict[str, Function] = {
     ">": _comparison(lambda left, right: _less(right, left)),
     "<=": _comparison(lambda left, right: pc.invert(_less(right, left))),
     ">=": _comparison(lambda left, right: pc.invert(_less(left, right))),
-    "<=>": Function(_same, alike=True, sure=True),
-    "in": Function(_in, alike=True, sure=True),
-    "is null": Function(pc.is_null, sure=True),
-    "is not null": Function(pc.is_valid, sure=True),
-    "isnan": Function(lambda value: pc.fill_null(pc.is_nan(value), False), sure=True),
-    "not": Function(_not, sure=True),
+    "<=>": Function(_same, common_type=True, never_fails=True),
+    "in": Function(_in, common_type=True, never_fails=True),
+    "is null": Function(pc.is_null, never_fails=True),
+    "is not null": Function(pc.is_valid, never_fails=True),
+    "isnan": Function(lambda value: pc.fill_null(pc.is_nan(value), False), never_fails=True),
+    "not": Function(_not, never_fails=True),
     "+": _arithmetic(pc.add_checked),
     "-": _arithmetic(pc.subtract_checked),
     "*": _arithmetic(pc.multiply_checked),
     "/": _arithmetic(_divide),
-    "div": _arithmetic(_whole_divide),
+    "div": _arithmetic(_integer_divide),
     "mod": _arithmetic(_modulo),
     "power": Function(_power),
     "sqrt": Function(lambda value: pc.sqrt(_double(value))),
     "negative": _unary(pc.negate_checked),
     "abs": _unary(pc.abs_checked),
-    "ceil": _whole(pc.ceil),
-    "floor": _whole(pc.floor),
+    "ceil": _to_integer(pc.ceil),
+    "floor": _to_integer(pc.floor),
     "round": Function(_round),
     "greatest": _extreme(pc.max_element_wise, nan_wins=True),
     "least": _extreme(pc.min_element_wise, nan_wins=False),
@@ -355,15 +354,15 @@ FUNCTIONS: dict[str, Function] = {
     "replace": _on_text(_replace),
     "like": _on_text(_like),
     "concat": Function(_concat),
-    "startswith": _pair(pc.starts_with),
-    "endswith": _pair(pc.ends_with),
-    "contains": _pair(pc.match_substring),
-    "year": _part(pc.year),
-    "quarter": _part(pc.quarter),
-    "month": _part(pc.month),
-    "day": _part(pc.day),
-    "hour": _part(pc.hour, clock=True),
-    "minute": _part(pc.minute, clock=True),
-    "second": _part(pc.second, clock=True),
+    "startswith": _text_test(pc.starts_with),
+    "endswith": _text_test(pc.ends_with),
+    "contains": _text_test(pc.match_substring),
+    "year": _field_of_time(pc.year),
+    "quarter": _field_of_time(pc.quarter),
+    "month": _field_of_time(pc.month),
+    "day": _field_of_time(pc.day),
+    "hour": _field_of_time(pc.hour, needs_time=True),
+    "minute": _field_of_time(pc.minute, needs_time=True),
+    "second": _field_of_time(pc.second, needs_time=True),
     "date_trunc": Function(_date_trunc),
 }

@@ -1,4 +1,4 @@
-"""Structs, lists and maps made of values, one of each for every row."""
+"""Builds structs, lists and maps from columns of values, one for every row."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import pyarrow.compute as pc
 
 
 def lists_of(columns: Sequence[pa.Array], rows: int, element: pa.DataType) -> pa.ListArray:
-    """Lists of the values that columns of one type have in a row.
+    """Lists that hold, for each row, the values of several columns of one type.
 
     >>> lists_of([pa.array([1, 2]), pa.array([3, None])], 2, pa.int64()).to_pylist()
     [[1, 3], [2, None]]
     """
     count = len(columns)
-    together = pa.concat_arrays([*columns, pa.nulls(0, element)])
-    places = np.arange(count * rows).reshape(count, rows).T.ravel()
-    ends = pa.array(np.arange(rows + 1, dtype=np.int32) * count)
-    return pa.ListArray.from_arrays(ends, together.take(pa.array(places)))
+    values = pa.concat_arrays([*columns, pa.nulls(0, element)])
+    row_by_row = np.arange(count * rows).reshape(count, rows).T.ravel()
+    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * count)
+    return pa.ListArray.from_arrays(offsets, values.take(pa.array(row_by_row)))
 
 
 def maps_of(keys: pa.ListArray, values: pa.ListArray) -> pa.MapArray:
-    """Maps of as many keys as values in each row."""
+    """Maps from lists of keys and lists of values of the same lengths."""
     return pa.MapArray.from_arrays(keys.offsets, keys.values, values.values)
 
 
-def check_keys(columns: Sequence[pa.Array]) -> None:
-    """Refuse keys of a map that are null, and two that are equal in one row, with a ValueError."""
+def check_map_keys(columns: Sequence[pa.Array]) -> None:
+    """ValueError if a key of a map is null, or two keys of one row are equal."""
     if any(column.null_count > 0 for column in columns):
         raise ValueError("a key of a map is null")
     for one, other in combinations(columns, 2):
@@ -38,19 +38,19 @@ def check_keys(columns: Sequence[pa.Array]) -> None:
 
 
 def with_field(struct: pa.StructArray, path: tuple[str, ...], value: pa.Array) -> pa.StructArray:
-    """The structs with other values of one field, which may be inside of a struct in them."""
-    place = struct.type.get_field_index(path[0])
+    """The structs with new values of one field, which may be inside a nested struct."""
+    index = struct.type.get_field_index(path[0])
     columns = struct.flatten()
-    columns[place] = value if len(path) == 1 else with_field(columns[place], path[1:], value)
-    # Which fields are required is checked when the whole column is known.
-    names = [struct.type.field(at).name for at in range(struct.type.num_fields)]
+    columns[index] = value if len(path) == 1 else with_field(columns[index], path[1:], value)
+    # All fields become optional here; whether a required one is null is checked when the whole column is known.
+    names = [struct.type.field(number).name for number in range(struct.type.num_fields)]
     return pa.StructArray.from_arrays(
         columns, fields=[pa.field(n, c.type) for n, c in zip(names, columns, strict=True)]
     )
 
 
 def field_type(struct: pa.DataType, path: tuple[str, ...]) -> pa.DataType:
-    """The type of a field inside of a struct."""
+    """The type of a field inside a struct, by its path."""
     for name in path:
         struct = struct.field(name).type
     return struct

@@ -1,7 +1,7 @@
 """SQL value expressions as frozen nodes.
 
-Functions have one name here whatever their spelling in SQL. What must be known before any row, such as a pattern or
-the type of a cast, is an option of the call.
+A function has one name here, however SQL spells it. What must be a constant, such as a pattern or the type of a cast,
+is an option of the call.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A column by the names down to it, with the name of its table in front if the text has it."""
+    """A column, or a field inside structs, by its path of names; the first may be the alias of a table."""
 
     path: tuple[str, ...]
 
@@ -27,14 +27,14 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value from the text; it takes the type of what it meets."""
+    """A constant of the text; it takes the type of the values it is combined with."""
 
     value: Any  # an Arrow scalar
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function or an operator; ``options`` are what it must know before any row."""
+    """A function or an operator; ``options`` are its constant parameters."""
 
     function: str
     arguments: tuple[Node, ...]
@@ -43,7 +43,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The result of the first condition that is true, else ``default``."""
+    """The result that belongs to the first condition that is true, else ``default``."""
 
     conditions: tuple[Node, ...]
     results: tuple[Node, ...]
@@ -52,20 +52,20 @@ class Case:
 
 Node: TypeAlias = Reference | Constant | Call | Case
 NULL = Constant(pa.scalar(None))
-ARRAY = "array"  # of its arguments
-MAP = "map"  # of its arguments: keys, and as many values
-STRUCT = "struct"  # of its arguments, whose names are its option
-WITH_FIELDS = "with fields"  # a struct, and new values of the fields whose paths are its option
+ARRAY = "array"  # arguments: the elements
+MAP = "map"  # arguments: the keys, then as many values
+STRUCT = "struct"  # arguments: the field values; option: the field names
+WITH_FIELDS = "with fields"  # arguments: a struct, then new values of fields; option: the paths of these fields
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """A node and all below it."""
+    """A node and all nodes below it."""
     pending: list[Node] = [node]
     while len(pending) > 0:
-        found = pending.pop()
-        yield found
-        match found:
+        current = pending.pop()
+        yield current
+        match current:
             case Call():
-                pending.extend(found.arguments)
+                pending.extend(current.arguments)
             case Case():
-                pending.extend((*found.conditions, *found.results, found.default))
+                pending.extend((*current.conditions, *current.results, current.default))

@@ -1,7 +1,7 @@
-"""The nodes of a SQL value expression, made from the tree that sqlglot parses.
+"""Builds the nodes of a SQL value expression from the syntax tree of sqlglot.
 
-A function that is not in the tables here is refused by its name. Constants are read as filters read them; a timestamp
-without an offset stays without one.
+A function that is not in the tables here is refused by name. Constants are parsed as in filters; a timestamp without an
+offset has no time zone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +23,8 @@ from icefloe.expr.text.datetime_text import Nanos
 from icefloe.expr.text.literals import literal
 from icefloe.expr.text.sql_tree import sql_text
 from icefloe.expr.value.nodes import ARRAY, MAP, NULL, STRUCT, Call, Case, Constant, Node, Reference
-from icefloe.expr.value.types import MAX_DIGITS, cast_value, decimal_type
+from icefloe.expr.value.types import MAX_DIGITS, TEXT, cast_value, decimal_type, kind_of
+from icefloe.expr.value.types import NULL as KIND_NULL
 
 MAX_DEPTH = 150
 _KIND = exp.DataType.Type
@@ -80,12 +82,9 @@ _CALLS: dict[Any, str] = {
     exp.Hour: "hour",
     exp.Minute: "minute",
     exp.Second: "second",
-    exp.StartsWith: "startswith",
-    exp.EndsWith: "endswith",
-    exp.Contains: "contains",
     exp.IsNan: "isnan",
 }
-_NAMED = {"isnull": "is null", "isnotnull": "is not null"}  # calls that the parser leaves by name
+_NAMED = {"isnull": "is null", "isnotnull": "is not null"}  # functions that sqlglot does not know
 _FLAT = (exp.And, exp.Or, exp.DPipe)
 _TRIMS = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
@@ -93,16 +92,16 @@ _UNIT_NAMES = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """The moment at which a statement runs: every ``current_timestamp`` of it is the same."""
+class ValueParser:
+    """Builds the nodes of one statement; ``now`` is the value of ``current_timestamp`` in all of it."""
 
     now: dt.datetime
 
     def node(self, tree: Any, depth: int = 0) -> Node:
-        """The node that a parsed tree means; ValueError when it means none, UnsupportedError by name."""
+        """The node of a syntax tree; ValueError if it is no value, UnsupportedError if a function is not supported."""
         if depth > MAX_DEPTH:
             raise ValueError("it is nested too deeply")
-        if isinstance(tree, (exp.Paren, exp.TsOrDsToDate)):  # the parser puts the second into calls of year
+        if isinstance(tree, (exp.Paren, exp.TsOrDsToDate)):  # sqlglot wraps the argument of year in the second
             return self.node(tree.this, depth + 1)
         if (constant := _constant(tree)) is not None:
             return constant
@@ -178,7 +177,7 @@ def _cast_type(tree: Any) -> pa.DataType:
         parameters = [int(parameter.this.this) for parameter in to.expressions]
         precision, scale = (*parameters, *(10, 0)[len(parameters) :])
         if not (1 <= precision <= MAX_DIGITS and 0 <= scale <= precision):
-            raise ValueError(f"there is no type decimal({precision}, {scale})")
+            raise ValueError(f"decimal({precision}, {scale}) is not a valid type")
         return pa.decimal128(precision, scale)
     found = _CAST_TYPES.get(to.this)
     if found is None:
@@ -186,7 +185,7 @@ def _cast_type(tree: Any) -> pa.DataType:
     return found
 
 
-def _reference(_: Reading, tree: Any, depth: int) -> Node:
+def _reference(_: ValueParser, tree: Any, depth: int) -> Node:
     names: list[str] = []
     while isinstance(tree, exp.Dot):
         names.append(_identifier(tree.expression, tree))
@@ -202,43 +201,43 @@ def _identifier(part: Any, tree: Any) -> str:
     return str(part.name)
 
 
-def _cast(reading: Reading, tree: Any, depth: int) -> Node:
+def _cast(parser: ValueParser, tree: Any, depth: int) -> Node:
     if tree.args.get("safe") is True:
         raise UnsupportedError("function try_cast is not supported in a value; use cast", feature="try_cast")
-    return Call("cast", (reading.node(tree.this, depth),), (_cast_type(tree),))
+    return Call("cast", (parser.node(tree.this, depth),), (_cast_type(tree),))
 
 
-def _case(reading: Reading, tree: Any, depth: int) -> Node:
+def _case(parser: ValueParser, tree: Any, depth: int) -> Node:
     subject = tree.args.get("this")
     branches = [(branch.this, branch.args["true"]) for branch in tree.args["ifs"]]
-    tests = [reading.node(test, depth) for test, _ in branches]
+    tests = [parser.node(test, depth) for test, _ in branches]
     if subject is not None:
-        tested = reading.node(subject, depth)
+        tested = parser.node(subject, depth)
         tests = [Call("=", (tested, test)) for test in tests]
     return Case(
         tuple(tests),
-        reading.nodes((result for _, result in branches), depth),
-        _default(reading, tree, "default", depth),
+        parser.nodes((result for _, result in branches), depth),
+        _default(parser, tree, "default", depth),
     )
 
 
-def _if(reading: Reading, tree: Any, depth: int) -> Node:
-    test, result = reading.node(tree.this, depth), reading.node(tree.args["true"], depth)
-    return Case((test,), (result,), _default(reading, tree, "false", depth))
+def _if(parser: ValueParser, tree: Any, depth: int) -> Node:
+    test, result = parser.node(tree.this, depth), parser.node(tree.args["true"], depth)
+    return Case((test,), (result,), _default(parser, tree, "false", depth))
 
 
-def _default(reading: Reading, tree: Any, part: str, depth: int) -> Node:
+def _default(parser: ValueParser, tree: Any, part: str, depth: int) -> Node:
     found = tree.args.get(part)
-    return NULL if found is None else reading.node(found, depth)
+    return NULL if found is None else parser.node(found, depth)
 
 
-def _nullif(reading: Reading, tree: Any, depth: int) -> Node:
-    value, other = reading.node(tree.this, depth), reading.node(tree.expression, depth)
+def _nullif(parser: ValueParser, tree: Any, depth: int) -> Node:
+    value, other = parser.node(tree.this, depth), parser.node(tree.expression, depth)
     return Case((Call("=", (value, other)),), (NULL,), value)
 
 
-def _is(reading: Reading, tree: Any, depth: int) -> Node:
-    value = reading.node(tree.this, depth)
+def _is(parser: ValueParser, tree: Any, depth: int) -> Node:
+    value = parser.node(tree.this, depth)
     match tree.expression:
         case exp.Null():
             return Call("is null", (value,))
@@ -248,29 +247,29 @@ def _is(reading: Reading, tree: Any, depth: int) -> Node:
             raise ValueError("IS takes NULL, TRUE or FALSE")
 
 
-def _in(reading: Reading, tree: Any, depth: int) -> Node:
+def _in(parser: ValueParser, tree: Any, depth: int) -> Node:
     if any(tree.args.get(part) is not None for part in ("query", "unnest", "field")):
-        raise UnsupportedError("IN takes a list of values here, no query", feature="subquery")
-    return Call("in", reading.nodes((tree.this, *tree.expressions), depth))
+        raise UnsupportedError("IN takes a list of values, not a query", feature="subquery")
+    return Call("in", parser.nodes((tree.this, *tree.expressions), depth))
 
 
-def _between(reading: Reading, tree: Any, depth: int) -> Node:
+def _between(parser: ValueParser, tree: Any, depth: int) -> Node:
     if tree.args.get("symmetric") is not None:
         raise UnsupportedError("BETWEEN SYMMETRIC is not supported in a value", feature="between symmetric")
-    value, low, high = reading.nodes((tree.this, tree.args["low"], tree.args["high"]), depth)
+    value, low, high = parser.nodes((tree.this, tree.args["low"], tree.args["high"]), depth)
     return Call("and", (Call(">=", (value, low)), Call("<=", (value, high))))
 
 
-def _like(reading: Reading, tree: Any, depth: int) -> Node:
-    pattern = _known(tree.expression, str, "the pattern of LIKE")
-    found = Call("like", (reading.node(tree.this, depth),), (pattern, isinstance(tree, exp.ILike)))
+def _like(parser: ValueParser, tree: Any, depth: int) -> Node:
+    pattern = _constant_option(tree.expression, str, "the pattern of LIKE")
+    found = Call("like", (parser.node(tree.this, depth),), (pattern, isinstance(tree, exp.ILike)))
     return Call("not", (found,)) if tree.args.get("negate") else found
 
 
-def _escaped(reading: Reading, tree: Any, depth: int) -> Node:
-    """LIKE with an escape character of its own."""
-    like, escape = tree.this, _known(tree.expression, str, "the character of ESCAPE")
-    pattern = _known(like.expression, str, "the pattern of LIKE")
+def _escaped(parser: ValueParser, tree: Any, depth: int) -> Node:
+    """LIKE with an escape character other than the backslash."""
+    like, escape = tree.this, _constant_option(tree.expression, str, "the character of ESCAPE")
+    pattern = _constant_option(like.expression, str, "the pattern of LIKE")
     if len(escape) != 1:
         raise ValueError("ESCAPE takes one character")
     if escape != "\\":
@@ -278,79 +277,92 @@ def _escaped(reading: Reading, tree: Any, depth: int) -> Node:
         pattern = re.sub(re.escape(escape) + "(.)", r"\\\1", pattern, flags=re.DOTALL)
     like = like.copy()
     like.set("expression", exp.Literal.string(pattern))
-    return _like(reading, like, depth)
+    return _like(parser, like, depth)
 
 
-def _substring(reading: Reading, tree: Any, depth: int) -> Node:
-    start = 1 if tree.args.get("start") is None else _known(tree.args["start"], int, "the start of substring")
+def _substring(parser: ValueParser, tree: Any, depth: int) -> Node:
+    start = 1 if tree.args.get("start") is None else _constant_option(tree.args["start"], int, "the start of substring")
     length = tree.args.get("length")
-    options = (start, None if length is None else _known(length, int, "the length of substring"))
-    return Call("substring", (reading.node(tree.this, depth),), options)
+    options = (start, None if length is None else _constant_option(length, int, "the length of substring"))
+    return Call("substring", (parser.node(tree.this, depth),), options)
 
 
-def _replace(reading: Reading, tree: Any, depth: int) -> Node:
+def _replace(parser: ValueParser, tree: Any, depth: int) -> Node:
     replacement = tree.args.get("replacement")
     options = (
-        _known(tree.expression, str, "what replace looks for"),
-        "" if replacement is None else _known(replacement, str, "what replace puts in"),
+        _constant_option(tree.expression, str, "the text that replace searches"),
+        "" if replacement is None else _constant_option(replacement, str, "the text that replace inserts"),
     )
-    return Call("replace", (reading.node(tree.this, depth),), options)
+    return Call("replace", (parser.node(tree.this, depth),), options)
 
 
-def _trim(reading: Reading, tree: Any, depth: int) -> Node:
-    characters = " " if tree.expression is None else _known(tree.expression, str, "what trim takes off")
+def _trim(parser: ValueParser, tree: Any, depth: int) -> Node:
+    characters = (
+        " " if tree.expression is None else _constant_option(tree.expression, str, "the characters that trim removes")
+    )
     function = _TRIMS[str(tree.args.get("position") or "").upper()]
-    return Call(function, (reading.node(tree.this, depth),), (characters,))
+    return Call(function, (parser.node(tree.this, depth),), (characters,))
 
 
-def _round(reading: Reading, tree: Any, depth: int) -> Node:
+def _text_test(function: str, parser: ValueParser, tree: Any, depth: int) -> Node:
+    """``startswith``, ``endswith`` and ``contains``: the text to look for is an option, null included."""
+    searched = _constant(tree.expression)
+    if searched is None:
+        raise ValueError("what a text is tested for must be a constant")
+    if kind_of(searched.value.type) not in (TEXT, KIND_NULL):
+        raise ValueError(f"{searched.value.type} is not text; cast it")
+    return Call(function, (parser.node(tree.this, depth),), (searched.value.as_py(),))
+
+
+def _round(parser: ValueParser, tree: Any, depth: int) -> Node:
     decimals = tree.args.get("decimals")
-    digits = 0 if decimals is None else _known(decimals, int, "the digits of round")
-    return Call("round", (reading.node(tree.this, depth),), (digits,))
+    digits = 0 if decimals is None else _constant_option(decimals, int, "the digits of round")
+    return Call("round", (parser.node(tree.this, depth),), (digits,))
 
 
-def _date_trunc(reading: Reading, tree: Any, depth: int) -> Node:
+def _date_trunc(parser: ValueParser, tree: Any, depth: int) -> Node:
     unit = str(tree.args["unit"].name).lower()
     unit = _UNIT_NAMES.get(unit, unit)
     if unit not in _UNITS:
         raise ValueError(f"date_trunc takes one of {', '.join(_UNITS)}, not {unit!r}")
-    return Call("date_trunc", (reading.node(tree.this, depth),), (unit,))
+    return Call("date_trunc", (parser.node(tree.this, depth),), (unit,))
 
 
-def _struct(reading: Reading, tree: Any, depth: int) -> Node:
-    """``struct`` and ``named_struct``; the parser gives names to the fields of the first."""
+def _struct(parser: ValueParser, tree: Any, depth: int) -> Node:
+    """``struct`` and ``named_struct``; sqlglot names the fields of the first."""
     names = tuple(str(part.this.name) for part in tree.expressions)
     if len(names) == 0 or len(set(names)) < len(names):
         raise ValueError("a struct has fields of different names: named_struct('a', 1, 'b', 2)")
-    return Call(STRUCT, reading.nodes((part.expression for part in tree.expressions), depth), (names,))
+    return Call(STRUCT, parser.nodes((part.expression for part in tree.expressions), depth), (names,))
 
 
-def _array(reading: Reading, tree: Any, depth: int) -> Node:
-    return Call(ARRAY, reading.nodes(tree.expressions, depth))
+def _array(parser: ValueParser, tree: Any, depth: int) -> Node:
+    return Call(ARRAY, parser.nodes(tree.expressions, depth))
 
 
-def _map(reading: Reading, tree: Any, depth: int) -> Node:
-    return Call(MAP, reading.nodes((*tree.args["keys"].expressions, *tree.args["values"].expressions), depth))
+def _map(parser: ValueParser, tree: Any, depth: int) -> Node:
+    return Call(MAP, parser.nodes((*tree.args["keys"].expressions, *tree.args["values"].expressions), depth))
 
 
-def _current_date(reading: Reading, tree: Any, depth: int) -> Node:
-    return Constant(pa.scalar(reading.now.date()))
+def _current_date(parser: ValueParser, tree: Any, depth: int) -> Node:
+    return Constant(pa.scalar(parser.now.date()))
 
 
-def _current_timestamp(reading: Reading, tree: Any, depth: int) -> Node:
-    return Constant(pa.scalar(reading.now, pa.timestamp("us", "UTC")))
+def _current_timestamp(parser: ValueParser, tree: Any, depth: int) -> Node:
+    return Constant(pa.scalar(parser.now, pa.timestamp("us", "UTC")))
 
 
-def _not_equal_nulls(reading: Reading, tree: Any, depth: int) -> Node:
-    return Call("not", (Call("<=>", reading.nodes((tree.this, tree.expression), depth)),))
+def _not_equal_nulls(parser: ValueParser, tree: Any, depth: int) -> Node:
+    return Call("not", (Call("<=>", parser.nodes((tree.this, tree.expression), depth)),))
 
 
-def _logic(reading: Reading, tree: Any, depth: int) -> Node:
+def _logic(parser: ValueParser, tree: Any, depth: int) -> Node:
     function = "and" if isinstance(tree, exp.And) else "or"
-    return Call(function, reading.nodes(tree.flatten(unnest=False), depth))
+    return Call(function, parser.nodes(tree.flatten(unnest=False), depth))
 
 
-def _known(tree: Any, type_: type, what: str) -> Any:
+def _constant_option(tree: Any, type_: type, what: str) -> Any:
+    """The constant value of an option; UnsupportedError if it is no constant of the type."""
     constant = _constant(tree)
     value = None if constant is None else constant.value.as_py()
     if isinstance(value, bool) or not isinstance(value, type_):
@@ -358,7 +370,7 @@ def _known(tree: Any, type_: type, what: str) -> Any:
     return value
 
 
-_SPECIAL: dict[Any, Callable[[Reading, Any, int], Node]] = {
+_SPECIAL: dict[Any, Callable[[ValueParser, Any, int], Node]] = {
     exp.Column: _reference,
     exp.Dot: _reference,
     exp.Cast: _cast,
@@ -375,6 +387,9 @@ _SPECIAL: dict[Any, Callable[[Reading, Any, int], Node]] = {
     exp.Replace: _replace,
     exp.Trim: _trim,
     exp.Round: _round,
+    exp.StartsWith: partial(_text_test, "startswith"),
+    exp.EndsWith: partial(_text_test, "endswith"),
+    exp.Contains: partial(_text_test, "contains"),
     exp.TimestampTrunc: _date_trunc,
     exp.DateTrunc: _date_trunc,
     exp.CurrentDate: _current_date,

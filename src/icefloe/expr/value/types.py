@@ -1,7 +1,8 @@
-"""The types of SQL values on Arrow: which ones go together, and casts that lose nothing unasked.
+"""Types of SQL values on Arrow: the common type of several values, and casts that lose nothing silently.
 
-The rules are Spark's, except that whole numbers are computed as longs, so that a sum fails only where it does not fit
-the column that takes it. A constant in the text takes the type of what it meets: ``day > '2026-01-01'`` compares dates.
+The rules are Spark's with one exception: integers are computed as longs, so a sum fails only where it does not fit the
+column it is written to. A constant takes the type of the value it is compared with: ``day > '2026-01-01'`` compares
+dates.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-BOOLEAN, WHOLE, DECIMAL, FLOAT = "boolean", "whole number", "decimal", "floating-point number"
-TEXT, BYTES, DATE, TIME, MOMENT, NULL, OTHER = "text", "bytes", "date", "time", "timestamp", "null", "nested"
-NUMBERS = frozenset({WHOLE, DECIMAL, FLOAT})
+BOOLEAN, INTEGER, DECIMAL, FLOAT = "boolean", "integer", "decimal", "floating-point number"
+TEXT, BYTES, DATE, TIME, TIMESTAMP, NULL, OTHER = "text", "bytes", "date", "time", "timestamp", "null", "nested"
+NUMBERS = frozenset({INTEGER, DECIMAL, FLOAT})
 MAX_DIGITS = 38
 _WIDE_DIGITS = 76
-_WORKING_DIGITS = 37  # two of them fit what Arrow computes with
+_WORKING_DIGITS = 37  # the product of two such decimals fits the 76 digits of Arrow's decimal256
 _LEAST_SCALE = 6
 _UUID_BYTES = 16
 _HALF_UP = "half_towards_infinity"
 _TESTS: tuple[tuple[str, Any], ...] = (
     (NULL, pa.types.is_null),
     (BOOLEAN, pa.types.is_boolean),
-    (WHOLE, pa.types.is_integer),
+    (INTEGER, pa.types.is_integer),
     (DECIMAL, pa.types.is_decimal),
     (FLOAT, pa.types.is_floating),
     (TEXT, lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t)),
@@ -33,21 +34,23 @@ _TESTS: tuple[tuple[str, Any], ...] = (
     (BYTES, pa.types.is_fixed_size_binary),
     (DATE, pa.types.is_date),
     (TIME, pa.types.is_time),
-    (MOMENT, pa.types.is_timestamp),
+    (TIMESTAMP, pa.types.is_timestamp),
 )
 
 
 def kind_of(type_: pa.DataType) -> str:
-    """The family of a type, by the name that messages use.
+    """The kind of a type, as messages name it.
 
     >>> kind_of(pa.int8()), kind_of(pa.large_string())
-    ('whole number', 'text')
+    ('integer', 'text')
     """
     return next((kind for kind, test in _TESTS if test(type_)), OTHER)
 
 
 def common_type(types: Sequence[pa.DataType], constant: Sequence[bool]) -> pa.DataType:
-    """The type in which values of these types compare or stand in one column; ValueError when there is none.
+    """The type in which values of these types are compared or stored in one column; ValueError if there is none.
+
+    ``constant`` says which of the values are constants.
 
     >>> common_type([pa.int32(), pa.decimal128(5, 2)], [False, False])
     Decimal128Type(decimal128(12, 2))
@@ -71,78 +74,80 @@ def common_type(types: Sequence[pa.DataType], constant: Sequence[bool]) -> pa.Da
         return pa.date32()
     if kinds == {TIME}:
         return pa.time64("ns" if any(type_.unit == "ns" for type_ in distinct) else "us")
-    if kinds <= {DATE, MOMENT}:
-        return _common_moment(distinct)
-    raise ValueError(f"{distinct[0]} and {distinct[1]} do not go together; cast one of them")
+    if kinds <= {DATE, TIMESTAMP}:
+        return _common_timestamp(distinct)
+    raise ValueError(f"{distinct[0]} and {distinct[1]} have no common type; cast one of them")
 
 
 def _common_number(known: list[tuple[pa.DataType, bool]], kinds: set[str]) -> pa.DataType:
     if FLOAT in kinds:
         columns = [type_ for type_, fixed in known if not fixed]
         is_single = len(columns) > 0 and all(type_ == pa.float32() for type_ in columns)
-        return pa.float32() if is_single else pa.float64()  # a number in the text never widens a float
-    if kinds == {WHOLE}:
+        return pa.float32() if is_single else pa.float64()  # a constant never widens a float column
+    if kinds == {INTEGER}:
         return pa.int64()
     decimals = [as_decimal_type(type_) for type_, _ in known]
     scale = max(type_.scale for type_ in decimals)
     return decimal_type(max(type_.precision - type_.scale for type_ in decimals) + scale, scale)
 
 
-def _common_moment(types: list[pa.DataType]) -> pa.DataType:
-    moments = [type_ for type_ in types if pa.types.is_timestamp(type_)]
-    zoned = [type_.tz is not None for type_ in moments]
-    if any(zoned) and (not all(zoned) or len(moments) < len(types)):
+def _common_timestamp(types: list[pa.DataType]) -> pa.DataType:
+    timestamps = [type_ for type_ in types if pa.types.is_timestamp(type_)]
+    zoned = [type_.tz is not None for type_ in timestamps]
+    if any(zoned) and (not all(zoned) or len(timestamps) < len(types)):
         raise ValueError("a timestamp with a time zone and a date or timestamp without one do not compare; cast one")
-    return pa.timestamp("ns" if any(type_.unit == "ns" for type_ in moments) else "us", "UTC" if all(zoned) else None)
+    return pa.timestamp(
+        "ns" if any(type_.unit == "ns" for type_ in timestamps) else "us", "UTC" if all(zoned) else None
+    )
 
 
 def decimal_type(digits: int, scale: int) -> pa.DataType:
-    """A decimal type, a wide one where it must be; ValueError beyond that."""
+    """A decimal type: decimal128 if the digits fit, else decimal256; ValueError if they fit neither."""
     if digits > _WIDE_DIGITS:
-        raise ValueError(f"decimals of {digits} digits are too long")
+        raise ValueError(f"decimals of {digits} digits exceed the limit of {_WIDE_DIGITS}")
     return pa.decimal128(max(digits, 1), scale) if digits <= MAX_DIGITS else pa.decimal256(digits, scale)
 
 
 def as_decimal_type(type_: pa.DataType) -> pa.DataType:
-    """The decimal type that holds every number of a type of whole numbers; a decimal type is its own."""
+    """The decimal type that holds every number of an integer type; a decimal type is returned unchanged."""
     if pa.types.is_decimal(type_):
         return type_
     return pa.decimal128(10 if type_.bit_width <= 32 else 20 if type_ == pa.uint64() else 19, 0)
 
 
 def convert(value: Any, type_: pa.DataType) -> Any:
-    """An array or scalar as a type that ``common_type`` chose; text is a constant here, ValueError if it cannot be."""
+    """An array or scalar in a type that ``common_type`` chose; ValueError if a text is no value of the type."""
     if value.type == type_:
         return value
     if kind_of(value.type) == TEXT and kind_of(type_) == BYTES:
         if type_ != pa.binary(_UUID_BYTES):
             raise ValueError("text and bytes do not compare; write bytes as X'00ff'")
         return pa.scalar(None if value.as_py() is None else uuid.UUID(value.as_py()).bytes, type_)
-    if pa.types.is_decimal(type_) and kind_of(value.type) == WHOLE:
+    if pa.types.is_decimal(type_) and kind_of(value.type) == INTEGER:
         value = pc.cast(value, as_decimal_type(value.type))
     if pa.types.is_floating(type_) and kind_of(value.type) in NUMBERS:
-        return pc.cast(value, type_, safe=False)  # the nearest one
+        return pc.cast(value, type_, safe=False)  # rounds to the nearest float
     return pc.cast(value, type_)
 
 
 def cast_value(value: Any, type_: pa.DataType) -> Any:
-    """What CAST makes of values; ValueError for casts that mean nothing.
+    """The result of CAST; ValueError for types that cannot be cast and for values that do not fit.
 
-    It cuts fractions off for whole numbers, rounds decimals and never overflows.
+    A cast to an integer truncates, a cast to a decimal rounds half away from zero.
     """
     source, target = kind_of(value.type), kind_of(type_)
     if value.type == type_ or source == NULL:
         return pc.cast(value, type_)
     if source == TEXT and target not in (TEXT, BYTES):
         value = pc.utf8_trim_whitespace(value)
-    if target == WHOLE and source in (FLOAT, DECIMAL):
-        return pc.cast(pc.trunc(_roomy(value)), type_)
-    if target == WHOLE and source == TEXT:
+    if target == INTEGER and source in (FLOAT, DECIMAL):
+        return pc.cast(pc.trunc(_one_digit_wider(value)), type_)
+    if target == INTEGER and source == TEXT:
         return pc.cast(value, type_)
     if target == DECIMAL:
         return _cast_decimal(value, source, type_)
-    if target == TEXT and source == MOMENT:
-        return _moment_text(value, type_)
+    if target == TEXT and source == TIMESTAMP:
+        return _timestamp_text(value, type_)
     if target == TEXT and source == BOOLEAN:
         return pc.if_else(value, pa.scalar("true", type_), pa.scalar("false", type_))
     if target == TEXT and source == FLOAT:
@@ -151,15 +156,23 @@ def cast_value(value: Any, type_: pa.DataType) -> Any:
         )
     if target == FLOAT and source == FLOAT:
         return pc.cast(value, type_, safe=False)
-    if target == DATE and source == MOMENT:
+    if target == DATE and source == TIMESTAMP:
         return pc.cast(pc.floor_temporal(value, unit="day"), type_, safe=False)
     if (source, target) in _REFUSED_CASTS:
-        raise ValueError(f"{value.type} is not cast to {type_}")
+        raise ValueError(f"{value.type} cannot be cast to {type_}")
     return pc.cast(value, type_)
 
 
 _REFUSED_CASTS = frozenset(
-    {(WHOLE, MOMENT), (WHOLE, DATE), (WHOLE, TIME), (DATE, WHOLE), (MOMENT, WHOLE), (TIME, WHOLE), (MOMENT, TIME)}
+    {
+        (INTEGER, TIMESTAMP),
+        (INTEGER, DATE),
+        (INTEGER, TIME),
+        (DATE, INTEGER),
+        (TIMESTAMP, INTEGER),
+        (TIME, INTEGER),
+        (TIMESTAMP, TIME),
+    }
 )
 
 
@@ -168,43 +181,43 @@ def _cast_decimal(value: Any, source: str, type_: pa.DataType) -> Any:
         value = pc.cast(value, pa.decimal256(_WIDE_DIGITS, MAX_DIGITS))
     elif source == BOOLEAN:
         value = pc.cast(pc.cast(value, pa.int64()), pa.decimal128(19, 0))
-    elif source == WHOLE:
+    elif source == INTEGER:
         value = pc.cast(value, as_decimal_type(value.type))
     return round_decimal(value, type_) if pa.types.is_decimal(value.type) else pc.cast(value, type_)
 
 
 def round_decimal(value: Any, type_: pa.DataType) -> Any:
-    """Decimals of another scale; digits that it does not have round half away from zero."""
+    """Decimals in another type; digits beyond its scale are rounded half away from zero."""
     if value.type.scale > type_.scale:
-        value = pc.round(_roomy(value), ndigits=type_.scale, round_mode=_HALF_UP)
+        value = pc.round(_one_digit_wider(value), ndigits=type_.scale, round_mode=_HALF_UP)
     return pc.cast(value, type_)
 
 
-def _roomy(value: Any) -> Any:
-    """Decimals with room for the digit that rounding up may add."""
+def _one_digit_wider(value: Any) -> Any:
+    """Decimals in a type with one digit more, which rounding up may need; other numbers unchanged."""
     if not pa.types.is_decimal(value.type):
         return value
     digits = min(value.type.precision + 1, _WIDE_DIGITS)
     return pc.cast(value, pa.decimal256(digits, value.type.scale))
 
 
-def _moment_text(value: Any, type_: pa.DataType) -> Any:
-    """Timestamps as text, without zeros at the end of the fraction."""
+def _timestamp_text(value: Any, type_: pa.DataType) -> Any:
+    """Timestamps as text, without trailing zeros in the fraction."""
     text = pc.cast(value, pa.string())
     text = pc.replace_substring_regex(text, pattern=r"\.(\d*?)0+(Z?)$", replacement=r".\1\2")
     return pc.cast(pc.replace_substring_regex(text, pattern=r"\.(Z?)$", replacement=r"\1"), type_)
 
 
 def working_decimal(value: Any) -> Any:
-    """Numbers as decimals with which Arrow can compute, whatever their digits."""
+    """Numbers as decimals that Arrow can add, multiply and divide without exceeding its 76 digits."""
     if not pa.types.is_decimal(value.type):
         value = pc.cast(value, as_decimal_type(value.type))
     precision, scale = value.type.precision, value.type.scale
     return pc.cast(value, pa.decimal256(max(min(precision, _WORKING_DIGITS), scale), scale))
 
 
-def settled_decimal(value: Any) -> Any:
-    """A result within the digits that tables have: whole digits are kept, then as many others as fit (Spark's rule)."""
+def limited_decimal(value: Any) -> Any:
+    """A result within 38 digits: integral digits are kept, then as many fractional digits as fit (Spark's rule)."""
     precision, scale = value.type.precision, value.type.scale
     if precision > MAX_DIGITS:
         scale = max(MAX_DIGITS - (precision - scale), min(scale, _LEAST_SCALE))

@@ -22,8 +22,8 @@ from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, Op, Predicate, conjunction, disjunction
 from icefloe.expr.value.expressions import Value, evaluate_value
 from icefloe.expr.value.nodes import Call, Constant, Node, Reference
-from icefloe.expr.value.struct_fields import by_column, path_of
-from icefloe.expr.value.types import BOOLEAN, BYTES, FLOAT, MOMENT, OTHER, TEXT, common_type, convert, kind_of
+from icefloe.expr.value.struct_fields import column_values, path_of
+from icefloe.expr.value.types import BOOLEAN, BYTES, FLOAT, OTHER, TEXT, TIMESTAMP, common_type, convert, kind_of
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.arrow.plain_layouts import plain
 from icefloe.model.schema import types
@@ -84,7 +84,7 @@ class MergeSource:
             if (problem := self._problem(clause, own, given)) is not None:
                 raise InputError(f"merge: {str(clause)!r}: {problem}", field=own)
             given[own] = self._names.resolve(value, sides)
-        return by_column(given, self.schema.fields, lambda name: Reference((TARGET, name)))
+        return column_values(given, self.schema.fields, lambda name: Reference((TARGET, name)))
 
     def _problem(self, clause: Clause, name: str, given: Mapping[str, Value]) -> str | None:
         """Why a clause cannot set a column or a field, if it cannot."""
@@ -275,7 +275,7 @@ def _in_microseconds(array: pa.Array) -> pa.Array:
 
 
 def _is_nanoseconds(type_: pa.DataType) -> bool:
-    return kind_of(type_) == MOMENT and type_.unit == "ns"
+    return kind_of(type_) == TIMESTAMP and type_.unit == "ns"
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
