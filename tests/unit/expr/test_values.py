@@ -397,3 +397,22 @@ def test_a_text_test_without_any_row_does_not_fail(function: str) -> None:
 def test_what_a_text_is_tested_for_must_be_a_constant_text(text: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         evaluated(text)
+
+
+def test_quotients_of_decimals_are_rounded_and_not_truncated() -> None:
+    """As in Spark: half away from zero. Arrow's own division truncates."""
+    assert evaluated("d / 0.7", d=pa.array([D("-7.50"), D("2.05"), None], pa.decimal128(8, 2))) == [
+        D("-10.714286"),
+        D("2.928571"),
+        None,
+    ]
+    assert evaluated("d / 3", d=pa.array([D("1.25")], pa.decimal128(8, 2))) == [D("0.4166666666666666666667")]
+
+
+def test_decimals_as_text_have_all_their_digits_and_no_exponent() -> None:
+    """As in Spark; Arrow writes small ones as 1E-10."""
+    small = pa.array([D("1e-10"), D("-0.5"), D("0"), None, D("-1234567890123456789012345678.0123456789")])
+    assert evaluated("cast(d as string)", d=small) == [
+        *("0.0000000001", "-0.5000000000", "0.0000000000", None, "-1234567890123456789012345678.0123456789")
+    ]
+    assert evaluated("d || ''", d=pa.array([D("7"), D("-12")], pa.decimal128(3, 0))) == ["7", "-12"]

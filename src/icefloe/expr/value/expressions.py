@@ -100,6 +100,15 @@ def evaluate_value(
         raise InputError(f"cannot compute {_shown(value.text)!r}: {error}", value=value.text) from error
 
 
+def value_type(node: Node, columns: Mapping[str, pa.DataType], *, wanted: pa.DataType | None = None) -> pa.DataType:
+    """The type of a node's value over columns of these types; InputError or ValueError if it has none.
+
+    >>> value_type(parse_value("n / 2").node, {"n": pa.int32()})
+    DataType(double)
+    """
+    return _evaluated(node, {name: pa.nulls(0, type_) for name, type_ in columns.items()}, 0, wanted).type
+
+
 def _by_chunk(node: Node, columns: Mapping[str, Any], wanted: pa.DataType | None) -> pa.ChunkedArray:
     arrays = {name: column for name, column in columns.items() if not isinstance(column, pa.Scalar)}
     batches = pa.table(list(arrays.values()), names=list(arrays)).to_batches()

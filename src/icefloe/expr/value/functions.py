@@ -25,6 +25,7 @@ from icefloe.expr.value.types import (
     NUMBERS,
     TEXT,
     TIMESTAMP,
+    WIDE_DIGITS,
     cast_value,
     kind_of,
     limited_decimal,
@@ -141,10 +142,12 @@ def _divide(left: Any, right: Any) -> Any:
         left, right = pc.cast(left, pa.float64(), safe=False), pc.cast(right, pa.float64(), safe=False)
     if kind_of(left.type) != DECIMAL:
         return pc.divide(left, right)
-    missing_digits = _LEAST_SCALE - (left.type.scale + right.type.precision - right.type.scale + 1)
-    if missing_digits > 0:
-        left = pc.cast(left, pa.decimal256(left.type.precision + missing_digits, left.type.scale + missing_digits))
-    return pc.divide(left, right)
+    missing = max(0, _LEAST_SCALE - (left.type.scale + right.type.precision - right.type.scale + 1))
+    # Arrow truncates a quotient: one digit more than the result has is rounded, unless no type has that many digits.
+    extra = 1 if left.type.precision + right.type.precision + missing + 2 <= WIDE_DIGITS else 0
+    digits = missing + extra
+    quotient = pc.divide(pc.cast(left, pa.decimal256(left.type.precision + digits, left.type.scale + digits)), right)
+    return round_decimal(quotient, pa.decimal256(quotient.type.precision - extra, quotient.type.scale - extra))
 
 
 def _check_divisor(divisor: Any) -> None:

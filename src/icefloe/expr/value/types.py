@@ -18,8 +18,8 @@ BOOLEAN, INTEGER, DECIMAL, FLOAT = "boolean", "integer", "decimal", "floating-po
 TEXT, BYTES, DATE, TIME, TIMESTAMP, NULL, OTHER = "text", "bytes", "date", "time", "timestamp", "null", "nested"
 NUMBERS = frozenset({INTEGER, DECIMAL, FLOAT})
 MAX_DIGITS = 38
-_WIDE_DIGITS = 76
-_WORKING_DIGITS = 37  # the product of two such decimals fits the 76 digits of Arrow's decimal256
+WIDE_DIGITS = 76
+WORKING_DIGITS = 37  # the product of two such decimals fits the 76 digits of Arrow's decimal256
 _LEAST_SCALE = 6
 _UUID_BYTES = 16
 _HALF_UP = "half_towards_infinity"
@@ -103,8 +103,8 @@ def _common_timestamp(types: list[pa.DataType]) -> pa.DataType:
 
 def decimal_type(digits: int, scale: int) -> pa.DataType:
     """A decimal type: decimal128 if the digits fit, else decimal256; ValueError if they fit neither."""
-    if digits > _WIDE_DIGITS:
-        raise ValueError(f"decimals of {digits} digits exceed the limit of {_WIDE_DIGITS}")
+    if digits > WIDE_DIGITS:
+        raise ValueError(f"decimals of {digits} digits exceed the limit of {WIDE_DIGITS}")
     return pa.decimal128(max(digits, 1), scale) if digits <= MAX_DIGITS else pa.decimal256(digits, scale)
 
 
@@ -148,6 +148,8 @@ def cast_value(value: Any, type_: pa.DataType) -> Any:
         return _cast_decimal(value, source, type_)
     if target == TEXT and source == TIMESTAMP:
         return _timestamp_text(value, type_)
+    if target == TEXT and source == DECIMAL and value.type.scale > 0:
+        return _decimal_text(value, type_)
     if target == TEXT and source == BOOLEAN:
         return pc.if_else(value, pa.scalar("true", type_), pa.scalar("false", type_))
     if target == TEXT and source == FLOAT:
@@ -178,7 +180,7 @@ _REFUSED_CASTS = frozenset(
 
 def _cast_decimal(value: Any, source: str, type_: pa.DataType) -> Any:
     if source == TEXT:
-        value = pc.cast(value, pa.decimal256(_WIDE_DIGITS, MAX_DIGITS))
+        value = pc.cast(value, pa.decimal256(WIDE_DIGITS, MAX_DIGITS))
     elif source == BOOLEAN:
         value = pc.cast(pc.cast(value, pa.int64()), pa.decimal128(19, 0))
     elif source == INTEGER:
@@ -197,7 +199,7 @@ def _one_digit_wider(value: Any) -> Any:
     """Decimals in a type with one digit more, which rounding up may need; other numbers unchanged."""
     if not pa.types.is_decimal(value.type):
         return value
-    digits = min(value.type.precision + 1, _WIDE_DIGITS)
+    digits = min(value.type.precision + 1, WIDE_DIGITS)
     return pc.cast(value, pa.decimal256(digits, value.type.scale))
 
 
@@ -208,12 +210,25 @@ def _timestamp_text(value: Any, type_: pa.DataType) -> Any:
     return pc.cast(pc.replace_substring_regex(text, pattern=r"\.(Z?)$", replacement=r"\1"), type_)
 
 
+def _decimal_text(value: Any, type_: pa.DataType) -> Any:
+    """Decimals with a fraction as text with all their digits; Arrow would write small ones with an exponent."""
+    if isinstance(value, pa.Scalar):
+        return _decimal_text(pa.repeat(value, 1), type_)[0]
+    precision, scale = value.type.precision, value.type.scale
+    is_wide = pa.types.is_decimal256(value.type)
+    unscaled = value.view(pa.decimal256(precision, 0) if is_wide else pa.decimal128(precision, 0))
+    digits = pc.utf8_lpad(pc.utf8_ltrim(pc.cast(unscaled, pa.string()), characters="-"), scale + 1, padding="0")
+    text = pc.replace_substring_regex(digits, pattern=rf"(\d{{{scale}}})$", replacement=r".\1")
+    sign = pc.if_else(pc.less(unscaled, pa.scalar(0, unscaled.type)), "-", "")
+    return pc.cast(pc.binary_join_element_wise(sign, text, ""), type_)
+
+
 def working_decimal(value: Any) -> Any:
     """Numbers as decimals that Arrow can add, multiply and divide without exceeding its 76 digits."""
     if not pa.types.is_decimal(value.type):
         value = pc.cast(value, as_decimal_type(value.type))
     precision, scale = value.type.precision, value.type.scale
-    return pc.cast(value, pa.decimal256(max(min(precision, _WORKING_DIGITS), scale), scale))
+    return pc.cast(value, pa.decimal256(max(min(precision, WORKING_DIGITS), scale), scale))
 
 
 def limited_decimal(value: Any) -> Any:

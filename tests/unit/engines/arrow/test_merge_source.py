@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.engines.arrow.change.merge_source import MergeSource, implied
+from icefloe.engines.arrow.change.merge_source import MergeSource
 from icefloe.engines.merge import TARGET, Action, Clause, Merge, Names, When
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Op, Predicate
 from icefloe.expr.filter.row_filter import to_arrow
 from icefloe.expr.value.expressions import evaluate_value, parse_value
+from icefloe.expr.value.implied_filter import implied_filter
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DATE, DOUBLE, INT, LONG, STRING, Field, Struct
 
@@ -71,7 +72,7 @@ def test_a_filter_keeps_every_row_for_which_the_condition_is_true(text: str) -> 
     columns = {f"t.{name}": column for name, column in ROWS.items()}
     true = [found is True for found in evaluate_value(value, columns, 5).to_pylist()]
     numbered = pa.table({**ROWS, "row": list(range(5))})
-    kept = numbered.filter(to_arrow(bind(implied(value.node, SCHEMA), SCHEMA)))["row"].to_pylist()
+    kept = numbered.filter(to_arrow(bind(implied_filter(value.node, SCHEMA, alias=TARGET), SCHEMA)))["row"].to_pylist()
     assert {row for row, is_true in enumerate(true) if is_true} <= set(kept)
 
 
@@ -88,7 +89,8 @@ def test_a_filter_keeps_every_row_for_which_the_condition_is_true(text: str) -> 
     ],
 )
 def test_conditions_of_one_column_and_constants_are_filters(text: str, expected: Any) -> None:
-    assert implied(NAMES.resolve(parse_value(text), frozenset({TARGET})).node, SCHEMA) == expected
+    node = NAMES.resolve(parse_value(text), frozenset({TARGET})).node
+    assert implied_filter(node, SCHEMA, alias=TARGET) == expected
 
 
 def _source(on: str, keys: list[Any], *clauses: Clause, type_: pa.DataType | None = None) -> MergeSource:

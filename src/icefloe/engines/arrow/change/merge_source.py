@@ -15,25 +15,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.engines.arrow.change.key_index import KeyIndex
-from icefloe.engines.arrow.change.upsert import literal_of, values_range
+from icefloe.engines.arrow.change.upsert import values_range
 from icefloe.engines.merge import BOTH, SOURCE, TARGET, Action, Clause, Merge, Names, When, columns_read, sides_of
 from icefloe.errors import InputError
-from icefloe.expr.filter.bind import bind
-from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, Op, Predicate, conjunction, disjunction
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, conjunction, disjunction
 from icefloe.expr.value.expressions import Value, evaluate_value
-from icefloe.expr.value.nodes import Call, Constant, Node, Reference
+from icefloe.expr.value.implied_filter import implied_filter
+from icefloe.expr.value.nodes import Call, Node, Reference
 from icefloe.expr.value.struct_fields import column_values, path_of
 from icefloe.expr.value.types import BOOLEAN, BYTES, FLOAT, OTHER, TEXT, TIMESTAMP, common_type, convert, kind_of
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.arrow.plain_layouts import plain
-from icefloe.model.schema import types
 from icefloe.model.schema.schema import Schema, repeated
 
 _LONG_BYTES = 2**31 - 1  # of text, that one array with short offsets can hold
 _NANOSECOND_ERA = (-(2**63) // 1000 + 1, (2**63 - 1) // 1000)  # the microseconds that are nanoseconds too
-_FLIPPED = {"=": Op.EQ, "<": Op.GT, "<=": Op.GE, ">": Op.LT, ">=": Op.LE, "!=": Op.NE}
-_STRAIGHT = {"=": Op.EQ, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE, "!=": Op.NE}
-_NULL_TESTS = {"is null": Op.IS_NULL, "is not null": Op.NOT_NULL}
 
 
 class MergeSource:
@@ -110,7 +106,7 @@ class MergeSource:
             pair = _equality(part)
             if pair is None:
                 rest.append(part)
-                ranges.append(implied(part, self.schema))
+                ranges.append(implied_filter(part, self.schema, alias=TARGET))
                 continue
             theirs, own = (Value(on.text, node) for node in pair)
             values = evaluate_value(own, self._all(SOURCE, own), self.rows)
@@ -146,7 +142,11 @@ class MergeSource:
         """A filter that every row of the table satisfies that this merge could look at."""
         parts = [self._matching]
         for _, clause in self.of(When.NOT_MATCHED_BY_SOURCE):
-            parts.append(ALWAYS_TRUE if clause.condition is None else implied(clause.condition.node, self.schema))
+            parts.append(
+                ALWAYS_TRUE
+                if clause.condition is None
+                else implied_filter(clause.condition.node, self.schema, alias=TARGET)
+            )
         return disjunction(parts)
 
     @cached_property
@@ -192,52 +192,6 @@ def _equality(node: Node) -> tuple[Node, Node] | None:
     if sides == (frozenset({TARGET}), frozenset({SOURCE})):
         return left, right
     return (right, left) if sides == (frozenset({SOURCE}), frozenset({TARGET})) else None
-
-
-def implied(node: Node, schema: Schema) -> Expr:
-    """A filter of the table that is true wherever a condition is, as far as filters can say it."""
-    if not isinstance(node, Call):
-        return ALWAYS_TRUE
-    if node.function == "and":
-        return conjunction(implied(part, schema) for part in node.arguments)
-    if node.function == "or":
-        return disjunction([implied(part, schema) for part in node.arguments])
-    found = _predicate(node)
-    if found is None:
-        return ALWAYS_TRUE
-    try:
-        bind(found, schema)
-    except InputError:  # the two do not compare in a filter
-        return ALWAYS_TRUE
-    # Filters compare floating-point numbers with decimals exactly, and values as floating-point numbers.
-    return ALWAYS_TRUE if schema.field(found.column).type in (types.FLOAT, types.DOUBLE) else found
-
-
-def _predicate(node: Call) -> Predicate | None:
-    """The predicate of a test of one column of the table against constants."""
-    if node.function in _NULL_TESTS:
-        (tested,) = node.arguments
-        return Predicate(_NULL_TESTS[node.function], _name(tested)) if _is_column(tested) else None
-    if node.function == "in" and _is_column(node.arguments[0]):
-        items = node.arguments[1:]
-        known = [literal_of(item.value) for item in items if isinstance(item, Constant)]
-        return Predicate(Op.IN, _name(node.arguments[0]), tuple(known)) if len(known) == len(items) else None
-    if node.function not in _STRAIGHT:
-        return None
-    match node.arguments:
-        case (Reference() as column, Constant() as constant) if _is_column(column):
-            return Predicate(_STRAIGHT[node.function], _name(column), (literal_of(constant.value),))
-        case (Constant() as constant, Reference() as column) if _is_column(column):
-            return Predicate(_FLIPPED[node.function], _name(column), (literal_of(constant.value),))
-    return None
-
-
-def _is_column(node: Node) -> bool:
-    return isinstance(node, Reference) and node.path[0] == TARGET
-
-
-def _name(node: Any) -> str:
-    return ".".join(node.path[1:])
 
 
 def _column(side: str, name: str) -> Value:

@@ -20,7 +20,7 @@ from icefloe.engines.arrow.read.row_positions import located_rows
 from icefloe.engines.engine import Keyed, Matched
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, Op, Predicate, conjunction
-from icefloe.expr.text.datetime_text import Nanos
+from icefloe.expr.value.implied_filter import filter_literal
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import arrow_field
 from icefloe.model.schema.metadata_columns import POS, ROW_ID
@@ -57,19 +57,12 @@ def values_range(name: str, values: pa.ChunkedArray) -> Expr:
     distinct = pc.unique(values).drop_null() if len(values) <= FEW_KEYS else None
     try:
         if distinct is not None:
-            return Predicate(Op.IN, name, tuple(literal_of(value) for value in distinct))
+            return Predicate(Op.IN, name, tuple(filter_literal(value) for value in distinct))
         ends = pc.min_max(values)
-        least, greatest = literal_of(ends["min"]), literal_of(ends["max"])
+        least, greatest = filter_literal(ends["min"]), filter_literal(ends["max"])
     except OverflowError:  # a filter has no dates after the year 9999, a table may
         return ALWAYS_TRUE
     return conjunction([Predicate(Op.GE, name, (least,)), Predicate(Op.LE, name, (greatest,))])
-
-
-def literal_of(value: pa.Scalar) -> object:
-    """A value as a filter takes it."""
-    if pa.types.is_timestamp(value.type) and value.type.unit == "ns":
-        return Nanos(value.value, value.type.tz is not None)
-    return value.as_py()
 
 
 def _shown(row: pa.Table) -> str:
