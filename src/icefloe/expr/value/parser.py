@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import re
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,11 +18,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from icefloe.errors import UnsupportedError
-from icefloe.expr.text.datetime_text import Nanos
 from icefloe.expr.text.literals import literal
 from icefloe.expr.text.sql_tree import sql_text
 from icefloe.expr.value.nodes import ARRAY, MAP, NULL, STRUCT, Call, Case, Constant, Node, Reference
-from icefloe.expr.value.types import MAX_DIGITS, TEXT, cast_value, decimal_type, kind_of
+from icefloe.expr.value.types import MAX_DIGITS, TEXT, cast_value, constant_scalar, kind_of
 from icefloe.expr.value.types import NULL as KIND_NULL
 
 MAX_DEPTH = 150
@@ -137,38 +135,10 @@ def _constant(tree: Any) -> Constant | None:
         found = literal(tree, lambda moment: moment)
     except (ValueError, ArithmeticError):
         return None
-    value = _scalar(found)
+    value = constant_scalar(found)
     if isinstance(tree, exp.Cast) and isinstance(found, (int, float, decimal.Decimal)):
         value = cast_value(value, _cast_type(tree))
     return Constant(value)
-
-
-def _scalar(value: object) -> Any:
-    match value:
-        case bool() | str() | None | bytes():
-            return pa.scalar(value)
-        case int() if -(2**63) <= value < 2**63:
-            return pa.scalar(value, pa.int64())
-        case int():
-            return pa.scalar(decimal.Decimal(value), decimal_type(len(str(abs(value))), 0))
-        case float():
-            return pa.scalar(value, pa.float64())
-        case decimal.Decimal():
-            return _decimal_scalar(value)
-        case dt.datetime():
-            return pa.scalar(value, pa.timestamp("us", None if value.tzinfo is None else "UTC"))
-        case Nanos():
-            return pa.scalar(value.count, pa.timestamp("ns", "UTC" if value.utc else None))
-        case uuid.UUID():
-            return pa.scalar(value.bytes, pa.binary(16))
-        case _:
-            return pa.scalar(value)  # dates and times
-
-
-def _decimal_scalar(value: decimal.Decimal) -> Any:
-    _, digits, exponent = value.as_tuple()
-    scale = max(0, -int(exponent))
-    return pa.scalar(value, decimal_type(max(len(digits) + max(0, int(exponent)), scale), scale))
 
 
 def _cast_type(tree: Any) -> pa.DataType:

@@ -7,12 +7,16 @@ dates.
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import uuid
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from icefloe.expr.text.datetime_text import Nanos
 
 BOOLEAN, INTEGER, DECIMAL, FLOAT = "boolean", "integer", "decimal", "floating-point number"
 TEXT, BYTES, DATE, TIME, TIMESTAMP, NULL, OTHER = "text", "bytes", "date", "time", "timestamp", "null", "nested"
@@ -106,6 +110,35 @@ def decimal_type(digits: int, scale: int) -> pa.DataType:
     if digits > WIDE_DIGITS:
         raise ValueError(f"decimals of {digits} digits exceed the limit of {WIDE_DIGITS}")
     return pa.decimal128(max(digits, 1), scale) if digits <= MAX_DIGITS else pa.decimal256(digits, scale)
+
+
+def constant_scalar(value: object) -> Any:
+    """The Arrow scalar of a constant as filters parse it."""
+    match value:
+        case bool() | str() | None | bytes():
+            return pa.scalar(value)
+        case int() if -(2**63) <= value < 2**63:
+            return pa.scalar(value, pa.int64())
+        case int():
+            return pa.scalar(decimal.Decimal(value), decimal_type(len(str(abs(value))), 0))
+        case float():
+            return pa.scalar(value, pa.float64())
+        case decimal.Decimal():
+            return _decimal_scalar(value)
+        case dt.datetime():
+            return pa.scalar(value, pa.timestamp("us", None if value.tzinfo is None else "UTC"))
+        case Nanos():
+            return pa.scalar(value.count, pa.timestamp("ns", "UTC" if value.utc else None))
+        case uuid.UUID():
+            return pa.scalar(value.bytes, pa.binary(16))
+        case _:
+            return pa.scalar(value)  # dates and times
+
+
+def _decimal_scalar(value: decimal.Decimal) -> Any:
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent))
+    return pa.scalar(value, decimal_type(max(len(digits) + max(0, int(exponent)), scale), scale))
 
 
 def as_decimal_type(type_: pa.DataType) -> pa.DataType:
