@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import icefloe
-from icefloe.codecs.puffin.puffin_file import decode_puffin_footer
+from icefloe.codecs.puffin.puffin_file import decode_puffin_footer, deletion_vector_blob, encode_puffin, read_blob
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.snapshot_updates import RemoveSnapshots, SetStatistics
@@ -21,6 +21,7 @@ from icefloe.model.entries import put
 from icefloe.model.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
+from icefloe.testing.check import check_table
 from support.tables import new_catalog, sorted_rows
 
 ROWS = pa.table({"id": pa.array(range(6), pa.int64()), "city": ["Oslo", "Oslo", "Rome", "Rome", None, None]})
@@ -77,8 +78,8 @@ def texts(value: object) -> list[str]:
     return [text for each in value for text in texts(each)] if isinstance(value, list) else []
 
 
-def test_70_no_file_of_the_table_says_where_the_table_is(tmp_path):
-    """Not its metadata, no root, no leaf, and no Puffin file."""
+def test_70_no_metadata_of_the_table_says_where_the_table_is(tmp_path):
+    """Not its metadata files, no root, no leaf, and no vector of a leaf; footers of vectors of data files do."""
     table = changed(new_catalog(tmp_path))
     folder = folder_of(table)
     newest = json.loads(metadata_of(table).read_text())
@@ -96,12 +97,71 @@ def test_70_no_file_of_the_table_says_where_the_table_is(tmp_path):
             assert not any(str(tmp_path) in text for text in texts(json.loads(file.read_text())))
         elif file.parent.name == "metadata" and file.suffix == ".parquet":
             assert not any(str(tmp_path) in text for text in texts(pq.read_table(file).to_pylist()))
+        elif file.suffix == ".puffin" and file.parent.name == "metadata":
+            assert all((folder / place).exists() and place.startswith("metadata/") for place in named_in(file))
         elif file.suffix == ".puffin":
-            footer = decode_puffin_footer(file.read_bytes(), where=file.name)
-            named = [blob.properties["referenced-data-file"] for blob in footer.blobs]
-            assert all((folder / place).exists() and not place.startswith("/") for place in named)
-            kinds |= {("puffin of", place.split("/")[0]) for place in named}
-    assert kinds >= {("metadata", ".puffin"), ("data", ".puffin"), ("puffin of", "metadata"), ("puffin of", "data")}
+            assert all(place.startswith(f"file://{folder}/data/") for place in named_in(file))
+    assert kinds >= {("metadata", ".puffin"), ("data", ".puffin")}
+
+
+def named_in(puffin: Path) -> list[str]:
+    """The files that the footer of a Puffin file names."""
+    blobs = decode_puffin_footer(puffin.read_bytes(), where=puffin.name).blobs
+    assert len(blobs) > 0
+    return [blob.properties["referenced-data-file"] for blob in blobs]
+
+
+def with_vectors(catalog: Catalog, version: int) -> Table:
+    """A table of two data files, both with rows deleted by vectors in one Puffin file."""
+    table = catalog.create_table("db.v", schema="id bigint, city string", partition_by=["city"], format_version=version)
+    table.append(ROWS.slice(0, 4))
+    table.delete("id in (0, 2)")
+    return table
+
+
+def puffins(table: Table) -> list[Path]:
+    return sorted((folder_of(table) / "data").rglob("*.puffin"), key=lambda file: file.stat().st_mtime_ns)
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_70_footers_name_data_files_by_absolute_locations(tmp_path, version):
+    """pyiceberg matches vectors with data files by these names, and the paths of data files it knows are absolute."""
+    table = with_vectors(new_catalog(tmp_path), version)
+    (puffin,) = puffins(table)
+    assert sorted(named_in(puffin)) == files(table)
+    assert check_table(table) == []
+
+
+@pytest.mark.parametrize("keep", [True, False], ids=["copied", "moved"])
+def test_70_vectors_apply_in_a_moved_table_whose_footers_name_its_former_place(tmp_path, keep):
+    """The entry of a vector says which data file it belongs to; the footer is for other programs."""
+    table = with_vectors(new_catalog(tmp_path), 4)
+    name, former, place = metadata_of(table).name, table.location, tmp_path / "elsewhere" / "t"
+    (shutil.copytree if keep else shutil.move)(folder_of(table), place)
+    copy = new_catalog(tmp_path).register_table("db.copy", f"file://{place}/metadata/{name}")
+    assert rows(copy) == [(1, "Oslo"), (3, "Rome")]
+    assert check_table(copy) == []
+    copy.append(ROWS.slice(4))
+    copy.delete("id in (3, 5)")
+    assert rows(copy) == [(1, "Oslo"), (4, None)]
+    assert check_table(copy) == []
+    old, new = puffins(copy)
+    assert all(file.startswith(former) for file in named_in(old))
+    assert all(file.startswith(f"file://{place}/") for file in named_in(new))
+
+
+@pytest.mark.parametrize("name", ["data/relative.parquet", "s3://elsewhere/a.parquet", ""])
+def test_70_a_vector_applies_whatever_its_footer_names(tmp_path, name):
+    """Tables from before had relative names there."""
+    table = with_vectors(new_catalog(tmp_path), 4)
+    (puffin,) = puffins(table)
+    data = puffin.read_bytes()
+    blobs = [
+        deletion_vector_blob(read_blob(data, blob, where="v"), referenced_file=name, cardinality=1)
+        for blob in decode_puffin_footer(data, where="v").blobs
+    ]
+    puffin.write_bytes(encode_puffin(blobs, None)[0])
+    assert rows(new_catalog(tmp_path).load_table("db.v")) == [(1, "Oslo"), (3, "Rome")]
 
 
 @pytest.mark.parametrize("keep", [True, False], ids=["copied", "moved"])

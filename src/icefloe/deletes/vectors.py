@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.codecs.json.relative_locations import Places
 from icefloe.codecs.puffin.deletion_vector import decode_dv, encode_dv
 from icefloe.codecs.puffin.puffin_file import deletion_vector_blob, encode_puffin
 from icefloe.env import CREATED_BY
@@ -75,18 +74,16 @@ def write_vectors(
     deleted: Mapping[str, BitMap64],
     *,
     location: str,
-    base: str | None = None,
 ) -> pa.Table:
     """Write the union of old and newly deleted positions of each file to one Puffin file; the entries to commit.
 
-    ``tasks`` are the planned files, whose partition values the entries repeat. ``base`` is the location of a table
-    that stores locations relative to itself; the Puffin file names data files as the table's manifests do.
+    ``tasks`` are the planned files, whose partition values the entries repeat. The footer names data files by absolute
+    locations in all versions: other programs match vectors by them. Readers here go by the entry alone (decision 021).
     """
-    places = Places(base)
     merged = {file: old.get(file, BitMap64()) | positions for file, positions in deleted.items()}
     payloads = {file: encode_dv(positions) for file, positions in merged.items()}
     blobs = [
-        deletion_vector_blob(payloads[file], referenced_file=places.stored(file), cardinality=len(positions))
+        deletion_vector_blob(payloads[file], referenced_file=file, cardinality=len(positions))
         for file, positions in merged.items()
     ]
     data, ranges = encode_puffin(blobs, CREATED_BY)

@@ -89,8 +89,7 @@ def _by_vectors(target: Target, plan: Plan, touched: pa.Table, old: Positions, g
     """Deletion vectors, which take over what position delete files of older versions say of their files."""
     metadata = target.metadata
     location = f"{metadata.data_location}/{target.env.new_uuid()}-deletes.puffin"
-    relative_to = metadata.location if metadata.rules.relative_locations else None
-    vectors = write_vectors(target.io, touched, old, gone, location=location, base=relative_to)
+    vectors = write_vectors(target.io, touched, old, gone, location=location)
     dropped = _scoped_deletes(plan, touched)
     return Removal(added=vectors, replaced=touched, dropped=dropped, rows_dead=_dead(touched, old) - _records(dropped))
 

@@ -23,7 +23,7 @@ from icefloe.errors import IcefloeError
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import FIELD_ID
 from icefloe.model.entries import ContentType, of_type
-from icefloe.model.location_columns import is_among
+from icefloe.model.location_columns import inner_paths, is_among
 from icefloe.model.locations import is_absolute
 from icefloe.model.metadata.version_rules import rules
 from icefloe.testing.findings import Finding, Rule, broken
@@ -113,10 +113,17 @@ class Vectors:
             yield f"{where}: no blob of {row['dv_size_in_bytes']} bytes at {row['dv_offset']}"
             return
         told = mine[0].properties.get("referenced-data-file", "")
-        if not is_among(pa.array([told]), pa.array([row["referenced_file"]]), self._table)[0].as_py():
+        if not self._names(told, row["referenced_file"]):
             yield f"{where}: the blob at {row['dv_offset']} is for {told}, its entry for {row['referenced_file']}"
         if mine[0].properties.get("cardinality") != str(row["record_count"]):
             yield f"{where}: the blob at {row['dv_offset']} has another cardinality than {row['record_count']}"
+
+    def _names(self, told: str, file: str) -> bool:
+        """Whether a footer names a file; in a table that was moved it names the file where it was then."""
+        files = pa.array([file])
+        inner = inner_paths(files, self._table)[0].as_py()
+        moved = inner is not None and is_absolute(told) and told.endswith(f"/{inner}")
+        return moved or is_among(pa.array([told]), files, self._table)[0].as_py() is True
 
     def _footer(self, location: str) -> PuffinFooter | None:
         """The footer of a Puffin file, once: a file whose footer is broken raises the first time only."""

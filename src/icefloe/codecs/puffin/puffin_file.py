@@ -86,7 +86,7 @@ class _FooterJson(msgspec.Struct, omit_defaults=True):
 
 
 def deletion_vector_blob(data: bytes, *, referenced_file: str, cardinality: int) -> Blob:
-    """The blob of a deletion vector; ``referenced_file`` is the location as its entry stores it."""
+    """The blob of a deletion vector of ``referenced_file``, which is named as given."""
     properties = {"referenced-data-file": referenced_file, "cardinality": str(cardinality)}
     return Blob(type=DELETION_VECTOR, data=data, fields=(POSITION_FIELD_ID,), properties=properties)
 

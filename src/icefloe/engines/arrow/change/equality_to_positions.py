@@ -98,5 +98,4 @@ def _vectors(
     io: FileIO, touched: pa.Table, old: Positions, found: Positions, metadata: TableMetadata, env: Env
 ) -> pa.Table:
     location = f"{metadata.data_location}/{env.new_uuid()}-deletes.puffin"
-    base = metadata.location if metadata.rules.relative_locations else None
-    return write_vectors(io, touched, old, found, location=location, base=base)
+    return write_vectors(io, touched, old, found, location=location)
