@@ -127,7 +127,7 @@ class DeletedRows:
         found = read_positions(self._io, location, kind, wanted["location"].to_pylist(), self._origin.table)
         rows = dict(zip(*(column.to_pylist() for column in wanted.columns), strict=True))
         for data_file, positions in found.items():
-            if positions.max() >= rows[data_file]:
+            if rows[data_file] is not None and positions.max() >= rows[data_file]:
                 raise FormatError(
                     f"position delete file {location}: position {positions.max()} is past the {rows[data_file]} rows"
                     f" of {data_file}",

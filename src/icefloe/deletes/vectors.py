@@ -59,9 +59,10 @@ def _end(task: Mapping[str, Any]) -> int:
 def _decoded(blob: bytes, task: Mapping[str, Any], limits: Limits) -> BitMap64:
     where = f"deletion vector of {task['location']} in {task['dv_location']}"
     positions = decode_dv(blob, where=where, cardinality=task["dv_cardinality"], limits=limits)
-    if len(positions) > 0 and positions.max() >= task["record_count"]:
+    rows = task["record_count"]
+    if rows is not None and len(positions) > 0 and positions.max() >= rows:
         raise FormatError(
-            f"{where}: position {positions.max()} is past the file's {task['record_count']} rows",
+            f"{where}: position {positions.max()} is past the file's {rows} rows",
             location=task["dv_location"],
         )
     return positions

@@ -171,9 +171,9 @@ class _Outline:
         is_data, hidden = kind is ContentType.DATA, row.get(HIDDEN) is True
         facts = [SHORT_NOUNS.get(kind, NOUNS[kind]), "hidden" if hidden else Status(row["status"]).name]
         if row["referenced_file"] is None:
-            facts += [*self._partition(row), plural(row["record_count"], "row")]
+            facts += [*self._partition(row), _rows_text(row["record_count"])]
         else:  # its partition is that of the file it is for
-            facts.append(f"{plural(row['record_count'], 'row')} of {short_name(row['referenced_file'])}")
+            facts.append(f"{_rows_text(row['record_count'])} of {short_name(row['referenced_file'])}")
         size = row["file_size_in_bytes"] if row["dv_offset"] is None else row["dv_size_in_bytes"]
         return Node(
             kind="file" if is_data else "vector",
@@ -227,6 +227,10 @@ def _rest(rows: pa.Table) -> Node:
     else:
         inside = plural(pc.sum(rows["record_count"]).as_py() or 0, "row")
     return Node(kind="more", name=f"… {plural(rows.num_rows, f'more {NOUNS[kind]}')}", facts=(inside, total))
+
+
+def _rows_text(count: int | None) -> str:
+    return "unknown number of rows" if count is None else plural(count, "row")
 
 
 def _live_text(leaf: Leaf, dead: BitMap64) -> str:

@@ -67,7 +67,7 @@ ENTRY = pa.schema(
         pa.field("dv_inline_content", pa.binary()),
         pa.field("partition_spec_id", pa.int32()),
         pa.field("sort_order_id", pa.int32()),
-        pa.field("record_count", pa.int64()),
+        pa.field("record_count", pa.int64()),  # null where the number of rows is unknown (see UNKNOWN_COUNT)
         pa.field("file_size_in_bytes", pa.int64()),
         *MANIFEST_COUNTS,
         pa.field("referenced_file", pa.string()),
@@ -78,6 +78,8 @@ ENTRY = pa.schema(
         pa.field("ordinal", pa.int64()),  # row position in the manifest file it was read from; null until then
     ]
 )
+
+UNKNOWN_COUNT = -1  # how old imports of other writers stored that they did not know a file's number of rows
 
 COUNTS = ("value_count", "null_value_count", "nan_value_count")
 MEASURES = ("lower_bound", "upper_bound", "tight_bounds", *COUNTS, "avg_value_size_in_bytes")

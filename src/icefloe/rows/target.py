@@ -73,8 +73,12 @@ class Target:
         return self.metadata.next_row_id if self.horizon is None else self.horizon.next_row_id
 
     def plan(self, where: Expr = ALWAYS_TRUE) -> Plan:
-        """The files that may hold rows that match, read in terms of the current columns, as they will be written."""
-        return plan_scan(self.base.store, self.metadata, self.head, filter=where, schema=self.metadata.schema)
+        """The files that may hold rows that match, read in terms of the current columns, as they will be written.
+
+        All of them have a number of rows, because it decides whether a file leaves with its last row.
+        """
+        plan = plan_scan(self.base.store, self.metadata, self.head, filter=where, schema=self.metadata.schema)
+        return plan.counted(self.io)
 
 
 class Scratch(AbstractContextManager["Scratch"]):

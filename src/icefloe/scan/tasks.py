@@ -11,6 +11,7 @@ from icefloe.codecs.json.name_mapping import decode_mapping
 from icefloe.deletes.delete_index import LISTED
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.expr.filter.nodes import Bound, Expr
+from icefloe.formats.read.row_counts import with_row_counts
 from icefloe.io.file_io import FileIO
 from icefloe.model.entries import empty
 from icefloe.model.metadata.error_context import NOWHERE, Origin
@@ -26,7 +27,7 @@ TASK = pa.schema(
         pa.field("location", pa.string()),
         pa.field("file_format", pa.string()),
         pa.field("file_size_in_bytes", pa.int64()),
-        pa.field("record_count", pa.int64()),
+        pa.field("record_count", pa.int64()),  # null where it is unknown (see Plan.counted)
         pa.field("partition_spec_id", pa.int32()),
         pa.field("sequence_number", pa.int64()),
         pa.field("first_row_id", pa.int64()),
@@ -89,6 +90,11 @@ class Plan:
     def with_tasks(self, tasks: pa.Table) -> Plan:
         """The same plan for other files."""
         return replace(self, tasks=tasks)
+
+    def counted(self, io: FileIO) -> Plan:
+        """The same plan with the number of rows of every file; files whose entries do not say it are opened."""
+        with self.origin.named():
+            return self.with_tasks(with_row_counts(io, self.tasks))
 
     def deleted_rows(self, io: FileIO) -> DeletedRows:
         """What the files have lost to deletes; read when it is asked for."""

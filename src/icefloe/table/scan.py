@@ -107,13 +107,14 @@ class Scan:
         return spark_engine().read_scan(spark, self._base, self._snapshot, self._filter, self._columns, self._schema)
 
     def count(self) -> int:
-        """How many rows there are; files that match as a whole and have no delete files are not read."""
+        """How many rows there are; files that match as a whole, have no delete files and are counted are not read."""
         plan = self.plan()
         if DELETED in plan.schema.fields:
             return sum(batch.num_rows for batch in read_plan(self._base.store.io, plan))
         whole = pc.and_(
             pc.equal(plan.tasks["match"], int(Match.ALL)), pc.equal(pc.list_value_length(plan.tasks["deletes"]), 0)
         )
+        whole = pc.and_(whole, pc.is_valid(plan.tasks["record_count"]))
         known = plan.tasks.filter(whole)
         dead = pc.fill_null(known["dv_cardinality"], 0)
         counted = pc.sum(pc.subtract(known["record_count"], dead)).as_py()

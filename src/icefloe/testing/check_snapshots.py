@@ -119,7 +119,7 @@ def _row_ids(view: View, data: pa.Table, metadata: TableMetadata) -> Iterator[Fi
     yield from broken(rule, view.where, pc.is_null(data["first_row_id"]), "a data file has no row ids", data["ordinal"])
     known = data.filter(pc.is_valid(data["first_row_id"])).sort_by("first_row_id")
     first = np.asarray(known["first_row_id"])
-    ends = first + np.asarray(known["record_count"])
+    ends = first + np.asarray(pc.fill_null(known["record_count"], 0))
     if len(ends) == 0:
         return
     before = np.concatenate(([0], np.maximum.accumulate(ends)[:-1]))

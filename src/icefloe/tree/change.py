@@ -39,6 +39,7 @@ from icefloe.tree.new_snapshot import Moment, RowIds, mark_deleted
 from icefloe.tree.older_manifests import recounted, with_counts
 from icefloe.tree.rewrite import rewrite_leaves
 from icefloe.tree.root import Leaf, Root, leaves_of, mark, position_mask, read_leaf
+from icefloe.tree.row_lineage import number_leaves
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestStore
 
@@ -73,9 +74,10 @@ def apply_change(
     """The root after a change; leaves are written through ``staging``, the root itself is the caller's to write."""
     ids = RowIds(moment.first_row_id)
     writer = LeafWriter(store=store, moment=moment, ids=ids, staging=staging, properties=properties)
-    rows = number_leaves(store, with_counts(store, _carry_over(root)), ids)
-    rows = _remove(writer, root, rows, change)
-    rows = concat([rows, _add(writer, root, change.added)])
+    rows = number_leaves(writer, with_counts(store, _carry_over(root)))
+    numbered = Root(entries=rows, dead=root.dead)
+    rows = _remove(writer, numbered, rows, change)
+    rows = concat([rows, _add(writer, numbered, change.added)])
     if rules(store.context.format_version).root_holds_files:
         rows = keep_up(writer, rows, root.dead, merge=change.merge)
     elif change.merge:
@@ -90,7 +92,7 @@ def rewrite_root(
     ids = RowIds(moment.first_row_id)
     writer = LeafWriter(store=store, moment=moment, ids=ids, staging=staging, properties=properties)
     counted = with_counts(store, _carry_over(root))
-    numbered = Root(entries=number_leaves(store, counted, ids), dead=root.dead)
+    numbered = Root(entries=number_leaves(writer, counted), dead=root.dead)
     return new_root(rewrite_leaves(writer, numbered), ids)
 
 
@@ -98,28 +100,6 @@ def new_root(rows: pa.Table, ids: RowIds) -> NewRoot:
     """Rows as they will stand in the root."""
     rows = put(rows, "ordinal", pa.array(np.arange(rows.num_rows), pa.int64()))
     return NewRoot(rows=rows.combine_chunks(), added_rows=ids.used)
-
-
-def number_leaves(store: ManifestStore, rows: pa.Table, ids: RowIds) -> pa.Table:
-    """Row ids for the data of leaves from before the table had row lineage."""
-    wanting = pc.and_(of_type(rows, ContentType.DATA_MANIFEST), pc.is_null(rows["first_row_id"]))
-    if ids.next is None or pc.any(wanting).as_py() is not True:
-        return rows
-    places = np.flatnonzero(np.asarray(wanting))
-    chosen = rows.take(pa.array(places))
-    told = pc.add(chosen["added_rows_count"], chosen["existing_rows_count"])
-    counts = [
-        _rows_in(store, leaf) if n is None else n for leaf, n in zip(leaves_of(chosen), told.to_pylist(), strict=True)
-    ]
-    first = np.asarray(pc.fill_null(rows["first_row_id"], -1)).copy()
-    start = ids.take(sum(counts))
-    first[places] = start + np.cumsum([0, *counts[:-1]])
-    return put(rows, "first_row_id", pa.array(first, pa.int64(), mask=first < 0))
-
-
-def _rows_in(store: ManifestStore, leaf: Leaf) -> int:
-    rows = read_leaf(store, leaf)
-    return int(pc.sum(choose(rows, live(rows))["record_count"], min_count=0).as_py())
 
 
 def _carry_over(root: Root) -> pa.Table:

@@ -45,7 +45,10 @@ def _inherit_sequence(table: pa.Table, name: str, where: str, sequence_number: i
 
 
 def _assign_row_ids(table: pa.Table, first_row_id: int) -> pa.Table:
-    """Null first_row_ids of live data files and manifests, counted on in row order."""
+    """Null first_row_ids of live data files and manifests, counted on in row order.
+
+    The ids after a file whose number of rows is unknown are unknown.
+    """
     if table["first_row_id"].null_count == 0:
         return table
     counted = of_type(table, ContentType.DATA, ContentType.DATA_MANIFEST)
@@ -53,13 +56,16 @@ def _assign_row_ids(table: pa.Table, first_row_id: int) -> pa.Table:
     if pc.any(wanting).as_py() is not True:
         return table
     needs = np.asarray(wanting)
-    sizes = np.where(needs, np.asarray(_row_counts(table)), 0)
+    counts = _row_counts(table)
+    sizes = np.where(needs, np.asarray(pc.fill_null(counts, 0)), 0)
     starts = first_row_id + np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    ids = pc.if_else(wanting, pa.array(starts, pa.int64()), table["first_row_id"])
+    unknown = np.cumsum(needs & np.asarray(pc.is_null(counts))) > 0
+    behind = np.concatenate(([False], unknown[:-1]))
+    ids = pc.if_else(wanting, pa.array(starts, pa.int64(), mask=behind), table["first_row_id"])
     return put(table, "first_row_id", ids)
 
 
 def _row_counts(table: pa.Table) -> pa.ChunkedArray:
-    """Rows of data behind each entry; a manifest has record_count entries, not rows."""
+    """Rows of data behind each entry, null if unknown; a manifest has record_count entries, not rows."""
     in_manifest = pc.add(table["added_rows_count"], table["existing_rows_count"])
-    return pc.fill_null(pc.coalesce(in_manifest, table["record_count"]), 0)
+    return pc.if_else(of_type(table, ContentType.DATA_MANIFEST), pc.fill_null(in_manifest, 0), table["record_count"])

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.errors import InputError
-from icefloe.model.entries import Status, put
+from icefloe.formats.read.row_counts import with_row_counts
+from icefloe.model.entries import Status, live, put
 from icefloe.model.metadata.properties import LEAF_TARGET_SIZE, MERGE_TARGET_SIZE
 from icefloe.model.metadata.version_rules import rules
 from icefloe.tree.new_snapshot import Moment, RowIds
@@ -56,6 +58,7 @@ class LeafWriter:
         Without ``split`` the caller has seen to it that they are not too many for one leaf.
         """
         self._check_settled(rows)
+        rows = self._with_row_ids(rows, delete=delete)
         if rows["file_sequence_number"].null_count > 0:
             # V4 wants what manifests of Apache Iceberg before 1.1 do not tell; files came no earlier than their data.
             rows = put(rows, "file_sequence_number", pc.coalesce(rows["file_sequence_number"], rows["sequence_number"]))
@@ -64,13 +67,30 @@ class LeafWriter:
 
     def merged(self, rows: pa.Table, *, delete: bool) -> list[pa.Table]:
         """Write leaves of entries of any kind, as versions 1 to 3 merge them; their root rows."""
+        rows = self._with_row_ids(rows, delete=delete)
         leaves = self.staging.write_leaves(self.store, rows, delete=delete, target=self.target)
         return [self._row(leaf, Status.ADDED, self._unused_id(leaf)) for leaf in leaves]
 
     def written_again(self, rows: pa.Table, *, delete: bool, first_row_id: int | None) -> pa.Table:
         """Write a leaf whose entries have changed, as versions 1 to 3 do; its root row."""
-        (leaf,) = self.staging.write_leaves(self.store, rows, delete=delete)
+        (leaf,) = self.staging.write_leaves(self.store, self._with_row_ids(rows, delete=delete), delete=delete)
         return self._row(leaf, Status.ADDED, first_row_id)
+
+    def _with_row_ids(self, rows: pa.Table, *, delete: bool) -> pa.Table:
+        """Entries with the numbers of rows and the row ids that manifests before row lineage may not have.
+
+        Tables without row lineage keep numbers that are unknown as they are.
+        """
+        if self.ids.next is None:
+            return rows
+        rows = with_row_counts(self.store.io, rows)
+        wanting = pc.and_(live(rows), pc.is_null(rows["first_row_id"]))
+        if delete or pc.any(wanting).as_py() is not True:
+            return rows
+        counts = np.where(np.asarray(wanting), np.asarray(rows["record_count"]), 0)
+        start = self.ids.take(int(counts.sum()))
+        first = pa.array(start + np.concatenate(([0], np.cumsum(counts)[:-1])), pa.int64())
+        return put(rows, "first_row_id", pc.if_else(wanting, first, rows["first_row_id"]))
 
     def _unused_id(self, leaf: NewLeaf) -> int | None:
         # A leaf without first_row_id would void the ids of its files; they all have their own, so none is taken.

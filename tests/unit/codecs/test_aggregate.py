@@ -94,6 +94,15 @@ def test_a_column_of_nulls_does_not_make_bounds_unknown() -> None:
     assert (row["lower_bound:3"], row["upper_bound:3"], row["null_value_count:3"]) == (1, 2, 10)
 
 
+def test_counts_of_nulls_are_unknown_if_a_number_of_rows_is() -> None:
+    """Four nulls in a manifest whose files have three rows, as far as that is known, do not mean that all are null."""
+    unknown = data_file(1, record_count=None, **column_stats("id", 1, 5, count=9, nulls=4))
+    known = data_file(2, record_count=3, **column_stats("id", 6, 8, count=3))
+    row = row_of([unknown, known])
+    assert (row["added_rows_count"], row[f"null_value_count:{IDS['id']}"]) == (3, None)
+    assert (row[f"lower_bound:{IDS['id']}"], row[f"upper_bound:{IDS['id']}"]) == (1, 8)
+
+
 def test_zeros_keep_their_signs() -> None:
     rows = [data_file(n, **column_stats("price", *b)) for n, b in enumerate([(0.0, 0.0), (-0.0, -0.0)])]
     for order in (rows, rows[::-1]):

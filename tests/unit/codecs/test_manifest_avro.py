@@ -305,6 +305,18 @@ def test_an_unknown_transform_is_read_around_and_not_written() -> None:
     assert decode_manifest(encode([data_file()]), odd, where="here").num_rows == 1
 
 
+def test_an_older_entry_without_a_record_count_stays_so() -> None:
+    rows = [data_file(1, status=0, record_count=None, **mixed_partition()), data_file(2, status=0, **mixed_partition())]
+    data = encode(rows, spec_id=1)
+    _, _, records = opened(data)
+    assert [record["data_file"]["record_count"] for record in records] == [-1, 10]
+    found = decode(data)
+    assert found["record_count"].to_pylist() == [None, 10]
+    assert found["value_count:p1000"].null_count == 0
+    with pytest.raises(InputError, match="entry 0 cannot be written: record_count is null"):
+        encode([data_file(record_count=None)])
+
+
 def test_the_other_kind_of_manifest_is_refused() -> None:
     with pytest.raises(FormatError, match="here: row 0: content 0 does not belong in a manifest of deletes"):
         decode(encode([data_file()]), delete=True)

@@ -102,6 +102,12 @@ def test_files_without_row_ids_get_them_from_a_manifest_that_has_one(
     assert read_leaf(at, leaf)["first_row_id"].to_pylist() == expected[:4]
 
 
+def test_row_ids_after_a_file_of_unknown_length_are_unknown() -> None:
+    rows = entries([data_file(n, record_count=c, status=0) for n, c in enumerate([10, 5, None, 7, 3])])
+    found = inherit(rows, where="m", snapshot_id=9, sequence_number=5, first_row_id=100)
+    assert found["first_row_id"].to_pylist() == [100, 110, 115, None, None]
+
+
 def test_rows_of_version_1_count_as_sequence_0_in_later_versions() -> None:
     rows = entries([data_file(0, sequence_number=None, file_sequence_number=None, status=int(Status.EXISTING))])
     found = inherit(rows, where="m", snapshot_id=9, sequence_number=0)

@@ -34,7 +34,7 @@ from icefloe.codecs.manifest.v3_entries import DELETES, Facts, StoredRows, check
 from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
 from icefloe.codecs.value.inferred_types import told_types
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, UnsupportedError
-from icefloe.model.entries import ContentType, Status, partition_key, stat
+from icefloe.model.entries import UNKNOWN_COUNT, ContentType, Status, partition_key, stat
 from icefloe.model.metadata.version_rules import (
     DATA_FILE_FIELDS,
     MANIFEST_ENTRY_FIELDS,
@@ -197,7 +197,12 @@ def _check_writable(columns: Columns, version: int, delete: bool, spec_id: int) 
         checks.append((pc.is_null(columns["dv_offset"]), f"format version {version} has no deletion vectors"))
     needed = {*required(DATA_FILE_FIELDS, version), *required(MANIFEST_ENTRY_FIELDS, version)}
     slots = (slot for slot in (*ENTRY_FIELDS, *FILE_FIELDS) if slot.name in needed)
-    checks += [(pc.is_valid(columns[slot.entry]), f"{slot.entry} is null") for slot in slots]
+    older = pc.not_equal(columns["status"], int(Status.ADDED))
+    for slot in slots:
+        known = pc.is_valid(columns[slot.entry])
+        # An older entry may have come without a record count, and stays so.
+        known = pc.or_(known, older) if slot.entry == "record_count" else known
+        checks.append((known, f"{slot.entry} is null"))
     for good, rule in checks:
         if (row := pc.index(good, False).as_py()) >= 0:
             raise InputError(f"entry {row} cannot be written: {rule}", row=row)
@@ -226,6 +231,7 @@ def _records(
     """The rows as nested Arrow values with the names of the Avro schema."""
     file = {slot.name: columns[slot.entry] for slot in FILE_FIELDS}
     file["file_format"] = pc.utf8_upper(file["file_format"])
+    file["record_count"] = file["record_count"].fill_null(UNKNOWN_COUNT)
     file["partition"] = _tuple(columns, length, spec, types)
     file["block_size_in_bytes"] = pa.repeat(pa.scalar(BLOCK_SIZE_IN_BYTES, pa.int64()), length)
     file |= {shape.name: pairs for shape, pairs in maps_of(columns, length, context).items()}

@@ -36,6 +36,7 @@ _COUNT_IDS = {
     "deleted_rows_count": ids.DELETED_ROWS_COUNT,
     "min_sequence_number": ids.MIN_SEQUENCE_NUMBER,
 }
+_ROWS_COUNTS = ("added_rows_count", "existing_rows_count", "deleted_rows_count")
 # field id, name in the spec, entry column, type
 _FIELDS: tuple[tuple[int, str, str, pa.DataType], ...] = (
     (ids.MANIFEST_PATH, "manifest_path", "location", pa.string()),
@@ -104,10 +105,13 @@ def _adapted(columns: Mapping[str, pa.Array], length: int, where: str) -> dict[s
     if (row := pc.index(known, False).as_py()) >= 0:
         raise FormatError(f"{where}: row {row}: content {content[row]} is neither data nor deletes", location=where)
     sequence = columns["sequence_number"].fill_null(0)
+    # A negative number is a sum of record counts that were unknown.
+    rows = {name: pc.if_else(pc.greater_equal(columns[name], 0), columns[name], None) for name in _ROWS_COUNTS}
     entries = pc.add(columns["added_files_count"], columns["existing_files_count"])
     avro = pc.invert(pc.ends_with(columns["location"], ".parquet"))
     return {
         **columns,
+        **rows,
         "content_type": pc.add(content, pa.scalar(int(ContentType.DATA_MANIFEST), pa.int32())),
         "file_format": pc.if_else(avro, "avro", "parquet"),
         "status": pa.repeat(pa.scalar(int(Status.EXISTING), pa.int32()), length),
@@ -166,6 +170,7 @@ def _summary_stats(
     lower = decode_bounds(given["lower_bound"], type_, where=here)
     upper = decode_bounds(given["upper_bound"], type_, where=here)
     total = pc.add(columns["added_rows_count"], columns["existing_rows_count"]).take(pa.array(rows))
+    total = pc.if_else(pc.greater(total, 0), total, None)  # 0 may be a sum with unknown numbers
     maybe_null = pc.fill_null(given[CONTAINS_NULL], True)
     maybe_nan = pc.fill_null(given[CONTAINS_NAN], True) if has_nan(type_) else pa.repeat(False, len(rows))
     nothing = lower.is_null()

@@ -69,7 +69,7 @@ def _spec_id(entries: pa.Table, location: str) -> int:
 
 def _counts(entries: pa.Table, sequence_number: int) -> dict[str, int]:
     statuses = np.asarray(entries["status"])
-    rows = np.asarray(entries["record_count"])
+    rows = np.asarray(pc.fill_null(entries["record_count"], 0))
     found: dict[str, int] = {}
     for status, name in _NAMES.items():
         of_status = statuses == int(status)
@@ -85,8 +85,11 @@ def _statistics(rows: pa.Table, listed: pa.Table | None) -> tuple[list[pa.Field]
     """Statistics of live rows; those that a manifest list tells of partitions are of all that it lists, if it does."""
     fields: list[pa.Field] = []
     values: list[pa.Array] = []
+    unknown = rows["record_count"].null_count > 0
     for key in stat_keys(rows):
         found: dict[str, pa.Scalar] = {m: _sum(rows[stat(m, key)]) for m in COUNTS if _has(rows, m, key)}
+        if unknown:  # sums of nulls must not be compared with the number of rows
+            found = {m: count if m == "value_count" else pa.scalar(None, count.type) for m, count in found.items()}
         summed = listed if listed is not None and key.startswith("p") else rows
         if _has(rows, "lower_bound", key):
             found |= _bounds(summed, key)

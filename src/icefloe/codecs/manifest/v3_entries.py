@@ -116,7 +116,9 @@ def entry_table(stored: StoredRows, facts: Facts, context: ManifestContext, *, w
         if slot.required and column.null_count > 0:
             raise FormatError(f"{where}: {slot.name} (field id {slot.id}) is missing or null", location=where)
         columns[slot.entry] = _without_empty(column) if pa.types.is_list(slot.type) else column
+    counts = columns["record_count"]
     columns |= {
+        "record_count": pc.if_else(pc.greater_equal(counts, 0), counts, None),  # negative if it is unknown
         "content_type": columns["content_type"].fill_null(int(ContentType.DATA)),
         "file_format": pc.utf8_lower(columns["file_format"]),
         "format_version": pa.repeat(pa.scalar(facts.format_version, pa.int32()), length),
@@ -131,7 +133,9 @@ def entry_table(stored: StoredRows, facts: Facts, context: ManifestContext, *, w
             if raw is None:
                 raise FormatError(f"{where}: partition has no field {part.name!r} ({part.field_id})", location=where)
             value = from_raw(raw, type_, where=f"{where}: partition.{part.name}")
-            columns |= partition_stats(partition_key(part.field_id), value, columns["record_count"], type_)
+            # A file whose number of rows is unknown has a partition value all the same.
+            rows = columns["record_count"].fill_null(1)
+            columns |= partition_stats(partition_key(part.field_id), value, rows, type_)
     return to_table(columns, length)
 
 

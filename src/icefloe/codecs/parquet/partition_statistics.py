@@ -77,7 +77,7 @@ def _measures(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     data, positions, equality = (pc.equal(kind, int(each)) for each in list(ContentType)[:3])
     vectors = pc.and_(positions, columns["dv_offset"].is_valid())
     files = pc.and_(positions, columns["dv_offset"].is_null())
-    records, one = columns["record_count"], pa.scalar(1, pa.int64())
+    records, one = columns["record_count"].fill_null(0), pa.scalar(1, pa.int64())
     return {
         "data_record_count": pc.if_else(data, records, none),
         "data_file_count": pc.if_else(data, one, none),

@@ -180,9 +180,8 @@ def read_scan(
     check_no_equality_deletes(deletes)  # at once, and not when a query runs
 
     def plan(more: Expr) -> Plan:
-        return _numbered(
-            plan_scan(store, metadata, snapshot, filter=conjunction([filter_, more]), schema=schema), deletes
-        )
+        found = plan_scan(store, metadata, snapshot, filter=conjunction([filter_, more]), schema=schema)
+        return _numbered(found.counted(store.io) if deletes.num_rows > 0 else found, deletes)
 
     def vectors(tasks: pa.Table) -> Positions:
         origin = Origin(table=metadata.location, snapshot_id=None if snapshot is None else snapshot.snapshot_id)

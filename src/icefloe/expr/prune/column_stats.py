@@ -163,7 +163,11 @@ class Statistics:
         if kinds is None or added is None or existing is None:
             return records
         of_manifest = pc.is_in(kinds, value_set=_MANIFESTS)
-        return pc.if_else(of_manifest, pc.add(added, existing), records) if pc.any(of_manifest).as_py() else records
+        if pc.any(of_manifest).as_py() is not True:
+            return records
+        inside = pc.add(added, existing)
+        # A manifest without rows may have files whose numbers of rows are unknown.
+        return pc.if_else(of_manifest, pc.if_else(pc.greater(inside, 0), inside, None), records)
 
     @cached_property
     def no_rows(self) -> Mask:

@@ -51,7 +51,7 @@ def _parts(task: FileTask) -> tuple[FileTask, ...]:
 def _positions(io: FileIO, plan: Plan, part: FileTask, lost: FileDrops) -> BitMap64:
     found = BitMap64()
     if part.filter == ALWAYS_TRUE and len(lost.tests) == 0:  # planning knows that all rows match: nothing to read
-        found.add_range(0, part.rows)
+        found.add_range(0, part.row_count)
         return found if lost.positions is None else found - lost.positions
     for batch in read_task(io, part, schema=_POSITIONS, table_schema=plan.table_schema, drops=lost):
         found |= bitmap_of(np.asarray(batch.column(POS.name)))

@@ -31,6 +31,7 @@ from icefloe.scan.tasks import Plan
 def find_dropped(io: FileIO, plan: Plan, drops: DeletedRows) -> dict[str, BitMap64]:
     """The positions of rows that nothing but equality deletes has deleted, by file; files without any are left out."""
     tasks = _compared(plan)
+    tasks = plan.with_tasks(tasks).counted(io).tasks
     if plan.filter != ALWAYS_TRUE:
         raise InputError("equality deletes apply to all rows of a file: plan without a filter to convert them")
     locations, counts = tasks["location"].to_pylist(), tasks["record_count"].to_pylist()

@@ -56,7 +56,8 @@ def write_updated(
                 chosen = _are_in(np.asarray(batch.column(batch.num_columns - 1)), wanted)
                 yield _updated(batch.drop_columns([POS.name]), chosen, values, schema)
             return
-        for batch in moving_rows(io, part, FileDrops(positions=_all_but(wanted, part.rows)), schema, horizon=horizon):
+        lost = FileDrops(positions=_all_but(wanted, part.row_count))
+        for batch in moving_rows(io, part, lost, schema, horizon=horizon):
             yield set_columns(batch, values, schema)
 
     return write_moved(io, moved(touched, rows), metadata, lineage)

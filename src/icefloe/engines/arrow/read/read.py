@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.arrow.read.parallel_streams import in_order
+from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.formats.read.inherited_columns import Lineage
@@ -51,7 +52,7 @@ class FileTask:
     """
 
     location: str
-    rows: int
+    rows: int | None  # unknown if the entry does not say it
     filter: Expr
     constants: Mapping[int, pa.Scalar]
     lineage: Lineage
@@ -62,6 +63,13 @@ class FileTask:
     share: Share = WHOLE
     alone: bool = True  # whether it may take all processors
     origin: Origin = NOWHERE  # what is read, for errors
+
+    @property
+    def row_count(self) -> int:
+        """How many rows the file has; InputError if the plan does not say it (see ``Plan.counted``)."""
+        if self.rows is None:
+            raise InputError(f"{self.location}: the number of rows is unknown; count the rows of the plan first")
+        return self.rows
 
     def parts(self) -> tuple[FileTask, ...]:
         """The file in parts that can be read at the same time; their rows, one after the other, are the file's."""
@@ -191,7 +199,7 @@ def count_plan(io: FileIO, plan: Plan, drops: DeletedRows | None = None) -> int:
 
     def rows(part: FileTask) -> Iterator[int]:
         gone = lost.of(part.location)
-        if part.filter == ALWAYS_TRUE and len(gone.tests) == 0:
+        if part.filter == ALWAYS_TRUE and len(gone.tests) == 0 and part.rows is not None:
             dead = 0 if gone.positions is None or part.rows == 0 else gone.positions.rank(part.rows - 1)
             yield part.rows - dead if part.share.index == 0 else 0
             return

@@ -73,7 +73,7 @@ def rows_at(
 
     def rows(part: FileTask) -> Iterator[_Located]:
         others = BitMap64()
-        others.add_range(0, part.rows)
+        others.add_range(0, part.row_count)
         lost = FileDrops(positions=others - wanted[part.location])
         for batch in read_task(io, part, schema=schema, filter=ALWAYS_TRUE, drops=lost):
             yield part.location, batch

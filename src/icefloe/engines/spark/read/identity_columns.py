@@ -77,7 +77,7 @@ class IdentityColumns:
     def _values(self, tasks: pa.Table, field: Field) -> pa.Array:
         found = identity_values(tasks, self._specs, field)
         bad = found.values.is_null() if field.required else pc.invert(found.known)
-        row = pc.index(pc.and_(bad, pc.greater(tasks["record_count"], 0)), True).as_py()
+        row = pc.index(pc.and_(bad, pc.fill_null(pc.greater(tasks["record_count"], 0), True)), True).as_py()
         if row >= 0:
             location = tasks["location"][row].as_py()
             message = f"{location}: the file is partitioned by {field.name!r} but its entry has no value of it"
