@@ -18,7 +18,7 @@ def check_metadata(metadata: TableMetadata, snapshot_ids: Collection[int]) -> No
     _check_unique("sort-orders", "order-id", (order.order_id for order in metadata.sort_orders))
     _check_unique("expressions", "expr-id", (expression.expr_id for expression in metadata.expressions))
     _check_current(metadata)
-    _check_column_ids(metadata)
+    _check_expression_ids(metadata)
     _check_snapshots(metadata, snapshot_ids)
     _check_logs(metadata)
 
@@ -44,12 +44,8 @@ def _check_current(metadata: TableMetadata) -> None:
             raise FormatError(f"{key}: there is no {wanted}, only {', '.join(map(str, there))}", field=key)
 
 
-def _check_column_ids(metadata: TableMetadata) -> None:
-    """A lower last-column-id would give a new column the id of another one; expressions share the ids of columns."""
-    for index, schema in enumerate(metadata.schemas):
-        if schema.highest_id > metadata.last_column_id:
-            reason = f"{metadata.last_column_id} is below column id {schema.highest_id} of schemas[{index}]"
-            raise FormatError(f"last-column-id: {reason}", field="last-column-id")
+def _check_expression_ids(metadata: TableMetadata) -> None:
+    """Expressions share the ids of columns."""
     for index, expression in enumerate(metadata.expressions):
         if any(expression.expr_id in schema.by_id for schema in metadata.schemas):
             path = f"expressions[{index}].expr-id"

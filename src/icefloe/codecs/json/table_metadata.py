@@ -7,7 +7,7 @@ until asked for. Encoding writes what the version has: its field table decides w
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -202,7 +202,7 @@ def _metadata(
         table_uuid=_or(d.table_uuid, ""),
         location=location,
         last_updated_ms=_or(d.last_updated_ms, 0),
-        last_column_id=max((_or(d.last_column_id, 0), *(e.expr_id for e in expressions))),
+        last_column_id=_last_column_id(d, schemas, expressions),
         schemas=schemas,
         current_schema_id=_or(d.current_schema_id, schemas[0].schema_id),
         last_sequence_number=_or(d.last_sequence_number, 0),
@@ -234,6 +234,13 @@ def _metadata(
         states_location=d.location is not None,
         extra={key: _kept(text) for key, text in reading.unknown("")},
     )
+
+
+def _last_column_id(d: _Document, schemas: Iterable[Schema], expressions: Iterable[Expression]) -> int:
+    """The highest id that is taken; writers have stated a lower one, which would be given to another column again."""
+    used = (*(schema.highest_id for schema in schemas), *(expression.expr_id for expression in expressions))
+    stated: int = _or(d.last_column_id, 0)
+    return max((stated, *used))
 
 
 def _kept(text: str) -> Any:
