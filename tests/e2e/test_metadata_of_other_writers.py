@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -25,3 +27,30 @@ def test_a_last_column_id_below_the_id_of_a_column_is_read_and_put_right(tmp_pat
         update.add_column("later", "int")
     assert table.schema.field("later").id == 3
     assert stored(table)["last-column-id"] == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("fixed[ 2 ]", "fixed[2]"),
+        ("fixed[2 ]", "fixed[2]"),
+        ("FIXED[2]", "fixed[2]"),
+        ("decimal( 9 , 2 )", "decimal(9, 2)"),
+        ("Decimal(9,2)", "decimal(9, 2)"),
+        ("LONG", "long"),
+        ("geometry( EPSG:4326 )", "geometry(EPSG:4326)"),
+    ],
+)
+def test_white_space_and_capitals_in_the_name_of_a_type_mean_nothing(tmp_path, written, read):
+    table = new_catalog(tmp_path).create_table("db.t", schema="id bigint, code fixed(2)", format_version=3)
+
+    def respell(document: dict[str, Any]) -> dict[str, Any]:
+        for schema in document["schemas"]:
+            schema["fields"][1]["type"] = written
+        return document
+
+    put(table, respell)
+    table = new_catalog(tmp_path).load_table("db.t")
+    assert str(table.schema.field("code").type) == read
+    table.append(pa.table({"id": [1]}))
+    assert stored(table)["schemas"][0]["fields"][1]["type"].replace(" ", "") == read.replace(" ", "")

@@ -18,6 +18,7 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field, List, Map, Struct, Type, Unknown, format_type, parse_type, since
 
 _TYPE = "type"
+_WITH_CRS = ("geometry(", "geography(")
 _OWN = ""
 _KEYS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -138,8 +139,11 @@ def _named(text: str, path: str, name: str, version: int) -> Type:
 
 @lru_cache(maxsize=256)
 def _known(text: str) -> tuple[Type, int]:
-    """A type by its name, with its first version; tables repeat few names in many columns of many schemas."""
-    found = parse_type(text)
+    """A type by its name, with its first version; tables repeat few names in many columns of many schemas.
+
+    Capitals mean nothing, as for Apache Iceberg, except in the name of a coordinate reference system.
+    """
+    found = parse_type(text if text.startswith(_WITH_CRS) else text.lower())
     return found, since(found)
 
 

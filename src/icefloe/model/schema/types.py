@@ -171,7 +171,7 @@ NAMED: dict[str, Primitive | Variant] = {
 MAX_DECIMAL_PRECISION = 38
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
-_FIXED = re.compile(r"fixed\[(\d{1,9})\]")
+_FIXED = re.compile(r"fixed\[\s*(\d{1,9})\s*\]")
 _GEOMETRY = re.compile(r"geometry(?:\(([^(),]+)\))?")
 _GEOGRAPHY = re.compile(r"geography(?:\(([^(),]+)(?:,([^(),]+))?\))?")
 
