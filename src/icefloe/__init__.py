@@ -6,28 +6,75 @@
 ...                      partition_by=["day(ts)"], format_version=4)  # doctest: +SKIP
 """
 
+from icefloe import errors
 from icefloe.commit.result import CommitResult
 from icefloe.env import VERSION
+from icefloe.errors import (
+    AlreadyExists,
+    CommitFailed,
+    CommitStateUnknown,
+    ConflictError,
+    CorruptFile,
+    FormatError,
+    IcefloeError,
+    InputError,
+    LimitError,
+    NoSuchFile,
+    NoSuchNamespace,
+    NoSuchSnapshot,
+    NoSuchTable,
+    NotFound,
+    StorageError,
+    UnsupportedError,
+)
 from icefloe.maintenance.purge import DropResult
+from icefloe.model.metadata.snapshots import Ref, Snapshot
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.tasks import Plan
 from icefloe.table.catalog import Catalog, catalog
-from icefloe.table.merge import MergeResult
+from icefloe.table.edits import PartitionEdit, SchemaEdit
+from icefloe.table.history import HistoryEntry
+from icefloe.table.merge import MergeBuilder, MergeResult
 from icefloe.table.open import open_table
 from icefloe.table.scan import Scan
 from icefloe.table.table import Table, TableAt
+from icefloe.table.transaction import Transaction
 
 __version__ = VERSION
 __all__ = [
+    "AlreadyExists",
     "Catalog",
+    "CommitFailed",
     "CommitResult",
+    "CommitStateUnknown",
+    "ConflictError",
+    "CorruptFile",
     "DropResult",
+    "FormatError",
+    "HistoryEntry",
+    "IcefloeError",
+    "InputError",
+    "LimitError",
+    "MergeBuilder",
     "MergeResult",
+    "NoSuchFile",
+    "NoSuchNamespace",
+    "NoSuchSnapshot",
+    "NoSuchTable",
+    "NotFound",
+    "PartitionEdit",
     "Plan",
+    "Ref",
     "Scan",
     "Schema",
+    "SchemaEdit",
+    "Snapshot",
+    "StorageError",
     "Table",
     "TableAt",
+    "Transaction",
+    "UnsupportedError",
     "catalog",
+    "errors",
     "open_table",
 ]

@@ -16,81 +16,141 @@ IcefloeError
 │   ├── CorruptFile
 │   └── LimitError
 └── UnsupportedError      newer or wider than this library: names the feature
+
+``retryable`` and ``next_step`` are set for each class; the place that raises an error may set them for that error.
 """
 
 from __future__ import annotations
+
+import errno
+
+_PERMANENT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG})
 
 
 class IcefloeError(Exception):
     """The root of the tree; ``context`` holds the facts of the message for programs to read.
 
+    ``retryable`` is true if the same call, made again without a change, may succeed and can do no harm. ``next_step``
+    says what to do.
+
     >>> try:
     ...     raise NoSuchTable("no table db.x", table="db.x")
     ... except IcefloeError as error:
-    ...     error.context["table"]
-    'db.x'
+    ...     error.context["table"], error.retryable, error.next_step
+    ('db.x', False, 'Check the name; list_tables() lists the tables of a namespace.')
     """
 
-    def __init__(self, message: str, **context: object) -> None:
+    retryable: bool = False
+    next_step: str = "Read the message; it names the cause."
+
+    def __init__(
+        self, message: str, *, retryable: bool | None = None, next_step: str | None = None, **context: object
+    ) -> None:
         super().__init__(message)
         self.context = context
+        if retryable is not None:
+            self.retryable = retryable
+        if next_step is not None:
+            self.next_step = next_step
 
 
 class InputError(IcefloeError, ValueError):
     """An argument of the call is wrong."""
 
+    next_step = "Correct the argument that the message names."
+
 
 class NotFound(IcefloeError):
     """What was asked for does not exist."""
+
+    next_step = "Check the name."
 
 
 class NoSuchTable(NotFound):
     """The catalog has no table of this name."""
 
+    next_step = "Check the name; list_tables() lists the tables of a namespace."
+
 
 class NoSuchNamespace(NotFound):
     """The catalog has no namespace of this name."""
 
+    next_step = "Check the name, or create it with create_namespace(); list_namespaces() lists them."
+
 
 class NoSuchSnapshot(NotFound):
-    """The table has no snapshot, branch, tag or point in time as asked."""
+    """The table has no such snapshot, branch or tag, or had no snapshot at that time."""
+
+    next_step = "Look at refs, snapshots and history of the table; the snapshot may have expired."
 
 
 class NoSuchFile(NotFound):
     """A file that metadata names is missing."""
 
+    next_step = "Call refresh() and read again: the snapshot may have expired. If it is current, restore the file."
+
 
 class AlreadyExists(IcefloeError):
     """The name is taken."""
+
+    next_step = "Choose another name, or open what has this one."
 
 
 class StorageError(IcefloeError, OSError):
     """The disk, the network or the database failed; ``errno`` is the operating system's number, if it gave one."""
 
+    retryable = True
+    next_step = "Check the storage: space, permissions, network. Then run the same call again."
+
 
 class ConflictError(IcefloeError):
-    """Another commit changed what this one relied on; read again and decide."""
+    """Another commit changed what this one relied on. Nothing was changed."""
+
+    retryable = True
+    next_step = "Run the operation again, or let it run again by itself with retries=."
 
 
 class CommitFailed(IcefloeError):
-    """The commit did not land and may be tried again."""
+    """Every attempt lost to another commit. Nothing was changed."""
+
+    retryable = True
+    next_step = "Run the operation again, or raise the table property commit.retry.num-retries."
 
 
 class CommitStateUnknown(IcefloeError):
-    """The commit may or may not have landed; nothing was deleted."""
+    """The commit may or may not have landed. Nothing was deleted."""
+
+    next_step = "Call refresh() and look for the snapshot ids of the context before you run the operation again."
 
 
 class FormatError(IcefloeError):
     """The table or file breaks the format."""
 
+    next_step = "Repair or restore the file that the message names; its writer broke the format."
+
 
 class CorruptFile(FormatError):
     """The bytes of a file are damaged."""
+
+    next_step = "Restore the file that the message names from a copy, or roll back to a snapshot without it."
 
 
 class LimitError(FormatError):
     """Untrusted input asked for more than ``icefloe.limits`` allows."""
 
+    next_step = "Check where the file comes from: the limits guard against damaged and hostile input."
+
 
 class UnsupportedError(IcefloeError):
     """A feature that this library does not handle, named in the message."""
+
+    next_step = "Do without the feature that the message names, or use a program that has it."
+
+
+def is_permanent(code: int | None) -> bool:
+    """Whether an error number of the operating system stays until somebody changes something.
+
+    >>> is_permanent(errno.EACCES), is_permanent(errno.EIO), is_permanent(None)
+    (True, False, False)
+    """
+    return code in _PERMANENT

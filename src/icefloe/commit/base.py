@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -65,14 +66,15 @@ class TablePointer:
         folder = self._settings.get(CACHE_FOLDER)
         self._disk = None if folder is None else DiskCache(folder)
         self._last: Base | None = None
+        self._lock = threading.Lock()
 
     def __str__(self) -> str:
         return ".".join(self.identifier)
 
     def load(self) -> Base:
         """The current state; ConflictError if another table has the name now."""
-        pointer = self.catalog.load(self.identifier)
         last = self._last
+        pointer = self.catalog.load(self.identifier)
         if last is not None and same_file(last.expected, pointer):
             return last
         metadata, left = read_metadata(self.io, pointer, self._place, self._limits)
@@ -82,21 +84,36 @@ class TablePointer:
                 f" expected {last.metadata.table_uuid}; load the table again",
                 table=str(self),
                 location=pointer,
+                retryable=False,
+                next_step="Load the table again by its name; it is another table now.",
             )
         self.left = left
-        return self.remember(pointer, metadata)
+        return self.remember(pointer, metadata, replaces=last)
 
-    def remember(self, pointer: str, metadata: TableMetadata) -> Base:
-        """Take a state that is known without reading it back."""
-        if self._last is not None and same_terms(self._last.metadata, metadata):
-            store = self._last.store
+    def held(self) -> Base:
+        """The state that was loaded or committed last; loads one only if there is none yet."""
+        last = self._last
+        return self.load() if last is None else last
+
+    def remember(self, pointer: str, metadata: TableMetadata, *, replaces: Base | None = None) -> Base:
+        """Hold a state that is known without reading it back.
+
+        A newer state that another thread has stored meanwhile is kept: it is not the one to replace, and its metadata
+        log names this one.
+        """
+        last = self._last
+        if last is not None and same_terms(last.metadata, metadata):
+            store = last.store
         else:
             data_path = metadata.properties.get(DATA_PATH.name)
             io = contain(self.io, metadata.location, self._settings, data_path=data_path)
             store = ManifestStore(io, manifest_context(metadata, self._limits), self._cache, self._disk)
         mark = pointer.mark if isinstance(pointer, Pointer) else None
-        self._last = Base(pointer=str(pointer), metadata=metadata, store=store, mark=mark, name=str(self))
-        return self._last
+        base = Base(pointer=str(pointer), metadata=metadata, store=store, mark=mark, name=str(self))
+        with self._lock:
+            if self._last is replaces or not _follows(self._last, base):
+                self._last = base
+        return base
 
 
 def same_terms(before: TableMetadata, after: TableMetadata) -> bool:
@@ -104,3 +121,8 @@ def same_terms(before: TableMetadata, after: TableMetadata) -> bool:
     names = ("schemas", "specs", "expressions", "format_version", "location", "current_schema_id")
     is_same_path = before.properties.get(DATA_PATH.name) == after.properties.get(DATA_PATH.name)
     return is_same_path and all(getattr(before, name) == getattr(after, name) for name in names)
+
+
+def _follows(state: Base | None, other: Base) -> bool:
+    """Whether a state was made from another one."""
+    return state is not None and other.pointer in (entry.metadata_file for entry in state.metadata.metadata_log)

@@ -159,14 +159,18 @@ def _conflict(base: Base, record: _Record, file: str) -> ConflictError:
             f"{file} is in the table already: the earlier commit whose outcome was unknown has landed as snapshot"
             f" {ids if found is None else found}, so there is nothing to repeat"
         )
+        next_step = "Do nothing: the earlier commit has landed."
     else:
         detail = (
             f"{file} may be in the table already: an earlier commit of snapshot {ids} had an unknown outcome, and the"
             " metadata log no longer shows whether it landed. Nothing was deleted. Look for its rows; if they are"
             " missing, write them to new files"
         )
+        next_step = "Look for the rows of the earlier commit; if they are missing, write them to new files."
     message = f"table {base.metadata.location}: {detail}"
-    return ConflictError(message, files=[file], snapshot_ids=list(record.snapshot_ids))
+    return ConflictError(
+        message, files=[file], snapshot_ids=list(record.snapshot_ids), retryable=False, next_step=next_step
+    )
 
 
 def _key(base: Base) -> str:

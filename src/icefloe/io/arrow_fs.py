@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pyarrow import fs
 
 from icefloe.env import SYSTEM, Env
-from icefloe.errors import AlreadyExists, InputError, NoSuchFile, StorageError, UnsupportedError
+from icefloe.errors import AlreadyExists, InputError, NoSuchFile, StorageError, UnsupportedError, is_permanent
 from icefloe.io.file_io import FileInfo, raise_not_deleted
 from icefloe.io.local import LocalFileIO, check_range, short_file
 from icefloe.io.retries import retried
@@ -219,6 +219,9 @@ def _translated(verb: str, location: str) -> Iterator[None]:
     except Exception as error:  # a file system in Python may raise anything
         if verb != "write" and isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise NoSuchFile(f"no file at {location}", location=location) from error
-        failure = StorageError(f"could not {verb} {location}: {error}", location=location)
-        failure.errno = error.errno if isinstance(error, OSError) else None
+        code = error.errno if isinstance(error, OSError) else None
+        failure = StorageError(
+            f"could not {verb} {location}: {error}", location=location, retryable=not is_permanent(code)
+        )
+        failure.errno = code
         raise failure from error

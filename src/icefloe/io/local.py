@@ -25,6 +25,7 @@ from icefloe.errors import (
     NoSuchFile,
     StorageError,
     UnsupportedError,
+    is_permanent,
 )
 from icefloe.io.file_io import FileInfo, raise_not_deleted
 from icefloe.io.folders import DurableFolders, sync_folder
@@ -222,7 +223,11 @@ def _translated(verb: str, location: str) -> Iterator[None]:
     except OSError as error:
         if verb != "write" and isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise NoSuchFile(f"no file at {location}", location=location) from error
-        failure = StorageError(f"could not {verb} {location}: {error.strerror}", location=location)
+        failure = StorageError(
+            f"could not {verb} {location}: {error.strerror}",
+            location=location,
+            retryable=not is_permanent(error.errno),
+        )
         failure.errno = error.errno
         raise failure from error
 

@@ -347,14 +347,19 @@ def _translated(verb: str, location: str) -> Iterator[None]:
         raise AlreadyExists(f"there is a file at {location} already", location=location) from error
     except FileNotFoundError as error:
         if verb == "write":
-            raise StorageError(f"could not write {location}: there is no such bucket", location=location) from error
+            raise StorageError(
+                f"could not write {location}: there is no such bucket", location=location, retryable=False
+            ) from error
         raise NoSuchFile(f"no file at {location}", location=location) from error
     except refused.NotSupportedError as error:
         raise UnsupportedError(f"the store cannot {verb} {location}: {_reason(error)}", location=location) from error
     except ValueError as error:
         raise InputError(f"{location!r} is no name of an object: {_reason(error)}", location=location) from error
     except (refused.BaseError, OSError) as error:
-        raise StorageError(f"could not {verb} {location}: {_reason(error)}", location=location) from error
+        passes = isinstance(error, refused.GenericError)
+        raise StorageError(
+            f"could not {verb} {location}: {_reason(error)}", location=location, retryable=passes
+        ) from error
 
 
 def _reason(error: BaseException) -> str:

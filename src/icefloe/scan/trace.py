@@ -20,7 +20,6 @@ from icefloe.expr.filter.nodes import Bound, Constant, conjuncts
 from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.expr.text.filter_printer import to_text
 from icefloe.model.partition.spec import PartitionField
-from icefloe.scan.tasks import Plan
 from icefloe.tree.root import Leaf
 
 TRACE = pa.schema(
@@ -38,7 +37,6 @@ _FATES = {
     Fate.OUT_OF_REACH: "no planned file is within its reach",
     Fate.APART: "statistics",
 }
-_EXAMPLES = 3
 
 
 class _Reason(IntEnum):
@@ -64,7 +62,7 @@ class Tracer:
     def __init__(self, bound: Bound, partitions: tuple[PartitionField, ...]) -> None:
         self._partitions = partitions
         self._conjuncts = cast(tuple[Bound, ...], conjuncts(bound))  # parts of a bound filter are bound
-        self._texts = pa.array([_text(part) for part in self._conjuncts], pa.string())
+        self._texts = pa.array([filter_text(part) for part in self._conjuncts], pa.string())
         self._constant = isinstance(bound, Constant)
         self._found: list[pa.Table] = []
 
@@ -135,33 +133,8 @@ class Tracer:
         return how, which
 
 
-def explain(plan: Plan) -> str:
-    """A trace as text: how many were kept and skipped, and a few examples for every reason."""
-    if plan.trace is None:
-        raise InputError("the plan has no trace; plan with trace=True")
-    lines = [f"{plan.files} files to read, {plan.deletes.num_rows} delete files to apply"]
-    keys = ["kind", "decision", "reason", "conjunct"]
-    groups = plan.trace.group_by(keys, use_threads=False).aggregate([([], "count_all")])
-    for group in groups.to_pylist():
-        why = group["reason"] if group["conjunct"] is None else f"{group['reason']}: {group['conjunct']}"
-        lines.append(f"{group['kind']} {group['decision']} ({group['count_all']}): {why}")
-        lines.extend(f"  {location}" for location in _examples(plan.trace, {key: group[key] for key in keys}))
-        if group["count_all"] > _EXAMPLES:
-            lines.append(f"  and {group['count_all'] - _EXAMPLES} more")
-    return "\n".join(lines)
-
-
-def _examples(trace: pa.Table, group: Mapping[str, str | None]) -> list[str]:
-    mask = pa.repeat(True, trace.num_rows)
-    for name, value in group.items():
-        mask = pc.and_(
-            mask, pc.is_null(trace[name]) if value is None else pc.fill_null(pc.equal(trace[name], value), False)
-        )
-    found: list[str] = trace.filter(mask)["location"].slice(0, _EXAMPLES).to_pylist()
-    return found
-
-
-def _text(part: Any) -> str:
+def filter_text(part: Any) -> str:
+    """A filter, or a part of one, as text for people."""
     try:
         return to_text(part)
     except InputError:  # a transform that only a spec can name

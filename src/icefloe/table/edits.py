@@ -8,21 +8,18 @@ from typing import Any, Generic, Self, TypeVar
 
 from icefloe.commit.result import CommitResult
 from icefloe.model.evolution.schema_update import SchemaUpdate
+from icefloe.model.evolution.steps import Position, SchemaChange
 from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Type
 
 U = TypeVar("U", SchemaUpdate, PartitionUpdate)
 
 
 class Edit(Generic[U]):
-    """A schema or partition update under way: it has every method of the update, and keeps what they return.
+    """A schema or partition update under way.
 
-    The block commits when it ends, unless it ends with an error; ``result`` then says what was done.
-
-    >>> from icefloe.model.text.ddl import parse_ddl
-    >>> with Edit(SchemaUpdate(parse_ddl("id int")), lambda update: print(len(update.steps), "steps")) as edit:
-    ...     edit.add_column("note", "string")
-    ...     edit.rename_column("id", "key")
-    2 steps
+    The block commits when it ends, unless it ends with an error. ``result`` is then what the commit returned.
     """
 
     def __init__(self, update: U, land: Callable[[U], CommitResult | None]) -> None:
@@ -30,16 +27,6 @@ class Edit(Generic[U]):
         self._land: Callable[[U], CommitResult | None] = land
         self._landed = False
         self.result: CommitResult | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        step = getattr(self._update, name)
-        if not callable(step):
-            return step
-
-        def then(*arguments: Any, **options: Any) -> None:
-            self._update = step(*arguments, **options)
-
-        return then
 
     def __enter__(self) -> Self:
         return self
@@ -56,3 +43,99 @@ class Edit(Generic[U]):
             self._landed = True
             self.result = self._land(self._update)
         return self.result
+
+
+class SchemaEdit(Edit[SchemaUpdate]):
+    """A change of columns under way. Columns go by their full dotted names, types are Spark SQL text or our types.
+
+    >>> from icefloe.model.text.ddl import parse_ddl
+    >>> with SchemaEdit(SchemaUpdate(parse_ddl("id int")), lambda update: print(len(update.steps), "steps")) as edit:
+    ...     edit.add_column("note", "string")
+    ...     edit.rename_column("id", "key")
+    2 steps
+    """
+
+    def add_column(
+        self,
+        name: str,
+        type: Type | str,
+        *,
+        required: bool = False,
+        doc: str | None = None,
+        default: Any = None,
+        position: Position | None = None,
+    ) -> None:
+        """Add a column: ``address.city`` goes into the struct ``address``, or into that of a list or map.
+
+        A default needs format version 3. For a name that has a dot of its own, use ``step`` with an ``AddColumn``.
+        """
+        self._update = self._update.add_column(
+            name, type, required=required, doc=doc, default=default, position=position
+        )
+
+    def drop_column(self, column: str) -> None:
+        """Remove a column, with everything inside it."""
+        self._update = self._update.drop_column(column)
+
+    def rename_column(self, column: str, name: str) -> None:
+        """Change the last part of a column's name; ``name`` is that part alone."""
+        self._update = self._update.rename_column(column, name)
+
+    def move_first(self, column: str) -> None:
+        """Move a column before all others of its struct."""
+        self._update = self._update.move_first(column)
+
+    def move_before(self, column: str, other: str) -> None:
+        """Move a column directly before another of its struct."""
+        self._update = self._update.move_before(column, other)
+
+    def move_after(self, column: str, other: str) -> None:
+        """Move a column directly after another of its struct."""
+        self._update = self._update.move_after(column, other)
+
+    def update_column(
+        self,
+        column: str,
+        *,
+        type: Type | str | None = None,
+        doc: str | None = None,
+        required: bool | None = None,
+    ) -> None:
+        """Give a column a wider type or a comment, or allow nulls with ``required=False``; the rest stays."""
+        self._update = self._update.update_column(column, type=type, doc=doc, required=required)
+
+    def set_doc(self, column: str, doc: str | None) -> None:
+        """Set the comment of a column, or remove it."""
+        self._update = self._update.set_doc(column, doc)
+
+    def set_default(self, column: str, default: Any) -> None:
+        """Set the value that writers use for rows without the column, or remove it."""
+        self._update = self._update.set_default(column, default)
+
+    def set_identifiers(self, *columns: str) -> None:
+        """Set the columns that identify a row, or none."""
+        self._update = self._update.set_identifiers(*columns)
+
+    def union_by_name(self, other: Schema | str) -> None:
+        """Add, widen and relax columns until every column of another schema, or of its Spark SQL text, fits."""
+        self._update = self._update.union_by_name(other)
+
+    def step(self, *steps: SchemaChange) -> None:
+        """Append steps as values, such as an ``AddColumn`` for a name that contains a dot."""
+        self._update = self._update.step(*steps)
+
+
+class PartitionEdit(Edit[PartitionUpdate]):
+    """A change of the partitioning under way."""
+
+    def add(self, text: str, name: str | None = None) -> None:
+        """Partition by one more value, such as ``day(ts)``, ``bucket(16, id)`` or a column."""
+        self._update = self._update.add(text, name)
+
+    def remove(self, field: str) -> None:
+        """Stop partitioning by a field, given by its name or, as in ``day(ts)``, by what it computes."""
+        self._update = self._update.remove(field)
+
+    def rename(self, field: str, name: str) -> None:
+        """Rename a partition field."""
+        self._update = self._update.rename(field, name)

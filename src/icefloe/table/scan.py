@@ -19,6 +19,7 @@ from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.schema.metadata_columns import DELETED, is_metadata_column
 from icefloe.model.schema.schema import Schema
+from icefloe.scan.explain import explain
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 
@@ -64,18 +65,43 @@ class Scan:
         """The snapshot that is read; none for a table that was never written."""
         return self._snapshot
 
-    def plan(self, more: Expr = ALWAYS_TRUE) -> Plan:
-        """The files to read; ``more`` is a filter that came later, such as one that Spark pushes down."""
-        wanted = conjunction([self._filter, more])
+    def plan(self, more: Expr = ALWAYS_TRUE, *, trace: bool = False) -> Plan:
+        """The files to read; ``more`` is a filter that came later, such as one that Spark pushes down.
+
+        With ``trace`` the plan also lists why each manifest and file was kept or skipped, as an Arrow table.
+        """
         return plan_scan(
             self._base.store,
             self._base.metadata,
             self._snapshot,
-            filter=wanted,
+            filter=conjunction([self._filter, more]),
             columns=self._columns,
             schema=self._schema,
+            trace=trace,
             table=self._base.name,
         )
+
+    def explain(self) -> str:
+        """Say which manifests and files the scan reads or skips, and what decided, as text; no data file is read.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table(
+        ...     "docs.explain", schema="id bigint, city string", partition_by=["city"])
+        >>> result = t.append(pa.table({"id": [1, 2], "city": ["Oslo", "Rome"]}))
+        >>> print(t.scan("city = 'Oslo' and id < 9").explain())  # doctest: +ELLIPSIS
+        snapshot ... (append, ...+00:00) of memory://.../docs/explain
+        filter: city = 'Oslo' AND id < 9
+        manifests: 1 read, 0 skipped
+        data files: 1 to read (1 rows, ... bytes), 1 skipped
+        deletes: 0 delete files and 0 deletion vectors to apply
+        manifest kept (1): may match
+          memory://...
+        file kept (1): all rows match
+          memory://.../city=Oslo/....parquet
+        file skipped (1): partition: city = 'Oslo'
+          memory://.../city=Rome/....parquet
+        """
+        return explain(self.plan(trace=True), self._snapshot, self._filter)
 
     def to_arrow(self) -> pa.Table:
         """The rows as one Arrow table."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Self
 
 from icefloe.commit.base import Base
 from icefloe.commit.operations.cherry_pick import CherryPick
@@ -15,7 +15,7 @@ from icefloe.commit.operations.schema_updates import ChangePartitioning, ChangeS
 from icefloe.commit.result import CommitResult
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
-from icefloe.model.evolution.schema_update import SchemaUpdate, update_of
+from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import PartitionSpec
@@ -24,14 +24,19 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.text.sort_order_text import sort_order
 from icefloe.model.text.text_checks import property_names
 from icefloe.scan.select import select_snapshot
-from icefloe.table.edits import Edit
+from icefloe.table.edits import PartitionEdit, SchemaEdit
+from icefloe.table.history import HistoryEntry, history_of
 from icefloe.table.row_changes import RowChanges
 from icefloe.table.scan import Scan
 from icefloe.table.transaction import Transaction
 
 
 class Table(RowChanges):
-    """A table in a catalog. Reads see its current state; each change is one snapshot.
+    """A table in a catalog. Each change is one snapshot.
+
+    The object holds one state of the table. Properties and scans read that state and never ask the catalog, so they
+    agree with each other. ``refresh`` loads the newest state. A change through this object starts from the newest
+    state, and the object then holds what the change left: it includes commits by others from before it.
 
     >>> import icefloe, tempfile, pyarrow as pa
     >>> folder = tempfile.mkdtemp()
@@ -53,15 +58,28 @@ class Table(RowChanges):
         head = metadata.current_snapshot_id
         return f"Table({self.name}, format version {metadata.format_version}, snapshot {head}, at {metadata.location})"
 
+    def refresh(self) -> Self:
+        """Load the newest state from the catalog, with what others have committed, and return this table.
+
+        >>> import icefloe, pyarrow as pa
+        >>> cat = icefloe.catalog("docs", uri="memory://")
+        >>> t = cat.create_table("docs.refresh", schema="id bigint")
+        >>> result = cat.load_table("docs.refresh").append(pa.table({"id": [1]}))
+        >>> t.scan().count(), t.refresh().scan().count()
+        (0, 1)
+        """
+        self._pointer.load()
+        return self
+
     @property
     def metadata(self) -> TableMetadata:
-        """The current metadata."""
-        return self._pointer.load().metadata
+        """The metadata of the state that this object holds."""
+        return self._pointer.held().metadata
 
     @property
     def metadata_location(self) -> str:
-        """The location of the current metadata file, which other Iceberg programs can open."""
-        return self._pointer.load().pointer
+        """The location of the metadata file, which other Iceberg programs can open."""
+        return self._pointer.held().pointer
 
     @property
     def location(self) -> str:
@@ -93,6 +111,32 @@ class Table(RowChanges):
         """All snapshots, oldest first."""
         return tuple(self.metadata.snapshots)
 
+    @property
+    def refs(self) -> Mapping[str, Ref]:
+        """The branches and tags by name, with the snapshot that each names; ``main`` is one of them.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.refs", schema="id bigint")
+        >>> first = t.append(pa.table({"id": [1]}))
+        >>> result = t.tag("v1")
+        >>> {name: ref.type for name, ref in t.refs.items()}, t.refs["v1"].snapshot_id == first.snapshot_id
+        ({'main': 'branch', 'v1': 'tag'}, True)
+        """
+        return self.metadata.refs
+
+    @property
+    def history(self) -> tuple[HistoryEntry, ...]:
+        """Which snapshots were current and since when, oldest first; rolled-back ones are not current ancestors.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.history", schema="id bigint")
+        >>> first, second = (t.append(pa.table({"id": [n]})) for n in (1, 2))
+        >>> result = t.rollback(snapshot=first.snapshot_id)
+        >>> [entry.is_current_ancestor for entry in t.history], t.history[1].parent_id == first.snapshot_id
+        ([True, False, True], True)
+        """
+        return history_of(self.metadata)
+
     def transaction(self) -> Transaction:
         """Several operations that land as one commit, or not at all.
 
@@ -106,7 +150,7 @@ class Table(RowChanges):
         """
         return Transaction(self._pointer, self._env)
 
-    def update_schema(self) -> Edit[SchemaUpdate]:
+    def update_schema(self) -> SchemaEdit:
         """Change the columns in a ``with`` block: ``s.add_column("x", "int")``, ``s.rename_column("note", "memo")``.
 
         >>> import icefloe, pyarrow as pa
@@ -117,13 +161,13 @@ class Table(RowChanges):
         >>> [column.name for column in t.schema.fields]
         ['id', 'memo', 'age']
         """
-        metadata = self.metadata
-        return Edit(
+        metadata = self._pointer.load().metadata
+        return SchemaEdit(
             update_of(metadata),
             lambda update: self._commit(ChangeSchema(steps=update.steps, read=metadata.current_schema_id)),
         )
 
-    def update_partitioning(self) -> Edit[PartitionUpdate]:
+    def update_partitioning(self) -> PartitionEdit:
         """Change the partitioning in a ``with`` block: ``p.add("month(ts)")``, ``p.remove("ts_day")``.
 
         >>> import icefloe, pyarrow as pa
@@ -133,8 +177,8 @@ class Table(RowChanges):
         >>> [field.name for field in t.spec.fields]
         ['id_bucket']
         """
-        metadata = self.metadata
-        return Edit(
+        metadata = self._pointer.load().metadata
+        return PartitionEdit(
             PartitionUpdate(metadata=metadata),
             lambda update: self._commit(ChangePartitioning(update=update)),
         )
@@ -147,7 +191,7 @@ class Table(RowChanges):
         >>> t.set_sort_order("id desc").operation
         'set sort order'
         """
-        return self._commit(SetSortOrder(order=sort_order(keys, self.schema)))
+        return self._commit(SetSortOrder(order=sort_order(keys, self._pointer.load().metadata.schema)))
 
     def set_properties(self, updates: Mapping[str, str], remove: Iterable[str] = ()) -> CommitResult:
         """Set and remove table properties; to set ``format-version`` is to upgrade.
@@ -250,7 +294,7 @@ class Table(RowChanges):
         >>> t.scan().count()
         1
         """
-        chosen = select_snapshot(self.metadata, snapshot=snapshot, timestamp=timestamp)
+        chosen = select_snapshot(self._pointer.load().metadata, snapshot=snapshot, timestamp=timestamp)
         if chosen is None or (snapshot is None and timestamp is None):
             raise InputError("rollback: say where to, by snapshot= or timestamp=")
         return self._commit(SetCurrentSnapshot(snapshot_id=chosen.snapshot_id, rollback=True))
@@ -284,7 +328,7 @@ class Table(RowChanges):
 
         A branch goes on, so it has the columns of now; the other points of the history have those of their time.
         """
-        base = self._pointer.load()
+        base = self._pointer.held()
         chosen = select_snapshot(base.metadata, snapshot=snapshot, tag=tag, branch=branch, timestamp=timestamp)
         is_past = snapshot is not None or tag is not None or timestamp is not None
         schema = base.metadata.schema_of(chosen) if is_past and chosen is not None else base.metadata.schema

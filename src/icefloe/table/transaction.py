@@ -26,14 +26,14 @@ from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.expr.value.expressions import Value
-from icefloe.model.evolution.schema_update import SchemaUpdate, update_of
+from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.snapshots import MAIN, Operation
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.update import PartitionUpdate
 from icefloe.model.text.text_checks import property_names
 from icefloe.rows.add_files import Partition, add_files
 from icefloe.rows.schema_merge import SchemaMode, schema_change, schema_steps
-from icefloe.table.edits import Edit
+from icefloe.table.edits import PartitionEdit, SchemaEdit
 from icefloe.table.merge import MergeBuilder
 from icefloe.table.scan import Scan
 
@@ -153,18 +153,18 @@ class Transaction:
             for step in steps:
                 self._add(step)
 
-    def update_schema(self) -> Edit[SchemaUpdate]:
+    def update_schema(self) -> SchemaEdit:
         """Change the schema, for the operations that follow too."""
         read = self.metadata
-        return Edit(
+        return SchemaEdit(
             update_of(read),
             lambda update: self._add(schema_steps(update.steps, read)),
         )
 
-    def update_partitioning(self) -> Edit[PartitionUpdate]:
+    def update_partitioning(self) -> PartitionEdit:
         """Change the partitioning, for the operations that follow too."""
         read = self.metadata
-        return Edit(
+        return PartitionEdit(
             PartitionUpdate(metadata=read),
             lambda update: self._add(ChangePartitioning(update=update)),
         )

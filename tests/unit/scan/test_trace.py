@@ -7,9 +7,10 @@ import pytest
 from icefloe.errors import InputError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import ContentType
+from icefloe.scan.explain import explain
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
-from icefloe.scan.trace import TRACE, explain
+from icefloe.scan.trace import TRACE
 from support.metadata_tree import Tree, data_file, places, short, vector
 from unit.scan.histories import delete_file, path, rows, table_of
 from unit.scan.test_plan import LEAVES, partitioned
@@ -120,9 +121,16 @@ def test_every_file_and_manifest_is_in_the_trace_once():
 def test_an_explanation_counts_and_gives_examples():
     tree = Tree(version=4)
     tree.commit(added=rows(*(data_file(f"D{number}", lower=number, upper=number) for number in range(7))))
-    text = explain(traced(tree, "id > 4"))
+    metadata = table_of(tree)
+    plan = traced(tree, "id > 4")
+    text = explain(plan, metadata.current_snapshot, parse_filter("id > 4"))
+    rows_read, size = (sum(plan.tasks[name].to_pylist()) for name in ("record_count", "file_size_in_bytes"))
     assert text.splitlines() == [
-        "2 files to read, 0 delete files to apply",
+        f"snapshot {metadata.current_snapshot_id} (append, 1970-01-01T00:00:00.001+00:00) of {metadata.location}",
+        "filter: id > 4",
+        "manifests: 0 read, 0 skipped",
+        f"data files: 2 to read ({rows_read} rows, {size} bytes), 5 skipped",
+        "deletes: 0 delete files and 0 deletion vectors to apply",
         "file skipped (5): statistics: id > 4",
         f"  {path('D0')}",
         f"  {path('D1')}",
@@ -139,4 +147,25 @@ def test_a_plan_without_a_trace_cannot_be_explained():
     tree.commit(added=rows(data_file("A")))
     metadata = table_of(tree)
     with pytest.raises(InputError, match="trace=True"):
-        explain(plan_scan(tree.store, metadata, metadata.current_snapshot))
+        explain(plan_scan(tree.store, metadata, metadata.current_snapshot), metadata.current_snapshot)
+
+
+def test_an_explanation_counts_skipped_manifests_and_the_deletes_to_apply():
+    tree = Tree(version=4, properties=LEAVES)
+    tree.commit(added=rows(data_file("A", lower=0, upper=4), data_file("B", lower=5, upper=9)))
+    tree.commit(added=rows(data_file("C", lower=50, upper=90)))
+    tree.commit(added=rows(delete_file(ContentType.EQUALITY_DELETES, "near", low=6, high=6), vector("V", "B")))
+    metadata = table_of(tree)
+    lines = explain(traced(tree, "id between 5 and 8"), metadata.current_snapshot).splitlines()
+    assert lines[1:5] == [
+        "no filter",
+        "manifests: 1 read, 1 skipped",
+        "data files: 1 to read (10 rows, 100 bytes), 1 skipped, besides those of skipped manifests",
+        "deletes: 1 delete files and 1 deletion vectors to apply",
+    ]
+
+
+def test_an_empty_table_is_explained_too():
+    metadata = table_of(Tree(version=4))
+    plan = plan_scan(Tree(version=4).store, metadata, None, trace=True)
+    assert explain(plan, None).splitlines()[:2] == [f"no snapshot of {metadata.location}", "no filter"]

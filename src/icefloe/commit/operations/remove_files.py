@@ -39,5 +39,7 @@ def live_tasks(state: State, wanted: pa.Array) -> pa.Table:
         raise ConflictError(
             f"table {state.metadata.location}: {gone[0].as_py()} is not a live data file, so it cannot be removed",
             files=gone.slice(0, 20).to_pylist(),
+            retryable=False,
+            next_step="Call refresh() and choose among the live files; scan().plan() lists them.",
         )
     return tasks

@@ -1,0 +1,66 @@
+"""A plan as text: what is read, what is skipped, and why (spec: Scan Planning)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InputError
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.scan.tasks import Plan
+from icefloe.scan.trace import filter_text
+
+_EXAMPLES = 3
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def explain(plan: Plan, snapshot: Snapshot | None, filter: Expr = ALWAYS_TRUE) -> str:
+    """A traced plan as text: the snapshot, the filter, how much is read and skipped, and a few examples per reason."""
+    if plan.trace is None:
+        raise InputError("the plan has no trace; plan with trace=True")
+    rows, size = (pc.sum(plan.tasks[name], min_count=0).as_py() for name in ("record_count", "file_size_in_bytes"))
+    vectors = pc.count(plan.tasks["dv_location"]).as_py()
+    skipped = "" if plan.manifests_skipped == 0 else ", besides those of skipped manifests"
+    return "\n".join(
+        [
+            f"{_named(snapshot)} of {plan.origin.table}",
+            "no filter" if filter == ALWAYS_TRUE else f"filter: {filter_text(filter)}",
+            f"manifests: {plan.manifests_read} read, {plan.manifests_skipped} skipped",
+            f"data files: {plan.files} to read ({rows} rows, {size} bytes), {plan.files_skipped} skipped{skipped}",
+            f"deletes: {plan.deletes.num_rows} delete files and {vectors} deletion vectors to apply",
+            *_reasons(plan.trace),
+        ]
+    )
+
+
+def _named(snapshot: Snapshot | None) -> str:
+    if snapshot is None:
+        return "no snapshot"
+    moment = (_EPOCH + timedelta(milliseconds=snapshot.timestamp_ms)).isoformat(timespec="milliseconds")
+    return f"snapshot {snapshot.snapshot_id} ({snapshot.operation}, {moment})"
+
+
+def _reasons(trace: pa.Table) -> list[str]:
+    lines: list[str] = []
+    keys = ["kind", "decision", "reason", "conjunct"]
+    for group in trace.group_by(keys, use_threads=False).aggregate([([], "count_all")]).to_pylist():
+        why = group["reason"] if group["conjunct"] is None else f"{group['reason']}: {group['conjunct']}"
+        lines.append(f"{group['kind']} {group['decision']} ({group['count_all']}): {why}")
+        lines.extend(f"  {location}" for location in _examples(trace, {key: group[key] for key in keys}))
+        if group["count_all"] > _EXAMPLES:
+            lines.append(f"  and {group['count_all'] - _EXAMPLES} more")
+    return lines
+
+
+def _examples(trace: pa.Table, group: Mapping[str, str | None]) -> list[str]:
+    mask = pa.repeat(True, trace.num_rows)
+    for name, value in group.items():
+        mask = pc.and_(
+            mask, pc.is_null(trace[name]) if value is None else pc.fill_null(pc.equal(trace[name], value), False)
+        )
+    found: list[str] = trace.filter(mask)["location"].slice(0, _EXAMPLES).to_pylist()
+    return found
