@@ -23,6 +23,7 @@ IcefloeError
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 _PERMANENT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG})
 
@@ -47,7 +48,7 @@ class IcefloeError(Exception):
         self, message: str, *, retryable: bool | None = None, next_step: str | None = None, **context: object
     ) -> None:
         super().__init__(message)
-        self.context = context
+        self.context: dict[str, Any] = context
         if retryable is not None:
             self.retryable = retryable
         if next_step is not None:

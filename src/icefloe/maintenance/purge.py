@@ -132,7 +132,7 @@ def _delete(files: pa.Table, base: Base, *, table: str, last: str | None) -> Dro
     try:
         base.store.io.delete(doomed["location"].to_pylist())
     except StorageError as error:
-        failed = tuple(error.context.get("locations", ()))  # type: ignore[arg-type]  # what the storage lists
+        failed = tuple(error.context.get("locations", ()))
         logger.warning("left files behind: %s", error)
     gone = doomed.filter(pc.invert(pc.is_in(doomed["location"], value_set=pa.array(failed, pa.string()))))
     counts = {row["values"]: row["counts"] for row in pc.value_counts(gone["kind"]).to_pylist()}
