@@ -156,7 +156,7 @@ def test_another_handle_sees_the_same_table(table, tmp_path):
     table.append(orders(1, 2))
     other = new_catalog(tmp_path).load_table("db.orders")
     other.append(orders(3))
-    assert ids(table.scan()) == ids(other.scan()) == [1, 2, 3]
+    assert ids(table.refresh().scan()) == ids(other.scan()) == [1, 2, 3]
 
 
 def test_summaries_carry_the_totals(table):

@@ -58,4 +58,4 @@ def test_a_hadoop_table_of_apache_iceberg_is_read_and_written_by_icefloe(tmp_pat
     table.append(pa.table({"id": pa.array([7], pa.int64())}))
     spark.createDataFrame([(8,)], "id bigint").write.format("iceberg").mode("append").save(location)
     assert sorted(r[0] for r in spark.read.format("iceberg").load(location).collect()) == [0, 1, 2, 7, 8]
-    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 7, 8]
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 7, 8]

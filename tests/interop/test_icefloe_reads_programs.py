@@ -88,12 +88,12 @@ def test_one_catalog_file_serves_three_programs_at_once(catalog, pyiceberg, spar
         pyiceberg.load_table("db.shared").append(required_id(events(range(start + 10, start + 20))))
         spark.createDataFrame(events(range(start + 20, start + 30))).writeTo("lake.db.shared").append()
     expected = events(range(90))
-    assert normal(ours.scan().to_arrow()) == normal(expected)
+    assert normal(ours.refresh().scan().to_arrow()) == normal(expected)
     for name, read in readers.items():
         assert normal(read(ours)) == normal(expected), name
     ours.delete("id < 30")
     spark.sql("DELETE FROM lake.db.shared WHERE id >= 60")
-    assert normal(ours.scan().to_arrow()) == normal(events(range(30, 60)))
+    assert normal(ours.refresh().scan().to_arrow()) == normal(events(range(30, 60)))
     for name, read in readers.items():
         assert normal(read(ours)) == normal(events(range(30, 60))), name
     names = {name for _, name in pyiceberg.list_tables("db")}

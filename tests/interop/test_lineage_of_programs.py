@@ -18,7 +18,7 @@ def lineage(rows: pa.Table) -> Lineage:
 def read_alike(table, spark) -> Lineage:
     """The lineage by id, as Apache Iceberg and both engines of icefloe read it."""
     theirs = lineage(spark.table(f"lake.{table.name}").select(*COLUMNS).toArrow())
-    assert lineage(table.scan(columns=COLUMNS).to_arrow()) == theirs
+    assert lineage(table.refresh().scan(columns=COLUMNS).to_arrow()) == theirs
     assert lineage(table.scan(columns=COLUMNS).to_spark(spark).toArrow()) == theirs
     return theirs
 

@@ -124,5 +124,7 @@ def same_terms(before: TableMetadata, after: TableMetadata) -> bool:
 
 
 def _follows(state: Base | None, other: Base) -> bool:
-    """Whether a state was made from another one."""
-    return state is not None and other.pointer in (entry.metadata_file for entry in state.metadata.metadata_log)
+    """Whether a state was made from another one; commit timestamps never go backwards."""
+    if state is None or state.metadata.last_updated_ms < other.metadata.last_updated_ms:
+        return False
+    return other.pointer in (entry.metadata_file for entry in state.metadata.metadata_log)

@@ -83,7 +83,7 @@ def land(
                 raise
         if isinstance(outcome, Swapped):
             pointer = attempt.pointer if outcome.pointer is None else outcome.pointer
-            table.remember(pointer, attempt.metadata)
+            table.remember(pointer, attempt.metadata, replaces=draft.base)
             logger.info("committed %s: %s, attempt %d", table, ", ".join(step.name for step in steps), number)
             _drop_old_metadata(io, draft.base.metadata, attempt.metadata)
             discard(io, work.staging.forget_unnamed())
