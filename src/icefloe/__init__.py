@@ -6,7 +6,6 @@
 ...                      partition_by=["day(ts)"], format_version=4)  # doctest: +SKIP
 """
 
-from icefloe import errors
 from icefloe.commit.result import CommitResult
 from icefloe.env import VERSION
 from icefloe.errors import (
@@ -75,6 +74,5 @@ __all__ = [
     "Transaction",
     "UnsupportedError",
     "catalog",
-    "errors",
     "open_table",
 ]

@@ -31,6 +31,7 @@ class CommitResult:
     metadata_files_written: int = 0
     metadata_bytes_written: int = 0
     attempts: int = 1
+    runs: int = 1  # of the whole operation: each after the first one followed a conflict
     seconds: float = 0.0
     snapshots: int = 1  # how many the commit made; ``snapshot_id`` is the last one
 
@@ -53,6 +54,8 @@ class CommitResult:
             parts.append(f"{self.delete_files_added} delete files")
         parts.append(f"{self.metadata_files_written} metadata files ({self.metadata_bytes_written} bytes)")
         parts.append(f"{self.attempts} attempt{'' if self.attempts == 1 else 's'}")
+        if self.runs > 1:
+            parts.append(f"{self.runs} runs")
         return f"{self.operation} {self.table}: {', '.join(parts)}, {self.seconds:.3f} s"
 
 

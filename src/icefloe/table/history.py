@@ -1,4 +1,4 @@
-"""The history of a table: which snapshots were current, and when (spec: Table Metadata Fields, snapshot-log)."""
+"""The history of a table: which snapshots were current, and when (spec: Table Metadata Fields)."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class MergeBuilder(Generic[R]):
     Texts name columns as ``t.id`` (of the table) and ``s.id`` (of the source).
     """
 
-    def __init__(self, on: str | Value | Sequence[str], run: Callable[[Merge], R], env: Env) -> None:
+    def __init__(self, on: str | Value | Sequence[str], run: Callable[[Merge, int | None], R], env: Env) -> None:
         now = env.now_ms()
         self._env = replace(env, now_ms=lambda: now)  # one moment for all texts
         self._run = run
@@ -68,10 +68,13 @@ class MergeBuilder(Generic[R]):
         """Delete rows that match no row of the source."""
         return self._and(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition)
 
-    def execute(self) -> R:
-        """Do it, as one snapshot; a merge that changes nothing makes none."""
+    def execute(self, *, retries: int | None = None) -> R:
+        """Run the merge, as one snapshot; a merge that changes nothing makes none.
+
+        With ``retries`` a merge that meets a conflict is run again on the newest state, up to that many times.
+        """
         self._merge.check()
-        return self._run(self._merge)
+        return self._run(self._merge, retries)
 
     def _and(self, when: When, action: Action, condition: str | Value | None, values: Values | None = None) -> Self:
         if values is not None and len(values) == 0:
@@ -122,6 +125,7 @@ class MergeResult:
     metadata_files_written: int = 0
     metadata_bytes_written: int = 0
     attempts: int = 1
+    runs: int = 1  # of the whole merge: each after the first one followed a conflict
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, object]:

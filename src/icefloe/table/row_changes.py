@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
 
 from icefloe import rows
 from icefloe.commit.base import TablePointer
@@ -23,13 +24,21 @@ from icefloe.model.metadata.snapshots import MAIN, Operation
 from icefloe.rows.add_files import Partition, add_files
 from icefloe.rows.schema_merge import SchemaMode
 from icefloe.table.merge import MergeBuilder, MergeResult, merge_result
+from icefloe.table.operation_runs import run_again
 from icefloe.table.transaction import Transaction
 
 DeleteName = Literal["position", "equality"]
+R = TypeVar("R")
 
 
 class RowChanges:
-    """The methods of a table that change its rows."""
+    """The methods of a table that change its rows.
+
+    Where another commit is in the way of a change, it fails with a ConflictError. With ``retries`` the change is
+    planned and run again on the newest state, up to that many times; ``runs`` of the result counts the runs. The
+    default is the table property ``commit.operation.num-retries``, which is 0 if it is not set. Rows that can be read
+    only once, such as a RecordBatchReader, are refused with ``retries``.
+    """
 
     def __init__(self, pointer: TablePointer, env: Env = SYSTEM) -> None:
         self._pointer = pointer
@@ -41,7 +50,13 @@ class RowChanges:
         return str(self._pointer)
 
     def append(
-        self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN, wap_id: str | None = None
+        self,
+        data: Any,
+        *,
+        schema_mode: SchemaMode = "strict",
+        branch: str | None = MAIN,
+        wap_id: str | None = None,
+        retries: int | None = None,
     ) -> CommitResult:
         """Add rows: a Spark DataFrame, or anything that speaks Arrow.
 
@@ -55,11 +70,20 @@ class RowChanges:
         [{'id': 1, 'note': 'new'}]
         """
         if schema_mode != "strict":
-            return self._append_merging(data, schema_mode, branch, wap_id)
-        return self._run(rows.append(self._target(branch), data, engine_of(data), wap_id=wap_id))
+            return self._append_merging(data, schema_mode, branch, wap_id, retries)
+        engine = engine_of(data)
+        return self._change(
+            lambda target: rows.append(target, data, engine, wap_id=wap_id), branch, retries, source=data
+        )
 
     def overwrite(
-        self, data: Any, where: str | Expr | None = None, *, overwrite_all: bool = False, branch: str | None = MAIN
+        self,
+        data: Any,
+        where: str | Expr | None = None,
+        *,
+        overwrite_all: bool = False,
+        branch: str | None = MAIN,
+        retries: int | None = None,
     ) -> CommitResult:
         """Put rows in the place of those that match ``where``, as one snapshot; rows for which it is null stay.
 
@@ -72,10 +96,10 @@ class RowChanges:
         >>> sorted(t.scan().to_arrow()["id"].to_pylist())
         [1, 20, 30]
         """
-        chosen = rows.overwritten(where, overwrite_all=overwrite_all)
-        return self._run(rows.overwrite(self._target(branch), data, chosen, engine_of(data)))
+        chosen, engine = rows.overwritten(where, overwrite_all=overwrite_all), engine_of(data)
+        return self._change(lambda target: rows.overwrite(target, data, chosen, engine), branch, retries, source=data)
 
-    def overwrite_partitions(self, data: Any, *, branch: str | None = MAIN) -> CommitResult:
+    def overwrite_partitions(self, data: Any, *, branch: str | None = MAIN, retries: int | None = None) -> CommitResult:
         """Put rows in the place of everything in the partitions that they fall into.
 
         A table without partitions is replaced as a whole; without rows nothing happens.
@@ -88,9 +112,14 @@ class RowChanges:
         >>> sorted(t.scan().to_arrow()["id"].to_pylist())
         [3, 10]
         """
-        return self._run(rows.overwrite_partitions(self._target(branch), data, engine_of(data)))
+        engine = engine_of(data)
+        return self._change(
+            lambda target: rows.overwrite_partitions(target, data, engine), branch, retries, source=data
+        )
 
-    def delete(self, where: str | Expr, *, branch: str | None = MAIN, spark: Any = None) -> CommitResult:
+    def delete(
+        self, where: str | Expr, *, branch: str | None = MAIN, spark: Any = None, retries: int | None = None
+    ) -> CommitResult:
         """Delete the rows that match; Spark does it when a session is given, this process otherwise.
 
         >>> import icefloe, pyarrow as pa
@@ -99,7 +128,8 @@ class RowChanges:
         >>> t.delete("id >= 2").rows_deleted, t.scan().count()
         (2, 1)
         """
-        return self._run(rows.delete(self._target(branch), parse_filter(where), engine_for(spark)))
+        chosen, engine = parse_filter(where), engine_for(spark)
+        return self._change(lambda target: rows.delete(target, chosen, engine), branch, retries)
 
     def update(
         self,
@@ -108,6 +138,7 @@ class RowChanges:
         *,
         branch: str | None = MAIN,
         spark: Any = None,
+        retries: int | None = None,
     ) -> CommitResult:
         """Set columns, or fields inside structs, to new values in SQL where rows match; without ``where`` in all rows.
 
@@ -118,7 +149,8 @@ class RowChanges:
         >>> sorted(t.scan().to_arrow()["note"].to_pylist())
         ['B!', 'a']
         """
-        return self._run(rows.update(self._target(branch), changes, parse_filter(where), engine_for(spark)))
+        chosen, engine = parse_filter(where), engine_for(spark)
+        return self._change(lambda target: rows.update(target, changes, chosen, engine), branch, retries)
 
     def upsert(
         self,
@@ -127,6 +159,7 @@ class RowChanges:
         *,
         deletes: DeleteName | None = None,
         branch: str | None = MAIN,
+        retries: int | None = None,
     ) -> CommitResult:
         """Replace the rows whose key columns equal those of a row in ``data``, and add the others.
 
@@ -142,8 +175,13 @@ class RowChanges:
         >>> result = t.upsert(pa.table({"id": [1, 2], "note": ["A", "b"]}), on=["id"])
         >>> sorted(t.scan().to_arrow()["note"].to_pylist())
         ['A', 'b']
+        >>> t.upsert(pa.table({"id": [2], "note": ["B"]}), on=["id"], retries=5).runs
+        1
         """
-        return self._run(rows.upsert(self._target(branch), data, on, engine_of(data), deletes=deletes))
+        engine = engine_of(data)
+        return self._change(
+            lambda target: rows.upsert(target, data, on, engine, deletes=deletes), branch, retries, source=data
+        )
 
     def merge(
         self, source: Any, on: str | Value | Sequence[str], *, branch: str | None = MAIN
@@ -161,10 +199,14 @@ class RowChanges:
         [7, 10, 25]
         """
 
-        def run(merge: Merge) -> MergeResult:
+        def run(merge: Merge, retries: int | None) -> MergeResult:
+            def once(target: rows.Target) -> MergeResult:
+                prepared = rows.merge(target, merge, source, engine_for(None))
+                return merge_result(prepared, self._run(prepared.change), 0.0)
+
             started = time.perf_counter()
-            prepared = rows.merge(self._target(branch), merge, source, engine_for(None))
-            return merge_result(prepared, self._run(prepared.change), time.perf_counter() - started)
+            result, runs = self._repeat(once, branch, retries, source)
+            return replace(result, runs=runs, seconds=time.perf_counter() - started)
 
         return MergeBuilder(on, run, self._env)
 
@@ -207,16 +249,37 @@ class RowChanges:
         return self._commit(RemoveFiles(locations=tuple(locations)))
 
     def _append_merging(
-        self, data: Any, schema_mode: SchemaMode, branch: str | None, wap_id: str | None
+        self, data: Any, schema_mode: SchemaMode, branch: str | None, wap_id: str | None, retries: int | None
     ) -> CommitResult:
         if wap_id is not None:
             raise InputError("append: a staged snapshot is seen by nobody, but a changed schema would be by all")
-        with Transaction(self._pointer, self._env) as work:
-            work.append(data, schema_mode=schema_mode, branch=branch)
-        return rows.Prepared(operation=Operation.APPEND).nothing(self.name) if work.result is None else work.result
+
+        def once(target: rows.Target) -> CommitResult:
+            with Transaction(self._pointer, self._env) as work:
+                work.append(data, schema_mode=schema_mode, branch=branch)
+            return rows.Prepared(operation=Operation.APPEND).nothing(self.name) if work.result is None else work.result
+
+        result, runs = self._repeat(once, branch, retries, data)
+        return replace(result, runs=runs)
 
     def _target(self, branch: str | None) -> rows.Target:
         return rows.Target(base=self._pointer.load(), env=self._env, branch=rows.branch_of(branch))
+
+    def _change(
+        self,
+        prepare: Callable[[rows.Target], rows.Prepared],
+        branch: str | None,
+        retries: int | None,
+        source: object = None,
+    ) -> CommitResult:
+        """Prepare an operation on the newest state and commit it, again if that is asked for and it conflicts."""
+        result, runs = self._repeat(lambda target: self._run(prepare(target)), branch, retries, source)
+        return replace(result, runs=runs)
+
+    def _repeat(
+        self, once: Callable[[rows.Target], R], branch: str | None, retries: int | None, source: object
+    ) -> tuple[R, int]:
+        return run_again(once, lambda: self._target(branch), retries=retries, source=source, env=self._env)
 
     def _run(self, prepared: rows.Prepared) -> CommitResult:
         if prepared.update is None:

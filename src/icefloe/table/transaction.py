@@ -131,7 +131,9 @@ class Transaction:
         """Update, delete and insert rows by those of a source; see ``Table.merge``."""
         self._check_open()
 
-        def run(merge: Merge) -> None:
+        def run(merge: Merge, retries: int | None) -> None:
+            if retries is not None:
+                raise InputError("merge: retries= has no use in a transaction, which commits at its end")
             self._run(rows.merge(self._target(branch), merge, source, engine_for(None)).change)
 
         return MergeBuilder(on, run, self._env)

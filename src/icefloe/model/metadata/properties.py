@@ -188,6 +188,7 @@ METRICS_COLUMN = _column_prefix("write.metadata.metrics.column.", "", METRICS)
 METRICS_MAX_INFERRED = _property("write.metadata.metrics.max-inferred-column-defaults", 100, lenient=True)
 
 COMMIT_RETRIES = _property("commit.retry.num-retries", 20, rule=whole(0, INT_MAX), lenient=True)
+OPERATION_RETRIES = _property("commit.operation.num-retries", 0, rule=whole(0, INT_MAX), lenient=True)
 COMMIT_MIN_WAIT_MS = _property("commit.retry.min-wait-ms", 20, rule=whole(0, INT_MAX), lenient=True)
 COMMIT_MAX_WAIT_MS = _property("commit.retry.max-wait-ms", 2_000, rule=whole(0, INT_MAX), lenient=True)
 DELETE_AFTER_COMMIT = _property("write.metadata.delete-after-commit.enabled", False, lenient=True)
