@@ -15,8 +15,8 @@ from typing import Any
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.overwrite import OverwriteFiles
-from icefloe.model.entries import empty
 from icefloe.model.metadata.snapshots import Operation
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
 from measure import Sample, median, spread
 from plot import Chart, Line
@@ -78,7 +78,7 @@ def _commits(bed: Bed, work: str, leaves: int, per_leaf: int, repeats: int, time
             update: Any = Append(added=data_files(LOCATION, leaves * per_leaf + repeat, 1, COLUMNS), fast=True)
         else:
             gone = task_of(context, number, per_leaf)
-            update = OverwriteFiles(added=empty(), removed=gone, read=fresh.head, operation=Operation.DELETE)
+            update = OverwriteFiles(changes=FileChanges(removed=gone), read=fresh.head, operation=Operation.DELETE)
         if time == "open":
             read_root(fresh.base.store, fresh.head)
             fresh.base.store.leaf(leaf_name(context, number // per_leaf), delete=False, spec_id=0)

@@ -22,6 +22,7 @@ from arrow_rows import SUPPLIERS, lineitem, pieces
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.deletes.equality_writer import write_equality_deletes
+from icefloe.tree.file_changes import FileChanges
 from measure import Sample, median, ratio, spread
 from report import Table
 from workers import Worker
@@ -90,7 +91,10 @@ def _delete_by_equality(table: Any) -> None:
     keys = table.scan(DELETE, columns=key).to_arrow()
     fields = tuple(base.metadata.schema.by_name[name] for name in key)
     added = write_equality_deletes(base.store.io, keys, fields, metadata=base.metadata)
-    commit(table._pointer, RowDelta(added=added, read=base.metadata.current_snapshot, branch=DELETED[1]))
+    commit(
+        table._pointer,
+        RowDelta(changes=FileChanges(added=added), read=base.metadata.current_snapshot, branch=DELETED[1]),
+    )
 
 
 def _measure(folder: str, deleted: str, question: str, sizes: Sizes) -> dict[str, list[Sample]]:

@@ -22,8 +22,9 @@ from icefloe.codecs.puffin.deletion_vector import encode_dv
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.overwrite import OverwriteFiles
 from icefloe.commit.operations.row_delta import RowDelta
-from icefloe.model.entries import MANIFESTS, ContentType, Status, empty, entries
+from icefloe.model.entries import MANIFESTS, ContentType, Status, entries
 from icefloe.model.metadata.snapshots import Operation
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
 from measure import Sample
 from synthetic import (
@@ -75,7 +76,7 @@ def around(bed: Bed, limit: str, repeats: int, *, deletes: bool = False) -> dict
                 read_root(fresh.base.store, fresh.head)
             number = 10**7 + repeat
             new = _vectors(number) if deletes else data_files(LOCATION, number, 1, bed.columns)
-            update = RowDelta(added=new, read=fresh.head) if deletes else Append(added=new)
+            update = RowDelta(changes=FileChanges(added=new), read=fresh.head) if deletes else Append(added=new)
             gc.collect()
             found[name].append(fresh.commit(update, cold=name == "cold").sample())
             if name != "warm":
@@ -114,7 +115,9 @@ def vectors_in_root(count: int, columns: int, repeats: int, partitions: int = 2)
         bed.commit(Append(added=data_files(LOCATION, start * half, half, columns)))
     bed.set({MAX_FILES: MANY})
     if count > 0:
-        bed.commit(RowDelta(added=vectors(LOCATION, np.arange(count, dtype=np.int64), 1), read=bed.head))
+        bed.commit(
+            RowDelta(changes=FileChanges(added=vectors(LOCATION, np.arange(count, dtype=np.int64), 1)), read=bed.head)
+        )
     return {"rows": count, "columns": columns, **around(bed, MAX_DVS, repeats, deletes=True)}
 
 
@@ -245,14 +248,16 @@ class Player:
         chosen = np.arange(count) if history.oldest_first else self.dice.choice(len(self.live), count, replace=False)
         tasks = self._tasks(self.live[chosen])
         self.live = np.delete(self.live, chosen)
-        return OverwriteFiles(added=empty(), removed=tasks, read=self.bed.head, operation=Operation.DELETE)
+        return OverwriteFiles(changes=FileChanges(removed=tasks), read=self.bed.head, operation=Operation.DELETE)
 
     def _delta(self, history: History) -> RowDelta:
         self.batch += 1
         targets = np.sort(self.dice.choice(self.live, min(max(1, history.files // 2), len(self.live)), replace=False))
         tasks = self._tasks(targets)
         replaced = tasks.filter(pc.is_valid(tasks["dv_location"]))
-        return RowDelta(added=vectors(LOCATION, targets, self.batch), replaced=replaced, read=self.bed.head)
+        return RowDelta(
+            changes=FileChanges(added=vectors(LOCATION, targets, self.batch), revectored=replaced), read=self.bed.head
+        )
 
     def _tasks(self, numbers: Ints) -> pa.Table:
         """Planned files by number; the plan is not part of the commit that is measured."""

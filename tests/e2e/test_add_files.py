@@ -13,7 +13,7 @@ from added_files import entry_of, file_of
 from pyarrow import orc
 
 import icefloe
-from icefloe.commit.draft import State
+from icefloe.commit.draft import draft_of
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.add_files import known_files
 from icefloe.errors import ConflictError, CorruptFile, InputError, NoSuchFile
@@ -164,7 +164,7 @@ def test_a_file_that_another_commit_added_meanwhile_is_a_conflict(tmp_path, tabl
     path = file_of(tmp_path, ROWS)
     late = add_files(table._pointer.load(), path)
     table.add_files(path)
-    with pytest.raises(ConflictError, match=r"has added .*a.parquet since|changed the schema or the name mapping"):
+    with pytest.raises(ConflictError, match=r"has already added .*a.parquet|changed the schema or the name mapping"):
         commit(table._pointer, late)
     assert Path(path).exists()
     assert table.scan().count() == 3
@@ -369,10 +369,9 @@ def test_a_folder_that_states_what_nobody_asks_for_is_no_matter(tmp_path, table)
 def test_files_are_known_under_every_spelling(tmp_path, table):
     path = file_of(tmp_path, ROWS)
     table.add_files(path)
-    base = table._pointer.load()
-    state = State(metadata=base.metadata, store=base.store, head=base.metadata.current_snapshot)
-    assert known_files(state, [f"file:{path}", f"{path}.other"]) == (f"file:{path}",)
-    assert known_files(state, [f"file://{path.replace('/', '//')}"]) == (f"file://{path.replace('/', '//')}",)
+    draft = draft_of(table._pointer.load())
+    assert known_files(draft, "main", [f"file:{path}", f"{path}.other"]) == (f"file:{path}",)
+    assert known_files(draft, "main", [f"file://{path.replace('/', '//')}"]) == (f"file://{path.replace('/', '//')}",)
 
 
 def test_reading_is_confined_to_allowed_roots(tmp_path):

@@ -22,6 +22,7 @@ from icefloe.deletes.vectors import write_vectors
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, NoSuchFile
 from icefloe.model.entries import put
 from icefloe.table.table import Table
+from icefloe.tree.file_changes import FileChanges
 from support.tables import VERSIONS, new_catalog
 
 FORMATS = ("parquet", "orc", "avro")
@@ -173,7 +174,7 @@ def test_an_orc_file_with_another_type(tmp_path):
 
 def committed(table: Table, added: pa.Table) -> Path:
     """Deletes put into the table as they are; the file that they are in."""
-    commit(table._pointer, RowDelta(added=added, read=table.metadata.current_snapshot))
+    commit(table._pointer, RowDelta(changes=FileChanges(added=added), read=table.metadata.current_snapshot))
     return local(added["location"][0].as_py())
 
 
@@ -200,7 +201,10 @@ def with_positions(table: Table, positions: dict[str, list[int]]) -> Path:
     assert added.num_rows == 1
     commit(
         table._pointer,
-        RowDelta(added=put(added, "referenced_file", None), read=table.metadata.current_snapshot, referenced=(known,)),
+        RowDelta(
+            changes=FileChanges(added=put(added, "referenced_file", None), referenced=(known,)),
+            read=table.metadata.current_snapshot,
+        ),
     )
     return local(added["location"][0].as_py())
 

@@ -24,6 +24,7 @@ from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.schema.types import INT, LONG, STRING, Field
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
+from icefloe.tree.file_changes import FileChanges
 from support.tables import new_catalog, sorted_rows
 
 Row = dict[int, object]  # values by column id, of the columns that its file has
@@ -80,7 +81,9 @@ class Model:
             place = f"{metadata.location}/data/{self.dice.random()}.puffin"
             touched = plan.tasks.filter(pa.compute.is_in(plan.tasks["location"], pa.array(list(positions))))
             vectors = write_vectors(io, touched, old, positions, location=place)
-            self.commit(RowDelta(added=vectors, replaced=touched, read=metadata.current_snapshot))
+            self.commit(
+                RowDelta(changes=FileChanges(added=vectors, revectored=touched), read=metadata.current_snapshot)
+            )
         else:
             how = {"write.delete.granularity": self.dice.choice(["file", "partition"])}
             entries = write_position_deletes(
@@ -90,7 +93,11 @@ class Model:
                 data_location=f"{metadata.location}/data",
                 properties={**table.properties, **how},
             )
-            self.commit(RowDelta(added=entries, referenced=tuple(positions), read=metadata.current_snapshot))
+            self.commit(
+                RowDelta(
+                    changes=FileChanges(added=entries, referenced=tuple(positions)), read=metadata.current_snapshot
+                )
+            )
 
     def seen_before(self, shown: Mapping[str, object]) -> Row:
         """A row of the model that looks like one that a scan showed."""
@@ -104,7 +111,7 @@ class Model:
         entries = self.entries_of(table, keys, columns)
         if entries is None:
             return
-        self.commit(RowDelta(added=entries, read=table.metadata.current_snapshot))
+        self.commit(RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot))
         self.rows = [row for row in self.rows if all(any(row.get(id_) != key[id_] for id_ in key) for key in keys)]
 
     def entries_of(self, table: Table, keys: list[Row], columns: tuple[Field, ...]) -> pa.Table | None:
@@ -235,7 +242,7 @@ def test_equality_deletes_are_converted_without_a_change_of_rows(tmp_path: Path,
         entries = write_equality_deletes(
             now._pointer.io, pa.table({"id": [key]}), now.schema.fields[:1], metadata=now.metadata
         )
-        model.commit(RowDelta(added=entries, read=now.metadata.current_snapshot))
+        model.commit(RowDelta(changes=FileChanges(added=entries), read=now.metadata.current_snapshot))
     model.table.append(pa.table({"id": [2], "note": ["again"]}))
     before = sorted_rows(model.table.scan().to_arrow())
     assert before == [(1, "a"), (2, "again"), (3, "c"), (4, "d"), (5, "e")]
@@ -265,7 +272,9 @@ def test_a_filtered_plan_is_not_converted(tmp_path: Path) -> None:
     entries = write_equality_deletes(
         table._pointer.io, pa.table({"id": [1]}), table.schema.fields, metadata=table.metadata
     )
-    commit(table._pointer, RowDelta(added=entries, read=table.metadata.current_snapshot), table._env)
+    commit(
+        table._pointer, RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot), table._env
+    )
     plan = table.scan("id < 2").plan()
     with pytest.raises(InputError, match="plan without a filter"):
         convert_equality_deletes(table._pointer.io, plan, table.metadata, read=table.metadata.current_snapshot)

@@ -60,18 +60,18 @@ def test_two_operations_in_any_order_come_to_what_a_serial_order_does(setting, p
 SNAPSHOT, SERIALIZABLE = Isolation.SNAPSHOT, Isolation.SERIALIZABLE
 WITNESSES: dict[tuple[type[SnapshotOperation], str], tuple[int, Isolation, tuple[str, str]]] = {
     (RowDelta, "check_files_live"): (2, SNAPSHOT, ("delete merge", "update copy")),
-    (RowDelta, "check_no_vectors_of"): (4, SNAPSHOT, ("delete merge", "delete merge")),
+    (RowDelta, "check_no_new_vectors"): (4, SNAPSHOT, ("delete merge", "delete merge")),
     (RowDelta, "check_no_new_deletes"): (2, SNAPSHOT, ("update merge", "delete merge")),
-    (RowDelta, "check_nothing_updated"): (2, SNAPSHOT, ("delete merge", "update merge")),
+    (RowDelta, "check_no_updates"): (2, SNAPSHOT, ("delete merge", "update merge")),
     (RowDelta, "check_no_new_data"): (2, SERIALIZABLE, ("delete-red merge", "append")),
     (OverwriteFiles, "check_files_live"): (2, SNAPSHOT, ("delete copy", "compact")),
-    (OverwriteFiles, "check_no_deletes_on"): (2, SNAPSHOT, ("delete copy", "delete-red merge")),
+    (OverwriteFiles, "check_no_deletes_of"): (2, SNAPSHOT, ("delete copy", "delete-red merge")),
     (OverwriteFiles, "check_no_new_data"): (2, SERIALIZABLE, ("delete-red copy", "append")),
     (RewriteFiles, "check_files_live"): (2, SNAPSHOT, ("compact", "delete copy")),
-    (RewriteFiles, "check_no_deletes_on"): (2, SNAPSHOT, ("compact", "delete merge")),
+    (RewriteFiles, "check_no_deletes_of"): (2, SNAPSHOT, ("compact", "delete merge")),
     (ReadCheck, "check_no_new_data"): (2, SERIALIZABLE, ("reload", "reload")),
     (ReadCheck, "check_no_new_deletes"): (2, SERIALIZABLE, ("fill", "delete merge")),
-    (ReadCheck, "check_no_data_left"): (2, SERIALIZABLE, ("fill", "delete copy")),
+    (ReadCheck, "check_no_data_removed"): (2, SERIALIZABLE, ("fill", "delete copy")),
 }
 
 

@@ -25,6 +25,7 @@ from icefloe.errors import FormatError
 from icefloe.model.entries import MANIFESTS
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import leaves_of, read_root
 from support.tables import append_without, new_catalog, sorted_rows
 
@@ -133,7 +134,7 @@ def test_the_list_says_that_a_manifest_holds_deletes(tmp_path, content):
     table.delete("id = 3")
     keys = pa.table({"id": pa.array([5], pa.int32())})
     deletes = write_equality_deletes(table._pointer.io, keys, table.schema.fields[:1], metadata=table.metadata)
-    commit(table._pointer, RowDelta(added=deletes, read=table.metadata.current_snapshot))
+    commit(table._pointer, RowDelta(changes=FileChanges(added=deletes), read=table.metadata.current_snapshot))
     assert change_headers(table, {"content": content}, delete=True) == 2
 
     table = reopened(table)

@@ -160,7 +160,7 @@ def test_an_overwrite_by_rows_does_not_miss_what_came_meanwhile(table, tmp_path)
     late.overwrite(people(20), where="id >= 2")
     table.append(people(3))
     before = stored(tmp_path)
-    with pytest.raises(ConflictError, match="may hold rows it meant"):
+    with pytest.raises(ConflictError, match="may contain rows that this operation reads"):
         late.commit()
     assert ids_of(table) == [1, 2, 3]
     assert len(stored(tmp_path)) < len(before)  # what was written for it is gone
@@ -171,7 +171,7 @@ def test_a_file_with_both_kinds_of_rows_that_came_meanwhile_is_a_conflict(table)
     late = table.transaction()
     late.overwrite(people(20), where="id >= 2")  # all rows of all files
     table.append(people(1, 5))
-    with pytest.raises(ConflictError, match="came by another commit, and may hold rows that match"):
+    with pytest.raises(ConflictError, match="was added by another commit, and may contain both rows that match"):
         late.commit()
     assert ids_of(table) == [1, 2, 3, 5]
 

@@ -18,6 +18,7 @@ from icefloe.errors import ConflictError, FormatError
 from icefloe.model.entries import put
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
+from icefloe.tree.file_changes import FileChanges
 from support.tables import new_catalog
 
 ROWS = pa.table({"id": pa.array(range(6), pa.int64())})
@@ -67,7 +68,7 @@ def delete_by_vector(table: Table, spelling: str, *positions: int) -> None:
     """Delete rows as a program does that spells the location in its own way."""
     vector = vector_of(table, *positions)
     named = put(vector, "referenced_file", spelled(table, file_of(table), spelling))
-    commit(table._pointer, RowDelta(added=named, read=table.metadata.current_snapshot))
+    commit(table._pointer, RowDelta(changes=FileChanges(added=named), read=table.metadata.current_snapshot))
 
 
 def delete_by_position_file(table: Table, spelling: str, *positions: int, names_file: bool = False) -> None:
@@ -82,7 +83,7 @@ def delete_by_position_file(table: Table, spelling: str, *positions: int, names_
     )
     if not names_file:  # the bounds of its column of paths are all that tells
         entries = put(entries, "referenced_file", pa.nulls(entries.num_rows, pa.string()))
-    commit(table._pointer, RowDelta(added=entries, read=table.metadata.current_snapshot))
+    commit(table._pointer, RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot))
 
 
 def reload(table: Table, folder: Path) -> Table:
@@ -127,7 +128,7 @@ def test_two_vectors_of_one_data_file_are_seen_in_two_spellings(tmp_path, versio
     vectors = [vector_of(table, 1), vector_of(table, 2, name="w")]
     name = spelled(table, file_of(table), spelling)
     both = pa.concat_tables([vectors[0], put(vectors[1], "referenced_file", name)])
-    commit(table._pointer, RowDelta(added=both, read=table.metadata.current_snapshot))
+    commit(table._pointer, RowDelta(changes=FileChanges(added=both), read=table.metadata.current_snapshot))
     with pytest.raises(FormatError, match=r"two live deletion vectors|deletion vector of the same data file"):
         ids(reload(table, tmp_path))
 
@@ -137,9 +138,9 @@ def test_two_vectors_of_one_data_file_are_seen_in_two_spellings(tmp_path, versio
 def test_a_vector_that_came_meanwhile_in_another_spelling_is_a_conflict(tmp_path, version, spelling):
     """Two vectors of one file must not both land."""
     table = new_table(tmp_path, version)
-    late = RowDelta(added=vector_of(table, 5, name="late"), read=table.metadata.current_snapshot)
+    late = RowDelta(changes=FileChanges(added=vector_of(table, 5, name="late")), read=table.metadata.current_snapshot)
     delete_by_vector(table, spelling, 1)
-    with pytest.raises(ConflictError, match="deletes rows of a file that it deletes from"):
+    with pytest.raises(ConflictError, match="deletes rows of a file in which this operation deletes rows"):
         commit(table._pointer, late)
 
 
@@ -162,7 +163,10 @@ def test_a_vector_of_a_file_that_was_removed_is_read_as_before(tmp_path, version
     name = gone if spelling is None else spelled(table, gone, spelling)
     table.remove_files([gone])
     table.append(ROWS)
-    commit(table._pointer, RowDelta(added=put(vector, "referenced_file", name), read=table.metadata.current_snapshot))
+    commit(
+        table._pointer,
+        RowDelta(changes=FileChanges(added=put(vector, "referenced_file", name)), read=table.metadata.current_snapshot),
+    )
     assert ids(reload(table, tmp_path)) == list(range(6))
 
 
@@ -173,7 +177,7 @@ def test_a_removed_file_of_the_same_name_in_another_partition_is_another_file(tm
     kept = file_of(table)
     folder, _, name = kept.rpartition("/")
     vector = put(vector_of(table, 1), "referenced_file", f"{folder}/city=Oslo/{name}")
-    commit(table._pointer, RowDelta(added=vector, read=table.metadata.current_snapshot))
+    commit(table._pointer, RowDelta(changes=FileChanges(added=vector), read=table.metadata.current_snapshot))
     assert ids(reload(table, tmp_path)) == list(range(6))
 
 
@@ -201,7 +205,7 @@ def test_a_position_delete_file_of_several_spellings_applies(tmp_path):
     entries = write_position_deletes(
         table._pointer.io, tasks, positions, data_location=f"{table.location}/data", properties={}
     )
-    commit(table._pointer, RowDelta(added=entries, read=table.metadata.current_snapshot))
+    commit(table._pointer, RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot))
     assert ids(reload(table, tmp_path)) == [5]
 
 
@@ -215,7 +219,7 @@ def test_a_position_delete_file_that_may_name_a_live_file_is_refused(tmp_path, s
     entries = write_position_deletes(
         table._pointer.io, tasks, positions, data_location=f"{table.location}/data", properties={}
     )
-    commit(table._pointer, RowDelta(added=entries, read=table.metadata.current_snapshot))
+    commit(table._pointer, RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot))
     with pytest.raises(FormatError, match=r"position delete file .*may be another spelling of the data file"):
         ids(reload(table, tmp_path))
 

@@ -20,6 +20,7 @@ from icefloe.inspect.outline import outline
 from icefloe.model.entries import MANIFESTS
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import leaves_of, read_root
 from support.tables import new_catalog, sorted_rows
 
@@ -152,7 +153,7 @@ def test_deletes_by_value_apply_and_become_deletes_by_position(tmp_path, file_fo
     keys = pa.table({"id": pa.array([2, 6, 10], pa.int32())})
     partitions = pa.table({"id": keys["id"], "p": rows(2, 6, 10)["p"]})
     entries = write_equality_deletes(table._pointer.io, partitions, table.schema.fields[:2], metadata=table.metadata)
-    commit(table._pointer, RowDelta(added=entries, read=table.metadata.current_snapshot))
+    commit(table._pointer, RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot))
     left = [i for i in ALL if i not in (2, 6, 10)]
     check(tmp_path, *left)
     now = new_catalog(tmp_path).load_table("db.t")

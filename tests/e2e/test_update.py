@@ -169,7 +169,7 @@ def test_an_update_does_not_miss_rows_that_came_meanwhile(table):
     late = table.transaction()
     late.update({"amount": "5"}, where="id >= 2")
     table.append(people(3))
-    with pytest.raises(ConflictError, match="may hold rows it meant"):
+    with pytest.raises(ConflictError, match="may contain rows that this operation reads"):
         late.commit()
     assert rows_of(table) == [(1, "Oslo", 1), (2, "Oslo", 1), (3, "Oslo", 1)]
 

@@ -12,6 +12,7 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.model.entries import ContentType, Status, put
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
 
 pytestmark = pytest.mark.interop
@@ -46,7 +47,7 @@ def copied_to_version_3(table, catalog, name):
     root = read_root(base.store, base.metadata.current_snapshot)
     data, vectors = (_new(root.rows(kind)) for kind in (ContentType.DATA, ContentType.POSITION_DELETES))
     commit(copy._pointer, Append(added=data))
-    commit(copy._pointer, RowDelta(added=vectors, read=copy.metadata.current_snapshot))
+    commit(copy._pointer, RowDelta(changes=FileChanges(added=vectors), read=copy.metadata.current_snapshot))
     return copy
 
 

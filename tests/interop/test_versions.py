@@ -13,6 +13,7 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.model.entries import ContentType, Status, entries
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS
+from icefloe.tree.file_changes import FileChanges
 from interop.test_programs_read_icefloe import PARTITIONS, SCHEMA, check, events, normal
 
 pytestmark = pytest.mark.interop
@@ -107,7 +108,9 @@ def test_position_deletes_committed_by_icefloe_are_applied_by_other_programs(par
     plan = table.scan().plan()
     task = plan.tasks.slice(0, 1).to_pylist()[0]
     deleted = pq.read_table(task["location"].removeprefix("file://")).slice(0, 1)["id"][0].as_py()
-    operation = RowDelta(added=_position_deletes(table, task, [0]), read=table.metadata.current_snapshot)
+    operation = RowDelta(
+        changes=FileChanges(added=_position_deletes(table, task, [0])), read=table.metadata.current_snapshot
+    )
     commit(table._pointer, operation)
     rows = events(range(30))
     expected = rows.filter(pc.not_equal(rows["id"], deleted))

@@ -35,6 +35,7 @@ from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.testing.crash_io import CrashFileIO, CrashPointers, Died, Effect, Fuse, Strike
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import live_rows, read_root
 
 LONG = os.environ.get("ICEFLOE_LONG", "") == "1"  # everything, instead of what matters most
@@ -176,7 +177,7 @@ def overwrite_files(table: Table) -> None:
     head = base.metadata.current_snapshot
     plan = plan_scan(base.store, base.metadata, head, filter=where)
     added = ArrowEngine().write(table._pointer.io, rows(3, 40), base.metadata)
-    _commit(table, OverwriteFiles(added=added, removed=plan.tasks, read=head, filter=where))
+    _commit(table, OverwriteFiles(changes=FileChanges(added=added, removed=plan.tasks), read=head, filter=where))
 
 
 def replace_partitions(table: Table) -> None:
@@ -190,7 +191,7 @@ def rewrite_files(table: Table) -> None:
     plan = plan_scan(base.store, base.metadata, head, filter=parse_filter("part < 2 and id < 100"))
     kept = table.at(snapshot=head.snapshot_id).scan("part < 2 and id < 100").to_arrow()
     added = ArrowEngine().write(table._pointer.io, kept, base.metadata)
-    _commit(table, RewriteFiles(added=added, removed=plan.tasks, read=head))
+    _commit(table, RewriteFiles(changes=FileChanges(added=added, removed=plan.tasks), read=head))
 
 
 def transaction(table: Table) -> None:

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from icefloe.catalogs.catalog import Pointers
 from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit.base import Base, TablePointer
-from icefloe.commit.conflicts import Isolation, Since
-from icefloe.commit.draft import State, Update
+from icefloe.commit.conflicts import ConflictCheck, Isolation
+from icefloe.commit.draft import Draft, Update, Work
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
@@ -31,7 +31,6 @@ from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.rewrite import RewriteFiles
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation
-from icefloe.commit.resolved import Resolved
 from icefloe.env import SYSTEM
 from icefloe.errors import ConflictError
 from icefloe.expr.text.filter_parser import parse_filter
@@ -42,6 +41,7 @@ from icefloe.model.metadata.table_metadata import ancestors
 from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.scan.plan import plan_scan
 from icefloe.testing.scheduler import Baton, BatonPointers, Choices, explore
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.store import ManifestCache
 
 NAME = ("db", "t")
@@ -249,7 +249,7 @@ def operation_of(world: World, base: Base, kind: str, who: int) -> SnapshotOpera
     hits = [found for found in live if FILTERS[where](found.row)]
     if how == "by key":
         deletes = world.equality(base, 1, "red")
-        return RowDelta(added=deletes, read=head, filter=parse_filter(where), isolation=isolation)
+        return RowDelta(changes=FileChanges(added=deletes), read=head, filter=parse_filter(where), isolation=isolation)
     if len(hits) == 0:
         return None
     touched = tasks.filter(pc.is_in(tasks["location"], value_set=pa.array([hit.file for hit in hits], pa.string())))
@@ -260,13 +260,13 @@ def operation_of(world: World, base: Base, kind: str, who: int) -> SnapshotOpera
         # A bare one leaves it to the vectors themselves to say which files they are for.
         named = base.metadata.rules.deletion_vectors and how == "merge"
         replaced = touched if named else touched.slice(0, 0)
-        return RowDelta(added=added, replaced=replaced, **options)
+        return RowDelta(changes=FileChanges(added=added, revectored=replaced), **options)
     files = set(touched["location"].to_pylist())
     kept = [found.row for found in live if found.file in files and found not in hits]
     added = world.data(base, [*kept, *again]) if len(kept) + len(again) > 0 else empty()
     if how == "copy":
-        return OverwriteFiles(added=added, removed=touched, **options)
-    return RowDelta(added=added, removed=touched, **options)
+        return OverwriteFiles(changes=FileChanges(added=added, removed=touched), **options)
+    return RowDelta(changes=FileChanges(added=added, removed=touched), **options)
 
 
 def _compaction(
@@ -277,8 +277,10 @@ def _compaction(
     if head is None or len(files) == 0:
         return None
     return RewriteFiles(
-        added=world.data(base, [found.row for found in chosen]),
-        removed=tasks.filter(pc.is_in(tasks["location"], value_set=files)),
+        changes=FileChanges(
+            added=world.data(base, [found.row for found in chosen]),
+            removed=tasks.filter(pc.is_in(tasks["location"], value_set=files)),
+        ),
         read=head,
         sequence_number=head.sequence_number if keep else None,
     )
@@ -293,14 +295,14 @@ def steps_of(world: World, base: Base, kind: str, who: int) -> tuple[Update, ...
     live, tasks = world.live(base)
     hits = [found for found in live if FILTERS[where](found.row)]
     options: dict[str, Any] = {"read": base.metadata.current_snapshot, "filter": parse_filter(where)}
-    first: SnapshotOperation = ReadCheck(**options, present=kind == "fill", operation=Operation.DELETE)
+    first: SnapshotOperation = ReadCheck(**options, existing_rows=kind == "fill", operation=Operation.DELETE)
     if kind == "reload":  # the rows of a color, in the place of those that there were
         if len(hits) > 0:
             named = pc.is_in(tasks["location"], value_set=pa.array([hit.file for hit in hits], pa.string()))
-            first = RowDelta(added=empty(), removed=tasks.filter(named), **options)
+            first = RowDelta(changes=FileChanges(removed=tasks.filter(named)), **options)
         return (first, Append(added=world.data(base, [(60 + who, "green", "-")])))
     if len(hits) == 0:  # a row unless there is one of its id, and another one in any case
-        first = RowDelta(added=world.data(base, [(1, "red", "absent")]), **options)
+        first = RowDelta(changes=FileChanges(added=world.data(base, [(1, "red", "absent")])), **options)
     return (first, Append(added=world.data(base, [(1, "red", f"always{who}")])))
 
 
@@ -422,9 +424,9 @@ def without(operation: type[SnapshotOperation], check: str) -> Iterator[None]:
     """The library with one check of one operation taken out."""
     resolve = operation.resolve
 
-    def careless(self: Any, state: State) -> Resolved | None:
-        with patch.object(Since, check, lambda *arguments, **options: None):
-            return resolve(self, state)
+    def careless(self: Any, draft: Draft, work: Work) -> FileChanges | None:
+        with patch.object(ConflictCheck, check, lambda *arguments, **options: None):
+            return resolve(self, draft, work)
 
     with patch.object(operation, "resolve", careless):
         yield

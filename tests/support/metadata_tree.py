@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -16,8 +17,8 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, Field
 from icefloe.testing.counting_io import CountingFileIO
-from icefloe.tree.change import Change, NewRoot, apply_change
-from icefloe.tree.locate import PLACE
+from icefloe.tree.apply_changes import NewRoot, apply_changes
+from icefloe.tree.file_changes import PLANNED_FILE, FileChanges
 from icefloe.tree.new_snapshot import Moment
 from icefloe.tree.root import Root, read_root
 from icefloe.tree.staging import Staging
@@ -61,9 +62,13 @@ def rows(*dicts: dict[str, object]) -> pa.Table:
     return entries(list(dicts), {"1": pa.int64()})
 
 
-def places(*names: str) -> pa.Table:
-    """Data files to remove, with no memory of where they were seen."""
-    return pa.Table.from_pylist([{"location": f"{LOCATION}/data/{n}.parquet"} for n in names], schema=PLACE)
+def planned_files(*names: str, vectors: Collection[str] = ()) -> pa.Table:
+    """Data files to remove, some of which have a deletion vector, without the manifest that lists them."""
+    files = [
+        {"location": f"{LOCATION}/data/{name}.parquet", "dv_location": "vectors.puffin" if name in vectors else None}
+        for name in names
+    ]
+    return pa.Table.from_pylist(files, schema=PLANNED_FILE)
 
 
 def short(location: str | None) -> str | None:
@@ -104,15 +109,15 @@ class Tree:
         """A root as written, decoded anew."""
         return read_root(self.fresh_store(), self.snapshots[-1 - back])
 
-    def commit(self, **change: pa.Table) -> NewRoot:
-        """Apply a change to the head and write the new root."""
+    def commit(self, **changes: pa.Table) -> NewRoot:
+        """Apply file changes to the head and write the new root."""
         number = len(self.snapshots) + 1
         lineage = self.metadata.rules.row_lineage
         first = self.next_row_id if lineage else None
         moment = Moment(snapshot_id=number, sequence_number=number, first_row_id=first)
         staging = Staging(f"{LOCATION}/metadata", uuid4)
         base = read_root(self.store, self.head)
-        new = apply_change(self.store, base, Change(**change), moment, staging, self.properties)
+        new = apply_changes(self.store, base, FileChanges(**changes), moment, staging, self.properties)
         location = f"{LOCATION}/metadata/root-{number}.{extension(self.store.context)}"
         parent = None if self.head is None else self.head.snapshot_id
         data = encode_root(new.rows, self.store.context, snapshot_id=number, parent_id=parent, sequence_number=number)

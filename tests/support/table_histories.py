@@ -40,6 +40,7 @@ from icefloe.model.text.ddl import parse_ddl
 from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
 from icefloe.testing.check import Check, check_table
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.store import ManifestCache
 
 NAME = ("db", "t")
@@ -374,11 +375,13 @@ class History:
         parts = [] if plan.files == 0 else [engine.write_survivors(io, whole, drops, gone, base.metadata)]
         if rows is None:
             number = head.sequence_number if keep and head is not None else None
-            lane.commit(RewriteFiles(added=parts[0], removed=plan.tasks, read=head, sequence_number=number))
+            lane.commit(
+                RewriteFiles(changes=FileChanges(added=parts[0], removed=plan.tasks), read=head, sequence_number=number)
+            )
             return
         parts.append(engine.write(io, self.arrow(rows, lane.table), base.metadata))
         added = pa.concat_tables(parts, promote_options="permissive")
-        lane.commit(OverwriteFiles(added=added, removed=plan.tasks, read=head, filter=filter_))
+        lane.commit(OverwriteFiles(changes=FileChanges(added=added, removed=plan.tasks), read=head, filter=filter_))
 
     def replace_partitions(self, rng: random.Random) -> None:
         """Replace all rows of some parts, where every table is partitioned by part and by nothing else."""

@@ -25,6 +25,7 @@ from icefloe.model.entries import DELETES, MANIFESTS, ContentType, concat
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.table.table import Table
 from icefloe.tree.diff import snapshot_changes
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import leaves_of, live_rows, read_root
 from support.tables import new_catalog
 
@@ -94,7 +95,7 @@ class Stage:
         tasks = self.table.scan().plan().tasks
         chosen = tasks.filter(pa.array([place == self.location(removed) for place in tasks["location"].to_pylist()]))
         read = self.table.metadata.current_snapshot
-        return self._commit(OverwriteFiles(added=self.write(added), removed=chosen, read=read))
+        return self._commit(OverwriteFiles(changes=FileChanges(added=self.write(added), removed=chosen), read=read))
 
     def upsert(self, *ids: int) -> CommitResult:
         """Rows of these ids in the place of those that are there."""

@@ -17,6 +17,7 @@ from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import ContentType, Status, entries, put
 from icefloe.scan.plan import plan_scan
 from icefloe.tree.delete_leaf_affinity import find_homes, laid_out
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.new_snapshot import Moment, RowIds
 from icefloe.tree.root import Root, leaves_of, live_rows, read_root
@@ -24,7 +25,7 @@ from icefloe.tree.staging import Staging
 from support.entry_tables import World, at, audit, data, equality_deletes, new_world
 from support.entry_tables import rows as world_rows
 from support.entry_tables import vector as world_vector
-from support.metadata_tree import Tree, data_file, places, rows, short, vector
+from support.metadata_tree import Tree, data_file, planned_files, rows, short, vector
 
 AT_ONCE = {"commit.root.max-data-files": "0", "commit.root.max-dvs": "0"}
 VECTORS_TO_LEAVES = {"commit.root.max-dvs": "0"}
@@ -108,8 +109,8 @@ def two_cities(**properties: str) -> World:
 
 def test_45_an_unaffiliated_leaf_whose_partitions_cannot_match_is_passed_over():
     world = two_cities()
-    world.commit(RowDelta(added=world_rows(equality_deletes("e1", "Oslo")), read=world.head))
-    world.commit(RowDelta(added=world_rows(equality_deletes("e2", "Rome")), read=world.head))
+    world.commit(RowDelta(changes=FileChanges(added=world_rows(equality_deletes("e1", "Oslo"))), read=world.head))
+    world.commit(RowDelta(changes=FileChanges(added=world_rows(equality_deletes("e2", "Rome"))), read=world.head))
     leaves = [leaf for leaf in world.leaves() if leaf.delete]
     assert [leaf.affinity for leaf in leaves] == [None, None]
     world.io.reset()
@@ -198,7 +199,7 @@ def test_44_vectors_of_files_in_the_root_belong_to_no_leaf():
 def test_44_equality_deletes_are_in_leaves_that_belong_to_none():
     world = two_cities()
     added = world_rows(*(world_vector(f"V{n}", f"o{n}") for n in (1, 2)), equality_deletes("e1", "Oslo"))
-    world.commit(RowDelta(added=added, read=world.head))
+    world.commit(RowDelta(changes=FileChanges(added=added), read=world.head))
     leaves = [leaf for leaf in world.leaves() if leaf.delete]
     kinds = {leaf.affinity: world.base().store.leaf(leaf.location, delete=True) for leaf in leaves}
     oslo = world.leaves()[0].location
@@ -289,7 +290,7 @@ def test_47_delete_leaves_of_one_data_leaf_are_merged_with_each_other_and_stay_w
 def test_47_delete_leaves_follow_a_data_leaf_that_is_written_again_for_its_dead_rows():
     tree = three_leaves(**{"commit.leaf.min-dead-rows": "5", "commit.root.max-data-files": "1000"})
     tree.commit(added=vectors("B0", "B1", "B9"))
-    tree.commit(removed=places(*(f"B{n}" for n in range(5))), replaced=places("B0", "B1"))
+    tree.commit(removed=planned_files(*(f"B{n}" for n in range(5)), vectors=["B0", "B1"]))
     assert affinities(tree) == [("B", ["VB9"])]
     (old,) = {leaf.affinity for leaf in tree.root().leaves(ContentType.DELETE_MANIFEST)}
     tree.commit(added=rows(data_file("D0")))
@@ -301,7 +302,7 @@ def test_47_delete_leaves_follow_a_data_leaf_that_is_written_again_for_its_dead_
 def test_47_delete_leaves_go_with_a_data_leaf_that_has_lost_all_its_files():
     tree = three_leaves()
     tree.commit(added=vectors("B0", "B1"))
-    tree.commit(removed=places(*(f"B{n}" for n in range(10))), replaced=places("B0", "B1"))
+    tree.commit(removed=planned_files(*(f"B{n}" for n in range(10)), vectors=["B0", "B1"]))
     assert affinities(tree) == []
     tree.commit(added=rows(data_file("D0")))
     _check_affinities(tree.root())
@@ -311,7 +312,7 @@ def test_47_delete_leaves_go_with_a_data_leaf_that_has_lost_all_its_files():
 def test_47_vectors_that_another_writer_left_behind_lose_their_affinity_with_the_leaf():
     tree = three_leaves()
     tree.commit(added=vectors("B0", "B1"))
-    tree.commit(removed=places(*(f"B{n}" for n in range(10))))
+    tree.commit(removed=planned_files(*(f"B{n}" for n in range(10))))
     tree.commit(added=rows(data_file("D0")))
     _check_affinities(tree.root())
     assert affinities(tree) == [("-", ["VB0", "VB1"])]
@@ -319,8 +320,8 @@ def test_47_vectors_that_another_writer_left_behind_lose_their_affinity_with_the
 
 def test_47_rewriting_all_manifests_puts_vectors_beside_the_new_data_leaves():
     world = two_cities(**{"commit.manifest.target-size-bytes": "100"})
-    world.commit(RowDelta(added=world_rows(world_vector("V1", "r1", "Rome")), read=world.head))
-    world.commit(RowDelta(added=world_rows(world_vector("V2", "o2", "Oslo")), read=world.head))
+    world.commit(RowDelta(changes=FileChanges(added=world_rows(world_vector("V1", "r1", "Rome"))), read=world.head))
+    world.commit(RowDelta(changes=FileChanges(added=world_rows(world_vector("V2", "o2", "Oslo"))), read=world.head))
     world.commit(RewriteManifests())
     base = world.base()
     leaves = world.leaves()
@@ -343,7 +344,9 @@ def _check_affinities(root: Root) -> None:
 
 def test_48_vectors_in_the_root_apply_to_files_in_leaves():
     world = two_cities(**{"commit.root.max-dvs": "1000"})
-    world.commit(RowDelta(added=world_rows(world_vector("V1", "r1", "Rome", rows=4)), read=world.head))
+    world.commit(
+        RowDelta(changes=FileChanges(added=world_rows(world_vector("V1", "r1", "Rome", rows=4))), read=world.head)
+    )
     root = [row for row in world.plan().tasks.to_pylist() if row["dv_location"] is not None]
     assert [(row["location"], row["dv_cardinality"], row["dv_manifest"]) for row in root] == [(at("r1"), 4, None)]
     assert all(row["manifest"] is not None for row in root)
@@ -354,7 +357,7 @@ def test_48_vectors_in_the_root_apply_to_files_in_leaves():
 
 def test_a_removal_of_a_file_finds_its_vector_in_the_leaf_that_belongs_to_its_leaf():
     world = two_cities()
-    world.commit(RowDelta(added=world_rows(world_vector("V1", "r1", "Rome")), read=world.head))
+    world.commit(RowDelta(changes=FileChanges(added=world_rows(world_vector("V1", "r1", "Rome"))), read=world.head))
     assert [row["status"] for row in world.deletes().to_pylist()] == [int(Status.ADDED)]
     world.commit(RemoveFiles(locations=(at("r1"),)))
     assert world.deletes().num_rows == 0

@@ -13,7 +13,7 @@ from icefloe.codecs.manifest.manifests import encode_root
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import ContentType
 from icefloe.scan.plan import plan_scan
-from icefloe.tree.locate import PLACE
+from icefloe.tree.file_changes import PLANNED_FILE
 from icefloe.tree.root import leaves_of, read_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 from support.metadata_tree import LOCATION, Tree, data_file, rows
@@ -79,7 +79,7 @@ def test_09_an_append_and_a_removal_write_one_file_and_open_no_leaf_however_many
     tree = with_many_leaves(leaves)
     first = tree.root().entries["location"][0].as_py()
     seen = [{"location": f"{LOCATION}/data/B.parquet", "manifest": first, "ordinal": 1}]  # as a plan remembers it
-    for change in ({"added": rows(data_file("D"))}, {"removed": pa.Table.from_pylist(seen, schema=PLACE)}):
+    for change in ({"added": rows(data_file("D"))}, {"removed": pa.Table.from_pylist(seen, schema=PLANNED_FILE)}):
         tree.io.reset()
         tree.store = tree.fresh_store()
         before = tree.snapshots[-1].root

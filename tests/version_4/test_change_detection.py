@@ -16,7 +16,7 @@ from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.root import read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
-from support.metadata_tree import LOCATION, Tree, data_file, places, rows, short
+from support.metadata_tree import LOCATION, Tree, data_file, planned_files, rows, short
 from unit.tree.test_diff import check, linked
 from version_4.scenes import TO_LEAVES, Row, Stage, with_leaf
 
@@ -113,7 +113,7 @@ class Hand:
     def __init__(self) -> None:
         self.tree = Tree(properties={**TO_LEAVES, **KEPT})
         self.tree.commit(added=rows(*(data_file(f"D{n}") for n in range(10))))
-        self.tree.commit(removed=places(*(f"D{n}" for n in range(7))))
+        self.tree.commit(removed=planned_files(*(f"D{n}" for n in range(7))))
         self.m1, self.vector = self.tree.root().entries.to_pylist()
         assert self.vector["record_count"] == 7
 
@@ -137,7 +137,7 @@ class Hand:
     def _blob(*positions: int) -> bytes:
         tree = Tree(properties={**TO_LEAVES, **KEPT})
         tree.commit(added=rows(*(data_file(f"D{n}") for n in range(10))))
-        tree.commit(removed=places(*(f"D{n}" for n in positions)))
+        tree.commit(removed=planned_files(*(f"D{n}" for n in positions)))
         (row,) = tree.root().rows(ContentType.MANIFEST_DV).to_pylist()
         return bytes(row["dv_inline_content"])
 
@@ -321,5 +321,5 @@ def test_56_such_roots_can_be_scanned_and_committed_to(scene: int) -> None:
     assert [leaf.location for leaf in root.leaves(ContentType.DATA_MANIFEST)] == (
         [f"{LOCATION}/metadata/m2.parquet"] if scene == 2 else []
     )
-    hand.tree.commit(added=rows(data_file("E1")), removed=places(*left[:1]))
+    hand.tree.commit(added=rows(data_file("E1")), removed=planned_files(*left[:1]))
     check(hand.tree)

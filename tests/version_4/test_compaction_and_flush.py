@@ -20,7 +20,7 @@ from icefloe.tree.root import leaves_of, live_rows, read_leaf, read_root
 from icefloe.tree.staging import Staging
 from support.entry_tables import audit, data, new_world
 from support.entry_tables import rows as world_rows
-from support.metadata_tree import LOCATION, Tree, data_file, places, rows, short, vector
+from support.metadata_tree import LOCATION, Tree, data_file, planned_files, rows, short, vector
 from version_4.scenes import TO_LEAVES, TO_ROOT, Stage, tens
 
 AT_ONCE = {"commit.root.max-data-files": "1", "commit.root.max-dvs": "0"}
@@ -34,8 +34,8 @@ def worked_example(**properties: str) -> Tree:
     tree.commit(added=rows(*(data_file(name) for name in ("D1", "D2", "D3"))))
     tree.commit(added=rows(*(data_file(name) for name in ("D4", "D5", "D6"))))
     tree.properties = {}
-    tree.commit(removed=places("D1"))
-    tree.commit(removed=places("D5"))
+    tree.commit(removed=planned_files("D1"))
+    tree.commit(removed=planned_files("D5"))
     tree.properties = dict(properties)
     assert tree.describe() == [
         "DATA_MANIFEST M1 EXISTING",
@@ -78,7 +78,7 @@ def test_36_a_compaction_beside_an_append_leaves_one_existing_leaf_and_no_trace_
 
 def test_36_a_leaf_that_the_commit_itself_takes_a_file_from_is_left_alone():
     tree = worked_example(**MERGE_TWO)
-    tree.commit(removed=places("D4"), added=rows(data_file("D7")))
+    tree.commit(removed=planned_files("D4"), added=rows(data_file("D7")))
     assert tree.describe() == [
         "DATA_MANIFEST M1 EXISTING",
         "DATA_MANIFEST M2 EXISTING",
@@ -95,8 +95,8 @@ def test_36_a_leaf_with_many_dead_rows_is_written_again_by_the_commit_after():
     names = [f"D{n}" for n in range(8)]
     tree.commit(added=rows(*(data_file(name) for name in names)))
     tree.properties = {"commit.leaf.min-dead-rows": "4"}
-    tree.commit(removed=places(*names[1:4]))
-    tree.commit(removed=places(names[5]))
+    tree.commit(removed=planned_files(*names[1:4]))
+    tree.commit(removed=planned_files(names[5]))
     assert tree.describe() == [
         "DATA_MANIFEST M1 EXISTING",
         "MANIFEST_DV M1 (3) DELETED",
@@ -123,14 +123,14 @@ def test_36_a_leaf_with_fewer_dead_rows_stays(properties):
     names = [f"D{n}" for n in range(8)]
     tree.commit(added=rows(*(data_file(name) for name in names)))
     tree.properties = properties
-    tree.commit(removed=places(*names[:4]))
+    tree.commit(removed=planned_files(*names[:4]))
     tree.commit(added=rows(data_file("D9")))
     assert tree.describe() == ["DATA_MANIFEST M1 EXISTING", "MANIFEST_DV M1 [0, 1, 2, 3] EXISTING", "DATA D9 ADDED"]
 
 
 def test_36_an_append_that_asks_for_it_leaves_all_leaves_as_they_are():
     tree = worked_example(**MERGE_TWO, **{"commit.leaf.min-dead-rows": "1", "commit.leaf.max-dead-percent": "1"})
-    tree.commit(added=rows(data_file("D7")), merge=False)
+    tree.commit(added=rows(data_file("D7")), merge_manifests=False)
     assert [line.split()[0] for line in tree.describe()] == ["DATA_MANIFEST"] * 2 + ["MANIFEST_DV"] * 2 + ["DATA"]
 
 
@@ -249,7 +249,7 @@ def test_41_new_files_that_are_too_many_go_to_a_leaf_of_their_own_and_old_ones_t
 def test_41_a_file_that_the_commit_removes_stays_in_the_root_to_tell_so():
     tree = Tree(properties={"commit.root.max-data-files": "2"})
     tree.commit(added=rows(data_file("D1"), data_file("D2")))
-    tree.commit(removed=places("D2"), added=rows(data_file("D3"), data_file("D4")))
+    tree.commit(removed=planned_files("D2"), added=rows(data_file("D3"), data_file("D4")))
     assert tree.describe() == ["DATA D2 DELETED", "DATA_MANIFEST M1 EXISTING", "DATA D3 ADDED", "DATA D4 ADDED"]
     assert changes(tree) == ["+D3", "+D4", "-D2"]
 

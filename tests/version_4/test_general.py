@@ -15,7 +15,7 @@ import pytest
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf
 from icefloe.errors import FormatError, InputError
-from support.metadata_tree import Tree, data_file, places, rows, vector
+from support.metadata_tree import Tree, data_file, planned_files, rows, vector
 from support.tables import new_catalog
 from version_4.scenes import (
     ADDED,
@@ -237,7 +237,7 @@ def tree_with_everything() -> Tree:
     tree = Tree(properties={"commit.root.max-data-files": "1"})
     tree.commit(added=rows(data_file("D1"), data_file("D2"), data_file("D3")))
     tree.properties = {}
-    tree.commit(removed=places("D2"), added=rows(data_file("D4"), vector("DV1", "D1")))
+    tree.commit(removed=planned_files("D2"), added=rows(data_file("D4"), vector("DV1", "D1")))
     return tree
 
 

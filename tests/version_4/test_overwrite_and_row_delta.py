@@ -13,7 +13,7 @@ import pytest
 from icefloe.errors import FormatError, InputError
 from icefloe.model.entries import ContentType
 from icefloe.scan.plan import plan_scan
-from support.metadata_tree import Tree, data_file, places, rows, short, vector
+from support.metadata_tree import Tree, data_file, planned_files, rows, short, vector
 from support.tables import new_catalog
 from version_4.scenes import (
     DATA_MANIFEST,
@@ -246,7 +246,7 @@ def test_35_a_removed_equality_delete_applies_to_nothing() -> None:
     tree = Tree()
     tree.commit(added=rows(data_file("D1")))
     tree.commit(added=rows(equality_delete("E1")))
-    tree.commit(dropped=places("E1"))
+    tree.commit(removed_deletes=planned_files("E1"))
     assert tree.describe() == ["DATA D1 EXISTING", "EQUALITY_DELETES E1 DELETED"]
     plan = plan_scan(tree.fresh_store(), tree.metadata, tree.snapshots[-1])
     assert plan.tasks["deletes"].to_pylist() == [[]]

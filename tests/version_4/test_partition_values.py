@@ -21,6 +21,7 @@ from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.engines.arrow.write.write import write_rows
 from icefloe.model.entries import MANIFESTS, ContentType, column_key, entries
 from icefloe.table.table import Table
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
 from support.tables import new_catalog
 
@@ -299,11 +300,13 @@ def test_52_an_equality_delete_applies_to_the_tuple_that_its_statistics_tell(tmp
         placed(table, "e2", 0, None, None, **EQUALITY),
     ]
     head = table.metadata.current_snapshot
-    commit(table._pointer, RowDelta(added=entries(deletes, TYPES), read=head))
+    commit(table._pointer, RowDelta(changes=FileChanges(added=entries(deletes, TYPES)), read=head))
     assert deleted_from(table) == {"same": ["e1"], "later": [], "other": [], "nulls": ["e2"], "whole": []}
 
     head = table.metadata.current_snapshot
-    commit(table._pointer, RowDelta(added=entries([placed(table, "e3", 1, **EQUALITY)]), read=head))
+    commit(
+        table._pointer, RowDelta(changes=FileChanges(added=entries([placed(table, "e3", 1, **EQUALITY)])), read=head)
+    )
     assert deleted_from(table) == {
         "same": ["e1", "e3"], "later": ["e3"], "other": ["e3"], "nulls": ["e2", "e3"], "whole": ["e3"],
     }  # fmt: skip
@@ -323,7 +326,10 @@ def test_52_an_equality_delete_of_one_spec_never_applies_to_files_of_another(tmp
     files = [placed(table, f"d{spec}", 0, "commit", COMMIT_DAY) | {"partition_spec_id": spec} for spec in (0, 2)]
     commit(table._pointer, Append(added=entries(files, TYPES)))
     delete = placed(table, "e", 0, "commit", COMMIT_DAY, **EQUALITY)
-    commit(table._pointer, RowDelta(added=entries([delete], TYPES), read=table.metadata.current_snapshot))
+    commit(
+        table._pointer,
+        RowDelta(changes=FileChanges(added=entries([delete], TYPES)), read=table.metadata.current_snapshot),
+    )
     assert deleted_from(table) == {"d0": ["e"], "d2": []}
 
 

@@ -13,7 +13,7 @@ from icefloe.codecs.puffin.puffin_file import BlobMetadata, decode_puffin_footer
 from icefloe.env import CREATED_BY
 from icefloe.model.entries import ContentType, Status
 from icefloe.tree.root import live_rows, read_root
-from support.metadata_tree import Tree, data_file, places, rows, short
+from support.metadata_tree import Tree, data_file, planned_files, rows, short
 from version_4.scenes import ADDED, DELETED, EXISTING, MANIFEST_DV, TO_LEAVES, TO_ROOT, Row, Stage, tens
 
 M1 = "DATA_MANIFEST M1 {} by 1 at 1/1: 3 rows of +3=0-0 files +30=0-0 rows since 1 ids 0.."
@@ -135,7 +135,7 @@ def test_22_a_leaf_never_has_two_live_vectors() -> None:
     names = [f"D{n}" for n in range(12)]
     tree.commit(added=rows(*(data_file(name) for name in names)))
     for name in names[:-1]:
-        tree.commit(removed=places(name))
+        tree.commit(removed=planned_files(name))
         live = tree.root().rows(ContentType.MANIFEST_DV)
         assert live.num_rows == 1
         assert live["record_count"].to_pylist() == [names.index(name) + 1]
@@ -207,7 +207,7 @@ def test_26_removing_one_file_writes_one_metadata_file_whatever_the_number_of_le
         tree.commit(added=rows(*(data_file(f"{kind}{n}") for kind in "ABC")))
     assert len(tree.root().leaves(ContentType.DATA_MANIFEST)) == leaves
     tree.io.reset()
-    tree.commit(removed=places(f"B{leaves // 2}"))
+    tree.commit(removed=planned_files(f"B{leaves // 2}"))
     assert tree.io.count("write_new") == 1
     assert tree.io.count("put_if_absent") == 0
 
@@ -302,7 +302,7 @@ def test_27_a_puffin_file_is_read_when_its_leaf_is_wanted_and_not_before() -> No
     tree = Tree(properties={**TO_LEAVES, INLINE_MAX: "0", "commit.manifest-merge.enabled": "false"})
     for n in range(30):
         tree.commit(added=rows(data_file(f"A{n}"), data_file(f"B{n}")))
-    tree.commit(removed=places(*(f"A{n}" for n in range(30))))
+    tree.commit(removed=planned_files(*(f"A{n}" for n in range(30))))
     tree.io.reset()
     store = tree.fresh_store()
     root = read_root(store, tree.head)
@@ -319,7 +319,7 @@ def test_27_a_puffin_file_is_read_when_its_leaf_is_wanted_and_not_before() -> No
 def test_27_a_later_commit_carries_a_puffin_vector_without_reading_it() -> None:
     tree = Tree(properties={**TO_LEAVES, INLINE_MAX: "0"})
     tree.commit(added=rows(data_file("D1"), data_file("D2"), data_file("D3")))
-    tree.commit(removed=places("D2"))
+    tree.commit(removed=planned_files("D2"))
     before = tree.root().rows(ContentType.MANIFEST_DV).to_pylist()
     tree.io.reset()
     tree.store = tree.fresh_store()
@@ -334,7 +334,7 @@ def test_27_what_is_in_the_file_is_what_a_scan_hides() -> None:
     names = [f"D{n:03d}" for n in range(200)]
     tree.commit(added=rows(*(data_file(name) for name in names)))
     gone = names[::3]
-    tree.commit(removed=places(*gone))
+    tree.commit(removed=planned_files(*gone))
     root = tree.root()
     (row,) = root.rows(ContentType.MANIFEST_DV).to_pylist()
     blob = tree.io.read_range(row["location"], row["dv_offset"], row["dv_size_in_bytes"])

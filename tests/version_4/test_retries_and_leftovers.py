@@ -19,6 +19,7 @@ from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError
 from icefloe.maintenance.reachable import freed_files, reachable_files
 from icefloe.model.entries import ContentType, Status
 from icefloe.testing.check import check_table
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
 from support.entry_tables import World, at, audit, data, new_world, rows, short, vector
 
@@ -59,7 +60,7 @@ def written(world: World) -> list[str]:
 
 def removal(world: World, *names: str) -> OverwriteFiles:
     """The removal of files that were planned, with the places where they were seen."""
-    return OverwriteFiles(added=data_of(), removed=world.tasks(*names), read=world.head)
+    return OverwriteFiles(changes=FileChanges(added=data_of(), removed=world.tasks(*names)), read=world.head)
 
 
 def data_of(*names: str) -> pa.Table:
@@ -95,7 +96,7 @@ def test_71_a_leaf_of_deletion_vectors_is_reused_as_well_and_belongs_to_where_it
     world.commit(SetProperties(updates=LEAVES))
     world.catalog.between = [lambda: world.commit(RewriteManifests())]
     deletes = rows(*(vector(f"v{name}", name) for name in "abc"))
-    delta = RowDelta(added=deletes, replaced=world.tasks("a", "b", "c"), read=world.head)
+    delta = RowDelta(changes=FileChanges(added=deletes, revectored=world.tasks("a", "b", "c")), read=world.head)
     world.io.calls.clear()
     result = world.commit(delta)
     assert result.attempts == 2
@@ -151,7 +152,7 @@ def test_72_a_removal_finds_its_file_again_when_its_leaf_was_written_anew():
     world = with_leaf("a", "b", "c")
     world.commit(RemoveFiles(locations=(at("a"),)))
     mine = removal(world, "c")
-    (seen,) = mine.removed["manifest"].to_pylist()
+    (seen,) = mine.changes.removed["manifest"].to_pylist()
     world.catalog.between = [lambda: world.commit(RewriteManifests())]
     assert world.commit(mine).attempts == 2
     (leaf,) = world.leaves()

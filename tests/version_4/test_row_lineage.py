@@ -31,7 +31,7 @@ from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.root import live_rows, read_root
 from support.entry_tables import LOCATION, NAME, Scripted, World
-from support.metadata_tree import Tree, data_file, places, short
+from support.metadata_tree import Tree, data_file, planned_files, short
 from support.metadata_tree import rows as entry_rows
 from support.tables import new_catalog
 
@@ -291,7 +291,7 @@ def test_65_rows_behind_a_file_that_a_manifest_vector_removes_keep_their_row_ids
     tree = Tree()
     tree.properties = LEAVES
     tree.commit(added=entry_rows(*(data_file(name, rows=n) for name, n in (("D1", 3), ("D2", 5), ("D3", 2)))))
-    tree.commit(removed=places("D1"))
+    tree.commit(removed=planned_files("D1"))
     assert tree.describe() == ["DATA_MANIFEST M1 EXISTING", "MANIFEST_DV M1 [0] ADDED"]
     root = tree.root()
     (leaf,) = root.leaves(ContentType.DATA_MANIFEST)

@@ -23,6 +23,7 @@ from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.errors import ConflictError, InputError
 from icefloe.model.entries import MANIFEST_COUNTS, MANIFESTS, ContentType
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
 from support.entry_tables import (
     LOCATION,
@@ -49,7 +50,7 @@ def grown(version: int, **properties: str) -> World:
     world = new_world(version, **properties)
     world.commit(Append(added=rows(data("gone", rows=11), data("a", rows=5), data("b", "Rome", rows=7)), fast=True))
     world.commit(Append(added=rows(data("c", None, rows=3)), fast=True))
-    world.commit(OverwriteFiles(added=rows(), removed=world.tasks("gone"), read=world.head))
+    world.commit(OverwriteFiles(changes=FileChanges(added=rows(), removed=world.tasks("gone")), read=world.head))
     return world
 
 
@@ -321,7 +322,11 @@ def deletes_of(world: World) -> dict[str, tuple[list[str], str | None]]:
 def with_position_deletes() -> World:
     world = new_world(2)
     world.commit(Append(added=rows(data("a"), data("b"))))
-    world.commit(RowDelta(added=rows(position_deletes("p1", "a"), position_deletes("p2", None)), read=world.head))
+    world.commit(
+        RowDelta(
+            changes=FileChanges(added=rows(position_deletes("p1", "a"), position_deletes("p2", None))), read=world.head
+        )
+    )
     world.table().upgrade(4)
     return world
 
@@ -336,7 +341,7 @@ def test_62_position_deletes_of_version_2_go_on_to_apply_until_there_is_a_vector
     delete_leaves = [row for row in plain_root(world) if row["content_type"] == DELETE_MANIFEST]
     assert [(row["file_format"], row["version_info"]["status"]) for row in delete_leaves] == [("avro", EXISTING)]
 
-    world.commit(RowDelta(added=rows(vector("v", "a", rows=3)), read=world.head))
+    world.commit(RowDelta(changes=FileChanges(added=rows(vector("v", "a", rows=3))), read=world.head))
 
     assert deletes_of(world) == {"a": ([], "v"), "b": (["p2"], None), "c": ([], None)}
     audit(world)
@@ -349,7 +354,7 @@ def test_62_a_position_delete_file_cannot_be_listed_in_a_v4_manifest():
     with pytest.raises(InputError):
         encode_leaf(entry, context, delete=True, spec_id=0)
     with pytest.raises(ConflictError, match="not by position delete files"):
-        world.commit(RowDelta(added=rows(position_deletes("p3", "a")), read=world.head))
+        world.commit(RowDelta(changes=FileChanges(added=rows(position_deletes("p3", "a"))), read=world.head))
 
 
 @OLD
@@ -379,7 +384,11 @@ def test_63_written_again_no_manifest_is_avro_and_the_rows_are_the_same(tmp_path
 def test_63_a_leaf_with_position_deletes_stays_avro_and_its_equality_deletes_apply():
     world = new_world(2)
     world.commit(Append(added=rows(data("a"), data("b", "Rome"))))
-    world.commit(RowDelta(added=rows(position_deletes("p", "a"), equality_deletes("e", "Rome")), read=world.head))
+    world.commit(
+        RowDelta(
+            changes=FileChanges(added=rows(position_deletes("p", "a"), equality_deletes("e", "Rome"))), read=world.head
+        )
+    )
     world.table().upgrade(4)
     before = deletes_of(world)
     world.commit(RewriteManifests())

@@ -1,13 +1,12 @@
-"""A table in the middle of an attempt, and what a commit carries through all its attempts.
+"""The state of a commit attempt, and the state that a commit keeps between its attempts (spec: Optimistic Concurrency).
 
-An attempt applies the updates of a commit one after the other to a draft that starts as the base. Each update sees what
-the ones before it did, so several of them land as one commit (spec: Optimistic Concurrency).
+An attempt starts with a draft of the base and applies the updates of the commit to it, one after the other. Each update
+sees the changes of the updates before it, so several updates can be one commit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from icefloe.codecs.manifest.context import manifest_context
@@ -23,7 +22,7 @@ from icefloe.tree.store import ManifestStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The table as the updates so far have left it; ``made`` are the snapshots they made."""
+    """The table after the updates applied so far; ``made`` are the snapshots that they made."""
 
     base: Base
     metadata: TableMetadata
@@ -31,7 +30,7 @@ class Draft:
     made: tuple[Snapshot, ...] = ()
 
     def with_metadata(self, metadata: TableMetadata) -> Draft:
-        """The draft with other metadata, and with manifests read in its terms."""
+        """The draft with other metadata; manifests are read with its schemas and specs."""
         if same_terms(self.metadata, metadata):
             return replace(self, metadata=metadata)
         store = self.store.in_terms_of(manifest_context(metadata, self.store.context.limits))
@@ -45,35 +44,35 @@ class Draft:
 
 
 def head_of(metadata: TableMetadata, branch: str) -> Snapshot | None:
-    """The newest snapshot of a branch; a branch that is not there begins where main is."""
+    """The newest snapshot of a branch; a branch that does not exist yet starts at the head of main."""
     ref = metadata.refs.get(branch)
     return metadata.current_snapshot if ref is None else metadata.snapshot(ref.snapshot_id)
 
 
 def draft_of(base: Base) -> Draft:
-    """The draft that an attempt starts from."""
+    """The draft that an attempt starts with."""
     return Draft(base=base, metadata=base.metadata, store=base.store)
 
 
 class Work:
-    """What a commit has written and named, kept through its attempts."""
+    """The state that a commit keeps between its attempts: files written and snapshot ids assigned."""
 
     def __init__(self, base: Base, staging: Staging, env: Env) -> None:
         self.base = base  # of the first attempt
-        self.attempt_base = base  # of the present attempt
+        self.attempt_base = base  # of the current attempt
         self.staging = staging
         self.env = env
         self.attempt = 1
-        self.step = 0  # which update of the commit is applied now
-        self.roots: dict[str, bytes] = {}  # written together with the metadata file, so that one sync is enough
-        self.parents: dict[int, int | None] = {}  # of the snapshots that the first attempt made
+        self.step = 0  # the number of the update that is being applied
+        self.roots: dict[str, bytes] = {}  # to be written with the metadata file, with a single sync
+        self.parents: dict[int, int | None] = {}  # parent ids of the snapshots that the first attempt made
         self._snapshot_ids: dict[int, int] = {}
 
     def snapshot_id(self) -> int:
-        """The id of the snapshot that the present update makes: the same in every attempt.
+        """The id of the snapshot that the current update makes, the same in every attempt.
 
-        A landed snapshot is known by it, and the leaves that an update wrote are, so it belongs to the update and not
-        to the place among the snapshots: an update that made one may make none on another base.
+        The id identifies a landed snapshot, and the leaves that an update has written. It is assigned by update, not in
+        the order of snapshots: an update that makes a snapshot on one base may make none on another.
         """
         if self.step not in self._snapshot_ids:
             self._snapshot_ids[self.step] = self.env.new_snapshot_id()
@@ -81,46 +80,29 @@ class Work:
 
     @property
     def snapshot_ids(self) -> tuple[int, ...]:
-        """The ids handed out so far."""
+        """The ids assigned so far."""
         return tuple(self._snapshot_ids.values())
 
     def write_roots(self, store: ManifestStore) -> None:
-        """Write the roots that wait, for whoever reads them before the commit ends."""
+        """Write the pending roots, so that they can be read before the commit ends."""
         if len(self.roots) > 0:
             self.staging.write(store, self.roots)
             self.roots = {}
 
 
 class Update(Protocol):
-    """One step of a commit, as a frozen value: a pure function of the draft it finds, but for the names of files."""
+    """One step of a commit, as a frozen value. Its result depends on the draft only, except for the names of files."""
 
     @property
     def name(self) -> str:
-        """What it does, in a word or two, for results and messages."""
+        """A short description for results and messages."""
         ...
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Files written for this update, which belong to nobody if it fails."""
+        """The files written for this update, which are deleted if it fails."""
         ...
 
     def apply(self, draft: Draft, work: Work) -> Draft:
         """The draft after the update; ConflictError is final."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """What an update that makes a snapshot looks at: the table, and the head of the branch it goes to.
-
-    ``own`` are the snapshots of the commit itself and ``origin`` is the head that its first attempt began on, by which
-    an update that read what an earlier one of the same commit did knows what others have done since. ``parents`` are
-    those that its snapshots had in the first attempt, when later updates were made for them.
-    """
-
-    metadata: TableMetadata
-    store: ManifestStore
-    head: Snapshot | None
-    origin: Snapshot | None = None
-    own: tuple[int, ...] = ()
-    parents: Mapping[int, int | None] = field(default_factory=dict)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.resolved import Resolved
 from icefloe.model.entries import MANIFESTS, ContentType, choose, count, live, of_type, stat_keys
 from icefloe.model.metadata.snapshots import Operation, Snapshot, SummaryKey
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import Root
 
 TOTALS = {
@@ -21,31 +21,31 @@ TOTALS = {
     SummaryKey.TOTAL_POSITION_DELETES: (SummaryKey.ADDED_POSITION_DELETES, SummaryKey.REMOVED_POSITION_DELETES),
     SummaryKey.TOTAL_EQUALITY_DELETES: (SummaryKey.ADDED_EQUALITY_DELETES, SummaryKey.REMOVED_EQUALITY_DELETES),
 }
-# Always written, as other engines do; the rest of the counts only when they are not zero.
+# Written even if zero, as other engines do.
 ALWAYS = frozenset((*TOTALS, SummaryKey.MANIFESTS_CREATED, SummaryKey.MANIFESTS_KEPT, SummaryKey.MANIFESTS_REPLACED))
 
 
 def summarize(
     operation: Operation,
-    resolved: Resolved,
+    changes: FileChanges,
     parent: Snapshot | None,
     extra: Mapping[str, str],
     manifests: Mapping[SummaryKey, int],
 ) -> dict[str, str]:
-    """What a snapshot did, and the totals after it."""
-    counts = {**_counts(resolved), **manifests}
+    """The counts of a snapshot's changes, and the totals after them."""
+    counts = {**_counts(changes), **manifests}
     before: Mapping[str, str] = {} if parent is None else parent.summary
     for total, (plus, minus) in TOTALS.items():
         if parent is None or before.get(total, "").isdigit():
             after = int(before.get(total, "0")) + counts.get(plus, 0) - counts.get(minus, 0)
-            if after >= 0:  # else the total before was wrong, and none is better than a wrong one
+            if after >= 0:  # else the parent's total was wrong, so no total is written
                 counts[total] = after
     written = {str(key): str(value) for key, value in counts.items() if value != 0 or key in ALWAYS}
     return {str(SummaryKey.OPERATION): str(operation), **extra, **written}
 
 
 def manifest_counts(before: Root, after: pa.Table, snapshot_id: int, *, roots: int) -> dict[SummaryKey, int]:
-    """How many manifests a snapshot wrote, kept and left behind; ``roots`` is 1 where the root is one of them."""
+    """How many manifests a snapshot created, kept and replaced; ``roots`` is 1 if the root counts as a manifest."""
     old = count(pc.and_(live(before.entries), of_type(before.entries, *MANIFESTS)))
     new = of_type(after, *MANIFESTS)
     created = count(pc.and_(new, pc.fill_null(pc.equal(after["snapshot_id"], snapshot_id), False)))
@@ -57,51 +57,39 @@ def manifest_counts(before: Root, after: pa.Table, snapshot_id: int, *, roots: i
     }
 
 
-def _counts(resolved: Resolved) -> dict[SummaryKey, int]:
-    added = resolved.added
+def _counts(changes: FileChanges) -> dict[SummaryKey, int]:
+    added = changes.added
     data = choose(added, of_type(added, ContentType.DATA))
-    old = _old_vectors(resolved)
-    came, left = _deletes(added), _deletes(resolved.dropped)
+    old_vectors = changes.with_old_vectors
+    added_deletes, removed_deletes = _deletes(added), _deletes(changes.removed_deletes)
     return {
         SummaryKey.ADDED_DATA_FILES: data.num_rows,
         SummaryKey.ADDED_RECORDS: _sum(data["record_count"]),
-        SummaryKey.ADDED_FILES_SIZE: _sum(data["file_size_in_bytes"]) + came.size,
-        SummaryKey.DELETED_DATA_FILES: resolved.removed.num_rows,
-        SummaryKey.DELETED_RECORDS: _sum(resolved.removed["record_count"]),
-        SummaryKey.REMOVED_FILES_SIZE: _sum(resolved.removed["file_size_in_bytes"])
-        + _sum(old["dv_size_in_bytes"])
-        + left.size,
-        SummaryKey.ADDED_DELETE_FILES: came.files,
-        SummaryKey.ADDED_DVS: came.vectors,
-        SummaryKey.ADDED_POSITION_DELETE_FILES: came.position_files,
-        SummaryKey.ADDED_EQUALITY_DELETE_FILES: came.equality_files,
-        SummaryKey.ADDED_POSITION_DELETES: came.positions,
-        SummaryKey.ADDED_EQUALITY_DELETES: came.equalities,
-        SummaryKey.REMOVED_DELETE_FILES: old.num_rows + left.files,
-        SummaryKey.REMOVED_DVS: old.num_rows + left.vectors,
-        SummaryKey.REMOVED_POSITION_DELETE_FILES: left.position_files,
-        SummaryKey.REMOVED_EQUALITY_DELETE_FILES: left.equality_files,
-        SummaryKey.REMOVED_POSITION_DELETES: _sum(old["dv_cardinality"]) + left.positions,
-        SummaryKey.REMOVED_EQUALITY_DELETES: left.equalities,
-        SummaryKey.CHANGED_PARTITION_COUNT: _partitions(resolved),
+        SummaryKey.ADDED_FILES_SIZE: _sum(data["file_size_in_bytes"]) + added_deletes.size,
+        SummaryKey.DELETED_DATA_FILES: changes.removed.num_rows,
+        SummaryKey.DELETED_RECORDS: _sum(changes.removed["record_count"]),
+        SummaryKey.REMOVED_FILES_SIZE: _sum(changes.removed["file_size_in_bytes"])
+        + _sum(old_vectors["dv_size_in_bytes"])
+        + removed_deletes.size,
+        SummaryKey.ADDED_DELETE_FILES: added_deletes.files,
+        SummaryKey.ADDED_DVS: added_deletes.vectors,
+        SummaryKey.ADDED_POSITION_DELETE_FILES: added_deletes.position_files,
+        SummaryKey.ADDED_EQUALITY_DELETE_FILES: added_deletes.equality_files,
+        SummaryKey.ADDED_POSITION_DELETES: added_deletes.positions,
+        SummaryKey.ADDED_EQUALITY_DELETES: added_deletes.equalities,
+        SummaryKey.REMOVED_DELETE_FILES: old_vectors.num_rows + removed_deletes.files,
+        SummaryKey.REMOVED_DVS: old_vectors.num_rows + removed_deletes.vectors,
+        SummaryKey.REMOVED_POSITION_DELETE_FILES: removed_deletes.position_files,
+        SummaryKey.REMOVED_EQUALITY_DELETE_FILES: removed_deletes.equality_files,
+        SummaryKey.REMOVED_POSITION_DELETES: _sum(old_vectors["dv_cardinality"]) + removed_deletes.positions,
+        SummaryKey.REMOVED_EQUALITY_DELETES: removed_deletes.equalities,
+        SummaryKey.CHANGED_PARTITION_COUNT: _partitions(changes),
     }
-
-
-_SEEN = ["dv_location", "dv_size_in_bytes", "dv_cardinality"]
-
-
-def _old_vectors(resolved: Resolved) -> pa.Table:
-    """The vectors that leave, with their data files or for newer ones."""
-    gone = [table.select(_SEEN) for table in (resolved.removed, resolved.replaced) if table.num_rows > 0]
-    if len(gone) == 0:
-        return resolved.removed.select(_SEEN)
-    both = pa.concat_tables(gone)
-    return both.filter(pc.is_valid(both["dv_location"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Deletes:
-    """Figures of delete entries."""
+    """Counts of delete entries."""
 
     vectors: int
     position_files: int
@@ -131,7 +119,7 @@ def _deletes(rows: pa.Table) -> _Deletes:
         equality_files=by_value.num_rows,
         positions=_sum(by_position["record_count"]),
         equalities=_sum(by_value["record_count"]),
-        # Vectors share a file, so each counts with its own part of it.
+        # Deletion vectors share a file, so each counts with the size of its blob.
         size=_sum(vectors["dv_size_in_bytes"])
         + _sum(files["file_size_in_bytes"])
         + _sum(by_value["file_size_in_bytes"]),
@@ -143,9 +131,10 @@ def _sum(column: pa.ChunkedArray) -> int:
     return 0 if total is None else int(total)
 
 
-def _partitions(resolved: Resolved) -> int:
-    """How many distinct partitions the change touched."""
-    tables = [t for t in (resolved.added, resolved.removed, resolved.replaced, resolved.dropped) if t.num_rows > 0]
+def _partitions(changes: FileChanges) -> int:
+    """How many distinct partitions have added or removed files."""
+    every = (changes.added, changes.removed, changes.revectored, changes.removed_deletes)
+    tables = [table for table in every if table.num_rows > 0]
     if len(tables) == 0:
         return 0
     keys = dict.fromkeys(f"lower_bound:{k}" for t in tables for k in stat_keys(t) if k.startswith("p"))

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 
 from icefloe.codecs.json.name_mapping import decode_mapping, encode_mapping
 from icefloe.commit.base import Base
-from icefloe.commit.draft import State, Update, head_of
-from icefloe.commit.operations.add_files import AddFiles, BeginMapping, known_files, spellings
+from icefloe.commit.draft import Update, draft_of
+from icefloe.commit.operations.add_files import AddFiles, SetFirstNameMapping, known_files, spellings
 from icefloe.errors import InputError, NoSuchFile
 from icefloe.formats.importing.foreign_columns import known_names
 from icefloe.formats.importing.foreign_file import Host, Imported, imported
@@ -47,7 +47,7 @@ def add_files(
     """The steps that add files; none if they have no rows. InputError names the first file that cannot be added."""
     metadata, io = base.metadata, base.store.io
     locations = _locations(io, [paths] if isinstance(paths, str) else list(paths))
-    known = known_files(_state(base, branch), locations)
+    known = known_files(draft_of(base), branch, locations)
     if len(known) > 0:
         raise InputError(f"{known[0]} is in the table already", files=list(known[:20]))
     _check_partition(partition, metadata)
@@ -71,17 +71,13 @@ def add_files(
     steps: tuple[Update, ...] = ()
     if text is None and any(each.by_name for each in found):
         text = encode_mapping(mapping)
-        steps = (BeginMapping(mapping=text),)
+        steps = (SetFirstNameMapping(mapping=text),)
     return (*steps, AddFiles(added=added, schema_id=metadata.current_schema_id, mapping=text, branch=branch))
 
 
 def _look(io: FileIO, host: Host, partition: Partition, file_format: str | None, location: str) -> Imported | None:
     given = hive_values(location) if partition == HIVE else partition
     return imported(io, location, host, file_format=file_format, given=given)  # type: ignore[arg-type]  # no text left
-
-
-def _state(base: Base, branch: str) -> State:
-    return State(metadata=base.metadata, store=base.store, head=head_of(base.metadata, branch))
 
 
 def _locations(io: FileIO, paths: list[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Rows deleted by a condition (spec: Row-level Deletes).
 
-Files all of whose rows match leave without being read; of the others only the columns of the condition are read.
+Files in which every row matches are removed without being read. Of other files only the columns of the condition are
+read.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from icefloe.engines.engine import Engine
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.model.metadata.properties import DELETE_ISOLATION, DELETE_MODE
-from icefloe.rows.prepared import Change, Prepared, Removal
+from icefloe.rows.prepared import CountedChanges, Prepared, ReadSet
 from icefloe.rows.removal import remove_files, remove_rows
 from icefloe.rows.target import Target
 from icefloe.scan.tasks import Plan
@@ -23,7 +24,7 @@ from icefloe.scan.tasks import Plan
 def delete(target: Target, where: Expr, engine: Engine) -> Prepared:
     """Delete the rows that match ``where``; rows for which it is null stay."""
     matching = Matching.of(target, where)
-    return Change.of(target, matching.plan.filter, DELETE_ISOLATION).prepared(matching.removal(target, engine))
+    return ReadSet.of(target, matching.plan.filter, DELETE_ISOLATION).prepared(matching.deletion(target, engine))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +48,14 @@ class Matching:
             drops=plan.deleted_rows(target.io),
         )
 
-    def removal(self, target: Target, engine: Engine) -> Removal:
-        """What takes the matching rows out of the table."""
+    def deletion(self, target: Target, engine: Engine) -> CountedChanges:
+        """The changes that delete the matching rows."""
         found = engine.find_rows(target.io, self.partly, self.drops)
-        return self.whole_files.and_all(remove_rows(target, self.partly, self.drops, found, engine, DELETE_MODE))
+        return self.whole_files.combined(remove_rows(target, self.partly, self.drops, found, engine, DELETE_MODE))
 
     @property
-    def whole_files(self) -> Removal:
-        """The removal of the files all of whose rows match."""
+    def whole_files(self) -> CountedChanges:
+        """The removal of the files in which every row matches."""
         tasks = self.whole.tasks
         listed = tasks.filter(pc.greater(pc.list_value_length(tasks["deletes"]), 0))
         return remove_files(self.whole, tasks, self.drops.positions(listed["location"].to_pylist()))

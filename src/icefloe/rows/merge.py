@@ -12,7 +12,7 @@ from icefloe.errors import UnsupportedError
 from icefloe.model.arrow.conform import as_table
 from icefloe.model.metadata.properties import MERGE_ISOLATION, MERGE_MODE
 from icefloe.model.metadata.snapshots import SummaryKey
-from icefloe.rows.prepared import Change, Prepared
+from icefloe.rows.prepared import Prepared, ReadSet
 from icefloe.rows.removal import remove_rows
 from icefloe.rows.target import Scratch, Target
 
@@ -40,10 +40,10 @@ def merge(target: Target, merge: Merge, rows: object, engine: Engine) -> Prepare
     merged = find_merged(io, plan, drops, source, settled=target.settled)
     with Scratch(io) as scratch:
         new = scratch.keep(write_merged(io, plan, source, merged, metadata, settled=target.settled))
-        removal = remove_rows(target, plan, drops, merged.positions, engine, MERGE_MODE)
-    change = Change.of(target, plan.filter, MERGE_ISOLATION, present=_depends_on_kept(merge))
+        changes = remove_rows(target, plan, drops, merged.positions, engine, MERGE_MODE)
+    read = ReadSet.of(target, plan.filter, MERGE_ISOLATION, existing_rows=_depends_on_kept(merge))
     skipped = max(0, _files(target) - plan.files)
-    prepared = change.prepared(removal.and_rows(new))
+    prepared = read.prepared(changes.with_added(new))
     return PreparedMerge(change=prepared, merged=merged, files_read=plan.files, files_skipped=skipped)
 
 

@@ -1,8 +1,4 @@
-"""Operations on rows that are ready to be committed (spec: Snapshots).
-
-Files that are written again replace the old ones and must be as they were read; rows that are deleted where they are
-leave other commits more room.
-"""
+"""Operations on rows that are ready to be committed (spec: Snapshots)."""
 
 from __future__ import annotations
 
@@ -17,154 +13,137 @@ from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation
 from icefloe.commit.result import CommitResult
 from icefloe.expr.filter.nodes import Expr
-from icefloe.model.entries import ContentType, concat, empty, of_type
+from icefloe.model.entries import ContentType, of_type
 from icefloe.model.metadata.properties import Property
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.rows.target import Target
-from icefloe.scan.tasks import TASK
+from icefloe.tree.file_changes import FileChanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """An operation on rows, ready to be committed; without an update there is nothing to do.
 
-    By itself that is the end of it: it was so at the snapshot that was read. Beside other operations it must be so
-    where these land, which ``read_check`` sees to; it comes before an update that does not prove all of what was read.
+    ``read_check`` fails if other commits changed what was read. A transaction applies it even if there is no update.
+    It is also applied before an update that does not check by itself all of what was read.
     """
 
     operation: Operation
     update: SnapshotOperation | None = None
     read_check: SnapshotOperation | None = None
-    rows_copied: int = 0  # rows that only moved to another file
-    rows_dead: int = 0  # rows that the summary counts as deleted, and that were deleted before
+    rows_copied: int = 0  # rows that were only copied to another file
+    rows_already_deleted: int = 0  # rows that the summary counts as deleted, although they were deleted before
 
     @property
     def steps(self) -> tuple[SnapshotOperation, ...]:
-        """What is to be committed."""
+        """The steps of the commit."""
         return tuple(step for step in (self.read_check, self.update) if step is not None)
 
     def result(self, landed: CommitResult) -> CommitResult:
-        """The figures without the rows that were only copied."""
+        """The result with row counts that leave out copied rows and rows that were already deleted."""
         return replace(
             landed,
             rows_added=landed.rows_added - self.rows_copied,
-            rows_deleted=landed.rows_deleted - self.rows_copied - self.rows_dead,
+            rows_deleted=landed.rows_deleted - self.rows_copied - self.rows_already_deleted,
             rows_copied=self.rows_copied,
         )
 
     def nothing(self, table: str) -> CommitResult:
-        """The result of an operation that had no work, and made no snapshot."""
+        """The result of an operation that had nothing to do and made no snapshot."""
         return CommitResult(table=table, operation=str(self.operation), snapshot_id=None, attempts=0, snapshots=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
-    """What takes rows out of a table: new deletes or new files, tasks whose vector changes, files that leave."""
+class CountedChanges:
+    """File changes of an operation on rows, with row counts that the files themselves do not show."""
 
-    added: pa.Table = field(default_factory=empty)
-    replaced: pa.Table = field(default_factory=TASK.empty_table)
-    removed: pa.Table = field(default_factory=TASK.empty_table)
-    dropped: pa.Table = field(default_factory=empty)  # delete files of which nothing is left to delete
-    referenced: tuple[str, ...] = ()  # data files that new position delete files point at
-    rows_copied: int = 0  # rows that only moved to another file
-    rows_dead: int = 0  # rows that the summary counts as deleted, and that were deleted before
+    files: FileChanges = field(default_factory=FileChanges)
+    rows_copied: int = 0  # rows that were only copied to another file
+    rows_already_deleted: int = 0  # rows that the summary counts as deleted, although they were deleted before
 
     @property
-    def is_nothing(self) -> bool:
-        """Whether no row leaves."""
-        return bool(self.removed.num_rows == 0 and self.added.num_rows == 0)
+    def is_empty(self) -> bool:
+        """Whether no row is added or deleted."""
+        return bool(self.files.removed.num_rows == 0 and self.files.added.num_rows == 0)
 
-    def and_all(self, other: Removal) -> Removal:
-        """Both of them."""
-        return Removal(
-            added=concat([self.added, other.added]),
-            replaced=_both(self.replaced, other.replaced),
-            removed=_both(self.removed, other.removed),
-            dropped=_both(self.dropped, other.dropped),
-            referenced=(*self.referenced, *other.referenced),
+    def combined(self, other: CountedChanges) -> CountedChanges:
+        """The changes of both."""
+        return CountedChanges(
+            files=self.files.combined(other.files),
             rows_copied=self.rows_copied + other.rows_copied,
-            rows_dead=self.rows_dead + other.rows_dead,
+            rows_already_deleted=self.rows_already_deleted + other.rows_already_deleted,
         )
 
-    def and_rows(self, new: pa.Table) -> Removal:
-        """The same, and these data files come."""
-        return replace(self, added=concat([new, self.added]))
+    def with_added(self, entries: pa.Table) -> CountedChanges:
+        """The changes with further new data files."""
+        return replace(self, files=self.files.with_added(entries))
+
+    @property
+    def operation(self) -> Operation:
+        """The operation for the summary: rows are added, deleted, or both."""
+        added = self.files.added
+        data_files = added.filter(of_type(added, ContentType.DATA)).num_rows
+        if data_files == 0:
+            return Operation.DELETE
+        only_data = data_files == added.num_rows and self.files.removed.num_rows == 0
+        return Operation.APPEND if only_data else Operation.OVERWRITE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What an operation read and how strict it is about it."""
+class ReadSet:
+    """The rows that an operation read, and the isolation level by which conflicts are checked."""
 
-    read: Snapshot | None
+    snapshot: Snapshot | None
     branch: str
-    filter: Expr  # bound to the columns that were read, whatever they are called later
+    filter: Expr  # bound to the columns that were read, so that renames do not matter
     isolation: Isolation
-    present: bool = False  # whether rows that it finds and leaves as they are decide what it adds
+    existing_rows: bool = False  # whether rows that were read and not changed decide which rows are added
 
     @classmethod
-    def of(cls, target: Target, filter: Expr, isolation: Property[str], *, present: bool = False) -> Change:
-        """The change of a branch; ``filter`` is that of its plan."""
+    def of(cls, target: Target, filter: Expr, isolation: Property[str], *, existing_rows: bool = False) -> ReadSet:
+        """The rows of a branch that match ``filter``, the bound filter of a plan."""
         level = isolation_of(isolation, target.properties)
-        return cls(read=target.head, branch=target.branch, filter=filter, isolation=level, present=present)
+        return cls(
+            snapshot=target.head, branch=target.branch, filter=filter, isolation=level, existing_rows=existing_rows
+        )
 
     def nothing(self, operation: Operation) -> Prepared:
-        """The operation if no row comes or leaves."""
+        """An operation that adds and deletes no row."""
         return Prepared(operation=operation, read_check=self._read_check(operation))
+
+    def prepared(self, changes: CountedChanges) -> Prepared:
+        """An operation with these changes.
+
+        Files that were rewritten must not have changed since they were read. Deletes by position conflict with fewer
+        commits.
+        """
+        operation = changes.operation
+        if changes.is_empty:
+            return self.nothing(operation)
+        kind = OverwriteFiles if changes.rows_copied > 0 else RowDelta
+        update = kind(
+            changes=changes.files,
+            read=self.snapshot,
+            branch=self.branch,
+            filter=self.filter,
+            isolation=self.isolation,
+            operation=operation,
+        )
+        return Prepared(
+            operation=operation,
+            update=update,
+            read_check=self._read_check(operation) if self.existing_rows else None,
+            rows_copied=changes.rows_copied,
+            rows_already_deleted=changes.rows_already_deleted,
+        )
 
     def _read_check(self, operation: Operation) -> SnapshotOperation | None:
         if self.isolation is not Isolation.SERIALIZABLE:
             return None
         return ReadCheck(
-            read=self.read, branch=self.branch, filter=self.filter, present=self.present, operation=operation
-        )
-
-    def prepared(self, removal: Removal) -> Prepared:
-        """Files that are written again replace the old ones; else rows are deleted where they are."""
-        operation = operation_of(removal)
-        if removal.is_nothing:
-            return self.nothing(operation)
-        if removal.rows_copied > 0:
-            update: SnapshotOperation = OverwriteFiles(
-                added=removal.added,
-                removed=removal.removed,
-                dropped=removal.dropped,
-                read=self.read,
-                branch=self.branch,
-                filter=self.filter,
-                isolation=self.isolation,
-                operation=operation,
-            )
-        else:
-            update = RowDelta(
-                added=removal.added,
-                removed=removal.removed,
-                replaced=removal.replaced,
-                dropped=removal.dropped,
-                referenced=removal.referenced,
-                read=self.read,
-                branch=self.branch,
-                filter=self.filter,
-                isolation=self.isolation,
-                operation=operation,
-            )
-        return Prepared(
+            read=self.snapshot,
+            branch=self.branch,
+            filter=self.filter,
+            existing_rows=self.existing_rows,
             operation=operation,
-            update=update,
-            read_check=self._read_check(operation) if self.present else None,
-            rows_copied=removal.rows_copied,
-            rows_dead=removal.rows_dead,
         )
-
-
-def operation_of(removal: Removal) -> Operation:
-    """What the summary calls it: rows come, rows leave, or both."""
-    data = removal.added.filter(of_type(removal.added, ContentType.DATA)).num_rows
-    if data == 0:
-        return Operation.DELETE
-    return Operation.APPEND if data == removal.added.num_rows and removal.removed.num_rows == 0 else Operation.OVERWRITE
-
-
-def _both(one: pa.Table, other: pa.Table) -> pa.Table:
-    if one.num_rows == 0 or other.num_rows == 0:
-        return other if one.num_rows == 0 else one
-    return pa.concat_tables([one, other], promote_options="permissive")

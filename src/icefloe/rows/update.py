@@ -16,8 +16,8 @@ from icefloe.expr.value.struct_fields import column_values, path_of
 from icefloe.model.metadata.properties import UPDATE_ISOLATION, UPDATE_MODE
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.schema.schema import Schema
-from icefloe.rows.prepared import Change, Prepared
-from icefloe.rows.removal import Mode, choose, mode_of, remove_rows, replaced_files
+from icefloe.rows.prepared import Prepared, ReadSet
+from icefloe.rows.removal import Mode, mode_of, remove_rows, replace_files, tasks_of
 from icefloe.rows.target import Scratch, Target
 
 
@@ -28,19 +28,18 @@ def update(target: Target, changes: Mapping[str, str | Value], where: Expr, engi
     plan = target.plan(where)
     drops = plan.deleted_rows(io)
     found = engine.find_rows(io, plan, drops)
-    change = Change.of(target, plan.filter, UPDATE_ISOLATION)
+    read = ReadSet.of(target, plan.filter, UPDATE_ISOLATION)
     if len(found) == 0:
-        return change.nothing(Operation.OVERWRITE)
+        return read.nothing(Operation.OVERWRITE)
     copies = mode_of(UPDATE_MODE, metadata) is Mode.COPY_ON_WRITE
     with Scratch(io) as scratch:
         files = engine.write_updated(io, plan, drops, found, values, metadata, others=copies, horizon=target.horizon)
         scratch.keep(files)
         if not copies:
-            removal = remove_rows(target, plan, drops, found, engine, UPDATE_MODE)
-            return change.prepared(removal.and_rows(files))
+            deletion = remove_rows(target, plan, drops, found, engine, UPDATE_MODE)
+            return read.prepared(deletion.with_added(files))
     live, updated = pc.sum(files["record_count"]).as_py(), sum(len(rows) for rows in found.values())
-    touched = choose(plan.tasks, found)
-    return change.prepared(replaced_files(plan, touched, files, live=live, copied=live - updated))
+    return read.prepared(replace_files(plan, tasks_of(plan, found), files, live=live, copied=live - updated))
 
 
 def new_values(changes: Mapping[str, str | Value], schema: Schema, env: Env) -> dict[str, Value]:

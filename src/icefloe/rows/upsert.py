@@ -12,7 +12,7 @@ from icefloe.model.entries import concat
 from icefloe.model.metadata.properties import MERGE_ISOLATION, MERGE_MODE, UPSERT_DELETES
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.schema.schema import Schema
-from icefloe.rows.prepared import Change, Prepared
+from icefloe.rows.prepared import Prepared, ReadSet
 from icefloe.rows.removal import remove_rows
 from icefloe.rows.target import Scratch, Target
 
@@ -75,5 +75,5 @@ def _by_position(target: Target, rows: object, on: tuple[str, ...], engine: Engi
         new = scratch.keep(engine.write(io, matched.rows, metadata, lineage=matched.lineage))
         if new.num_rows == 0:
             return Prepared(operation=Operation.OVERWRITE)
-        removal = remove_rows(target, plan, drops, matched.positions, engine, MERGE_MODE)
-    return Change.of(target, plan.filter, MERGE_ISOLATION).prepared(removal.and_rows(new))
+        changes = remove_rows(target, plan, drops, matched.positions, engine, MERGE_MODE)
+    return ReadSet.of(target, plan.filter, MERGE_ISOLATION).prepared(changes.with_added(new))

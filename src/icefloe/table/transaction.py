@@ -59,7 +59,7 @@ class Transaction:
         self._work = begin(base, env)
         self._draft = draft_of(base)
         self._steps: list[Update] = []
-        self._copied = self._dead = 0
+        self._copied = self._already_deleted = 0
         self._open = True
         self.result: CommitResult | None = None
 
@@ -193,7 +193,7 @@ class Transaction:
             return nothing
         landed = land(self._table, tuple(self._steps), self._work, self._draft, prepared=True)
         self.result = rows.Prepared(
-            operation=Operation.OVERWRITE, rows_copied=self._copied, rows_dead=self._dead
+            operation=Operation.OVERWRITE, rows_copied=self._copied, rows_already_deleted=self._already_deleted
         ).result(landed)
         return self.result
 
@@ -221,7 +221,7 @@ class Transaction:
             for step in prepared.steps:
                 self._add(step)
         self._copied += prepared.rows_copied
-        self._dead += prepared.rows_dead
+        self._already_deleted += prepared.rows_already_deleted
 
     @contextmanager
     def _together(self) -> Iterator[None]:

@@ -15,14 +15,10 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.errors import ConflictError
-from icefloe.model.entries import ContentType, concat, empty
+from icefloe.model.entries import ContentType
 from icefloe.model.location_columns import Column, is_among, one_array
 from icefloe.tree.root import Leaf, Root, live_rows
 from icefloe.tree.store import ManifestStore
-
-PLACE = pa.schema(
-    [pa.field("location", pa.string()), pa.field("manifest", pa.string()), pa.field("ordinal", pa.int64())]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +32,7 @@ class Located:
 def locate(
     store: ManifestStore, root: Root, wanted: pa.Array, hints: pa.Table, *, column: str, types: tuple[ContentType, ...]
 ) -> Located:
-    """Find live rows of ``types`` whose ``column`` is one of ``wanted``; ``hints`` are places in the form of PLACE.
+    """Find live rows of ``types`` whose ``column`` is one of ``wanted``; ``hints`` say where each was listed.
 
     Raises ConflictError for the first value that no live row has.
     """
@@ -56,19 +52,6 @@ def locate(
         gone = missing[0].as_py()
         raise ConflictError(f"{gone} is no longer in the table: another commit removed it", file=gone)
     return Located(in_root=in_root, in_leaves=in_leaves)
-
-
-def find_rows(store: ManifestStore, root: Root, located: Located, *types: ContentType) -> pa.Table:
-    """The located rows themselves."""
-    rows = root.entries
-    found = [rows.take(pa.array(located.in_root.to_array(), pa.int64())) if len(located.in_root) > 0 else empty()]
-    for leaf in root.leaves(*_manifest_types(types)):
-        if (positions := located.in_leaves.get(leaf.location)) is not None:
-            inside = live_rows(store, root, leaf)
-            found.append(
-                inside.filter(pc.is_in(inside["ordinal"], value_set=pa.array(positions.to_array(), pa.int64())))
-            )
-    return concat(found)
 
 
 def _manifest_types(types: tuple[ContentType, ...]) -> tuple[ContentType, ...]:

@@ -21,6 +21,7 @@ from icefloe.model.text.ddl import parse_ddl
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.transforms.transform import parse_transform
+from icefloe.tree.file_changes import FileChanges
 from support.row_histories.assignments import Assignment, draw_assignments
 from support.row_histories.columns import VALUES, Column, Row, draw, flat, in_order, plain, shown, value_in
 from support.row_histories.conditions import value_at
@@ -212,7 +213,11 @@ class RowHistory(MergingRows):
             if "which partition" not in str(error):
                 raise
             return  # the columns do not tell, and the table never had a spec without partitions
-        commit(self.table._pointer, RowDelta(added=entries, read=metadata.snapshot(head), branch=branch), self.env)
+        commit(
+            self.table._pointer,
+            RowDelta(changes=FileChanges(added=entries), read=metadata.snapshot(head), branch=branch),
+            self.env,
+        )
         self.counted = False
         gone = [tuple(value_at(row, path) for path in chosen) for row in models]
         kept = [row for row in self.rows[branch] if tuple(value_at(row, path) for path in chosen) not in gone]
@@ -267,7 +272,9 @@ class RowHistory(MergingRows):
         number = snapshot.sequence_number if rng.random() < 0.5 else None
         commit(
             self.table._pointer,
-            RewriteFiles(added=added, removed=touched, read=snapshot, sequence_number=number, branch=branch),
+            RewriteFiles(
+                changes=FileChanges(added=added, removed=touched), read=snapshot, sequence_number=number, branch=branch
+            ),
             self.env,
         )
         self.settle(branch)

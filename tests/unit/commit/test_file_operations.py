@@ -13,6 +13,7 @@ from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import Status
+from icefloe.tree.file_changes import FileChanges
 from support.entry_tables import at, audit, changed, data, equality_deletes, new_world, position_deletes, rows, vector
 from support.tables import VERSIONS
 
@@ -86,7 +87,9 @@ def test_merging_drops_what_others_deleted_and_keeps_what_this_snapshot_deletes(
     world.commit(RemoveFiles(locations=(at("f0"),)))
     world.commit(Append(added=rows(data("f3"))))
     assert changed(world, world.head, Status.DELETED) == []
-    world.commit(OverwriteFiles(added=rows(data("f4")), removed=world.tasks("f1"), read=world.head))
+    world.commit(
+        OverwriteFiles(changes=FileChanges(added=rows(data("f4")), removed=world.tasks("f1")), read=world.head)
+    )
     assert changed(world, world.head, Status.DELETED) == ["f1"]
     assert changed(world, world.head, Status.ADDED) == ["f4"]
     assert world.names() == ["f2", "f3", "f4"]
@@ -94,7 +97,9 @@ def test_merging_drops_what_others_deleted_and_keeps_what_this_snapshot_deletes(
 
 
 def test_overwriting_files_replaces_them(world):
-    world.commit(OverwriteFiles(added=rows(data("a3")), removed=world.tasks("a1", "a2"), read=world.head))
+    world.commit(
+        OverwriteFiles(changes=FileChanges(added=rows(data("a3")), removed=world.tasks("a1", "a2")), read=world.head)
+    )
     assert world.names() == ["a3", "b1"]
     assert changed(world, world.head, Status.DELETED) == ["a1", "a2"]
     assert world.head.summary["deleted-data-files"] == "2"
@@ -168,8 +173,7 @@ def test_removing_a_file_that_is_not_there_is_refused_by_its_name(world):
 def test_rewriting_files_keeps_the_sequence_number_it_is_given(world, version):
     read = world.head
     rewrite = RewriteFiles(
-        added=rows(data("a3", rows=20)),
-        removed=world.tasks("a1", "a2"),
+        changes=FileChanges(added=rows(data("a3", rows=20)), removed=world.tasks("a1", "a2")),
         read=read,
         sequence_number=read.sequence_number,
     )
@@ -226,11 +230,11 @@ def test_manifests_are_rewritten_to_the_size_that_the_table_asks_for(version):
 def test_a_row_delta_deletes_rows_and_adds_files(world, version):
     if version == 1:
         with pytest.raises(InputError, match="version 1 has no delete files"):
-            world.commit(RowDelta(added=rows(position_deletes("d1", "a1")), read=world.head))
+            world.commit(RowDelta(changes=FileChanges(added=rows(position_deletes("d1", "a1"))), read=world.head))
         assert world.names() == ["a1", "a2", "b1"]
         return
     make = position_deletes if version == 2 else vector
-    world.commit(RowDelta(added=rows(make("d1", "a1", rows=3), data("a3")), read=world.head))
+    world.commit(RowDelta(changes=FileChanges(added=rows(make("d1", "a1", rows=3), data("a3"))), read=world.head))
     assert world.names() == ["a1", "a2", "a3", "b1"]
     assert world.head.summary["added-position-deletes"] == "3"
     assert world.head.summary["total-delete-files"] == "1"
@@ -244,9 +248,13 @@ def test_a_row_delta_is_refused_when_a_file_that_its_deletes_point_at_without_na
     if version != 2:
         return
     entry = {**position_deletes("d1", "a1"), "referenced_file": None}
-    delta = RowDelta(added=rows(entry), referenced=(at("a1"),), read=world.head)
-    blind = RowDelta(added=rows({**entry, "location": at("d2")}), read=world.head)
-    world.commit(RewriteFiles(added=rows(data("c")), removed=world.tasks("a1"), read=world.head, sequence_number=1))
+    delta = RowDelta(changes=FileChanges(added=rows(entry), referenced=(at("a1"),)), read=world.head)
+    blind = RowDelta(changes=FileChanges(added=rows({**entry, "location": at("d2")})), read=world.head)
+    world.commit(
+        RewriteFiles(
+            changes=FileChanges(added=rows(data("c")), removed=world.tasks("a1")), read=world.head, sequence_number=1
+        )
+    )
     with pytest.raises(ConflictError, match="was removed by another commit"):
         world.commit(delta)
     world.commit(blind)  # nothing tells what it points at
@@ -255,8 +263,12 @@ def test_a_row_delta_is_refused_when_a_file_that_its_deletes_point_at_without_na
 def test_a_vector_is_replaced_by_one_that_holds_more(world, version):
     if version < 3:
         return
-    world.commit(RowDelta(added=rows(vector("d1", "a1", rows=1)), read=world.head))
-    world.commit(RowDelta(added=rows(vector("d2", "a1", rows=4)), replaced=world.tasks("a1"), read=world.head))
+    world.commit(RowDelta(changes=FileChanges(added=rows(vector("d1", "a1", rows=1))), read=world.head))
+    world.commit(
+        RowDelta(
+            changes=FileChanges(added=rows(vector("d2", "a1", rows=4)), revectored=world.tasks("a1")), read=world.head
+        )
+    )
     assert world.deletes()["location"].to_pylist() == ["memory://wh/t/data/d2.deletes"]
     assert world.head.summary["removed-dvs"] == "1"
     assert world.head.summary["total-position-deletes"] == "4"
@@ -266,7 +278,7 @@ def test_a_vector_is_replaced_by_one_that_holds_more(world, version):
 def test_a_file_that_leaves_takes_its_vector_along(world, version):
     if version < 3:
         return
-    world.commit(RowDelta(added=rows(vector("d1", "a1", rows=1)), read=world.head))
+    world.commit(RowDelta(changes=FileChanges(added=rows(vector("d1", "a1", rows=1))), read=world.head))
     world.commit(RemoveFiles(locations=(at("a1"),)))
     assert world.deletes().num_rows == 0
     assert world.head.summary["total-delete-files"] == "0"
@@ -276,7 +288,7 @@ def test_a_file_that_leaves_takes_its_vector_along(world, version):
 def test_equality_deletes_are_entries_like_others(world, version):
     if version == 1:
         return
-    world.commit(RowDelta(added=rows(equality_deletes("e1", rows=2)), read=world.head))
+    world.commit(RowDelta(changes=FileChanges(added=rows(equality_deletes("e1", rows=2))), read=world.head))
     assert world.deletes()["equality_ids"].to_pylist() == [[1]]
     assert world.head.summary["added-equality-delete-files"] == "1"
     assert world.head.summary["total-equality-deletes"] == "2"
@@ -286,11 +298,17 @@ def test_equality_deletes_are_entries_like_others(world, version):
 def test_compaction_drops_the_deletes_that_it_applied(world, version):
     if version == 1:
         return
-    world.commit(RowDelta(added=rows(equality_deletes("e1"), equality_deletes("e2", "Rome")), read=world.head))
+    world.commit(
+        RowDelta(
+            changes=FileChanges(added=rows(equality_deletes("e1"), equality_deletes("e2", "Rome"))), read=world.head
+        )
+    )
     deletes = world.deletes()
     gone = deletes.filter(pa.compute.equal(deletes["location"], "memory://wh/t/data/e1.deletes"))
     rewrite = RewriteFiles(
-        added=rows(data("a3")), removed=world.tasks("a1", "a2"), dropped=gone, read=world.head, sequence_number=3
+        changes=FileChanges(added=rows(data("a3")), removed=world.tasks("a1", "a2"), removed_deletes=gone),
+        read=world.head,
+        sequence_number=3,
     )
     world.commit(rewrite)
     assert world.deletes()["location"].to_pylist() == ["memory://wh/t/data/e2.deletes"]
@@ -302,7 +320,7 @@ def test_position_delete_files_written_before_an_upgrade_are_refused_after_it(wo
     """Apache Iceberg #16146: version 3 has deletion vectors instead."""
     if version != 2:
         return
-    late = RowDelta(added=rows(position_deletes("d1", "a1")), read=world.head)
+    late = RowDelta(changes=FileChanges(added=rows(position_deletes("d1", "a1"))), read=world.head)
     world.table().upgrade(3)
     with pytest.raises(ConflictError, match=r"deletion vectors, not by position delete files such as .*d1"):
         world.commit(late)

@@ -25,6 +25,7 @@ from icefloe.model.text.ddl import parse_ddl
 from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
+from icefloe.tree.file_changes import FileChanges
 from support.tables import VERSIONS
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
@@ -250,7 +251,7 @@ def test_a_conflict_is_final_and_removes_what_was_written_for_it(world):
     stale = world.pointer().load()
     plan = plan_scan(stale.store, stale.metadata, stale.metadata.current_snapshot)
     added = ArrowEngine().write(world.io, rows(9), stale.metadata)
-    operation = RowDelta(added=added, removed=plan.tasks, read=stale.metadata.current_snapshot)
+    operation = RowDelta(changes=FileChanges(added=added, removed=plan.tasks), read=stale.metadata.current_snapshot)
     world.table().append(rows(4))
     before = world.files() - set(added["location"].to_pylist())
     with pytest.raises(ConflictError, match="added by another commit"):
@@ -264,8 +265,7 @@ def test_a_row_delta_lands_beside_a_commit_that_it_did_not_read(world):
     stale = world.pointer().load()
     plan = world.table().scan("id < 10").plan()
     operation = RowDelta(
-        added=ArrowEngine().write(world.io, rows(5), stale.metadata),
-        removed=plan.tasks,
+        changes=FileChanges(added=ArrowEngine().write(world.io, rows(5), stale.metadata), removed=plan.tasks),
         read=stale.metadata.current_snapshot,
         filter=plan.filter,
     )
@@ -280,7 +280,7 @@ def test_rows_deleted_meanwhile_are_a_conflict_for_a_rewrite_of_their_file(world
     base = world.pointer().load()
     plan = plan_scan(base.store, base.metadata, base.metadata.current_snapshot)
     added = ArrowEngine().write(world.io, rows(1, 2, 3, 4), base.metadata)
-    operation = RowDelta(added=added, removed=plan.tasks, read=base.metadata.current_snapshot)
+    operation = RowDelta(changes=FileChanges(added=added, removed=plan.tasks), read=base.metadata.current_snapshot)
     world.table().delete("id = 2")
     with pytest.raises(ConflictError):
         commit(world.pointer(), operation, ENV)

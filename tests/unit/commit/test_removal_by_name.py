@@ -10,6 +10,7 @@ from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.errors import ConflictError
 from icefloe.model.entries import ContentType
 from icefloe.model.metadata.snapshots import SummaryKey
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
 from support.entry_tables import at, audit, data, new_world, rows, vector
 
@@ -21,7 +22,9 @@ def test_a_file_in_a_leaf_takes_its_vector_in_a_delete_leaf_along(version):
     world = new_world(version, **LEAVES)
     world.commit(Append(added=rows(data("a"), data("b"))))
     world.commit(Append(added=rows(data("c"))))
-    world.commit(RowDelta(added=rows(vector("v", "b", rows=2), vector("w", "c", rows=3)), read=world.head))
+    world.commit(
+        RowDelta(changes=FileChanges(added=rows(vector("v", "b", rows=2), vector("w", "c", rows=3))), read=world.head)
+    )
     world.commit(RemoveFiles(locations=(at("b"),)))
     assert world.names() == ["a", "c"]
     assert [row["referenced_file"] for row in world.deletes().to_pylist()] == [at("c")]
@@ -34,7 +37,7 @@ def test_a_file_in_a_leaf_takes_its_vector_in_a_delete_leaf_along(version):
 def test_two_manifest_vectors_hide_a_file_and_its_vector():
     world = new_world(4, **LEAVES)
     world.commit(Append(added=rows(data("a"), data("b"))))
-    world.commit(RowDelta(added=rows(vector("w", "a"), vector("v", "b")), read=world.head))
+    world.commit(RowDelta(changes=FileChanges(added=rows(vector("w", "a"), vector("v", "b"))), read=world.head))
     before = world.files()
     world.commit(RemoveFiles(locations=(at("b"),)))
     root = read_root(world.base().store, world.head)

@@ -19,6 +19,7 @@ from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import Status
 from icefloe.table.table import Table
 from icefloe.table.transaction import Transaction
+from icefloe.tree.file_changes import FileChanges
 from support.entry_tables import ENV, LOCATION, at, audit, changed, data, new_world, rows
 from support.tables import VERSIONS
 
@@ -205,7 +206,7 @@ def test_a_transaction_conflicts_with_rows_that_came_between_and_leaves_no_file(
     tx.append(people(1, 2, 3))
     tx.delete("id = 2")
     empty.table().append(people(1, 3))
-    with pytest.raises(ConflictError, match="may hold rows it meant"):
+    with pytest.raises(ConflictError, match="may contain rows that this operation reads"):
         tx.commit()
     assert ids_of(table) == [1, 3, 100]
     live = set(table.scan().plan().tasks["location"].to_pylist())
@@ -319,7 +320,7 @@ def test_the_location_of_a_table_changes_for_new_files_only(empty, version):
 
 
 def test_a_conflict_of_overwritten_files_in_a_retry_removes_what_was_written(world):
-    late = OverwriteFiles(added=rows(data("x")), removed=world.tasks("a1"), read=world.head)
+    late = OverwriteFiles(changes=FileChanges(added=rows(data("x")), removed=world.tasks("a1")), read=world.head)
     world.catalog.between = [lambda: world.commit(RemoveFiles(locations=(at("a1"),)))]
     with pytest.raises(ConflictError, match=r"a1\.parquet was removed by another commit"):
         world.commit(late)

@@ -11,6 +11,7 @@ from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.errors import InputError
 from icefloe.model.entries import Status
+from icefloe.tree.file_changes import FileChanges
 from support.entry_tables import at, audit, changed, data, new_world, rows
 
 PATHS = [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4), (1, 2, 3, 4)]
@@ -109,7 +110,9 @@ def test_rows_keep_their_ids_through_merges_and_rewrites(merge):
     before = row_ids(world)
     world.commit(Append(added=rows(data("n2", rows=4))))
     world.commit(RewriteManifests())
-    world.commit(OverwriteFiles(added=rows(data("n3")), removed=world.tasks("n2"), read=world.head))
+    world.commit(
+        OverwriteFiles(changes=FileChanges(added=rows(data("n3")), removed=world.tasks("n2")), read=world.head)
+    )
     world.table().upgrade(4)
     world.commit(Append(added=rows(data("n4"))))
     after = row_ids(world)

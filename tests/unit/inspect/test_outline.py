@@ -8,7 +8,7 @@ import pytest
 
 from icefloe.inspect.node import Node, listing, range_text, short_name, size_text
 from icefloe.inspect.outline import _pick, outline_snapshot
-from support.metadata_tree import Tree, data_file, places, rows, vector
+from support.metadata_tree import Tree, data_file, planned_files, rows, vector
 
 
 def drawing(tree: Tree, shown: int = 3) -> str:
@@ -32,7 +32,7 @@ def test_a_v4_root_shows_its_files_and_deletion_vectors() -> None:
 def test_a_manifest_deletion_vector_hangs_below_its_leaf_with_what_it_hides() -> None:
     tree = Tree(properties={"commit.root.max-data-files": "2"})
     tree.commit(added=rows(data_file("a"), data_file("b"), data_file("c")))
-    tree.commit(removed=places("b"))
+    tree.commit(removed=planned_files("b"))
     lines = drawing(tree).splitlines()
     assert lines[0].startswith(
         "root-2.parquet  root manifest, # B, 2 rows: 1 data manifest, 1 manifest deletion vector"
@@ -49,8 +49,8 @@ def test_a_manifest_deletion_vector_hangs_below_its_leaf_with_what_it_hides() ->
 def test_a_replaced_manifest_deletion_vector_is_shown_as_deleted() -> None:
     tree = Tree(properties={"commit.root.max-data-files": "2"})
     tree.commit(added=rows(*(data_file(name) for name in "abcd")))
-    tree.commit(removed=places("b"))
-    tree.commit(removed=places("d"))
+    tree.commit(removed=planned_files("b"))
+    tree.commit(removed=planned_files("d"))
     vectors = [line.strip("│├└─ ") for line in drawing(tree).splitlines() if "deletion vector  " in line]
     assert sorted(vectors) == [
         "manifest deletion vector  ADDED, hides 2 rows: 1, 3, # B inline",

@@ -13,7 +13,7 @@ from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.appends import plan_appends
 from icefloe.scan.tasks import TASK, Plan
-from support.metadata_tree import Tree, data_file, places
+from support.metadata_tree import Tree, data_file, planned_files
 from unit.scan.histories import names, rows, table_of
 
 VERSIONS = (2, 3, 4)
@@ -24,7 +24,7 @@ def history(version: int) -> tuple[Tree, TableMetadata]:
     tree = Tree(version=version)
     tree.commit(added=rows(data_file("A"), data_file("B")))
     tree.commit(added=rows(data_file("C", lower=20, upper=29)))
-    tree.commit(removed=places("A"), added=rows(data_file("D")))
+    tree.commit(removed=planned_files("A"), added=rows(data_file("D")))
     tree.commit(added=rows(data_file("E", lower=30, upper=39)))
     return tree, table_of(tree, {3: Operation.OVERWRITE})
 

@@ -10,7 +10,7 @@ from icefloe.model.entries import ContentType
 from icefloe.scan.lookup import files_at
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import TASK
-from support.metadata_tree import Tree, data_file, places, vector
+from support.metadata_tree import Tree, data_file, planned_files, vector
 from unit.scan.histories import names, path, rows, table_of
 
 LEAVES = {"commit.root.max-data-files": "0", "commit.root.max-dvs": "0", "commit.manifest-merge.enabled": "false"}
@@ -65,7 +65,7 @@ def test_a_file_is_found_with_its_vector(version, leaves_of_data, leaves_of_vect
 @pytest.mark.parametrize("version", [2, 3, 4])
 def test_a_file_that_has_left_is_not_found(version):
     tree = grown(version, LEAVES)
-    tree.commit(removed=places("A"))
+    tree.commit(removed=planned_files("A"))
     assert names(look_up(tree, "A", "B")["location"]) == ["B"]
     assert look_up(tree, "A").num_rows == 0
 

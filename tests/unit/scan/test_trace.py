@@ -11,7 +11,7 @@ from icefloe.scan.explain import explain
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.scan.trace import TRACE
-from support.metadata_tree import Tree, data_file, places, short, vector
+from support.metadata_tree import Tree, data_file, planned_files, short, vector
 from unit.scan.histories import delete_file, path, rows, table_of
 from unit.scan.test_plan import LEAVES, partitioned
 
@@ -65,7 +65,7 @@ def test_manifests_say_that_nothing_in_them_is_alive():
     tree = Tree(version=4, properties=LEAVES)
     tree.commit(added=rows(data_file("A")))
     tree.commit(added=rows(data_file("B", lower=50, upper=59)))
-    tree.commit(removed=places("A"))
+    tree.commit(removed=planned_files("A"))
     plan = traced(tree, "id > 0")
     assert story(plan) == [
         ("file", "B", "kept", "all rows match", None),

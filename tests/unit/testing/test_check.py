@@ -26,6 +26,7 @@ from icefloe.model.metadata.snapshots import Ref, Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.testing.check import check_table
 from icefloe.testing.findings import SHOWN, Finding, Rule, broken
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import leaves_of, read_root
 from support.crashes import World as RowsWorld
 from support.crashes import start_world
@@ -44,7 +45,7 @@ def world() -> World:
     made.commit(Append(added=rows(data("d"), data("e"))))
     made.commit(RemoveFiles(locations=(data("b")["location"],)))
     deletes = rows(vector("v1", "a"), vector("v2", "d"), equality_deletes("q"))
-    made.commit(RowDelta(added=deletes, replaced=made.tasks("a", "d"), read=made.head))
+    made.commit(RowDelta(changes=FileChanges(added=deletes, revectored=made.tasks("a", "d")), read=made.head))
     return made
 
 
@@ -331,7 +332,7 @@ def test_an_affinity_to_no_data_leaf_or_to_the_wrong_one_is_found():
     made.commit(Append(added=rows(data("a"), data("b"), data("c"))))
     made.commit(Append(added=rows(data("d"), data("e"), data("f"))))
     deletes = rows(*(vector(f"v{name}", name) for name in "abc"))
-    made.commit(RowDelta(added=deletes, replaced=made.tasks("a", "b", "c"), read=made.head))
+    made.commit(RowDelta(changes=FileChanges(added=deletes, revectored=made.tasks("a", "b", "c")), read=made.head))
     root = root_of(made)
     place = row_of(root.rows, ContentType.DELETE_MANIFEST)
     leaves = root.rows.filter(pc.equal(root.rows["content_type"], int(LEAVES)))["location"].to_pylist()

@@ -9,7 +9,7 @@ import pytest
 from icefloe.errors import ConflictError, FormatError
 from icefloe.model.entries import ContentType, Status, put
 from icefloe.tree.root import leaves_of, live_rows, read_leaf
-from support.metadata_tree import LOCATION, Tree, data_file, places, rows, vector
+from support.metadata_tree import LOCATION, Tree, data_file, planned_files, rows, vector
 
 LEAF_AT_ONCE = {"commit.root.max-data-files": "2"}
 
@@ -53,7 +53,7 @@ def test_a_leafs_root_row_has_the_bounds_and_sums_of_its_files():  # statement 1
 def test_a_file_removed_from_the_root_is_deleted_by_this_snapshot_and_keeps_its_numbers():  # statement 18
     tree = Tree()
     tree.commit(added=rows(data_file("D1"), data_file("D2")))
-    tree.commit(removed=places("D1"))
+    tree.commit(removed=planned_files("D1"))
     assert tree.describe() == ["DATA D1 DELETED", "DATA D2 EXISTING"]
     gone = tree.root().entries.slice(0, 1).to_pylist()[0]
     assert (gone["snapshot_id"], gone["sequence_number"], gone["file_sequence_number"]) == (2, 1, 1)
@@ -62,7 +62,7 @@ def test_a_file_removed_from_the_root_is_deleted_by_this_snapshot_and_keeps_its_
 def test_deleted_rows_are_gone_from_the_next_root():  # statement 5
     tree = Tree()
     tree.commit(added=rows(data_file("D1"), data_file("D2")))
-    tree.commit(removed=places("D1"))
+    tree.commit(removed=planned_files("D1"))
     tree.commit(added=rows(data_file("D3")))
     assert tree.describe() == ["DATA D2 EXISTING", "DATA D3 ADDED"]
 
@@ -70,7 +70,7 @@ def test_deleted_rows_are_gone_from_the_next_root():  # statement 5
 def test_a_file_removed_from_a_leaf_is_hidden_by_one_vector_and_the_leaf_is_untouched():  # statements 20, 21 and 23
     tree = with_leaf("D1", "D2", "D3")
     before = tree.root().entries.to_pylist()[0]
-    tree.commit(removed=places("D2"))
+    tree.commit(removed=planned_files("D2"))
     assert tree.describe() == ["DATA_MANIFEST M1 EXISTING", "MANIFEST_DV M1 [1] ADDED"]
     after, hidden = tree.root().entries.to_pylist()
     assert {**before, "status": None} == {**after, "status": None}
@@ -83,8 +83,8 @@ def test_a_file_removed_from_a_leaf_is_hidden_by_one_vector_and_the_leaf_is_unto
 
 def test_a_second_removal_merges_the_vectors_and_keeps_the_old_one_as_deleted():  # statement 22
     tree = with_leaf("D1", "D2", "D3")
-    tree.commit(removed=places("D2"))
-    tree.commit(removed=places("D3"))
+    tree.commit(removed=planned_files("D2"))
+    tree.commit(removed=planned_files("D3"))
     assert tree.describe() == [
         "DATA_MANIFEST M1 EXISTING",
         "MANIFEST_DV M1 (1) DELETED",
@@ -96,7 +96,7 @@ def test_a_second_removal_merges_the_vectors_and_keeps_the_old_one_as_deleted():
 
 def test_a_leaf_that_lost_its_last_file_is_dropped_by_the_next_commit():  # statement 25
     tree = with_leaf("D1", "D2")
-    tree.commit(removed=places("D1", "D2"))
+    tree.commit(removed=planned_files("D1", "D2"))
     assert tree.describe() == ["DATA_MANIFEST M1 EXISTING", "MANIFEST_DV M1 [0, 1] ADDED"]
     assert tree.root().leaves(ContentType.DATA_MANIFEST) == ()
     tree.commit(added=rows(data_file("D3")))
@@ -109,22 +109,22 @@ def test_removing_one_file_writes_one_metadata_file_whatever_the_number_of_leave
     for n in range(leaves):
         tree.commit(added=rows(data_file(f"A{n}"), data_file(f"B{n}")))
     before = tree.io.count("write_new")
-    tree.commit(removed=places("A0"))
+    tree.commit(removed=planned_files("A0"))
     assert tree.io.count("write_new") - before == 1
 
 
 def test_an_overwrite_at_the_root_shows_both_files():  # statement 28
     tree = Tree()
     tree.commit(added=rows(data_file("D1")))
-    tree.commit(removed=places("D1"), added=rows(data_file("D2")))
+    tree.commit(removed=planned_files("D1"), added=rows(data_file("D2")))
     assert tree.describe() == ["DATA D1 DELETED", "DATA D2 ADDED"]
-    tree.commit(removed=places("D2"), added=rows(data_file("D3")))
+    tree.commit(removed=planned_files("D2"), added=rows(data_file("D3")))
     assert tree.describe() == ["DATA D2 DELETED", "DATA D3 ADDED"]
 
 
 def test_an_overwrite_in_a_leaf_is_a_vector_and_a_new_file():  # statement 29
     tree = with_leaf("D1", "D2", "D3")
-    tree.commit(removed=places("D2"), added=rows(data_file("D4")))
+    tree.commit(removed=planned_files("D2"), added=rows(data_file("D4")))
     assert tree.describe() == ["DATA_MANIFEST M1 EXISTING", "MANIFEST_DV M1 [1] ADDED", "DATA D4 ADDED"]
 
 
@@ -139,7 +139,7 @@ def test_removing_a_root_file_removes_its_vector_too():  # statement 19
     tree = Tree()
     tree.commit(added=rows(data_file("D1"), data_file("D2")))
     tree.commit(added=rows(vector("DV1", "D1")))
-    tree.commit(removed=places("D1"), replaced=places("D1"))
+    tree.commit(removed=planned_files("D1", vectors=["D1"]))
     assert tree.describe() == ["DATA D1 DELETED", "DATA D2 EXISTING", "POSITION_DELETES DV1 DELETED"]
 
 
@@ -147,7 +147,7 @@ def test_replacing_a_root_vector_shows_old_and_new():  # statement 34
     tree = Tree()
     tree.commit(added=rows(data_file("D1")))
     tree.commit(added=rows(vector("DV1", "D1")))
-    tree.commit(replaced=places("D1"), added=rows(vector("DV2", "D1", 2)))
+    tree.commit(revectored=planned_files("D1", vectors=["D1"]), added=rows(vector("DV2", "D1", 2)))
     assert tree.describe() == ["DATA D1 EXISTING", "POSITION_DELETES DV1 DELETED", "POSITION_DELETES DV2 ADDED"]
 
 
@@ -156,7 +156,7 @@ def test_removing_a_leaf_file_with_a_vector_in_a_delete_leaf_gives_two_manifest_
     tree.properties = {"commit.root.max-dvs": "1"}
     tree.commit(added=rows(vector("DV1", "D1"), vector("DV2", "D2")))
     assert tree.describe() == ["DATA_MANIFEST M1 EXISTING", "DELETE_MANIFEST M2 ADDED"]
-    tree.commit(removed=places("D2"), replaced=places("D2"))
+    tree.commit(removed=planned_files("D2", vectors=["D2"]))
     assert tree.describe() == [
         "DATA_MANIFEST M1 EXISTING",
         "DELETE_MANIFEST M2 EXISTING",
@@ -189,7 +189,7 @@ def test_row_ids_survive_flush_and_removal():  # statements 43, 64 and 65
     tree = Tree(properties=LEAF_AT_ONCE)
     tree.commit(added=rows(data_file("D1", rows=10), data_file("D2", rows=5)))
     tree.commit(added=rows(data_file("D3", rows=7)))
-    tree.commit(removed=places("D1"))
+    tree.commit(removed=planned_files("D1"))
     assert tree.next_row_id == 22
     (leaf,) = tree.root().leaves(ContentType.DATA_MANIFEST)
     inside = live_rows(tree.fresh_store(), tree.root(), leaf)
@@ -212,9 +212,9 @@ def test_row_ids_inside_an_added_leaf_count_on_from_the_leafs_first():
 
 def test_removing_a_file_twice_is_a_conflict():  # statement 72
     tree = with_leaf("D1", "D2", "D3")
-    tree.commit(removed=places("D2"))
+    tree.commit(removed=planned_files("D2"))
     with pytest.raises(ConflictError, match="D2"):
-        tree.commit(removed=places("D2"))
+        tree.commit(removed=planned_files("D2"))
 
 
 def test_a_remembered_place_is_used_without_opening_the_leaf():
@@ -222,7 +222,7 @@ def test_a_remembered_place_is_used_without_opening_the_leaf():
     (leaf,) = tree.root().leaves(ContentType.DATA_MANIFEST)
     tree.store = tree.fresh_store()
     tree.io.calls.clear()
-    hint = put(put(places("D3"), "manifest", leaf.location), "ordinal", 2)
+    hint = put(put(planned_files("D3"), "manifest", leaf.location), "ordinal", 2)
     tree.commit(removed=hint)
     reads = [call.location for call in tree.io.calls if call.verb in ("read", "read_range")]
     assert reads == [tree.snapshots[0].root]
@@ -232,14 +232,14 @@ def test_a_remembered_place_is_used_without_opening_the_leaf():
 def test_a_remembered_place_that_another_commit_hid_is_a_conflict():
     tree = with_leaf("D1", "D2", "D3")
     (leaf,) = tree.root().leaves(ContentType.DATA_MANIFEST)
-    tree.commit(removed=places("D3"))
+    tree.commit(removed=planned_files("D3"))
     with pytest.raises(ConflictError, match="D3"):
-        tree.commit(removed=put(put(places("D3"), "manifest", leaf.location), "ordinal", 2))
+        tree.commit(removed=put(put(planned_files("D3"), "manifest", leaf.location), "ordinal", 2))
 
 
 def test_a_vector_for_a_manifest_that_is_not_there_is_refused():  # statement 68
     tree = with_leaf("D1", "D2")
-    new = tree.commit(removed=places("D1"))
+    new = tree.commit(removed=planned_files("D1"))
     wrong = put(new.rows, "referenced_file", pc.if_else(pc.is_valid(new.rows["referenced_file"]), "x", None))
     tree.store = tree.fresh_store()
     tree.store.remember_root(tree.snapshots[-1].root, wrong)

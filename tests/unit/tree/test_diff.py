@@ -12,7 +12,7 @@ from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status
 from icefloe.model.metadata.snapshots import Snapshots
 from icefloe.tree.diff import changes_since, snapshot_changes
 from icefloe.tree.root import live_rows, read_root
-from support.metadata_tree import Tree, data_file, places, rows, short, vector
+from support.metadata_tree import Tree, data_file, planned_files, rows, short, vector
 
 VERSIONS = (2, 3, 4)
 
@@ -57,11 +57,11 @@ def history(version: int, **properties: str) -> Tree:
     tree = Tree(version=version, properties=properties)
     tree.commit(added=rows(data_file("D1"), data_file("D2"), data_file("D3")))
     tree.commit(added=rows(data_file("D4")))
-    tree.commit(removed=places("D2"))
+    tree.commit(removed=planned_files("D2"))
     if version > 2:
         tree.commit(added=rows(vector("V1", "D1"), data_file("D5")))
-        tree.commit(replaced=places("D1"), added=rows(vector("V2", "D1", 2)))
-    tree.commit(removed=places("D3"), added=rows(data_file("D6"), data_file("D7")))
+        tree.commit(revectored=planned_files("D1", vectors=["D1"]), added=rows(vector("V2", "D1", 2)))
+    tree.commit(removed=planned_files("D3"), added=rows(data_file("D6"), data_file("D7")))
     return tree
 
 
@@ -95,7 +95,7 @@ def test_a_vector_that_grows_shows_only_the_rows_it_newly_hides():
     tree = Tree(properties={"commit.root.max-data-files": "1"})
     tree.commit(added=rows(data_file("D1"), data_file("D2"), data_file("D3")))
     for name in ("D2", "D3"):
-        tree.commit(removed=places(name))
+        tree.commit(removed=planned_files(name))
         changes = snapshot_changes(tree.fresh_store(), linked(tree), linked(tree).current_snapshot)
         assert [short(location) for location in changes["location"].to_pylist()] == [name]
 
@@ -103,8 +103,8 @@ def test_a_vector_that_grows_shows_only_the_rows_it_newly_hides():
 def test_without_the_former_vector_beside_it_the_parents_root_tells_what_was_hidden():
     tree = Tree(properties={"commit.root.max-data-files": "1"})
     tree.commit(added=rows(data_file("D1"), data_file("D2"), data_file("D3")))
-    tree.commit(removed=places("D2"))
-    new = tree.commit(removed=places("D3"))
+    tree.commit(removed=planned_files("D2"))
+    new = tree.commit(removed=planned_files("D3"))
     metadata = linked(tree)
     store = tree.fresh_store()
     silent = new.rows.filter(pa.array([status != Status.DELETED for status in new.rows["status"].to_pylist()]))
@@ -123,7 +123,7 @@ def with_roots(tree: Tree, store, changed: pa.Table) -> pa.Table:
 def test_a_leaf_that_was_removed_as_a_whole_removed_its_live_rows():
     tree = Tree(properties={"commit.root.max-data-files": "1"})
     tree.commit(added=rows(data_file("D1"), data_file("D2"), data_file("D3")))
-    tree.commit(removed=places("D2"))
+    tree.commit(removed=planned_files("D2"))
     new = tree.commit(added=rows(data_file("D4")))
     listed = new.rows.to_pylist()
     for row in listed:

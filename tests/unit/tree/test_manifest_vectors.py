@@ -22,7 +22,7 @@ from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestCache, ManifestStore
 from support.manifests.random_entries import manifest, manifest_dv
 from support.manifests.sample import context, table
-from support.metadata_tree import Tree, data_file, places, rows, short
+from support.metadata_tree import Tree, data_file, planned_files, rows, short
 
 INLINE_MAX = "write.manifest-dv.inline-max-bytes"
 MOMENT = Moment(snapshot_id=9, sequence_number=5, first_row_id=0)
@@ -82,7 +82,7 @@ def test_any_removals_one_after_another_leave_the_rest(limit: str, data: st.Data
         if len(left) == 0:
             break
         gone = data.draw(st.lists(st.sampled_from(left), unique=True, min_size=1))
-        tree.commit(removed=places(*gone))
+        tree.commit(removed=planned_files(*gone))
         left = [name for name in left if name not in gone]
         root, at = tree.root(), tree.fresh_store()
         found = [live_rows(at, root, each) for each in root.leaves(*MANIFESTS)]
@@ -94,11 +94,10 @@ def test_a_file_that_is_hidden_already_is_not_removed_again() -> None:
     tree = Tree(properties={"commit.root.max-data-files": "0", "commit.leaf.max-dead-percent": "1000"})
     tree.commit(added=rows(data_file("D1"), data_file("D2"), data_file("D3")))
     seen = tree.root().leaves(*MANIFESTS)[0].location
-    tree.commit(removed=places("D2"))
+    tree.commit(removed=planned_files("D2"))
     with pytest.raises(ConflictError, match=r"D2\.parquet is no longer in the table"):
-        tree.commit(removed=places("D2"))
-    remembered = places("D2").drop_columns(["manifest", "ordinal"])
-    remembered = remembered.append_column("manifest", [[seen]]).append_column("ordinal", [[1]])
+        tree.commit(removed=planned_files("D2"))
+    remembered = put(put(planned_files("D2"), "manifest", seen), "ordinal", 1)
     with pytest.raises(ConflictError, match=r"D2\.parquet is no longer in the table"):
         tree.commit(removed=remembered)
 
@@ -106,9 +105,9 @@ def test_a_file_that_is_hidden_already_is_not_removed_again() -> None:
 def test_an_old_vector_is_deleted_by_this_snapshot_and_says_what_it_said() -> None:
     tree = Tree(properties={"commit.root.max-data-files": "0", "commit.leaf.max-dead-percent": "1000"})
     tree.commit(added=rows(data_file("D1"), data_file("D2"), data_file("D3")))
-    tree.commit(removed=places("D2"))
+    tree.commit(removed=planned_files("D2"))
     (before,) = tree.root().rows(ContentType.MANIFEST_DV).to_pylist()
-    tree.commit(removed=places("D3"))
+    tree.commit(removed=planned_files("D3"))
     (after,) = (row for row in tree.root().entries.to_pylist() if row["status"] == Status.DELETED)
     assert after == {**before, "status": int(Status.DELETED), "snapshot_id": 3}
 

@@ -18,11 +18,12 @@ from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat
 from icefloe.scan.plan import plan_scan
 from icefloe.tree.diff import snapshot_changes
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import Leaf, leaves_of, live_rows, read_root
 from icefloe.tree.store import ManifestStore
 from support.entry_tables import World, audit, data, equality_deletes, new_world, position_deletes
 from support.entry_tables import rows as world_rows
-from support.metadata_tree import Tree, data_file, places, rows, short, vector
+from support.metadata_tree import Tree, data_file, planned_files, rows, short, vector
 
 LEFT_ALONE = {
     "commit.root.max-data-files": "1000000",
@@ -75,11 +76,11 @@ class Pair:
         if kind in ("append", "overwrite"):
             change["added"] = rows(*(self._file() for _ in numbers))
         if kind in ("remove", "overwrite") and len(chosen) > 0:
-            change |= {"removed": places(*chosen), "replaced": places(*(c for c in chosen if c in self.vectors))}
+            change["removed"] = planned_files(*chosen, vectors=self.vectors)
             self.live = [name for name in self.live if name not in chosen]
             self.vectors -= set(chosen)
         if kind == "vectors" and len(chosen) > 0:
-            change["replaced"] = places(*(c for c in chosen if c in self.vectors))
+            change["revectored"] = planned_files(*chosen, vectors=self.vectors)
             change["added"] = rows(*(vector(f"V{self._next()}", target) for target in chosen))
             self.vectors |= set(chosen)
         if kind == "equality":
@@ -252,14 +253,14 @@ def test_a_commit_reads_no_more_for_upkeep_than_it_may_but_always_does_something
     tree = many_leaves(6, size=4)
     (size, *_) = (leaf.size or 0 for leaf in tree.root().leaves(ContentType.DATA_MANIFEST))
     tree.properties = {"commit.leaf.max-dead-percent": "100"}
-    tree.commit(removed=places(*(f"D{number}x{n}" for number in range(6) for n in (1, 2))))
+    tree.commit(removed=planned_files(*(f"D{number}x{n}" for number in range(6) for n in (1, 2))))
     tree.properties = {"commit.leaf.min-dead-rows": "2", "commit.upkeep.max-bytes": str(2 * size + size // 2)}
     counts = []
     for number in range(4):
         tree.commit(added=rows(data_file(f"X{number}")))
         counts.append(sum(line.startswith("MANIFEST_DV") for line in tree.describe()))
     assert counts == [4, 2, 0, 0]
-    tree.commit(removed=places("D0x0", "D1x0"))
+    tree.commit(removed=planned_files("D0x0", "D1x0"))
     tree.properties = {"commit.leaf.min-dead-rows": "1", "commit.upkeep.max-bytes": "1"}
     tree.commit(added=rows(data_file("Y1")))
     assert sum(line.startswith("MANIFEST_DV") for line in tree.describe()) == 1
@@ -268,7 +269,7 @@ def test_a_commit_reads_no_more_for_upkeep_than_it_may_but_always_does_something
 def test_a_commit_with_nothing_to_keep_up_opens_no_leaf_and_writes_only_its_root():
     tree = many_leaves(30, size=2)
     tree.properties = {}
-    tree.commit(removed=places("D3x1", "D7x0"))
+    tree.commit(removed=planned_files("D3x1", "D7x0"))
     tree.store = tree.fresh_store()
     tree.io.reset()
     tree.commit(added=rows(data_file("X")))
@@ -302,7 +303,7 @@ def upgraded(**properties: str) -> World:
     for name in ("a", "b", "c"):
         world.commit(Append(added=world_rows(data(name), data(f"{name}2")), fast=True))
     for deletes in (position_deletes("p1", "a"), position_deletes("p2", "b"), equality_deletes("e1")):
-        world.commit(RowDelta(added=world_rows(deletes), read=world.head))
+        world.commit(RowDelta(changes=FileChanges(added=world_rows(deletes)), read=world.head))
     world.table().upgrade(4)
     world.table().set_properties({"commit.manifest-merge.enabled": "true", **properties})
     return world
@@ -348,12 +349,12 @@ def test_a_leaf_with_position_delete_files_keeps_its_deletion_vector_when_manife
     world = new_world(2)
     world.commit(Append(added=world_rows(data("a"), data("b"))))
     both = world_rows(position_deletes("p1", "a"), position_deletes("p2", "b"))
-    world.commit(RowDelta(added=both, read=world.head))
+    world.commit(RowDelta(changes=FileChanges(added=both), read=world.head))
     world.table().upgrade(4)
     dropped = world.deletes().filter(
         pa.array([n.endswith("p1.deletes") for n in world.deletes()["location"].to_pylist()])
     )
-    world.commit(RewriteFiles(added=world_rows(), dropped=dropped, read=world.head))
+    world.commit(RewriteFiles(changes=FileChanges(added=world_rows(), removed_deletes=dropped), read=world.head))
     names = [short(row["location"]) for row in world.deletes().to_pylist()]
     world.commit(RewriteManifests())
     assert [short(row["location"]) for row in world.deletes().to_pylist()] == names == ["p2"]

@@ -1,7 +1,7 @@
-"""Data files that somebody else wrote, brought into a table where they lie (spec: Snapshots).
+"""Adds data files of other programs to a table, without copying them (spec: Snapshots).
 
-It is an append but for two things. The files are not this library's, so that none of them is ever deleted when the
-commit fails. And they may be in the table already, which is looked up on every base that the commit is tried on.
+This differs from an append in two ways. The files are not deleted if the commit fails, as this library did not write
+them. And they may be in the table already, which every attempt checks.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefloe.commit.draft import State, Work
+from icefloe.commit.draft import Draft, Work
 from icefloe.commit.operations.metadata_update import MetadataUpdate
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation, file_locations
-from icefloe.commit.resolved import Resolved
 from icefloe.errors import ConflictError
 from icefloe.model.locations import FILE, S3, parse_location
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY
 from icefloe.scan.lookup import files_at
+from icefloe.tree.file_changes import FileChanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeginMapping(MetadataUpdate):
-    """Give a table its first name mapping; one that another commit gave it means other files, and stays."""
+class SetFirstNameMapping(MetadataUpdate):
+    """Sets the name mapping of a table that has none. Conflicts if another commit has set a different one."""
 
     mapping: str  # the text of the property
     name: str = "set properties"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The table with the mapping."""
         if metadata.properties.get(NAME_MAPPING_PROPERTY, self.mapping) != self.mapping:
             raise ConflictError(
                 f"table {metadata.location}: another commit has set the name mapping (property {NAME_MAPPING_PROPERTY})"
-                " by which its files are read; look at it and add the files again",
+                "; check it and add the files again",
                 property=NAME_MAPPING_PROPERTY,
             )
         return metadata.with_properties({NAME_MAPPING_PROPERTY: self.mapping})
@@ -43,39 +43,39 @@ class BeginMapping(MetadataUpdate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddFiles(SnapshotOperation):
-    """Add data files by reference; they were checked against a schema and a name mapping, the text of the property."""
+    """Adds data files that were checked against a schema and a name mapping (the text of the table property)."""
 
     added: pa.Table
     schema_id: int
     mapping: str | None
     operation: Operation = Operation.APPEND
 
-    def resolve(self, state: State) -> Resolved:
-        """The table must still mean the same by the columns of the files, and hold none of them."""
-        metadata = state.metadata
+    def resolve(self, draft: Draft, work: Work) -> FileChanges:
+        """The added files, if the schema and the name mapping are unchanged and the table has none of the files."""
+        metadata = draft.metadata
         mapping = metadata.properties.get(NAME_MAPPING_PROPERTY)
         if metadata.current_schema_id != self.schema_id or mapping != self.mapping:
             raise ConflictError(
                 f"table {metadata.location}: another commit changed the schema or the name mapping that the files were"
-                " checked against; look at it and add them again"
+                " checked against; check them and add the files again"
             )
-        known = known_files(state, file_locations(self.added))
+        known = known_files(draft, self.branch, file_locations(self.added))
         if len(known) > 0:
             raise ConflictError(
-                f"table {metadata.location}: another commit has added {known[0]} since", files=list(known[:20])
+                f"table {metadata.location}: another commit has already added {known[0]}", files=list(known[:20])
             )
-        return Resolved(added=self.added)
+        return FileChanges(added=self.added)
 
 
-def known_files(state: State, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the files that the table has, under this name or another spelling of it."""
-    spelled = {spelling: name for name in names for spelling in spellings(name)}
-    found = files_at(state.store, state.metadata, state.head, pa.array(list(spelled), pa.string()))
-    return tuple(dict.fromkeys(spelled[location] for location in found["location"].to_pylist()))
+def known_files(draft: Draft, branch: str, locations: Iterable[str]) -> tuple[str, ...]:
+    """Those of the files that the table already has, under the same spelling of their location or another."""
+    by_spelling = {spelling: location for location in locations for spelling in spellings(location)}
+    tasks = files_at(draft.store, draft.metadata, draft.head(branch), pa.array(list(by_spelling), pa.string()))
+    return tuple(dict.fromkeys(by_spelling[location] for location in tasks["location"].to_pylist()))
 
 
 def spellings(location: str) -> tuple[str, ...]:
-    """The ways in which programs write one location.
+    """The spellings that programs use for one location.
 
     >>> spellings("file:/wh/a.parquet")
     ('file:/wh/a.parquet', '/wh/a.parquet', 'file:///wh/a.parquet')

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefloe.commit.draft import State
+from icefloe.commit.draft import Draft, Work
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation, file_locations
-from icefloe.commit.resolved import Resolved
 from icefloe.model.metadata.snapshots import Operation
+from icefloe.tree.file_changes import FileChanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append(SnapshotOperation):
-    """Add data files; valid on any base. A ``fast`` append leaves other manifests as they are."""
+    """Adds data files. Never conflicts. A ``fast`` append does not merge manifests."""
 
     added: pa.Table
     fast: bool = False
@@ -22,9 +22,9 @@ class Append(SnapshotOperation):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The data files."""
+        """The new data files."""
         return file_locations(self.added)
 
-    def resolve(self, state: State) -> Resolved:
-        """New files conflict with nothing."""
-        return Resolved(added=self.added, merge=not self.fast)
+    def resolve(self, draft: Draft, work: Work) -> FileChanges:
+        """The added files."""
+        return FileChanges(added=self.added, merge_manifests=not self.fast)

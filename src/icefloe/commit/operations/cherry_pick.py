@@ -1,4 +1,4 @@
-"""Publishing staged snapshots: what one snapshot did, done again on the head of a branch (write, audit, publish)."""
+"""Publishes a staged snapshot: applies its changes to the main branch (write, audit, publish)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.draft import Draft, State, Work
-from icefloe.commit.operations.remove_files import live_tasks
+from icefloe.commit.draft import Draft, Work
+from icefloe.commit.operations.remove_files import live_files
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation
-from icefloe.commit.resolved import Resolved
-from icefloe.commit.stage import now
+from icefloe.commit.stage import commit_timestamp
 from icefloe.errors import InputError
-from icefloe.model.entries import ContentType, Status, choose, of_type, put
+from icefloe.model.entries import ContentType, Status, choose, of_status, of_type, put
 from icefloe.model.metadata.snapshots import MAIN, Operation
 from icefloe.model.metadata.table_metadata import ancestors
 from icefloe.tree.diff import snapshot_changes
+from icefloe.tree.file_changes import FileChanges
 
 SOURCE_SNAPSHOT = "source-snapshot-id"
 STAGED_WAP_ID, PUBLISHED_WAP_ID = "wap.id", "published-wap-id"
@@ -24,10 +24,10 @@ STAGED_WAP_ID, PUBLISHED_WAP_ID = "wap.id", "published-wap-id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CherryPick(SnapshotOperation):
-    """The changes of a snapshot, on main; one whose parent is the head is simply made current.
+    """Applies the changes of a snapshot to main. A snapshot whose parent is the head of main becomes current as it is.
 
-    Appends are done again on any head, and so are removals of whole files, while those are live. Everything else was
-    computed from rows as they were: it would bring rows back that were deleted since, so it is refused.
+    Appends can be applied to any head, and so can removals of whole files while these are live. Other operations are
+    refused: they were computed from the rows of their parent, and would bring back rows that were deleted since.
     """
 
     snapshot_id: int
@@ -44,32 +44,33 @@ class CherryPick(SnapshotOperation):
         head = metadata.current_snapshot_id
         self._check_not_published(draft)
         if picked.parent_id == head:
-            return draft.with_metadata(metadata.set_current_snapshot(self.snapshot_id, timestamp_ms=now(draft, work)))
+            timestamp_ms = commit_timestamp(draft, work)
+            return draft.with_metadata(metadata.set_current_snapshot(self.snapshot_id, timestamp_ms=timestamp_ms))
         published = picked.summary.get(STAGED_WAP_ID)
         keys = {SOURCE_SNAPSHOT: str(self.snapshot_id)}
         keys |= {} if published is None else {PUBLISHED_WAP_ID: published}
         again = replace(self, operation=picked.operation, properties={**self.properties, **keys}, branch=MAIN)
         return SnapshotOperation.apply(again, draft, work)
 
-    def resolve(self, state: State) -> Resolved:
+    def resolve(self, draft: Draft, work: Work) -> FileChanges:
         """The files that the snapshot added, and those that it removed."""
-        picked = state.metadata.snapshot(self.snapshot_id)
-        changes = snapshot_changes(state.store, state.metadata, picked)
+        picked = draft.metadata.snapshot(self.snapshot_id)
+        changes = snapshot_changes(draft.store, draft.metadata, picked)
         whole_files = pc.all(of_type(changes, ContentType.DATA), min_count=0).as_py()
         if not whole_files or picked.operation not in (Operation.APPEND, Operation.DELETE):
             raise InputError(
-                f"snapshot {self.snapshot_id} changes rows of files ({picked.operation}), and can only be published on"
-                " the snapshot it was made on; make it again on the head of main",
+                f"snapshot {self.snapshot_id} changes rows of files ({picked.operation}), and can only be published"
+                " while its parent is the head of main; repeat its operation on main",
                 snapshot_id=self.snapshot_id,
             )
-        added = choose(changes, pc.equal(changes["status"], int(Status.ADDED)))
-        gone = choose(changes, pc.equal(changes["status"], int(Status.DELETED)))["location"].combine_chunks()
-        removed = live_tasks(state, gone) if len(gone) > 0 else None
-        resolved = Resolved(added=_anew(added.drop_columns(["manifest"])))
-        return resolved if removed is None else replace(resolved, removed=removed)
+        added = _as_new(choose(changes, of_status(changes, Status.ADDED)).drop_columns(["manifest"]))
+        removed = choose(changes, of_status(changes, Status.DELETED))["location"].combine_chunks()
+        if len(removed) == 0:
+            return FileChanges(added=added)
+        return FileChanges(added=added, removed=live_files(draft, self.branch, removed))
 
     def _check_not_published(self, draft: Draft) -> None:
-        """Refuse to do the same twice, told by the ids that snapshots of main keep in their summaries."""
+        """Refuse to publish a snapshot twice; summaries on main record the ids of published snapshots."""
         head = draft.metadata.current_snapshot_id
         picked = draft.metadata.snapshot(self.snapshot_id)
         wap = picked.summary.get(STAGED_WAP_ID)
@@ -79,13 +80,13 @@ class CherryPick(SnapshotOperation):
             )
             if same or (wap is not None and wap in map(snapshot.summary.get, (STAGED_WAP_ID, PUBLISHED_WAP_ID))):
                 raise InputError(
-                    f"snapshot {self.snapshot_id} is published already, by snapshot {snapshot.snapshot_id}",
+                    f"snapshot {self.snapshot_id} is already published by snapshot {snapshot.snapshot_id}",
                     snapshot_id=self.snapshot_id,
                 )
 
 
-def _anew(rows: pa.Table) -> pa.Table:
-    """Entries as if they were new: they get the numbers of the snapshot that takes them."""
+def _as_new(rows: pa.Table) -> pa.Table:
+    """The entries without the numbers of the picked snapshot; the new snapshot assigns its own."""
     for name in ("sequence_number", "file_sequence_number", "snapshot_id", "first_row_id"):
         rows = put(rows, name, pa.nulls(rows.num_rows, rows.schema.field(name).type))
     return rows

@@ -12,7 +12,7 @@ from icefloe.codecs.manifest.context import manifest_context
 from icefloe.commit.base import Base
 from icefloe.commit.draft import Draft, Update, Work, draft_of
 from icefloe.commit.loop import applied, begin, discard, remember, unmoved
-from icefloe.commit.stage import METADATA_FOLDER, latest, metadata_name
+from icefloe.commit.stage import METADATA_FOLDER, latest_timestamp, metadata_name
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import CommitStateUnknown, IcefloeError
 from icefloe.io.file_io import FileIO
@@ -94,7 +94,7 @@ def create_table(
 
 def _write(draft: Draft, work: Work, env: Env) -> str:
     """Write the first metadata file, with the roots that wait; where it is."""
-    metadata = replace(draft.metadata, last_updated_ms=latest(draft))
+    metadata = replace(draft.metadata, last_updated_ms=latest_timestamp(draft))
     compression = METADATA_COMPRESSION.of(metadata.properties)
     name = metadata_name(None, str(env.new_uuid()), compressed=compression != "none")
     pointer = f"{metadata.location}/{METADATA_FOLDER}/{name}"

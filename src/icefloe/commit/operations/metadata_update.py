@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from icefloe.commit.draft import Draft, Work
-from icefloe.commit.stage import now
+from icefloe.commit.stage import commit_timestamp
 from icefloe.model.metadata.table_metadata import TableMetadata
 
 
@@ -34,4 +34,4 @@ class MetadataUpdate(ABC):
 
     def apply(self, draft: Draft, work: Work) -> Draft:
         """The draft with the change."""
-        return draft.with_metadata(self.change(draft.metadata, now(draft, work), work))
+        return draft.with_metadata(self.change(draft.metadata, commit_timestamp(draft, work), work))

@@ -1,8 +1,7 @@
-"""Replaces data files by others: named files, files that match a filter, and whole partitions (spec: Snapshots).
+"""Replaces data files by others: named files, files that match a filter, whole partitions (spec: Snapshots).
 
-``OverwriteFiles`` was computed from the files that it replaces, and checks what other commits did to them.
-``OverwriteWhere`` and ``ReplacePartitions`` choose the files to replace in each attempt, so other commits cannot
-conflict with them.
+``OverwriteFiles`` was computed from the files that it replaces, and conflicts with other commits that changed them.
+``OverwriteWhere`` and ``ReplacePartitions`` choose the files to replace in each attempt, so they do not conflict.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.conflicts import Isolation, Since, same_partition
-from icefloe.commit.draft import State
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.commit.conflicts import ConflictCheck, Isolation, same_partition
+from icefloe.commit.draft import Draft, Work
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation, file_locations
-from icefloe.commit.resolved import Resolved
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.prune.stats_eval import Match
@@ -24,17 +23,19 @@ from icefloe.expr.text.filter_printer import to_text
 from icefloe.model.entries import empty
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.scan.plan import plan_scan
+from icefloe.tree.file_changes import FileChanges
 
-REPLACES_PARTITIONS = "replace-partitions"  # summary key that distinguishes these snapshots from other overwrites
+REPLACE_PARTITIONS = "replace-partitions"  # summary key that distinguishes these snapshots from other overwrites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverwriteFiles(SnapshotOperation):
-    """Replace data files by others that hold the rows to keep and the new ones (copy-on-write)."""
+    """Replaces data files by files with the remaining and the new rows (copy-on-write).
 
-    added: pa.Table
-    removed: pa.Table  # tasks of the files that are replaced
-    dropped: pa.Table = field(default_factory=empty)  # delete files that no longer apply to anything
+    The changes were computed from the files of snapshot ``read`` that may match ``filter``.
+    """
+
+    changes: FileChanges
     read: Snapshot | None
     filter: Expr = ALWAYS_TRUE
     isolation: Isolation = Isolation.SERIALIZABLE
@@ -43,24 +44,24 @@ class OverwriteFiles(SnapshotOperation):
     @property
     def files(self) -> tuple[str, ...]:
         """The new data files."""
-        return file_locations(self.added)
+        return file_locations(self.changes.added)
 
-    def resolve(self, state: State) -> Resolved:
-        """The replaced files are as they were; for serializable isolation, nothing came that it would have read."""
-        since = Since(state, self.read)
-        since.check_files_live(self.removed["location"].combine_chunks())
-        since.check_no_deletes_on(self.removed)
+    def resolve(self, draft: Draft, work: Work) -> FileChanges:
+        """The changes, if the replaced files are unchanged; if serializable, also if no matching rows were added."""
+        conflicts = ConflictCheck(draft, work, self.branch, self.read)
+        conflicts.check_files_live(self.changes.removed["location"].combine_chunks())
+        conflicts.check_no_deletes_of(self.changes.removed)
         if self.isolation is Isolation.SERIALIZABLE:
-            since.check_no_new_data(self.filter)
-        return Resolved(added=self.added, removed=self.removed, dropped=self.dropped)
+            conflicts.check_no_new_data(self.filter)
+        return self.changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverwriteWhere(SnapshotOperation):
-    """Remove the files all of whose rows match a filter, and add others; metadata alone decides.
+    """Removes the files in which every row matches a filter, and adds others. Reads no data.
 
-    A file of which only some rows match is refused: its rows would have to be read. ``whole_files`` says that there
-    was none when the operation was prepared, so that one which is there now came by another commit.
+    A file in which some rows may match is an error, as its rows would have to be read. With ``whole_files`` there was
+    no such file when the operation was prepared: one that exists now is a conflict.
     """
 
     filter: Expr
@@ -73,53 +74,54 @@ class OverwriteWhere(SnapshotOperation):
         """The new data files."""
         return file_locations(self.added)
 
-    def resolve(self, state: State) -> Resolved | None:
-        """The files that leave, as of this base."""
-        tasks = plan_scan(state.store, state.metadata, state.head, filter=self.filter).tasks
-        partly = tasks.filter(pc.not_equal(tasks["match"], int(Match.ALL)))
-        if partly.num_rows > 0 and self.whole_files:
+    def resolve(self, draft: Draft, work: Work) -> FileChanges | None:
+        """The added files, and the matching files of the current snapshot."""
+        table = f"table {draft.metadata.location}"
+        matching = plan_scan(draft.store, draft.metadata, draft.head(self.branch), filter=self.filter).tasks
+        partly = matching.filter(pc.not_equal(matching["match"], int(Match.ALL)))["location"].slice(0, 20).to_pylist()
+        if len(partly) > 0 and self.whole_files:
             raise ConflictError(
-                f"table {state.metadata.location}: {partly['location'][0].as_py()} came by another commit, and may hold"
-                f" rows that match {to_text(self.filter)} beside rows that do not; repeat the operation",
-                files=partly["location"].slice(0, 20).to_pylist(),
+                f"{table}: {partly[0]} was added by another commit, and may contain both rows that match"
+                f" {to_text(self.filter)} and rows that do not; repeat the operation",
+                files=partly,
             )
-        if partly.num_rows > 0:
+        if len(partly) > 0:
             raise InputError(
-                f"table {state.metadata.location}: {partly['location'][0].as_py()} may hold rows that match"
-                f" {to_text(self.filter)} and rows that do not; delete by rows instead, or choose whole partitions",
-                files=partly["location"].slice(0, 20).to_pylist(),
+                f"{table}: {partly[0]} may contain both rows that match {to_text(self.filter)} and rows that do not;"
+                " delete by rows instead, or choose whole partitions",
+                files=partly,
             )
-        if tasks.num_rows == 0 and self.added.num_rows == 0:
+        if matching.num_rows == 0 and self.added.num_rows == 0:
             return None
-        return Resolved(added=self.added, removed=tasks)
+        return FileChanges(added=self.added, removed=matching)
 
 
 def delete_where(filter: Expr) -> OverwriteWhere:
-    """The deletion of the files all of whose rows match."""
+    """The removal of the files in which every row matches."""
     return OverwriteWhere(filter=filter, operation=Operation.DELETE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacePartitions(SnapshotOperation):
-    """Put files in the place of everything that is in their partitions; without partitions, of the whole table."""
+    """Adds files, and removes all other files of their partitions; of the whole table if it is not partitioned."""
 
     added: pa.Table
     operation: Operation = Operation.OVERWRITE
-    properties: Mapping[str, str] = field(default_factory=lambda: {REPLACES_PARTITIONS: "true"})
+    properties: Mapping[str, str] = field(default_factory=lambda: {REPLACE_PARTITIONS: "true"})
 
     @property
     def files(self) -> tuple[str, ...]:
         """The new data files."""
         return file_locations(self.added)
 
-    def resolve(self, state: State) -> Resolved:
-        """The files that leave, as of this base."""
-        tasks = plan_scan(state.store, state.metadata, state.head).tasks
-        return Resolved(added=self.added, removed=self.leaving(tasks, state))
+    def resolve(self, draft: Draft, work: Work) -> FileChanges:
+        """The added files, and the files of the current snapshot that they replace."""
+        tasks = plan_scan(draft.store, draft.metadata, draft.head(self.branch)).tasks
+        return FileChanges(added=self.added, removed=self.replaced_files(tasks, draft.store.context))
 
-    def leaving(self, tasks: pa.Table, state: State) -> pa.Table:
-        """Those of the table's files that are in the way."""
+    def replaced_files(self, tasks: pa.Table, context: ManifestContext) -> pa.Table:
+        """The files that are replaced, of all files of a snapshot."""
         specs = pc.unique(self.added["partition_spec_id"]).to_pylist()
-        if any(not state.metadata.spec_by_id(spec_id).is_partitioned for spec_id in specs):
+        if any(not context.spec(spec_id).is_partitioned for spec_id in specs):
             return tasks
-        return tasks.filter(same_partition(tasks, self.added, state))
+        return tasks.filter(same_partition(tasks, self.added, context))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icefloe.commit.conflicts import Since
-from icefloe.commit.draft import State
+from icefloe.commit.conflicts import ConflictCheck
+from icefloe.commit.draft import Draft, Work
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation
 from icefloe.expr.filter.nodes import Expr
 from icefloe.model.metadata.snapshots import Snapshot
@@ -13,20 +13,20 @@ from icefloe.model.metadata.snapshots import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadCheck(SnapshotOperation):
-    """What an operation read and left as it was, which must be so where its commit lands; it makes no snapshot.
+    """Fails if other commits changed rows that an operation read and did not change itself. Makes no snapshot.
 
-    An operation that finds no rows has read that there are none. With ``present``, rows that are there also decide what
-    it does, as for one that adds rows unless there are some like them: then none of these may leave.
+    It always fails if rows were added that match ``filter``. With ``existing_rows`` it also fails if matching rows were
+    deleted: existing rows decide what the operation does, such as an insert of rows that have no match.
     """
 
     read: Snapshot | None
     filter: Expr
-    present: bool = False
+    existing_rows: bool = False
 
-    def resolve(self, state: State) -> None:
-        """No row came that it would have read, and none left that matters."""
-        since = Since(state, self.read)
-        since.check_no_new_data(self.filter)
-        if self.present:
-            since.check_no_new_deletes(self.filter)
-            since.check_no_data_left(self.filter)
+    def resolve(self, draft: Draft, work: Work) -> None:
+        """Check for added rows, and for deleted ones if these matter."""
+        conflicts = ConflictCheck(draft, work, self.branch, self.read)
+        conflicts.check_no_new_data(self.filter)
+        if self.existing_rows:
+            conflicts.check_no_new_deletes(self.filter)
+            conflicts.check_no_data_removed(self.filter)

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.draft import State
+from icefloe.commit.draft import Draft, Work
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation
-from icefloe.commit.resolved import Resolved
 from icefloe.errors import ConflictError, InputError
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.scan.lookup import files_at
+from icefloe.tree.file_changes import FileChanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveFiles(SnapshotOperation):
-    """Remove data files by location; each must be live."""
+    """Removes data files by location. Conflicts if one of them is not live."""
 
     locations: tuple[str, ...]
     operation: Operation = Operation.DELETE
@@ -26,20 +26,20 @@ class RemoveFiles(SnapshotOperation):
         if len(self.locations) == 0:
             raise InputError("no files to remove")
 
-    def resolve(self, state: State) -> Resolved:
-        """Find the files on this base."""
-        return Resolved(removed=live_tasks(state, pa.array(self.locations, pa.string())))
+    def resolve(self, draft: Draft, work: Work) -> FileChanges:
+        """The files, looked up in the current snapshot."""
+        return FileChanges(removed=live_files(draft, self.branch, pa.array(self.locations, pa.string())))
 
 
-def live_tasks(state: State, wanted: pa.Array) -> pa.Table:
-    """The files at these locations as planned; ConflictError for the first that is not live."""
-    tasks = files_at(state.store, state.metadata, state.head, wanted)
-    gone = wanted.filter(pc.invert(pc.is_in(wanted, value_set=tasks["location"].combine_chunks())))
-    if len(gone) > 0:
+def live_files(draft: Draft, branch: str, locations: pa.Array) -> pa.Table:
+    """The data files at these locations as scan tasks; ConflictError names the first that is not live."""
+    files = files_at(draft.store, draft.metadata, draft.head(branch), locations)
+    missing = locations.filter(pc.invert(pc.is_in(locations, value_set=files["location"].combine_chunks())))
+    if len(missing) > 0:
         raise ConflictError(
-            f"table {state.metadata.location}: {gone[0].as_py()} is not a live data file, so it cannot be removed",
-            files=gone.slice(0, 20).to_pylist(),
+            f"table {draft.metadata.location}: {missing[0].as_py()} is not a live data file, so it cannot be removed",
+            files=missing.slice(0, 20).to_pylist(),
             retryable=False,
             next_step="Call refresh() and choose among the live files; scan().plan() lists them.",
         )
-    return tasks
+    return files

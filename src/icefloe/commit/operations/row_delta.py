@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.conflicts import Isolation, Since
-from icefloe.commit.draft import State
+from icefloe.commit.conflicts import ConflictCheck, Isolation
+from icefloe.commit.draft import Draft, Work
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation, file_locations
-from icefloe.commit.resolved import Resolved
 from icefloe.errors import ConflictError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
-from icefloe.model.entries import ContentType, empty, of_type
+from icefloe.model.entries import ContentType, of_type
 from icefloe.model.metadata.snapshots import Operation, Snapshot
-from icefloe.scan.tasks import TASK
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.tree.file_changes import FileChanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowDelta(SnapshotOperation):
-    """Delete rows, by deletion vectors, delete files or by removing files, and add rows, as one snapshot.
+    """Deletes rows, by deletion vectors, delete files or the removal of files, and adds rows, as one snapshot.
 
-    It was computed from the files that ``read`` held and that matched ``filter``. A data file has one deletion vector,
-    so two commits that delete rows of one file conflict. Delete files of version 2 add up; there only an update, which
-    adds rows as well, must not meet other deletes. ``referenced`` are the data files that its position delete files
-    point at, where the entries themselves do not name them.
+    The changes were computed from the files of snapshot ``read`` that may match ``filter``. A data file has at most one
+    deletion vector, so two commits that delete rows of one file conflict. Position delete files of version 2 add up: an
+    operation that only deletes rows does not conflict with other deletes, one that also adds rows (an update) does.
     """
 
-    added: pa.Table  # data files, deletion vectors and delete files
-    removed: pa.Table = field(default_factory=TASK.empty_table)
-    replaced: pa.Table = field(default_factory=TASK.empty_table)
-    dropped: pa.Table = field(default_factory=empty)
-    referenced: tuple[str, ...] = ()
+    changes: FileChanges
     read: Snapshot | None
     filter: Expr = ALWAYS_TRUE
     isolation: Isolation = Isolation.SERIALIZABLE
@@ -40,51 +35,51 @@ class RowDelta(SnapshotOperation):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Data files and delete files."""
-        return file_locations(self.added)
+        """The new data files and delete files."""
+        return file_locations(self.changes.added)
 
-    def resolve(self, state: State) -> Resolved:
-        """Nothing it read may have changed, as far as its isolation asks."""
-        self._check_kind(state)
-        since = Since(state, self.read)
-        targets = pa.concat_tables([self.removed, self.replaced], promote_options="permissive")
-        since.check_files_live(self._referenced(targets))
-        since.check_no_vectors_of(self._one_vector_each(state))
-        if self._updates:
-            since.check_no_new_deletes(self.filter)
+    def resolve(self, draft: Draft, work: Work) -> FileChanges:
+        """The changes, if no other commit changed what was read, as far as the isolation level requires."""
+        _check_no_position_files(self.changes.added, draft.metadata)
+        conflicts = ConflictCheck(draft, work, self.branch, self.read)
+        conflicts.check_files_live(_referenced_files(self.changes))
+        conflicts.check_no_new_vectors(_files_with_vectors(self.changes, draft.metadata))
+        if _adds_rows(self.changes.added):
+            conflicts.check_no_new_deletes(self.filter)
         else:
-            since.check_nothing_updated(self.filter)
+            conflicts.check_no_updates(self.filter)
         if self.isolation is Isolation.SERIALIZABLE:
-            since.check_no_new_data(self.filter)
-        return Resolved(added=self.added, removed=self.removed, replaced=self.replaced, dropped=self.dropped)
+            conflicts.check_no_new_data(self.filter)
+        return self.changes
 
-    def _check_kind(self, state: State) -> None:
-        """Refuse position delete files where deletion vectors took their place, maybe since they were written."""
-        if not state.metadata.rules.deletion_vectors:
-            return
-        plain = pc.and_(of_type(self.added, ContentType.POSITION_DELETES), pc.is_null(self.added["dv_offset"]))
-        files = self.added.filter(plain)["location"].to_pylist()
-        if len(files) > 0:
-            raise ConflictError(
-                f"table {state.metadata.location}: format version {state.metadata.format_version} deletes rows by"
-                f" deletion vectors, not by position delete files such as {files[0]}; read the table again and repeat"
-                " the operation",
-                files=files[:20],
-            )
 
-    @property
-    def _updates(self) -> bool:
-        """Whether it puts rows back in another form."""
-        return pc.any(of_type(self.added, ContentType.DATA)).as_py() is True
+def _check_no_position_files(added: pa.Table, metadata: TableMetadata) -> None:
+    """Refuse position delete files if the table uses deletion vectors; it may have been upgraded meanwhile."""
+    if not metadata.rules.deletion_vectors:
+        return
+    is_file = pc.and_(of_type(added, ContentType.POSITION_DELETES), pc.is_null(added["dv_offset"]))
+    files = added.filter(is_file)["location"].to_pylist()
+    if len(files) > 0:
+        raise ConflictError(
+            f"table {metadata.location}: format version {metadata.format_version} deletes rows by deletion vectors, not"
+            f" by position delete files such as {files[0]}; read the table again and repeat the operation",
+            files=files[:20],
+        )
 
-    def _one_vector_each(self, state: State) -> pa.ChunkedArray:
-        """The data files that get a vector, and those that leave, whose vectors would stay without them."""
-        named = self.added.filter(pc.is_valid(self.added["dv_offset"]))["referenced_file"]
-        leaving = self.removed["location"].chunks if state.metadata.rules.deletion_vectors else []
-        return pa.chunked_array([*named.chunks, *leaving], pa.string())
 
-    def _referenced(self, targets: pa.Table) -> pa.Array:
-        """The data files that it removes, replaces or deletes from."""
-        named = self.added["referenced_file"].drop_null().combine_chunks()
-        told = pa.array(self.referenced, pa.string())
-        return pa.concat_arrays([targets["location"].combine_chunks(), named, told])
+def _adds_rows(added: pa.Table) -> bool:
+    return pc.any(of_type(added, ContentType.DATA)).as_py() is True
+
+
+def _files_with_vectors(changes: FileChanges, metadata: TableMetadata) -> pa.ChunkedArray:
+    """The data files that get a deletion vector, and removed ones: a vector added meanwhile would outlive its file."""
+    named = changes.added.filter(pc.is_valid(changes.added["dv_offset"]))["referenced_file"]
+    removed = changes.removed["location"].chunks if metadata.rules.deletion_vectors else []
+    return pa.chunked_array([*named.chunks, *removed], pa.string())
+
+
+def _referenced_files(changes: FileChanges) -> pa.Array:
+    """The data files that are removed, and those in which rows are deleted."""
+    columns = [changes.removed["location"], changes.revectored["location"], changes.added["referenced_file"]]
+    named = [column.drop_null().combine_chunks() for column in columns]
+    return pa.concat_arrays([*named, pa.array(changes.referenced, pa.string())])

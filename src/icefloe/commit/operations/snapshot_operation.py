@@ -1,7 +1,7 @@
 """The base class of all operations that make a snapshot (spec: Snapshots).
 
 An operation is a frozen value, the same in every attempt. Each attempt resolves it against the table as it is then:
-the operation checks for conflicts and says which files to add and remove. A snapshot is made of these changes.
+the operation checks for conflicts and computes which files to add and remove. A snapshot is made of these changes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.draft import Draft, State, Work
-from icefloe.commit.resolved import Resolved
-from icefloe.commit.stage import Purpose, make_snapshot, state_of
+from icefloe.commit.draft import Draft, Work
+from icefloe.commit.stage import make_snapshot
 from icefloe.model.metadata.snapshots import MAIN, Operation
+from icefloe.tree.file_changes import FileChanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,21 +43,25 @@ class SnapshotOperation(ABC):
         return ()
 
     @abstractmethod
-    def resolve(self, state: State) -> Resolved | None:
-        """Check the operation against a state and say what it means there; none if there is nothing to do."""
+    def resolve(self, draft: Draft, work: Work) -> FileChanges | None:
+        """Check the operation for conflicts and compute its changes; none if there is nothing to do."""
 
     def apply(self, draft: Draft, work: Work) -> Draft:
         """The draft with the snapshot."""
-        resolved = self.resolve(state_of(draft, self.branch, work))
-        if resolved is None:
-            return draft
-        purpose = Purpose(
+        changes = self.resolve(draft, work)
+        return draft if changes is None else self.with_snapshot(draft, work, changes)
+
+    def with_snapshot(self, draft: Draft, work: Work, changes: FileChanges | None) -> Draft:
+        """The draft with a snapshot of these changes; without changes, all manifests are rewritten."""
+        return make_snapshot(
+            draft,
+            work,
+            changes,
             operation=self.operation,
-            properties=tuple(self.properties.items()),
+            properties=self.properties,
             branch=self.branch,
             staged=self.staged,
         )
-        return make_snapshot(draft, work, purpose, resolved)
 
 
 def file_locations(entries: pa.Table) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from icefloe.model.entries import ContentType, empty, of_type
 from icefloe.model.metadata.snapshots import MAIN, Operation, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.tasks import Plan
+from icefloe.tree.file_changes import FileChanges
 
 
 def find_dropped(io: FileIO, plan: Plan, drops: DeletedRows) -> dict[str, BitMap64]:
@@ -76,13 +77,15 @@ def convert_equality_deletes(
             new_uuid=env.new_uuid,
         )
     return RowDelta(
-        added=added,
-        replaced=touched if vectors else touched.slice(0, 0),
-        dropped=obsolete,
-        referenced=tuple(found),
+        changes=FileChanges(
+            added=added,
+            revectored=touched if vectors else touched.slice(0, 0),
+            removed_deletes=obsolete,
+            referenced=tuple(found),
+        ),
         read=read,
         branch=branch,
-        isolation=Isolation.SNAPSHOT,  # equality deletes do not reach rows that came since
+        isolation=Isolation.SNAPSHOT,  # equality deletes do not apply to rows that were added since
         operation=Operation.REPLACE,
     )
 

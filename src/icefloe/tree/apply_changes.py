@@ -7,7 +7,7 @@ whether a file leaves a leaf by a manifest deletion vector or by writing the lea
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +31,9 @@ from icefloe.model.metadata.properties import ROOT_MAX_DATA_FILES, ROOT_MAX_DVS
 from icefloe.model.metadata.version_rules import rules
 from icefloe.tree.compaction import keep_up, too_large
 from icefloe.tree.delete_leaf_affinity import find_homes, home_of, laid_out
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.leaf_writer import LeafWriter
-from icefloe.tree.locate import PLACE, Located, locate
+from icefloe.tree.locate import Located, locate
 from icefloe.tree.manifest_vectors import hide
 from icefloe.tree.merge import merge_small
 from icefloe.tree.new_snapshot import Moment, RowIds, mark_deleted
@@ -43,21 +44,8 @@ from icefloe.tree.row_lineage import number_leaves
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestStore
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What a commit does to the set of files.
-
-    ``removed``, ``replaced`` and ``dropped`` say where the rows were seen: data files that leave, deletion vectors
-    that leave, named by the data file they belong to, and delete files that leave. All have the columns of
-    ``locate.PLACE``.
-    """
-
-    added: pa.Table = field(default_factory=empty)
-    removed: pa.Table = field(default_factory=PLACE.empty_table)
-    replaced: pa.Table = field(default_factory=PLACE.empty_table)
-    dropped: pa.Table = field(default_factory=PLACE.empty_table)
-    merge: bool = True  # whether manifests may be merged or written again in passing
+_POSITION = ["location", "manifest", "ordinal"]  # of an entry: the file that it names, and where it is listed
+_VECTOR = ["location", "dv_manifest", "dv_ordinal"]  # of a planned file's deletion vector, named by the file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +56,24 @@ class NewRoot:
     added_rows: int
 
 
-def apply_change(
-    store: ManifestStore, root: Root, change: Change, moment: Moment, staging: Staging, properties: Mapping[str, str]
+def apply_changes(
+    store: ManifestStore,
+    root: Root,
+    changes: FileChanges,
+    moment: Moment,
+    staging: Staging,
+    properties: Mapping[str, str],
 ) -> NewRoot:
-    """The root after a change; leaves are written through ``staging``, the root itself is the caller's to write."""
+    """The root with changes applied. Leaves are written through ``staging``; the caller writes the root."""
     ids = RowIds(moment.first_row_id)
     writer = LeafWriter(store=store, moment=moment, ids=ids, staging=staging, properties=properties)
     rows = number_leaves(writer, with_counts(store, _carry_over(root)))
     numbered = Root(entries=rows, dead=root.dead)
-    rows = _remove(writer, numbered, rows, change)
-    rows = concat([rows, _add(writer, numbered, change.added)])
+    rows = _remove(writer, numbered, rows, changes)
+    rows = concat([rows, _add(writer, numbered, changes.added)])
     if rules(store.context.format_version).root_holds_files:
-        rows = keep_up(writer, rows, root.dead, merge=change.merge)
-    elif change.merge:
+        rows = keep_up(writer, rows, root.dead, merge=changes.merge_manifests)
+    elif changes.merge_manifests:
         rows = merge_small(writer, rows)
     return new_root(rows, ids)
 
@@ -120,14 +113,15 @@ def _removed_manifests(root: Root) -> pa.Array:
     return root.entries["location"].filter(gone).combine_chunks()
 
 
-def _remove(writer: LeafWriter, root: Root, rows: pa.Table, change: Change) -> pa.Table:
-    if change.removed.num_rows == 0 and change.replaced.num_rows == 0 and change.dropped.num_rows == 0:
+def _remove(writer: LeafWriter, root: Root, rows: pa.Table, changes: FileChanges) -> pa.Table:
+    if changes.only_adds:
         return rows
+    vectors = changes.with_old_vectors.select(_VECTOR).rename_columns(_POSITION)
     store, moment = writer.store, writer.moment
     found = [
-        _locate(store, root, change.removed, "location", ContentType.DATA),
-        _locate(store, root, change.replaced, "referenced_file", ContentType.POSITION_DELETES),
-        _locate(store, root, change.dropped, "location", *DELETES),
+        _locate(store, root, changes.removed, "location", ContentType.DATA),
+        _locate(store, root, vectors, "referenced_file", ContentType.POSITION_DELETES),
+        _locate(store, root, changes.removed_deletes, "location", *DELETES),
     ]
     rows = mark_deleted(rows, BitMap64.union(*(each.in_root for each in found)), moment)
     positions: dict[str, BitMap64] = {}
