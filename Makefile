@@ -1,8 +1,10 @@
 # Every target makes what it needs: the first one to run builds .venv from requirements.lock, once.
 #
 #   make demo        a table made, changed, read and travelled through, in about a minute
-#   make test        every test except those that run other programs beside icefloe, in two processes (WORKERS=... for
-#                    another number)
+#   make fast        the tests that need neither Spark nor a server, without the slow ones
+#   make test        what every change is tested with: the same, the slow ones, Spark and servers, for format versions 2
+#                    and 4; in two processes (WORKERS=... for another number)
+#   make thorough    the rest: versions 1 and 3, all cases of crashes and interleavings, hypothesis with more examples
 #   make lint        ruff and mypy
 #   make interop     the tests that run other programs (Maven fetches Apache Iceberg's jar on first use)
 #   make property    the property tests, with many more examples
@@ -25,16 +27,22 @@ READY := $(VENV)/.ready
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check
 PYTEST := $(PY) -m pytest
-SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --max-worker-restart 0
+SIDE_BY_SIDE := -n $(WORKERS) --dist loadgroup --max-worker-restart 0
 
 .DEFAULT_GOAL := test
-.PHONY: demo test lint bench interop property fuzz long docs lock clean
+.PHONY: demo fast test thorough lint bench interop property fuzz long docs lock clean
 
 demo: $(READY)
 	@$(PY) demo/orders.py
 
+fast: $(READY)
+	@ICEFLOE_TESTS=fast $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop' tests
+
 test: $(READY)
-	@$(PYTEST) $(SIDE_BY_SIDE) -m 'not interop' tests src
+	@ICEFLOE_TESTS=test $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop' tests src
+
+thorough: $(READY)
+	@ICEFLOE_TESTS=thorough $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop' tests
 
 lint: $(READY)
 	@$(PY) -m ruff check .

@@ -1,18 +1,21 @@
-"""Set-up for every test: hypothesis profiles, a database server for those that ask, and the tests folder on the path.
+"""Set-up for every test: which ones run and in which process, hypothesis profiles, and servers for those that ask.
 
-``ICEFLOE_PROFILE`` picks the profile: ``default`` is small and repeatable, ``property`` is large and random.
+``ICEFLOE_TESTS`` chooses the tests (``support/selection.py``). ``ICEFLOE_PROFILE`` chooses the hypothesis profile:
+``few`` and ``default`` are small and repeatable, ``property`` is large and random.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadGroupScheduling
 
+from support.selection import CHOICE, DEFAULT_EXAMPLES, FEW_EXAMPLES, divide, uses
 from support.servers.postgres import postgres_server, postgres_uri
 from support.servers.s3 import S3Server, s3_server
 
@@ -21,11 +24,43 @@ __all__ = ["postgres_server", "postgres_uri"]
 sys.path.insert(0, str(Path(__file__).parent))
 
 # A deadline would be a timing assertion, which a busy machine fails for no reason.
-settings.register_profile("default", max_examples=50, deadline=None, derandomize=True, database=None)
+settings.register_profile("default", max_examples=DEFAULT_EXAMPLES, deadline=None, derandomize=True, database=None)
+settings.register_profile("few", settings.get_profile("default"), max_examples=FEW_EXAMPLES)
 settings.register_profile(
     "property", max_examples=2_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile(os.environ.get("ICEFLOE_PROFILE", "default"))
+settings.load_profile(os.environ.get("ICEFLOE_PROFILE", "few" if CHOICE in ("fast", "test") else "default"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose the tests; those on Spark come first, in one group, since they take longest and share one session."""
+    items[:], others = divide(items, CHOICE)
+    config.hook.pytest_deselected(items=others)
+    for item in items:
+        if uses(item, "spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: not uses(item, "spark"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in docstrings of the package alone: tests have none, and their modules share names."""
+    found = yield
+    return [node for node in found if type(node) is pytest.Module]
+
+
+class ByFileOrGroup(LoadGroupScheduling):
+    """Gives a process whole files of tests, and all tests on Spark to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        group = super()._split_scope(nodeid)
+        return nodeid.partition("::")[0] if group == nodeid else group
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFileOrGroup | None:
+    """Spread tests by files where the option is ``--dist loadgroup``."""
+    return ByFileOrGroup(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,15 @@
 """Processes that are struck at every call of storage and catalog: all or nothing, and nothing acknowledged is lost.
 
 Each test strikes at call 1, 2, 3 ... until a run meets no strike. ``ICEFLOE_LONG=1`` (``make long``) takes every
-operation, every format version and every kind of strike; otherwise it is those that matter most.
+operation, every format version and every kind of strike; otherwise it is those that matter most. Of these ``make test``
+runs every fourth, and ``make thorough`` the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from itertools import product
 
 import pytest
 
@@ -32,6 +34,7 @@ from support.crashes import (
     start_world,
     with_rival,
 )
+from support.selection import every
 
 STRIKES = [
     (Kind.ERROR, Effect.NONE),
@@ -56,22 +59,33 @@ def cases(names: Iterable[str]) -> list[tuple[int, str]]:
     return [(version, name) for version in WRITTEN for name in names if exists_in(name, version)]
 
 
-@pytest.mark.parametrize(("kind", "effect"), ALL_STRIKES if LONG else STRIKES)
-@pytest.mark.parametrize(("version", "name"), cases(ACTS if LONG else [*FIRST, *NEWEST]))
+def each_struck(names: Iterable[str], strikes: Iterable[tuple[Kind, Effect]]) -> list[object]:
+    """Version, operation, kind and effect: every fourth in ``make test``."""
+    return every(4, [(*case, *strike) for case, strike in product(cases(names), strikes)])
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "kind", "effect"),
+    each_struck(ACTS if LONG else [*FIRST, *NEWEST], ALL_STRIKES if LONG else STRIKES),
+)
 def test_a_strike_at_any_call_leaves_all_or_nothing(version, name, kind, effect):
     strike_everywhere(version, name, kind, effect, rival=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "effect"), ALL_STRIKES if LONG else [(Kind.ERROR, Effect.NONE), (Kind.DEATH, Effect.NONE)]
+    ("version", "name", "kind", "effect"),
+    each_struck(
+        ACTS if LONG else ["append", "delete"],
+        ALL_STRIKES if LONG else [(Kind.ERROR, Effect.NONE), (Kind.DEATH, Effect.NONE)],
+    ),
 )
-@pytest.mark.parametrize(("version", "name"), cases(ACTS if LONG else ["append", "delete"]))
 def test_a_strike_at_any_call_of_an_operation_that_lost_a_race_leaves_all_or_nothing(version, name, kind, effect):
     strike_everywhere(version, name, kind, effect, rival=True)
 
 
-@pytest.mark.parametrize(("kind", "effect"), DEEP_STRIKES)
-@pytest.mark.parametrize("name", DEEP_ACTS)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "kind", "effect"), every(4, [(n, *s) for n, s in product(DEEP_ACTS, DEEP_STRIKES)]))
 def test_a_strike_at_any_call_of_a_commit_that_moves_rows_of_the_tree_leaves_all_or_nothing(name, kind, effect):
     strike_everywhere(4, name, kind, effect, rival=False, deep=True)
 
@@ -125,15 +139,18 @@ def strike_everywhere(version: int, name: str, kind: Kind, effect: Effect, *, ri
     assert ended.error is None
 
 
-@pytest.mark.parametrize("landing", ["landed", "lost", "late"])
-@pytest.mark.parametrize("kind", [Kind.UNKNOWN, Kind.INTERRUPTED_SWAP, Kind.INTERRUPT])
-@pytest.mark.parametrize(
-    ("version", "name", "deep"),
-    [
+UNKNOWN_OUTCOMES = [
+    (*case, kind, landing)
+    for case in [
         *((*case, False) for case in cases(ACTS if LONG else [*FIRST, "transaction", "schema"])),
         *((4, name, True) for name in (ACTS if LONG else [])),
-    ],
-)
+    ]
+    for kind in (Kind.UNKNOWN, Kind.INTERRUPTED_SWAP, Kind.INTERRUPT)
+    for landing in ("landed", "lost", "late")
+]
+
+
+@pytest.mark.parametrize(("version", "name", "deep", "kind", "landing"), every(4, UNKNOWN_OUTCOMES))
 def test_after_an_unknown_outcome_nothing_is_deleted_and_a_careful_repetition_is_no_second_one(
     version, name, deep, kind, landing
 ):

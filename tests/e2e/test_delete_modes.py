@@ -7,13 +7,13 @@ import pytest
 
 from icefloe.errors import InputError
 from icefloe.table.table import Table
-from support.people import COPY, MERGE, MODES, check, delete_files, ids_of, lineage_of, new_table, people, rows_of
+from support.people import COPY, EACH_MODE, MERGE, check, delete_files, ids_of, lineage_of, new_table, people, rows_of
 from support.tables import stored_by_others
 
 POSITIONS = 1
 
 
-@pytest.fixture(params=MODES, ids=[f"v{version}-{mode}" for version, mode in MODES])
+@pytest.fixture(params=EACH_MODE)
 def table(request, tmp_path) -> Table:
     version, mode = request.param
     return new_table(tmp_path, version, mode, partition_by=("city",))

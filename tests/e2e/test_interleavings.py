@@ -1,7 +1,8 @@
 """Two operations on one table, in every order of their meetings: each outcome is that of some serial order.
 
 Under serializable isolation it is the order of the commits. ``ICEFLOE_LONG=1`` (``make long``) runs all pairs; without
-it a few of them run, the same each time. That every check of the library is needed is tried by taking it out.
+it a few of them run, the same each time: every fourth in ``make test``, the others in ``make thorough``. That every
+check of the library is needed is tried by taking it out.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from icefloe.testing.findings import Finding
 from icefloe.testing.scheduler import Baton, explore
 from support.crashes import LONG
 from support.interleavings import Setting, World, anomalies, checks_of, kinds, new_world, run_pair, without
+from support.selection import every, first
 
 SETTINGS = [
     Setting(version=version, isolation=isolation, partitioned=partitioned)
@@ -50,7 +52,7 @@ def start(setting: Setting) -> World:
     return new_world(setting)
 
 
-@pytest.mark.parametrize(("setting", "pair"), CASES if LONG else FEW, ids=str)
+@pytest.mark.parametrize(("setting", "pair"), every(4, CASES if LONG else FEW), ids=str)
 def test_two_operations_in_any_order_come_to_what_a_serial_order_does(setting, pair):
     found = list(anomalies(start(setting), pair))
     assert len(found) >= 4  # even a reader and a writer meet in more than one way
@@ -80,7 +82,8 @@ def test_every_check_of_every_operation_has_a_witness():
     assert set(WITNESSES) == {(operation, check) for operation in operations for check in checks_of(operation)}
 
 
-@pytest.mark.parametrize(("operation", "check"), WITNESSES, ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize(("operation", "check"), every(3, WITNESSES), ids=str)
 def test_an_operation_without_one_of_its_checks_shows_an_anomaly(operation, check):
     version, isolation, pair = WITNESSES[(operation, check)]
     setting = Setting(version=version, isolation=isolation)
@@ -107,11 +110,14 @@ def test_deletes_of_the_same_rows_do_not_conflict_where_delete_files_add_up():
     assert run.rows == ((5, "blue", "-"),)
 
 
-def test_the_trees_of_deep_tables_are_sound_after_two_operations_at_once():
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("one", "other"), first(1, [("append", "delete merge"), ("delete copy", "append"), ("compact", "append")])
+)
+def test_the_trees_of_deep_tables_are_sound_after_two_operations_at_once(one, other):
     world = start(Setting(version=4, isolation=SNAPSHOT, deep=True))
-    for pair in (("append", "delete merge"), ("delete copy", "append"), ("compact", "append")):
-        for explored in explore(partial(run_and_check, world, pair)):
-            assert explored.outcome == []
+    for explored in explore(partial(run_and_check, world, (one, other))):
+        assert explored.outcome == []
 
 
 def run_and_check(world: World, pair: tuple[str, str], baton: Baton) -> list[Finding]:

@@ -26,6 +26,7 @@ from icefloe.maintenance.reachable import reachable_files
 from icefloe.table.catalog import Catalog, catalog
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
+from support.selection import thorough
 from support.tables import VERSIONS
 
 PROCESSES = 8
@@ -69,7 +70,7 @@ class Place:
         return catalog("lake", uri=self.uri, warehouse=warehouse)
 
 
-@pytest.fixture(params=["sqlite", "postgres", "files"])
+@pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     uris = {"sqlite": lambda: f"sqlite:///{tmp_path}/catalog.db", "files": lambda: ""}
     uri = uris.get(request.param, lambda: request.getfixturevalue("postgres_uri"))()
@@ -101,7 +102,8 @@ def run(
     """Let all processes work on a new table; every one of them must have acknowledged all."""
     place.open().create_table("db.t", schema="id bigint", format_version=version, properties=dict(properties))
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["icefloe", "psycopg", "tables"])  # eight imports at once would be most of the time
+    # Eight imports at once would take most of the time.
+    context.set_forkserver_preload(["icefloe", "psycopg", "support.tables"])
     start = context.Barrier(PROCESSES)
     workers = [context.Process(target=work, args=(place, w, appends, start)) for w in range(PROCESSES)]
     for worker in workers:
@@ -120,7 +122,9 @@ def written(appends: int) -> list[int]:
     return sorted(worker * 1000 + n for worker in range(PROCESSES) for n in range(appends))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [version if version == 4 else thorough(version) for version in VERSIONS])
+@pytest.mark.parametrize("place", ["sqlite", "files", thorough("postgres")], indirect=True)
 def test_eight_processes_appending_to_one_table_lose_nothing(place: Place, version: int) -> None:
     table = run(place, APPENDS, version)
     assert rows_of(table) == written(APPENDS)
@@ -150,6 +154,8 @@ DEEP = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["files", thorough("sqlite"), thorough("postgres")], indirect=True)
 def test_processes_that_add_and_remove_files_of_the_same_leaves_lose_nothing(place: Place) -> None:
     appends = APPENDS // 4 if LONG else 1  # each time four commits
     table = run(place, appends, 4, churn, DEEP)
@@ -163,6 +169,7 @@ def test_processes_that_add_and_remove_files_of_the_same_leaves_lose_nothing(pla
     assert {f for f in files - named - versions if not f.endswith("version-hint.text")} == set()  # nor left anything
 
 
+@pytest.mark.slow
 def test_a_catalog_that_looks_before_it_renames_loses_rows_in_the_same_way(tmp_path: Path) -> None:
     table = run(Place(kind="control", folder=tmp_path), CONTROL_APPENDS, 2)
     assert set(rows_of(table)) < set(written(CONTROL_APPENDS))

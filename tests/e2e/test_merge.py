@@ -197,11 +197,14 @@ def test_a_merge_leaves_the_rows_that_duckdb_s_merge_leaves(
 
 
 @pytest.fixture(params=VERSIONS)
-def table(tmp_path: Path, request: pytest.FixtureRequest) -> Table:
+def version(request: pytest.FixtureRequest) -> int:
+    return request.param
+
+
+@pytest.fixture
+def table(tmp_path: Path, version: int) -> Table:
     """Two files, ids 1 to 3 and 11 to 13."""
-    made = new_catalog(tmp_path).create_table(
-        "db.t", schema="id bigint, n int, note string", format_version=request.param
-    )
+    made = new_catalog(tmp_path).create_table("db.t", schema="id bigint, n int, note string", format_version=version)
     for first in (1, 11):
         ids = pa.array(range(first, first + 3), pa.int64())
         made.append(pa.table({"id": ids, "n": pa.array([1, 2, 3], pa.int32()), "note": ["a", "b", "c"]}))

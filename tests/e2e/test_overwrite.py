@@ -7,10 +7,10 @@ import pytest
 
 from icefloe.errors import ConflictError, InputError
 from icefloe.table.table import Table
-from support.people import ALL_VERSIONS, COPY, MERGE, MODES, check, ids_of, new_table, people, rows_of, stored
+from support.people import ALL_VERSIONS, COPY, EACH_MODE, MERGE, check, ids_of, new_table, people, rows_of, stored
 
 
-@pytest.fixture(params=MODES, ids=[f"v{version}-{mode}" for version, mode in MODES])
+@pytest.fixture(params=EACH_MODE)
 def table(request, tmp_path) -> Table:
     version, mode = request.param
     return new_table(tmp_path, version, mode, partition_by=("city",))

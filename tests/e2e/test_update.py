@@ -14,8 +14,8 @@ from icefloe.table.table import Table
 from support.people import (
     ALL_VERSIONS,
     COPY,
+    EACH_MODE,
     MERGE,
-    MODES,
     check,
     delete_files,
     ids_of,
@@ -27,7 +27,7 @@ from support.people import (
 )
 
 
-@pytest.fixture(params=MODES, ids=[f"v{version}-{mode}" for version, mode in MODES])
+@pytest.fixture(params=EACH_MODE)
 def table(request, tmp_path) -> Table:
     version, mode = request.param
     return new_table(tmp_path, version, mode, partition_by=("city",))

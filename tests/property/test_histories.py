@@ -1,7 +1,7 @@
 """Random histories of tables in several format versions at once: the same rows, the same row ids, and sound trees.
 
-A seeded one runs with all tests. ``make property`` runs one of 2,000 steps, and short ones that hypothesis makes up and
-cuts down to what matters when they fail.
+The beginning of a seeded one runs in ``make test``, the whole in ``make thorough``. ``make property`` runs one of 2,000
+steps, and short ones that hypothesis makes up and cuts down to what matters when they fail.
 """
 
 from __future__ import annotations
@@ -15,23 +15,27 @@ from hypothesis import strategies as st
 
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status
 from icefloe.tree.root import read_root
+from support.selection import first
 from support.table_histories import LIMITS, VERBS, History, random_steps
 
 LONG = os.environ.get("ICEFLOE_PROFILE") == "property"
 STEPS = st.lists(st.tuples(st.sampled_from(sorted(VERBS)), st.integers(0, 2**32 - 1)), min_size=1, max_size=12)
 SEED = int(os.environ.get("ICEFLOE_SEED", "7"))
 SHORT, WHOLE = 20, 2_000
+LENGTHS = [WHOLE] if LONG else first(1, (6, SHORT))
 
 
 @pytest.mark.hypothesis
+@pytest.mark.slow
 @pytest.mark.timeout(3 * 3600)
-def test_every_snapshot_of_a_history_is_right_in_every_version():
+@pytest.mark.parametrize("length", LENGTHS)
+def test_every_snapshot_of_a_history_is_right_in_every_version(length):
     history = History(SEED)
-    history.run(random_steps(SEED, WHOLE if LONG else SHORT))
+    history.run(random_steps(SEED, length))
     history.finish()
 
 
-@settings(max_examples=settings().max_examples // 25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=max(1, settings().max_examples // 25), suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_every_snapshot_of_a_short_history_is_right_in_every_version(steps):
     history = History(lanes=((2,), (4,), (3, 4)))

@@ -7,12 +7,13 @@ import pytest
 from icefloe.errors import UnsupportedError
 from icefloe.table.table import Table
 from support.people import COPY, MERGE, check, ids_of, lineage_of, new_table, people, rows_of
+from support.selection import thorough
 
 pytestmark = pytest.mark.spark
-MODES = [(1, COPY), (2, MERGE), (3, COPY), (4, MERGE)]
+MODES = [(3, COPY), (4, MERGE), thorough(((1, COPY),)), thorough(((2, MERGE),))]
 
 
-@pytest.fixture(params=MODES, ids=[f"v{version}-{mode}" for version, mode in MODES])
+@pytest.fixture(params=MODES, ids=lambda mode: f"v{mode[0]}-{mode[1]}")
 def table(request, tmp_path) -> Table:
     version, mode = request.param
     return new_table(tmp_path, version, mode, partition_by=("city",))

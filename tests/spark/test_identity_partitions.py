@@ -60,8 +60,13 @@ def expected(keep: Any = lambda id_, city: True) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(params=VERSIONS)
-def table(tmp_path: Path, request: pytest.FixtureRequest) -> Table:
-    found = new_table(tmp_path, request.param)
+def version(request: pytest.FixtureRequest) -> int:
+    return request.param
+
+
+@pytest.fixture
+def table(tmp_path: Path, version: int) -> Table:
+    found = new_table(tmp_path, version)
     append_without(found, arrow(ROWS), "city")
     return found
 
