@@ -210,13 +210,6 @@ def with_positions(table: Table, positions: dict[str, list[int]]) -> Path:
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_a_deletion_vector_past_the_end_of_its_file(version, tmp_path):
-    table = table_of(tmp_path, version)
-    vector = with_vector(table, 3, 100)
-    check_refused(table, vector, FormatError, "position 100 is past the file's 100 rows")
-
-
-@pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize("damage", ["gone", "cut", "flipped"])
 def test_a_deletion_vector_that_is_damaged(version, damage, tmp_path):
     table = table_of(tmp_path, version)
@@ -227,13 +220,6 @@ def test_a_deletion_vector_that_is_damaged(version, damage, tmp_path):
     else:
         vector.write_bytes(data[:20] if damage == "cut" else data[:12] + bytes([data[12] ^ 0xFF]) + data[13:])
     check_refused(table, vector, NoSuchFile if damage == "gone" else FormatError)
-
-
-def test_a_position_delete_past_the_end_of_its_file(tmp_path):
-    table = table_of(tmp_path)
-    (file,) = files(table)
-    deletes = with_positions(table, {f"file://{file}": [3, 100]})
-    check_refused(table, deletes, FormatError, "position 100 is past the 100 rows of")
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "another file"])

@@ -20,6 +20,19 @@ _ONE_BUCKET = struct.pack(
 )  # of a 64-bit bitmap: how many 32-bit ones follow, and the high half of the first
 
 
+def within(positions: BitMap64, rows: int) -> BitMap64:
+    """The positions that a file with so many rows has; deletes may name others, which delete nothing.
+
+    >>> within(BitMap64([1, 3, 10]), 10)
+    BitMap64([1, 3])
+    """
+    if len(positions) == 0 or positions.max() < rows:
+        return positions
+    there = BitMap64()
+    there.add_range(0, rows)
+    return positions & there
+
+
 def bitmap_of(positions: npt.NDArray[np.int64]) -> BitMap64:
     """The set of some positions, in any order; negative ones are refused.
 

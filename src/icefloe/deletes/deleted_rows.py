@@ -22,7 +22,6 @@ from icefloe.deletes.equality_index import EqualityIndex
 from icefloe.deletes.partition_keys import Ints, scopes
 from icefloe.deletes.position_files import read_positions
 from icefloe.deletes.vectors import load_vectors
-from icefloe.errors import FormatError
 from icefloe.formats.read.row_mask import NO_DROPS, FileDrops
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
@@ -31,7 +30,7 @@ from icefloe.model.metadata.error_context import NOWHERE, Origin
 from icefloe.model.schema.name_mapping import NameMapping
 from icefloe.model.schema.types import Field
 
-_TASK = ("location", "record_count", "sequence_number", "deletes")
+_TASK = ("location", "sequence_number", "deletes")
 _VECTOR = ("dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
 _RECENT = 64  # data files whose deletes stay loaded, as their row groups may be read at the same time
 _BITMAP_BYTES = 256
@@ -122,18 +121,9 @@ class DeletedRows:
         """The positions that one position delete file deletes in the planned files that it applies to."""
         owners, numbers = self._pairs
         first, last = np.searchsorted(numbers, [number, number + 1])
-        wanted = self._tasks.select(["location", "record_count"]).take(pa.array(owners[first:last]))
+        wanted = self._tasks["location"].take(pa.array(owners[first:last]))
         location, kind = (self._deletes[name][number].as_py() for name in ("location", "file_format"))
-        found = read_positions(self._io, location, kind, wanted["location"].to_pylist(), self._origin.table)
-        rows = dict(zip(*(column.to_pylist() for column in wanted.columns), strict=True))
-        for data_file, positions in found.items():
-            if rows[data_file] is not None and positions.max() >= rows[data_file]:
-                raise FormatError(
-                    f"position delete file {location}: position {positions.max()} is past the {rows[data_file]} rows"
-                    f" of {data_file}",
-                    location=location,
-                )
-        return found
+        return read_positions(self._io, location, kind, wanted.to_pylist(), self._origin.table)
 
     def _tests(self, row: int) -> tuple[EqualityTest, ...]:
         """The equality deletes of one file: a test for each set of delete columns and each partition scope."""

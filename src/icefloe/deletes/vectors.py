@@ -16,17 +16,19 @@ from pyroaring import BitMap64
 from icefloe.codecs.puffin.deletion_vector import decode_dv, encode_dv
 from icefloe.codecs.puffin.puffin_file import deletion_vector_blob, encode_puffin
 from icefloe.env import CREATED_BY
-from icefloe.errors import FormatError
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.entries import ContentType, Status, concat, entries, stat, stat_keys
 
-_READ = ("location", "record_count", "dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
+_READ = ("location", "dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
 _TOGETHER_BYTES = 4 * 1024 * 1024
 
 
 def load_vectors(io: FileIO, tasks: pa.Table, limits: Limits = DEFAULT) -> dict[str, BitMap64]:
-    """The deleted positions of the planned files that have any, by data file location."""
+    """The deleted positions of the planned files that have any, by data file location.
+
+    Positions past the end of a file are among them, as they are in its vector; no row has them.
+    """
     found: dict[str, BitMap64] = {}
     rows = tasks.filter(pc.is_valid(tasks["dv_location"])).select(list(_READ))
     rows = rows.sort_by([("dv_location", "ascending"), ("dv_offset", "ascending")])
@@ -58,14 +60,7 @@ def _end(task: Mapping[str, Any]) -> int:
 
 def _decoded(blob: bytes, task: Mapping[str, Any], limits: Limits) -> BitMap64:
     where = f"deletion vector of {task['location']} in {task['dv_location']}"
-    positions = decode_dv(blob, where=where, cardinality=task["dv_cardinality"], limits=limits)
-    rows = task["record_count"]
-    if rows is not None and len(positions) > 0 and positions.max() >= rows:
-        raise FormatError(
-            f"{where}: position {positions.max()} is past the file's {rows} rows",
-            location=task["dv_location"],
-        )
-    return positions
+    return decode_dv(blob, where=where, cardinality=task["dv_cardinality"], limits=limits)
 
 
 def write_vectors(

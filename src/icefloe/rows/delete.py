@@ -16,7 +16,7 @@ from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.model.metadata.properties import DELETE_ISOLATION, DELETE_MODE
 from icefloe.rows.prepared import CountedChanges, Prepared, ReadSet
-from icefloe.rows.removal import remove_files, remove_rows
+from icefloe.rows.removal import deleted_before, remove_files, remove_rows
 from icefloe.rows.target import Target
 from icefloe.scan.tasks import Plan
 
@@ -58,4 +58,4 @@ class Matching:
         """The removal of the files in which every row matches."""
         tasks = self.whole.tasks
         listed = tasks.filter(pc.greater(pc.list_value_length(tasks["deletes"]), 0))
-        return remove_files(self.whole, tasks, self.drops.positions(listed["location"].to_pylist()))
+        return remove_files(self.whole, tasks, deleted_before(self.drops, listed))

@@ -13,6 +13,7 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.deletes.bitmaps import within
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
@@ -54,8 +55,8 @@ def remove_rows(
 ) -> CountedChanges:
     """Delete the live rows at these positions of planned files; files without remaining rows are removed."""
     tasks = tasks_of(plan, found)
-    row_counts = dict(zip(tasks["location"].to_pylist(), tasks["record_count"].to_pylist(), strict=True))
-    old = deleted_rows.positions(found)
+    row_counts = _row_counts(tasks)
+    old = deleted_before(deleted_rows, tasks)
     partly = {file: rows for file, rows in found.items() if len(rows) + len(old.get(file, ())) < row_counts[file]}
     whole_files = remove_files(plan, tasks_of(plan, found.keys() - partly.keys()), old)
     if len(partly) == 0:
@@ -71,7 +72,7 @@ def remove_rows(
 
 
 def remove_files(plan: Plan, tasks: pa.Table, old: Positions) -> CountedChanges:
-    """Remove planned files as a whole; ``old`` are the positions in them that are already deleted."""
+    """Remove planned files as a whole; ``old`` are the rows in them that are already deleted, as far as known."""
     deletes = _deletes_of_one_file(plan, tasks)
     return CountedChanges(
         files=FileChanges(removed=tasks, removed_deletes=deletes),
@@ -125,10 +126,20 @@ def _deletes_of_one_file(plan: Plan, tasks: pa.Table) -> pa.Table:
     return deletes.filter(pc.and_(of_type(deletes, ContentType.POSITION_DELETES), names_task))
 
 
+def deleted_before(deleted_rows: DeletedRows, tasks: pa.Table) -> Positions:
+    """The rows of planned files that are deleted by position; deletes may also name rows that do not exist."""
+    counts = _row_counts(tasks)
+    return {file: within(positions, counts[file]) for file, positions in deleted_rows.positions(counts).items()}
+
+
+def _row_counts(tasks: pa.Table) -> dict[str, int]:
+    return dict(zip(tasks["location"].to_pylist(), tasks["record_count"].to_pylist(), strict=True))
+
+
 def _deleted_by_files(tasks: pa.Table, old: Positions) -> int:
-    """How many rows position delete files have already deleted."""
-    without_vector = tasks.filter(pc.is_null(tasks["dv_location"]))["location"].to_pylist()
-    return sum(len(old.get(file, ())) for file in without_vector)
+    """How many rows are already deleted, besides those that summaries count for their vectors."""
+    vectors = dict(zip(tasks["location"].to_pylist(), tasks["dv_cardinality"].to_pylist(), strict=True))
+    return sum(len(old[file]) - (0 if count is None else count) for file, count in vectors.items() if file in old)
 
 
 def _row_count(entries: pa.Table) -> int:

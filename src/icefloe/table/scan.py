@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.base import Base
+from icefloe.deletes.bitmaps import within
 from icefloe.engines.arrow.read.read import count_plan, read_plan
 from icefloe.engines.engine import spark_engine
 from icefloe.errors import UnsupportedError
@@ -22,6 +23,8 @@ from icefloe.model.schema.schema import Schema
 from icefloe.scan.explain import explain
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
+
+_AT_ONCE = 1024  # files whose deletion vectors are read together
 
 
 class Scan:
@@ -133,7 +136,7 @@ class Scan:
         return spark_engine().read_scan(spark, self._base, self._snapshot, self._filter, self._columns, self._schema)
 
     def count(self) -> int:
-        """How many rows there are; files that match as a whole, have no delete files and are counted are not read."""
+        """How many rows there are; of files that match as a whole, only the deletes are read."""
         plan = self.plan()
         if DELETED in plan.schema.fields:
             return sum(batch.num_rows for batch in read_plan(self._base.store.io, plan))
@@ -142,10 +145,17 @@ class Scan:
         )
         whole = pc.and_(whole, pc.is_valid(plan.tasks["record_count"]))
         known = plan.tasks.filter(whole)
-        dead = pc.fill_null(known["dv_cardinality"], 0)
-        counted = pc.sum(pc.subtract(known["record_count"], dead)).as_py()
-        read = count_plan(self._base.store.io, plan.with_tasks(plan.tasks.filter(pc.invert(whole))))
-        return read if counted is None else read + int(counted)
+        counted = int(pc.sum(known["record_count"], min_count=0).as_py()) - self._deleted(plan.with_tasks(known))
+        return counted + count_plan(self._base.store.io, plan.with_tasks(plan.tasks.filter(pc.invert(whole))))
+
+    def _deleted(self, plan: Plan) -> int:
+        """How many rows vectors delete; what their entries say may count rows that the files do not have."""
+        touched = plan.tasks.filter(pc.is_valid(plan.tasks["dv_location"]))
+        drops, dead = plan.deleted_rows(self._base.store.io), 0
+        for batch in touched.select(["location", "record_count"]).to_batches(max_chunksize=_AT_ONCE):
+            counts = dict(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+            dead += sum(len(within(rows, counts[file])) for file, rows in drops.positions(counts).items())
+        return dead
 
 
 def _optional(library: str) -> Any:

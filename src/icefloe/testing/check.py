@@ -34,6 +34,7 @@ from icefloe.testing.check_snapshots import (
 )
 from icefloe.testing.check_storage import (
     NAMED,
+    PositionFiles,
     Vectors,
     check_named,
     check_stored_locations,
@@ -81,6 +82,7 @@ class Check:
         self._pointer = pointer
         self._data = data
         self._vectors = Vectors(store.io, metadata.location)
+        self._position_files = PositionFiles(store.io, metadata.location)
         self._views: dict[int, View] = {}
         self._checked: set[str] = set()  # leaves with their root rows
         self._stored: set[str] = set()  # manifests whose bytes were looked at
@@ -196,6 +198,7 @@ class Check:
             data = view.of(ContentType.DATA)
             rows = dict(zip(data["location"].to_pylist(), data["record_count"].to_pylist(), strict=True))
             yield from self._vectors.check(vectors, view.where, rows)
+            yield from self._position_files.check(vectors, view.where, rows)
 
     def _history(self, view: View) -> Iterator[Finding]:
         """What happened between the parent and the snapshot, if the parent is still there and can be read."""

@@ -19,6 +19,7 @@ from icefloe.codecs.manifest.field_ids import LOCATION, REFERENCED_FILE
 from icefloe.codecs.manifest.manifests import PARQUET_MAGIC
 from icefloe.codecs.puffin.deletion_vector import decode_dv
 from icefloe.codecs.puffin.puffin_file import PuffinFooter, decode_puffin_footer
+from icefloe.deletes.position_files import read_positions
 from icefloe.errors import IcefloeError
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import FIELD_ID
@@ -131,6 +132,37 @@ class Vectors:
             self._footers[location] = None
             self._footers[location] = decode_puffin_footer(self._io.read(location), where=location)
         return self._footers[location]
+
+
+class PositionFiles:
+    """Position delete files, each read once however many snapshots have it."""
+
+    def __init__(self, io: FileIO, table_location: str) -> None:
+        self._io = io
+        self._table = table_location
+        self._seen: set[str] = set()
+
+    def check(self, rows: pa.Table, where: str, sizes: Mapping[str, int | None]) -> Iterator[Finding]:
+        """The position delete files among entry rows; ``sizes`` are the numbers of rows of the data files."""
+        kind = of_type(rows, ContentType.POSITION_DELETES)
+        rows = rows.filter(pc.and_(kind, pc.is_null(rows["dv_offset"])))
+        for row in rows.select(["location", "file_format", "ordinal"]).to_pylist():
+            if row["location"] not in self._seen:
+                self._seen.add(row["location"])
+                for message in self._problems(row, sizes):
+                    yield Finding(rule=Rule.POSITION_DELETES, location=where, row=row["ordinal"], message=message)
+
+    def _problems(self, row: Mapping[str, Any], sizes: Mapping[str, int | None]) -> Iterator[str]:
+        where = row["location"]
+        try:
+            found = read_positions(self._io, where, row["file_format"], sizes, self._table)
+        except IcefloeError as error:
+            yield str(error)
+            return
+        for file, positions in found.items():
+            size = sizes[file]
+            if size is not None and positions.max() >= size:
+                yield f"{where}: position {positions.max()} is past the {size} rows of {file}"
 
 
 def check_stored_locations(data: bytes, where: str, table_location: str) -> Iterator[Finding]:

@@ -34,6 +34,7 @@ class Rule(StrEnum):
     ROW_IDS = "row-ids"  # no two rows share one, and none was given that the table does not count
     UNIQUE = "unique-files"
     DELETION_VECTORS = "deletion-vectors"  # one for a data file, which is live, and as it says
+    POSITION_DELETES = "position-deletes"  # their files name rows that the data files have
     EQUALITY_DELETES = "equality-deletes"
     AFFINITY = "affinity"
 

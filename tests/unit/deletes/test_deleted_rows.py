@@ -13,7 +13,7 @@ from icefloe.deletes import deleted_rows as drops_module
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.deletes.position_files import read_positions
 from icefloe.deletes.vectors import write_vectors
-from icefloe.errors import FormatError, NoSuchFile
+from icefloe.errors import NoSuchFile
 from icefloe.formats.read.reader import read_file
 from icefloe.formats.read.row_mask import NO_DROPS, FileDrops
 from icefloe.io.memory import MemoryFileIO
@@ -92,13 +92,12 @@ def test_a_delete_for_a_file_that_is_not_in_the_table_is_ignored() -> None:
     assert lost.positions([A]) == {}
 
 
-def test_a_position_past_the_end_of_its_file_is_refused() -> None:
+def test_a_position_past_the_end_of_its_file_is_kept_for_whoever_reads_by_position() -> None:
     io = MemoryFileIO()
     one = write_positions(io, "memory://t/1.parquet", [(A, 4), (B, 5)])
     plan = planned({"location": A, "deletes": [0]}, {"location": B, "deletes": [0]})
     lost = DeletedRows(io, plan, deletes([position_file(one)]), fields={})
-    with pytest.raises(FormatError, match=r"1\.parquet: position 5 is past the 5 rows of memory://t/b\.parquet"):
-        lost.of(B)
+    assert lost.of(B) == FileDrops(positions=BitMap64([5]))
 
 
 def test_a_delete_file_is_read_once_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:

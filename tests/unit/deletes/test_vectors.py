@@ -7,6 +7,7 @@ import pytest
 from pyroaring import BitMap64
 
 from icefloe.deletes import vectors
+from icefloe.deletes.bitmaps import within
 from icefloe.deletes.vectors import load_vectors, write_vectors
 from icefloe.errors import CorruptFile, FormatError, IcefloeError
 from icefloe.io.memory import MemoryFileIO
@@ -70,16 +71,12 @@ def test_no_more_is_read_together_than_the_limit(monkeypatch: pytest.MonkeyPatch
     assert len(io.ranges) == 6
 
 
-def test_a_vector_past_the_end_of_its_file_is_refused_by_name() -> None:
-    io = counting()
-    plan = planned(io)
-    short = plan.set_column(
-        plan.schema.get_field_index("record_count"), "record_count", pa.array([50, 50, 40, 50, 50, 50])
-    )
-    with pytest.raises(
-        FormatError, match=r"2\.parquet in memory://t/dv\.puffin: position 47 is past the file's 40 rows"
-    ):
-        load_vectors(io, short)
+def test_the_positions_within_a_file_are_those_below_its_number_of_rows() -> None:
+    positions = BitMap64([0, 3, 9, 10, 2**40])
+    assert within(positions, 10) == BitMap64([0, 3, 9])
+    assert within(positions, 2**41) is positions
+    assert within(positions, 0) == BitMap64()
+    assert within(BitMap64(), 0) == BitMap64()
 
 
 def test_a_vector_that_does_not_lie_where_its_entry_says_is_refused() -> None:

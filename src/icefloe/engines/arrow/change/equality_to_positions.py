@@ -13,6 +13,7 @@ from pyroaring import BitMap64
 
 from icefloe.commit.conflicts import Isolation
 from icefloe.commit.operations.row_delta import RowDelta
+from icefloe.deletes.bitmaps import within
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
@@ -32,7 +33,6 @@ from icefloe.tree.file_changes import FileChanges
 def find_dropped(io: FileIO, plan: Plan, drops: DeletedRows) -> dict[str, BitMap64]:
     """The positions of rows that nothing but equality deletes has deleted, by file; files without any are left out."""
     tasks = _compared(plan)
-    tasks = plan.with_tasks(tasks).counted(io).tasks
     if plan.filter != ALWAYS_TRUE:
         raise InputError("equality deletes apply to all rows of a file: plan without a filter to convert them")
     locations, counts = tasks["location"].to_pylist(), tasks["record_count"].to_pylist()
@@ -58,10 +58,12 @@ def convert_equality_deletes(
     obsolete = plan.deletes.filter(of_type(plan.deletes, ContentType.EQUALITY_DELETES))
     if obsolete.num_rows == 0:
         return None
+    plan = plan.counted(io)
     drops = plan.deleted_rows(io)
     found = find_dropped(io, plan, drops)
     touched = plan.tasks.filter(pc.is_in(plan.tasks["location"], value_set=pa.array(list(found), pa.string())))
-    old = drops.positions(found)
+    counts = dict(zip(touched["location"].to_pylist(), touched["record_count"].to_pylist(), strict=True))
+    old = {file: within(positions, counts[file]) for file, positions in drops.positions(found).items()}
     vectors = metadata.rules.deletion_vectors
     if len(found) == 0:
         added = empty()

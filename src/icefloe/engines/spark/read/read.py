@@ -22,6 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
+from icefloe.deletes.bitmaps import within
 from icefloe.engines.engine import check_readable
 from icefloe.engines.spark.jvm_calls import static_call
 from icefloe.engines.spark.read.file_index import Lister, relation
@@ -239,14 +240,14 @@ def _bitmaps(tasks: pa.Table, vectors: Mapping[str, BitMap64]) -> pa.Array:
         )
     values: list[bytes | None] = [None] * tasks.num_rows
     for row, count, vector in zip(rows.to_pylist(), counts.to_pylist(), vectors.values(), strict=True):
-        if row is not None and len(vector) > 0:
-            values[row] = _packed(vector, count)
+        if row is not None and len(within(vector, count)) > 0:
+            values[row] = _packed(within(vector, count), count)
     return pa.array(values, pa.binary())
 
 
 def _packed(vector: BitMap64, rows: int) -> bytes:
     """Little-endian bits, a whole number of 32-bit words that covers every row of the file."""
-    bits = np.zeros(-(-max(rows, vector.max() + 1) // 32) * 32, dtype=np.bool_)
+    bits = np.zeros(-(-rows // 32) * 32, dtype=np.bool_)
     bits[np.frombuffer(vector.to_array(), dtype=np.uint64)] = True
     return np.packbits(bits, bitorder="little").tobytes()
 
