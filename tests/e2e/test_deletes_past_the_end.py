@@ -19,6 +19,7 @@ from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
+from icefloe.tree.file_changes import FileChanges
 from support.tables import new_catalog
 
 ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "note": [f"note {i}" for i in range(10)]})
@@ -47,7 +48,7 @@ def made(folder: Path, version: int, file_format: str = "parquet", mode: str = "
     else:
         location = f"{table.metadata.data_location}/made-deletes.puffin"
         added = write_vectors(table._pointer.io, tasks, {}, deleted, location=location)
-    commit(table._pointer, RowDelta(added=added, read=table.metadata.current_snapshot))
+    commit(table._pointer, RowDelta(changes=FileChanges(added=added), read=table.metadata.current_snapshot))
     return new_catalog(folder).load_table("db.t")
 
 
@@ -132,7 +133,7 @@ def test_positions_may_lie_far_behind_the_last_row_of_a_large_file(tmp_path):
     deleted = {tasks["location"][0].as_py(): BitMap64([0, many - 1, many, 2**40])}
     location = f"{table.metadata.data_location}/made-deletes.puffin"
     added = write_vectors(table._pointer.io, tasks, {}, deleted, location=location)
-    commit(table._pointer, RowDelta(added=added, read=table.metadata.current_snapshot))
+    commit(table._pointer, RowDelta(changes=FileChanges(added=added), read=table.metadata.current_snapshot))
     table = new_catalog(tmp_path).load_table("db.t")
     assert table.scan().count() == many - 2
     assert table.scan().to_arrow()["id"].to_pylist()[-1] == many - 2

@@ -345,7 +345,7 @@ def test_a_merge_into_a_branch_leaves_main_alone(table: Table) -> None:
     assert notes(table, branch="dev")[1] == "A"
 
 
-@pytest.mark.parametrize("table", [version for version in VERSIONS if version >= 3], indirect=True)
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version >= 3], indirect=True)
 def test_an_updated_row_is_new_to_those_who_ask_what_changed(table: Table) -> None:
     columns = ["id", "_row_id", "_last_updated_sequence_number"]
     before = {row["id"]: row for row in table.scan(columns=columns).to_arrow().to_pylist()}

@@ -106,11 +106,11 @@ def test_a_transaction_goes_on_in_the_version_that_it_sets(tmp_path):
 def test_names_that_tell_a_tables_state_are_no_properties(tmp_path, name):
     """Programs show a table's state under these names beside its properties; one that is stored would be believed."""
     table = new_table(tmp_path)
-    with pytest.raises(InputError, match=f"property '{name}' is the name"):
+    with pytest.raises(InputError, match=f"property '{name}' shows the state"):
         table.set_properties({name: "1"})
-    with pytest.raises(InputError, match=f"property '{name}' is the name"):
+    with pytest.raises(InputError, match=f"property '{name}' shows the state"):
         new_catalog(tmp_path).create_table("db.u", "id bigint", properties={name: "1"})
-    with pytest.raises(InputError, match=f"property '{name}' is the name"):
+    with pytest.raises(InputError, match=f"property '{name}' shows the state"):
         replace_table(table._pointer, schema=parse_ddl("x int"), spec=UNPARTITIONED, properties={name: "1"})
     assert table.set_properties({}, remove=[name]).attempts == 0
 

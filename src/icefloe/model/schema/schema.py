@@ -142,7 +142,7 @@ class Schema:
 
         An error names the path that does not exist, the fields beside it and, if it is given, the ``table``.
 
-        >>> from icefloe.model.types import LONG, STRING
+        >>> from icefloe.model.schema.types import LONG, STRING
         >>> inner = Struct((Field(3, "a", LONG), Field(4, "b", STRING)))
         >>> wide = Schema(fields=(Field(1, "id", LONG), Field(2, "s", inner)))
         >>> [str(field.type) for field in wide.project(("s.b", "id")).fields]
