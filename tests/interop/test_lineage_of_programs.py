@@ -77,7 +77,7 @@ def test_lineage_that_icefloe_wrote(partitions, catalog, spark):
     table.rewrite_manifests()
     assert read_alike(table, spark) == second
     spark.sql(f"UPDATE lake.{name} SET note = 'theirs' WHERE id IN (2, 4)")
-    number = table.metadata.last_sequence_number
+    number = table.refresh().metadata.last_sequence_number
     third = {**second, 2: (second[2][0], number), 4: (second[4][0], number)}
     assert read_alike(table, spark) == third
     table.append(notes(200))
