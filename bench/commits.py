@@ -15,6 +15,7 @@ from typing import Any
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.overwrite import OverwriteFiles
+from icefloe.model.entries import ContentType
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
@@ -81,7 +82,7 @@ def _commits(bed: Bed, work: str, leaves: int, per_leaf: int, repeats: int, time
             update = OverwriteFiles(changes=FileChanges(removed=gone), read=fresh.head, operation=Operation.DELETE)
         if time == "open":
             read_root(fresh.base.store, fresh.head)
-            fresh.base.store.leaf(leaf_name(context, number // per_leaf), delete=False, spec_id=0)
+            fresh.base.store.leaf(leaf_name(context, number // per_leaf), content=ContentType.DATA_MANIFEST, spec_id=0)
         gc.collect()
         samples.append(fresh.commit(update, cold=time != "open").sample())
     return samples[1:]  # the first one pays for what a process does once

@@ -27,7 +27,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE
-from icefloe.model.entries import ENTRY
+from icefloe.model.entries import ENTRY, ContentType
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, Field
@@ -132,7 +132,7 @@ def make_entries(size: int) -> pa.Table:
 
 
 def encode(entries: pa.Table) -> bytes:
-    return encode_manifest(entries, CONTEXT, delete=False, spec_id=0)
+    return encode_manifest(entries, CONTEXT, content=ContentType.DATA_MANIFEST, spec_id=0)
 
 
 def decode(data: bytes, wanted: frozenset[str] | None = None) -> pa.Table:

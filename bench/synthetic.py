@@ -130,13 +130,13 @@ def vectors(location: str, targets: Ints, batch: int) -> pa.Table:
 def leaf_rows(context: ManifestContext, count: int, per_leaf: int, columns: int, first: int = 0) -> pa.Table:
     """Root rows of ``count`` data leaves, each with the files after those of the leaf before it."""
     sample = data_files(context.location, first * per_leaf, min(per_leaf, 2_000), columns)
-    size = len(encode_leaf(sample, context, delete=False, spec_id=0)) * per_leaf // sample.num_rows
+    size = len(encode_leaf(sample, context, content=ContentType.DATA_MANIFEST, spec_id=0)) * per_leaf // sample.num_rows
     one = manifest_row(
         sample,
         context,
         location="",
         size=size,
-        delete=False,
+        content=ContentType.DATA_MANIFEST,
         status=Status.EXISTING,
         snapshot_id=SNAPSHOT_ID,
         sequence_number=1,
@@ -181,7 +181,7 @@ def leaf_file(context: ManifestContext, number: int, per_leaf: int, columns: int
         numbers["first_row_id"] = pa.array((np.arange(per_leaf, dtype=np.int64) + number * per_leaf) * ROWS)
     for name, value in {**numbers, "status": int(Status.EXISTING)}.items():
         rows = put(rows, name, value)
-    return encode_leaf(rows, context, delete=False, spec_id=0)
+    return encode_leaf(rows, context, content=ContentType.DATA_MANIFEST, spec_id=0)
 
 
 def task_of(context: ManifestContext, number: int, per_leaf: int) -> pa.Table:

@@ -49,7 +49,7 @@ def change_headers(table: Table, changes: Changes, *, spec_id: int | None = None
     base = table._pointer.load()
     root = read_root(base.store, base.metadata.current_snapshot)
     leaves = leaves_of(root.rows(*MANIFESTS))
-    chosen = [leaf for leaf in leaves if spec_id in (None, leaf.spec_id) and delete in (None, leaf.delete)]
+    chosen = [leaf for leaf in leaves if spec_id in (None, leaf.spec_id) and delete in (None, not leaf.is_data)]
     for leaf in chosen:
         write_again(path_of(leaf.location), changes=changes)
     sizes = {leaf.location: path_of(leaf.location).stat().st_size for leaf in chosen}

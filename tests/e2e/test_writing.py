@@ -10,7 +10,7 @@ import pytest
 from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE
 from icefloe.errors import ConflictError, InputError
 from icefloe.model.entries import MANIFESTS, ContentType, concat
-from icefloe.tree.root import live_rows, read_root
+from icefloe.tree.root import read_live_leaf, read_root
 from support.tables import VERSIONS, new_catalog, sorted_rows, stored_by_others
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
@@ -24,7 +24,7 @@ def lake(tmp_path):
 def entries(table):
     base = table._pointer.load()
     root = read_root(base.store, base.metadata.current_snapshot)
-    inside = [live_rows(base.store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
+    inside = [read_live_leaf(base.store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
     return concat([root.rows(ContentType.DATA), *inside])
 
 

@@ -29,6 +29,7 @@ from icefloe.codecs.parquet.partition_statistics import (
 from icefloe.codecs.puffin.deletion_vector import MAGIC, decode_dv, encode_dv
 from icefloe.codecs.puffin.puffin_file import Blob, decode_puffin_footer, encode_puffin, read_blob
 from icefloe.limits import MIB, Limits
+from icefloe.model.entries import ContentType
 from support.manifests.random_entries import data_dv, equality_delete, manifest, mixed_manifest
 from support.manifests.sample import column_stats, context, data_file, metadata, mixed_partition, table
 from unit.codecs.test_manifest_parquet_v3 import parquet, stored
@@ -38,8 +39,10 @@ V2, V3, V4 = (context(version, limits=TIGHT) for version in (2, 3, 4))
 FILES = [
     data_file(n, **mixed_partition(), **column_stats("id", n, n), **column_stats("name", "a", "b")) for n in range(3)
 ]
-LEAVES = [encode_leaf(table(FILES), context(version), delete=False, spec_id=1) for version in (1, 2, 3)]
-DELETES = encode_leaf(table([equality_delete(1), data_dv(2)]), V3, delete=True, spec_id=0)
+LEAVES = [
+    encode_leaf(table(FILES), context(version), content=ContentType.DATA_MANIFEST, spec_id=1) for version in (1, 2, 3)
+]
+DELETES = encode_leaf(table([equality_delete(1), data_dv(2)]), V3, content=ContentType.DELETE_MANIFEST, spec_id=0)
 LISTS = [
     encode_root(table([mixed_manifest(1), manifest(2)]), at, snapshot_id=7, parent_id=6, sequence_number=5)
     for at in (V2, V3)
@@ -77,8 +80,8 @@ def reading_together() -> Iterator[None]:
         avro_container.FEWEST_RECORDS = before
 
 
-def leaf(data: bytes, *, delete: bool = False) -> None:
-    decode_leaf(data, V3, where="m", delete=delete).validate(full=True)
+def leaf(data: bytes, *, content: ContentType = ContentType.DATA_MANIFEST) -> None:
+    decode_leaf(data, V3, where="m", content=content).validate(full=True)
 
 
 def root(data: bytes) -> None:
@@ -124,7 +127,7 @@ def test_damaged_avro_manifests_are_read_or_refused(together: bool) -> None:
 @pytest.mark.parametrize("file", [LEAVES[2], DELETES], ids=["data", "deletes"])
 def test_damaged_records_of_avro_manifests_are_read_or_refused(file: bytes, together: bool) -> None:
     def decode(data: bytes) -> None:
-        leaf(data, delete=file is DELETES)
+        leaf(data, content=ContentType.DELETE_MANIFEST if file is DELETES else ContentType.DATA_MANIFEST)
 
     if not together:
         assert fuzz([payload_of(file)], decode, wrap=around(file))["read"] > 0
@@ -162,13 +165,19 @@ def unchecked(data: bytes) -> bytes:
 
 
 def test_damaged_version_4_manifests_are_read_or_refused() -> None:
-    whole = encode_leaf(table(FILES), V4, delete=False, spec_id=1)
-    fuzz([whole, unchecked(whole)], lambda data: decode_leaf(data, V4, where="m", delete=False).validate(full=True))
+    whole = encode_leaf(table(FILES), V4, content=ContentType.DATA_MANIFEST, spec_id=1)
+    fuzz(
+        [whole, unchecked(whole)],
+        lambda data: decode_leaf(data, V4, where="m", content=ContentType.DATA_MANIFEST).validate(full=True),
+    )
 
 
 def test_damaged_parquet_manifests_with_version_3_entries_are_read_or_refused() -> None:
     whole = parquet([stored(n) for n in range(2)])
-    fuzz([whole, unchecked(whole)], lambda data: decode_leaf(data, V4, where="m", delete=False).validate(full=True))
+    fuzz(
+        [whole, unchecked(whole)],
+        lambda data: decode_leaf(data, V4, where="m", content=ContentType.DATA_MANIFEST).validate(full=True),
+    )
 
 
 def test_damaged_deletion_vectors_are_read_or_refused() -> None:

@@ -13,7 +13,7 @@ from icefloe.formats.read.reader import read_file
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, concat
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.tasks import Plan
-from icefloe.tree.root import live_rows, read_root
+from icefloe.tree.root import read_live_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 from interop.golden import TABLES, Relative, has_root, metadata_files, metadata_of, plan_of
 from interop.test_golden_tables import by_duckdb, rows
@@ -44,7 +44,7 @@ def by_the_rules(file: str) -> Pairs:
     metadata = metadata_of(file)
     store = ManifestStore(Relative(), manifest_context(metadata), ManifestCache())
     root = read_root(store, metadata.current_snapshot)
-    leaves = [live_rows(store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
+    leaves = [read_live_leaf(store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
     entries = concat([root.rows(ContentType.DATA, *DELETES), *leaves]).to_pylist()
     specs = {spec.spec_id: spec for spec in metadata.specs}
     found: Pairs = {row["location"]: set() for row in entries if row["content_type"] == ContentType.DATA}

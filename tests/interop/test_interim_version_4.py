@@ -8,7 +8,7 @@ from icefloe.codecs.json.table_metadata import decode_metadata
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.io.local import LocalFileIO
 from icefloe.model.entries import ContentType, concat
-from icefloe.tree.root import live_rows, read_root
+from icefloe.tree.root import read_live_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 from interop.test_programs_read_icefloe import events
 
@@ -36,7 +36,7 @@ def test_files_statistics_and_deletes_of_the_interim_version_are_read(spark, fol
     root = read_root(store, metadata.current_snapshot)
     kinds = (ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST)
     assert all(leaf.location.endswith(".parquet") for leaf in root.leaves(*kinds))
-    rows = concat([live_rows(store, root, leaf) for leaf in root.leaves(*kinds)]).to_pylist()
+    rows = concat([read_live_leaf(store, root, leaf) for leaf in root.leaves(*kinds)]).to_pylist()
     theirs = spark.sql(
         f"SELECT content, file_path, record_count, file_size_in_bytes, first_row_id, content_offset,"
         f" lower_bounds[1] AS lower, partition.city AS city FROM {NAME}.files"

@@ -36,7 +36,7 @@ from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.testing.crash_io import CrashFileIO, CrashPointers, Died, Effect, Fuse, Strike
 from icefloe.tree.file_changes import FileChanges
-from icefloe.tree.root import live_rows, read_root
+from icefloe.tree.root import read_live_leaf, read_root
 
 LONG = os.environ.get("ICEFLOE_LONG", "") == "1"  # everything, instead of what matters most
 VERSIONS = WRITABLE
@@ -118,7 +118,7 @@ class World:
             shown = root.entries.filter(pc.or_(live(root.entries), vectors))
             found.update(shown["location"].drop_null().to_pylist())
             for leaf in root.leaves(*MANIFESTS):
-                found.update(live_rows(base.store, root, leaf)["location"].to_pylist())
+                found.update(read_live_leaf(base.store, root, leaf)["location"].to_pylist())
         return found
 
 

@@ -27,8 +27,8 @@ from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
-from icefloe.tree.diff import located
-from icefloe.tree.root import leaves_of, live_rows, read_root
+from icefloe.tree.diff import with_manifest
+from icefloe.tree.root import leaves_of, read_live_leaf, read_root
 
 NAME = ("db", "t")
 LOCATION = "memory://wh/t"
@@ -105,8 +105,11 @@ class World:
         """The live delete entries of the head, with the leaf of each."""
         base = self.base()
         root = read_root(base.store, base.metadata.current_snapshot)
-        found = [located(root.rows(*DELETES), None)]
-        found += [located(live_rows(base.store, root, leaf), leaf) for leaf in root.leaves(ContentType.DELETE_MANIFEST)]
+        found = [with_manifest(root.rows(*DELETES), None)]
+        found += [
+            with_manifest(read_live_leaf(base.store, root, leaf), leaf)
+            for leaf in root.leaves(ContentType.DELETE_MANIFEST)
+        ]
         return concat(found)
 
     def names(self, snapshot: Snapshot | None = None) -> list[str]:
@@ -119,7 +122,7 @@ class World:
         """All live entries of a snapshot, or of the head, wherever they stand."""
         base = self.base()
         root = read_root(base.store, base.metadata.current_snapshot if snapshot is None else snapshot)
-        inside = [live_rows(base.store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
+        inside = [read_live_leaf(base.store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
         return concat([root.rows(ContentType.DATA, *DELETES), *inside])
 
     def leaves(self) -> list:
@@ -220,7 +223,7 @@ def audit(world: World, *, folder: bool = True) -> None:
         root = read_root(fresh.store, snapshot)
         reachable |= {snapshot.root, *(leaf.location for leaf in leaves_of(root.rows(*MANIFESTS)))}
         for leaf in leaves_of(root.rows(*MANIFESTS)):
-            stored = fresh.store.leaf(leaf.location, delete=leaf.delete)
+            stored = fresh.store.leaf(leaf.location, content=leaf.content)
             news = stored.filter(pc.not_equal(stored["status"], int(Status.EXISTING)))
             assert set(news["snapshot_id"].to_pylist()) <= {leaf.snapshot_id}, "news of another snapshot"
         inside = world.entries(snapshot)
@@ -278,7 +281,7 @@ def changed(world: World, snapshot: Snapshot, status: Status) -> list[str]:
     """Names of the entries of a snapshot's leaves and root that it gave a status itself."""
     base = world.base()
     root = read_root(base.store, snapshot)
-    inside = [base.store.leaf(leaf.location, delete=leaf.delete) for leaf in leaves_of(root.rows(*MANIFESTS))]
+    inside = [base.store.leaf(leaf.location, content=leaf.content) for leaf in leaves_of(root.rows(*MANIFESTS))]
     found = concat([root.entries.filter(of_type(root.entries, ContentType.DATA, *DELETES)), *inside])
     mine = pc.and_(pc.equal(found["status"], int(status)), pc.equal(found["snapshot_id"], snapshot.snapshot_id))
     return sorted(short(location) for location in found.filter(mine)["location"].to_pylist())

@@ -19,7 +19,7 @@ from icefloe.model.schema.types import LONG, Field
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.apply_changes import NewRoot, apply_changes
 from icefloe.tree.file_changes import PLANNED_FILE, FileChanges
-from icefloe.tree.new_snapshot import Moment
+from icefloe.tree.new_snapshot import SnapshotIdentity
 from icefloe.tree.root import Root, read_root
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestCache, ManifestStore
@@ -114,10 +114,10 @@ class Tree:
         number = len(self.snapshots) + 1
         lineage = self.metadata.rules.row_lineage
         first = self.next_row_id if lineage else None
-        moment = Moment(snapshot_id=number, sequence_number=number, first_row_id=first)
+        identity = SnapshotIdentity(snapshot_id=number, sequence_number=number, first_row_id=first)
         staging = Staging(f"{LOCATION}/metadata", uuid4)
         base = read_root(self.store, self.head)
-        new = apply_changes(self.store, base, FileChanges(**changes), moment, staging, self.properties)
+        new = apply_changes(self.store, base, FileChanges(**changes), identity, staging, self.properties)
         location = f"{LOCATION}/metadata/root-{number}.{extension(self.store.context)}"
         parent = None if self.head is None else self.head.snapshot_id
         data = encode_root(new.rows, self.store.context, snapshot_id=number, parent_id=parent, sequence_number=number)

@@ -10,7 +10,7 @@ import pytest
 from icefloe.codecs.manifest.entry_columns import columns_of, partition_value
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, concat
 from icefloe.table.table import Table
-from icefloe.tree.root import live_rows, read_root
+from icefloe.tree.root import read_live_leaf, read_root
 from support.tables import new_catalog
 
 TO_LEAVES = {"commit.root.max-data-files": "0", "commit.root.max-dvs": "0"}
@@ -28,7 +28,10 @@ def tree(table: Table) -> pa.Table:
     base = Table(type(table._pointer)(table._pointer.catalog, table._pointer.identifier, table._pointer.io))
     state = base._pointer.load()
     root = read_root(state.store, state.metadata.current_snapshot)
-    found = [root.rows(ContentType.DATA, *DELETES), *(live_rows(state.store, root, m) for m in root.leaves(*MANIFESTS))]
+    found = [
+        root.rows(ContentType.DATA, *DELETES),
+        *(read_live_leaf(state.store, root, m) for m in root.leaves(*MANIFESTS)),
+    ]
     return concat(found).sort_by([("sequence_number", "ascending"), ("location", "ascending")])
 
 

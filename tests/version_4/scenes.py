@@ -26,7 +26,7 @@ from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.table.table import Table
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.file_changes import FileChanges
-from icefloe.tree.root import leaves_of, live_rows, read_root
+from icefloe.tree.root import leaves_of, read_live_leaf, read_root
 from support.tables import new_catalog
 
 KINDS = ("DATA", "DV", "EQUALITY_DELETE", "DATA_MANIFEST", "DELETE_MANIFEST", "MANIFEST_DV")
@@ -198,7 +198,7 @@ class Stage:
         root = read_root(base.store, self.snapshots[-1 - back])
         files = root.rows(*FILES).to_pylist()
         for leaf in leaves_of(root.rows(*MANIFESTS)):
-            files += live_rows(base.store, root, leaf).to_pylist()
+            files += read_live_leaf(base.store, root, leaf).to_pylist()
         assert sorted(self._called(row) for row in files) == found
         return found
 

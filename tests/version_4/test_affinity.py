@@ -16,11 +16,11 @@ from icefloe.errors import FormatError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import ContentType, Status, entries, put
 from icefloe.scan.plan import plan_scan
-from icefloe.tree.delete_leaf_affinity import find_homes, laid_out
+from icefloe.tree.delete_leaf_affinity import find_data_leaves, split_by_data_leaf
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.leaf_writer import LeafWriter
-from icefloe.tree.new_snapshot import Moment, RowIds
-from icefloe.tree.root import Root, leaves_of, live_rows, read_root
+from icefloe.tree.new_snapshot import RowIds, SnapshotIdentity
+from icefloe.tree.root import Root, leaves_of, read_live_leaf, read_root
 from icefloe.tree.staging import Staging
 from support.entry_tables import World, at, audit, data, equality_deletes, new_world
 from support.entry_tables import rows as world_rows
@@ -52,11 +52,11 @@ def affinities(tree: Tree) -> list[tuple[str, list[str]]]:
     root, store = tree.root(), tree.fresh_store()
     letters: dict[str | None, str] = {None: "-"}
     for leaf in root.leaves(ContentType.DATA_MANIFEST):
-        names = live_rows(store, root, leaf)["location"].to_pylist()
+        names = read_live_leaf(store, root, leaf)["location"].to_pylist()
         letters[leaf.location] = "".join(sorted({(short(name) or "?")[0] for name in names}))
     found = []
     for leaf in root.leaves(ContentType.DELETE_MANIFEST):
-        inside = live_rows(store, root, leaf)["location"].to_pylist()
+        inside = read_live_leaf(store, root, leaf)["location"].to_pylist()
         found.append((letters[leaf.affinity], [short(name) or "" for name in inside]))
     return found
 
@@ -69,7 +69,9 @@ def opened(tree: Tree, text: str = "true") -> list[str]:
     reads = {call.location for call in tree.io.calls if call.verb in ("read", "read_range")}
     root, store = tree.root(), tree.fresh_store()
     leaves = root.leaves(ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST)
-    return [short(live_rows(store, root, leaf)["location"][0].as_py()) for leaf in leaves if leaf.location in reads]
+    return [
+        short(read_live_leaf(store, root, leaf)["location"][0].as_py()) for leaf in leaves if leaf.location in reads
+    ]
 
 
 # -- what a plan opens
@@ -111,7 +113,7 @@ def test_45_an_unaffiliated_leaf_whose_partitions_cannot_match_is_passed_over():
     world = two_cities()
     world.commit(RowDelta(changes=FileChanges(added=world_rows(equality_deletes("e1", "Oslo"))), read=world.head))
     world.commit(RowDelta(changes=FileChanges(added=world_rows(equality_deletes("e2", "Rome"))), read=world.head))
-    leaves = [leaf for leaf in world.leaves() if leaf.delete]
+    leaves = [leaf for leaf in world.leaves() if not leaf.is_data]
     assert [leaf.affinity for leaf in leaves] == [None, None]
     world.io.reset()
     world.plan(filter=parse_filter("city = 'Rome'"))
@@ -200,8 +202,10 @@ def test_44_equality_deletes_are_in_leaves_that_belong_to_none():
     world = two_cities()
     added = world_rows(*(world_vector(f"V{n}", f"o{n}") for n in (1, 2)), equality_deletes("e1", "Oslo"))
     world.commit(RowDelta(changes=FileChanges(added=added), read=world.head))
-    leaves = [leaf for leaf in world.leaves() if leaf.delete]
-    kinds = {leaf.affinity: world.base().store.leaf(leaf.location, delete=True) for leaf in leaves}
+    leaves = [leaf for leaf in world.leaves() if not leaf.is_data]
+    kinds = {
+        leaf.affinity: world.base().store.leaf(leaf.location, content=ContentType.DELETE_MANIFEST) for leaf in leaves
+    }
     oslo = world.leaves()[0].location
     assert {home: set(rows["content_type"].to_pylist()) for home, rows in kinds.items()} == {oslo: {1}, None: {2}}
     audit(world)
@@ -222,7 +226,7 @@ def test_44_only_leaves_of_the_partitions_of_the_vectors_are_looked_through():
     base = world.base()
     writer = LeafWriter(
         store=base.store,
-        moment=Moment(snapshot_id=1, sequence_number=1, first_row_id=0),
+        identity=SnapshotIdentity(snapshot_id=1, sequence_number=1, first_row_id=0),
         ids=RowIds(0),
         staging=Staging("memory://wh/t/metadata", uuid4),
         properties={},
@@ -230,7 +234,7 @@ def test_44_only_leaves_of_the_partitions_of_the_vectors_are_looked_through():
     root = read_root(base.store, world.head)
     world.io.reset()
     deletes = world_rows(world_vector("V1", "r1", "Rome"), world_vector("V2", "elsewhere", "Rome"))
-    assert find_homes(writer, deletes, root.entries, root.dead).to_pylist() == [rome, None]
+    assert find_data_leaves(writer, deletes, root.entries, root.dead).to_pylist() == [rome, None]
     reads = {call.location for call in world.io.calls if call.verb in ("read", "read_range")}
     assert rome in reads
     assert oslo not in reads
@@ -239,16 +243,16 @@ def test_44_only_leaves_of_the_partitions_of_the_vectors_are_looked_through():
 def test_44_the_layout_has_nine_parts_at_most_and_keeps_every_vector():
     homes = [f"leaf{n % 40}" for n in range(1000)] + [None] * 7 + ["big"] * 300
     deletes = entries([{"location": f"v{n}"} for n in range(len(homes))])
-    parts = list(laid_out(deletes, pa.array(homes, pa.string())))
+    parts = list(split_by_data_leaf(deletes, pa.array(homes, pa.string())))
     assert [home for _, home in parts] == ["big", None]
     assert sorted(name for part, _ in parts for name in part["location"].to_pylist()) == sorted(
         deletes["location"].to_pylist()
     )
-    few = list(laid_out(deletes, pa.array([f"leaf{n % 8}" for n in range(len(homes))], pa.string())))
+    few = list(split_by_data_leaf(deletes, pa.array([f"leaf{n % 8}" for n in range(len(homes))], pa.string())))
     assert len(few) <= 9
     large = entries([{"location": f"v{n}"} for n in range(40_000)])
     codes = np.repeat([f"leaf{n:02}" for n in range(20)], 2000)
-    assert len(list(laid_out(large, pa.array(codes, pa.string())))) == 20
+    assert len(list(split_by_data_leaf(large, pa.array(codes, pa.string())))) == 20
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -325,10 +329,10 @@ def test_47_rewriting_all_manifests_puts_vectors_beside_the_new_data_leaves():
     world.commit(RewriteManifests())
     base = world.base()
     leaves = world.leaves()
-    files = {leaf.location: base.store.leaf(leaf.location, delete=leaf.delete) for leaf in leaves}
+    files = {leaf.location: base.store.leaf(leaf.location, content=leaf.content) for leaf in leaves}
     found = {}
     for leaf in leaves:
-        if leaf.delete:
+        if not leaf.is_data:
             (target,) = files[leaf.location]["referenced_file"].to_pylist()
             found[target] = leaf.affinity
             assert target in files[leaf.affinity]["location"].to_pylist()

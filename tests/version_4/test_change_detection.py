@@ -146,7 +146,9 @@ class Hand:
         old = {"snapshot_id": 1, "sequence_number": 1, "file_sequence_number": 1}
         numbers = {Status.ADDED: {}, Status.EXISTING: old, Status.DELETED: {**old, "snapshot_id": 3}}
         inside = [{**data_file(f"D{n}"), "status": int(s), "first_row_id": 10 * n, **numbers[s]} for n, s in files]
-        data = encode_leaf(entries(inside, {"1": pa.int64()}), self.tree.store.context, delete=False, spec_id=0)
+        data = encode_leaf(
+            entries(inside, {"1": pa.int64()}), self.tree.store.context, content=ContentType.DATA_MANIFEST, spec_id=0
+        )
         location = f"{LOCATION}/metadata/m2.parquet"
         self.tree.io.write_new(location, data)
         count = {s: sum(each is s for _, each in files) for s in Status}

@@ -15,8 +15,8 @@ from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, conca
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.leaf_writer import LeafWriter
-from icefloe.tree.new_snapshot import Moment, RowIds
-from icefloe.tree.root import leaves_of, live_rows, read_leaf, read_root
+from icefloe.tree.new_snapshot import RowIds, SnapshotIdentity
+from icefloe.tree.root import leaves_of, read_leaf, read_live_leaf, read_root
 from icefloe.tree.staging import Staging
 from support.entry_tables import audit, data, new_world
 from support.entry_tables import rows as world_rows
@@ -49,7 +49,7 @@ def worked_example(**properties: str) -> Tree:
 def files(tree: Tree, back: int = 0) -> dict[str, tuple[object, ...]]:
     """All that must survive upkeep, by file or vector: numbers, row ids and counts, but not where it is stored."""
     root, store = tree.root(back), tree.fresh_store()
-    inside = [live_rows(store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
+    inside = [read_live_leaf(store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
     found = concat([root.rows(ContentType.DATA, *DELETES), *inside]).to_pylist()
     return {short(row["location"]) or "": tuple(row[name] for name in IDENTITY) for row in found}
 
@@ -57,7 +57,7 @@ def files(tree: Tree, back: int = 0) -> dict[str, tuple[object, ...]]:
 def inside(tree: Tree, *types: ContentType) -> list[list[str]]:
     """The live files of each leaf, in order."""
     root = tree.root()
-    found = (live_rows(tree.fresh_store(), root, leaf) for leaf in root.leaves(*types))
+    found = (read_live_leaf(tree.fresh_store(), root, leaf) for leaf in root.leaves(*types))
     return [[short(location) or "" for location in part["location"].to_pylist()] for part in found]
 
 
@@ -143,7 +143,7 @@ def test_37_files_of_a_compacted_leaf_keep_snapshot_sequence_numbers_and_row_ids
     assert after == before
     # Rows as stored have numbers of their own and need nothing from the root.
     (leaf,) = tree.root().leaves(ContentType.DATA_MANIFEST)
-    stored = tree.fresh_store().leaf(leaf.location, delete=False)
+    stored = tree.fresh_store().leaf(leaf.location, content=ContentType.DATA_MANIFEST)
     assert stored["snapshot_id"].to_pylist() == [1, 1, 2, 2]
     assert stored["sequence_number"].to_pylist() == stored["file_sequence_number"].to_pylist() == [1, 1, 2, 2]
     assert stored["first_row_id"].to_pylist() == [10, 20, 30, 50]
@@ -194,15 +194,15 @@ def test_39_new_files_are_never_in_a_compacted_leaf():
 @pytest.mark.parametrize("status", [Status.ADDED, Status.DELETED, Status.EXISTING])
 def test_39_a_file_of_this_snapshot_in_a_leaf_of_older_ones_is_refused(status):
     tree = Tree()
-    moment = Moment(snapshot_id=7, sequence_number=7, first_row_id=0)
+    identity = SnapshotIdentity(snapshot_id=7, sequence_number=7, first_row_id=0)
     staging = Staging(f"{LOCATION}/metadata", lambda: "uuid")
-    writer = LeafWriter(store=tree.store, moment=moment, ids=RowIds(0), staging=staging, properties={})
+    writer = LeafWriter(store=tree.store, identity=identity, ids=RowIds(0), staging=staging, properties={})
     numbers = {"sequence_number": 1, "file_sequence_number": 1, "first_row_id": 0}
     old = {**data_file("D1"), **numbers, "status": 0, "snapshot_id": 1}
     new = {**data_file("D2"), **numbers, "status": int(status), "snapshot_id": 7}
-    assert len(writer.settled(rows(old), delete=False)) == 1
+    assert len(writer.write_existing(rows(old), ContentType.DATA_MANIFEST)) == 1
     with pytest.raises(InputError, match=r"D2\.parquet is changed by this snapshot"):
-        writer.settled(rows(old, new), delete=False)
+        writer.write_existing(rows(old, new), ContentType.DATA_MANIFEST)
     assert len(staging.written) == 1
 
 
@@ -218,7 +218,7 @@ def test_40_a_compaction_alone_is_a_replace_that_changes_nothing():
     assert snapshot_changes(base.store, base.metadata, head).num_rows == 0
     assert read_root(base.store, head).entries["status"].to_pylist() == [int(Status.EXISTING)]
     (leaf,) = world.leaves()
-    stored = base.store.leaf(leaf.location, delete=False)
+    stored = base.store.leaf(leaf.location, content=ContentType.DATA_MANIFEST)
     assert set(stored["status"].to_pylist()) == {int(Status.EXISTING)}
     assert stored["lower_bound:p1000"].to_pylist() == ["Oslo"] * 3 + ["Rome"] * 3
     assert world.entries().sort_by("location").select(list(IDENTITY)) == before

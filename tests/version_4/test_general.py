@@ -15,6 +15,7 @@ import pytest
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf
 from icefloe.errors import FormatError, InputError
+from icefloe.model.entries import ContentType
 from support.metadata_tree import Tree, data_file, planned_files, rows, vector
 from support.tables import new_catalog
 from version_4.scenes import (
@@ -241,11 +242,12 @@ def tree_with_everything() -> Tree:
     return tree
 
 
-@pytest.mark.parametrize("delete", [False, True])
+@pytest.mark.parametrize("content", [ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST])
 @pytest.mark.parametrize("kind", range(6))
 def test_03_any_other_kind_of_row_in_a_leaf_is_refused_when_it_is_written_and_when_it_is_read(
-    kind: int, delete: bool
+    kind: int, content: ContentType
 ) -> None:
+    lists_deletes = content is ContentType.DELETE_MANIFEST
     tree = tree_with_everything()
     tree.properties = {"commit.root.max-dvs": "0"}
     tree.commit(added=rows(vector("DV2", "D3")))
@@ -261,15 +263,15 @@ def test_03_any_other_kind_of_row_in_a_leaf_is_refused_when_it_is_written_and_wh
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, table.schema, store_schema=False) as writer:
         writer.write_table(table)
-        writer.add_key_value_metadata({"format-version": "4", "content": "delete" if delete else "data"})
+        writer.add_key_value_metadata({"format-version": "4", "content": "delete" if lists_deletes else "data"})
     data = sink.getvalue().to_pybytes()
-    if kind in ((1, 2) if delete else (0,)):
-        assert decode_leaf(data, context, where="leaf", delete=delete).num_rows == 1
+    if kind in ((1, 2) if lists_deletes else (0,)):
+        assert decode_leaf(data, context, where="leaf", content=content).num_rows == 1
         return
     with pytest.raises(InputError):
-        encode_leaf(wrong, context, delete=delete, spec_id=0)
+        encode_leaf(wrong, context, content=content, spec_id=0)
     with pytest.raises(FormatError, match="leaf"):
-        decode_leaf(data, context, where="leaf", delete=delete)
+        decode_leaf(data, context, where="leaf", content=content)
 
 
 def test_04_no_root_names_another_root(stage: Stage) -> None:
@@ -288,7 +290,7 @@ def test_04_a_root_in_the_place_of_a_leaf_is_refused() -> None:
     data = tree.io.read(tree.snapshots[-1].root_location)
     assert decode_root(data, context, where="root").num_rows == 4
     with pytest.raises(FormatError, match="content is 'root'"):
-        decode_leaf(data, context, where="leaf", delete=False)
+        decode_leaf(data, context, where="leaf", content=ContentType.DATA_MANIFEST)
     with pytest.raises(FormatError, match="content is 'data'"):
         decode_root(relabelled(data, "data"), context, where="root")
 

@@ -21,7 +21,7 @@ from icefloe.codecs.puffin.deletion_vector import decode_dv, encode_dv
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, UnsupportedError
 from icefloe.model.entries import MANIFESTS
 from icefloe.model.metadata.snapshots import Snapshot
-from icefloe.tree.root import live_rows, read_root
+from icefloe.tree.root import read_live_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 from support.shared_files import shared
 from version_4.scenes import DATA, DATA_MANIFEST, DELETE_MANIFEST, DV, MANIFEST_DV, TO_LEAVES, TO_ROOT, Row, Stage
@@ -182,7 +182,7 @@ def read_all(stage: Stage, snapshot: Snapshot) -> None:
     store = ManifestStore(base.store.io, base.store.context, ManifestCache())
     root = read_root(store, snapshot)
     for leaf in root.leaves(*MANIFESTS):
-        live_rows(store, root, leaf)
+        read_live_leaf(store, root, leaf)
 
 
 def with_root(stage: Stage, folder: Path, edit: Edit, **metadata: str) -> Snapshot:

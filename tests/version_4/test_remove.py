@@ -12,7 +12,7 @@ from icefloe.codecs.puffin.deletion_vector import decode_dv
 from icefloe.codecs.puffin.puffin_file import BlobMetadata, decode_puffin_footer
 from icefloe.env import CREATED_BY
 from icefloe.model.entries import ContentType, Status
-from icefloe.tree.root import live_rows, read_root
+from icefloe.tree.root import read_live_leaf, read_root
 from support.metadata_tree import Tree, data_file, planned_files, rows, short
 from version_4.scenes import ADDED, DELETED, EXISTING, MANIFEST_DV, TO_LEAVES, TO_ROOT, Row, Stage, tens
 
@@ -310,9 +310,9 @@ def test_27_a_puffin_file_is_read_when_its_leaf_is_wanted_and_not_before() -> No
     assert len(root.dead) == 30
     assert tree.io.count("read_range") == 0
     leaf = root.leaves(ContentType.DATA_MANIFEST)[7]
-    assert [short(place) for place in live_rows(store, root, leaf)["location"].to_pylist()] == ["B7"]
+    assert [short(place) for place in read_live_leaf(store, root, leaf)["location"].to_pylist()] == ["B7"]
     assert tree.io.count("read_range") == 1
-    live_rows(store, root, leaf)
+    read_live_leaf(store, root, leaf)
     assert tree.io.count("read_range") == 1
 
 
@@ -340,5 +340,5 @@ def test_27_what_is_in_the_file_is_what_a_scan_hides() -> None:
     blob = tree.io.read_range(row["location"], row["dv_offset"], row["dv_size_in_bytes"])
     assert decode_dv(blob, where="here", cardinality=len(gone)) == BitMap64(range(0, 200, 3))
     (leaf,) = root.leaves(ContentType.DATA_MANIFEST)
-    found: pa.Table = live_rows(tree.fresh_store(), root, leaf)
+    found: pa.Table = read_live_leaf(tree.fresh_store(), root, leaf)
     assert [short(place) for place in found["location"].to_pylist()] == [n for n in names if n not in gone]

@@ -101,7 +101,7 @@ def test_71_a_leaf_of_deletion_vectors_is_reused_as_well_and_belongs_to_where_it
     result = world.commit(delta)
     assert result.attempts == 2
     stored = [call.location for call in world.io.calls if call.verb in ("write_new", "write_many")]
-    mine = [leaf.location for leaf in world.leaves() if leaf.delete]
+    mine = [leaf.location for leaf in world.leaves() if not leaf.is_data]
     assert [location for location in stored if location in mine] == mine
     assert world.deletes()["manifest"].to_pylist() == mine * 3
     plan = world.plan().tasks

@@ -29,7 +29,7 @@ from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.catalog import catalog
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
-from icefloe.tree.root import live_rows, read_root
+from icefloe.tree.root import read_live_leaf, read_root
 from support.entry_tables import LOCATION, NAME, Scripted, World
 from support.metadata_tree import Tree, data_file, planned_files, short
 from support.metadata_tree import rows as entry_rows
@@ -295,7 +295,7 @@ def test_65_rows_behind_a_file_that_a_manifest_vector_removes_keep_their_row_ids
     assert tree.describe() == ["DATA_MANIFEST M1 EXISTING", "MANIFEST_DV M1 [0] ADDED"]
     root = tree.root()
     (leaf,) = root.leaves(ContentType.DATA_MANIFEST)
-    left = live_rows(tree.fresh_store(), root, leaf)
+    left = read_live_leaf(tree.fresh_store(), root, leaf)
     assert [short(location) for location in left["location"].to_pylist()] == ["D2", "D3"]
     assert left["first_row_id"].to_pylist() == [3, 8]
     assert tree.next_row_id == 10

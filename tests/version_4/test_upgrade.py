@@ -352,7 +352,7 @@ def test_62_a_position_delete_file_cannot_be_listed_in_a_v4_manifest():
     context = manifest_context(world.metadata)
     entry = rows({**position_deletes("p3", "a"), "status": ADDED})
     with pytest.raises(InputError):
-        encode_leaf(entry, context, delete=True, spec_id=0)
+        encode_leaf(entry, context, content=ContentType.DELETE_MANIFEST, spec_id=0)
     with pytest.raises(ConflictError, match="not by position delete files"):
         world.commit(RowDelta(changes=FileChanges(added=rows(position_deletes("p3", "a"))), read=world.head))
 

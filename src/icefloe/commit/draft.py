@@ -33,7 +33,7 @@ class Draft:
         """The draft with other metadata; manifests are read with its schemas and specs."""
         if same_terms(self.metadata, metadata):
             return replace(self, metadata=metadata)
-        store = self.store.in_terms_of(manifest_context(metadata, self.store.context.limits))
+        store = self.store.with_context(manifest_context(metadata, self.store.context.limits))
         if isinstance(store.io, Contained):
             store.io = store.io.moved(metadata.location, metadata.properties.get(DATA_PATH.name))
         return replace(self, metadata=metadata, store=store)

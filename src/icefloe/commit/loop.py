@@ -86,7 +86,7 @@ def land(
             table.remember(pointer, attempt.metadata, replaces=draft.base)
             logger.info("committed %s: %s, attempt %d", table, ", ".join(step.name for step in steps), number)
             _drop_old_metadata(io, draft.base.metadata, attempt.metadata)
-            discard(io, work.staging.forget_unnamed())
+            discard(io, work.staging.forget_unlisted())
             return result_of(str(table), steps, draft, work, time.perf_counter() - started)
         work.roots = {}
         discard(io, work.staging.forget_attempt())

@@ -15,7 +15,7 @@ from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.tree.apply_changes import apply_changes, rewrite_root
 from icefloe.tree.file_changes import FileChanges
-from icefloe.tree.new_snapshot import Moment
+from icefloe.tree.new_snapshot import SnapshotIdentity
 from icefloe.tree.root import read_root
 
 METADATA_FOLDER = "metadata"
@@ -46,31 +46,31 @@ def make_snapshot(
     leaves. A ``staged`` snapshot becomes part of no branch.
     """
     metadata, parent = draft.metadata, draft.head(branch)
-    moment = Moment(
+    identity = SnapshotIdentity(
         snapshot_id=work.snapshot_id(),
         sequence_number=metadata.last_sequence_number + 1 if metadata.rules.sequence_numbers else 0,
         first_row_id=metadata.next_row_id if metadata.rules.row_lineage else None,
     )
     before = read_root(draft.store, parent)
     if changes is None:
-        root = rewrite_root(draft.store, before, moment, work.staging, metadata.properties)
+        root = rewrite_root(draft.store, before, identity, work.staging, metadata.properties)
     else:
-        root = apply_changes(draft.store, before, changes, moment, work.staging, metadata.properties)
+        root = apply_changes(draft.store, before, changes, identity, work.staging, metadata.properties)
     if work.attempt == 1:
-        work.parents[moment.snapshot_id] = None if parent is None else parent.snapshot_id
-    location = f"{work.staging.folder}/{_root_name(draft, moment.snapshot_id, work)}"
+        work.parents[identity.snapshot_id] = None if parent is None else parent.snapshot_id
+    location = f"{work.staging.folder}/{_root_name(draft, identity.snapshot_id, work)}"
     roots = 1 if metadata.rules.root_holds_files else 0  # a manifest list is not counted as a manifest
-    counts = manifest_counts(before, root.rows, moment.snapshot_id, roots=roots)
+    counts = manifest_counts(before, root.rows, identity.snapshot_id, roots=roots)
     snapshot = Snapshot(
-        snapshot_id=moment.snapshot_id,
+        snapshot_id=identity.snapshot_id,
         parent_id=None if parent is None else parent.snapshot_id,
-        sequence_number=moment.sequence_number,
+        sequence_number=identity.sequence_number,
         timestamp_ms=commit_timestamp(draft, work),
         root=location,
         summary=summarize(operation, changes or FileChanges(), parent, properties, counts),
         schema_id=metadata.current_schema_id,
-        first_row_id=moment.first_row_id,
-        added_rows=None if moment.first_row_id is None else root.added_rows,
+        first_row_id=identity.first_row_id,
+        added_rows=None if identity.first_row_id is None else root.added_rows,
     )
     work.roots[location] = encode_root(
         root.rows,
@@ -81,7 +81,7 @@ def make_snapshot(
         first_row_id=snapshot.first_row_id,
     )
     draft.store.remember_root(location, root.rows)
-    work.staging.named_by(root.rows)
+    work.staging.record_root(root.rows)
     after = metadata.with_snapshot(snapshot, branch=None if staged else branch)
     return replace(draft.with_metadata(after), made=(*draft.made, snapshot))
 

@@ -22,13 +22,13 @@ from icefloe.formats.read.promotion import storage
 from icefloe.formats.read.reader import open_file
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import arrow_schema, schema_from_arrow
+from icefloe.model.metadata.version_rules import LATEST_FORMAT_VERSION
 from icefloe.model.schema.name_mapping import NameMapping
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field, Struct, is_primitive
 
 _THREADS = 8
 _ROWS = 128 * 1024
-_NEWEST = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class _Finder:
     def _compared(self, field: pa.Field, id_: int) -> Field:
         known = self.known.get(id_)
         if known is None:  # schemas that are no longer needed may have been removed from the table
-            known = schema_from_arrow(pa.schema([field]), format_version=_NEWEST).fields[0]
+            known = schema_from_arrow(pa.schema([field]), format_version=LATEST_FORMAT_VERSION).fields[0]
         if not is_primitive(known.type):
             raise UnsupportedError(
                 f"equality delete file {self.location}: column {known.name!r} is a {known.type}, and only columns of"

@@ -23,8 +23,7 @@ from icefloe.model.entries import MANIFESTS
 from icefloe.model.locations import S3, contains
 from icefloe.model.metadata.properties import METADATA_COMPRESSION
 from icefloe.tree.root import Leaf, leaves_of, read_leaves, read_root
-
-NO_STATISTICS: frozenset[str] = frozenset()
+from icefloe.tree.store import NO_STATISTICS
 
 
 def load_in_place(table: TablePointer) -> Base:

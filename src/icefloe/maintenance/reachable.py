@@ -17,8 +17,8 @@ from pyroaring import BitMap64
 from icefloe.commit.base import Base
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, choose, live, of_type
 from icefloe.tree.root import Leaf, leaves_of, position_mask, read_leaves, read_root
+from icefloe.tree.store import NO_STATISTICS
 
-NO_STATISTICS: frozenset[str] = frozenset()
 SCHEMA = pa.schema([pa.field("location", pa.string()), pa.field("kind", pa.string())])
 
 

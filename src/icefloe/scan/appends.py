@@ -23,7 +23,7 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.plan import known_fields, partition_fields, read_schema, to_tasks
 from icefloe.scan.prune import statistics_keys
 from icefloe.scan.tasks import Plan
-from icefloe.tree.diff import located, snapshot_changes, snapshots_between
+from icefloe.tree.diff import snapshot_changes, snapshots_between, with_manifest
 from icefloe.tree.store import ManifestStore
 
 
@@ -48,7 +48,7 @@ def plan_appends(
     appends = _appends(snapshots_between(metadata, after=after, until=until), metadata, skip_others=skip_others)
     wanted = statistics_keys(bound, fields)
     found = [_added(snapshot_changes(store, metadata, snapshot, wanted)) for snapshot in appends]
-    rows = concat([located(empty(), None), *found]).combine_chunks()
+    rows = concat([with_manifest(empty(), None), *found]).combine_chunks()
     match = evaluate(bound, rows, fields)
     kept = rows.append_column("match", match).filter(pc.not_equal(match, int(Match.NONE)))
     attached = attach_deletes(kept, kept.slice(0, 0), store.context)

@@ -18,11 +18,9 @@ from icefloe.model.location_columns import file_names, is_among
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.plan import to_tasks
-from icefloe.tree.diff import located
-from icefloe.tree.root import Leaf, Root, live_rows, read_root
-from icefloe.tree.store import ManifestStore
-
-_NO_STATISTICS: frozenset[str] = frozenset()
+from icefloe.tree.diff import with_manifest
+from icefloe.tree.root import Leaf, Root, read_live_leaf, read_root
+from icefloe.tree.store import NO_STATISTICS, ManifestStore
 
 
 def files_at(store: ManifestStore, metadata: TableMetadata, snapshot: Snapshot | None, locations: pa.Array) -> pa.Table:
@@ -65,13 +63,13 @@ def _find(store: ManifestStore, root: Root, kind: ContentType, names: pa.Array, 
     """Live rows of a kind that name one of these data files, each with the leaf it stands in."""
     column = "location" if kind is ContentType.DATA else "referenced_file"
     table = store.context.location
-    found = [_naming(located(root.rows(kind), None), column, names)]
+    found = [_naming(with_manifest(root.rows(kind), None), column, names)]
     wanted = _without(names, found[0][column], table)
-    requests = [leaf.request(_NO_STATISTICS) for leaf in leaves]
+    requests = [leaf.request(NO_STATISTICS) for leaf in leaves]
     if len(wanted) > 0:
-        for leaf, may_hold in zip(leaves, store.naming(requests, column, wanted), strict=False):
+        for leaf, may_hold in zip(leaves, store.may_contain(requests, column, wanted), strict=False):
             if may_hold:
-                inside = located(live_rows(store, root, leaf, _NO_STATISTICS), leaf)
+                inside = with_manifest(read_live_leaf(store, root, leaf, NO_STATISTICS), leaf)
                 found.append(_naming(inside, column, wanted))
                 wanted = _without(wanted, found[-1][column], table)
                 if len(wanted) == 0:

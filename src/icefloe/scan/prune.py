@@ -17,8 +17,8 @@ from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.model.entries import DELETES, ContentType, choose, column_key, concat, partition_key
 from icefloe.model.partition.spec import PartitionField
 from icefloe.scan.trace import Tracer, partition_only
-from icefloe.tree.diff import located
-from icefloe.tree.root import Leaf, Root, leaves_of, live_leaves
+from icefloe.tree.diff import with_manifest
+from icefloe.tree.root import Leaf, Root, leaves_of, read_live_leaves
 from icefloe.tree.store import ManifestStore
 
 
@@ -57,7 +57,7 @@ class Pruner:
     def data_rows(self, store: ManifestStore, root: Root, data: Candidates, wanted: frozenset[str] | None) -> pa.Table:
         """The data files that may hold matching rows, with the wanted statistics; ``None`` wants all."""
         parts = [data.rows]
-        for leaf, rows in zip(data.leaves, live_leaves(store, root, data.leaves, wanted), strict=True):
+        for leaf, rows in zip(data.leaves, read_live_leaves(store, root, data.leaves, wanted), strict=True):
             parts.append(self.keep_files(rows, leaf))
         return concat([_narrowed(part, wanted) for part in parts]).combine_chunks()
 
@@ -68,7 +68,7 @@ class Pruner:
             self._tracer.judged("file", rows, match, leaf)
         kept = rows.append_column("match", match).filter(pc.not_equal(match, int(Match.NONE)))
         self.files_skipped += rows.num_rows - kept.num_rows
-        return located(kept, leaf)
+        return with_manifest(kept, leaf)
 
     def candidates(self, root: Root) -> Candidates:
         """The data files of the root and the data leaves that may hold matching rows."""
@@ -87,7 +87,7 @@ class Pruner:
     def delete_rows(self, store: ManifestStore, root: Root, data: Candidates) -> pa.Table:
         """Live delete rows that may apply to the candidates, with the leaf each stands in."""
         if data.oldest is None:
-            return located(root.rows(*DELETES).slice(0, 0), None)
+            return with_manifest(root.rows(*DELETES).slice(0, 0), None)
         kept = tuple(self._delete_leaves(root, data))
         return delete_rows(store, root, kept)
 
@@ -114,8 +114,10 @@ class Pruner:
 
 def delete_rows(store: ManifestStore, root: Root, leaves: Sequence[Leaf]) -> pa.Table:
     """Live delete rows of the root and of some delete leaves, with the leaf each stands in."""
-    found = [located(root.rows(*DELETES), None)]
-    found.extend(located(rows, leaf) for leaf, rows in zip(leaves, live_leaves(store, root, leaves), strict=True))
+    found = [with_manifest(root.rows(*DELETES), None)]
+    found.extend(
+        with_manifest(rows, leaf) for leaf, rows in zip(leaves, read_live_leaves(store, root, leaves), strict=True)
+    )
     return concat(found).combine_chunks()
 
 

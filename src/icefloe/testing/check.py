@@ -42,7 +42,7 @@ from icefloe.testing.check_storage import (
     named,
 )
 from icefloe.testing.findings import Finding, Rule
-from icefloe.tree.diff import located, snapshot_changes
+from icefloe.tree.diff import snapshot_changes, with_manifest
 from icefloe.tree.root import Leaf, Root, leaves_of, position_mask, read_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 
@@ -90,7 +90,7 @@ class Check:
 
     def follow(self, metadata: TableMetadata) -> None:
         """Go on with later metadata of the same table."""
-        self._store = self._store.in_terms_of(manifest_context(metadata, self._store.context.limits))
+        self._store = self._store.with_context(manifest_context(metadata, self._store.context.limits))
         self._metadata = metadata
 
     def findings(self) -> Iterator[Finding]:
@@ -144,7 +144,7 @@ class Check:
             yield Finding(rule=Rule.READABLE, location=where, message=str(error))
             return None
         leaves: list[tuple[Leaf, pa.Table]] = []
-        files = [located(root.rows(*_FILES), None)]
+        files = [with_manifest(root.rows(*_FILES), None)]
         manifests = root.rows(*MANIFESTS)
         for number, leaf in enumerate(leaves_of(manifests)):
             try:
@@ -157,7 +157,7 @@ class Check:
             hidden = root.dead.get(leaf.location, BitMap64())
             yield from check_hidden(where, leaf, rows, hidden)
             shown = pc.invert(pa.array(position_mask(hidden, rows.num_rows, leaf.location)))
-            files.append(located(choose(rows, pc.and_(live(rows), shown)), leaf))
+            files.append(with_manifest(choose(rows, pc.and_(live(rows), shown)), leaf))
             leaves.append((leaf, rows))
         whole = with_keys(concat(files)).combine_chunks()
         self._name(root, whole, where, snapshot)

@@ -186,7 +186,7 @@ def _affinity(view: View, data: pa.Table) -> Iterator[Finding]:
         if leaf.affinity is None:
             continue
         other = leaves.get(leaf.affinity)
-        if other is None or other.delete:
+        if other is None or not other.is_data:
             message = f"{leaf.location} belongs to {leaf.affinity}, which is no data manifest of this root"
             yield Finding(rule=Rule.AFFINITY, location=view.where, message=message)
             continue

@@ -1,12 +1,12 @@
-"""Upkeep of a V4 tree, as part of ordinary commits (V4 proposal).
+"""Compaction of a V4 tree, as part of ordinary commits (V4 proposal).
 
-The root is kept small by moving older files to leaves; leaves are kept few by merging small ones, and full by writing
-those again that have lost many of their rows. None of it changes the table: outputs are EXISTING, what they replace is
-no longer named, with its deletion vector. So only rows and leaves are touched that the commit left as they were, or the
-root could not tell any more what the commit did.
+Older file entries of the root are flushed to leaves, so that the root stays small. Small leaves are merged, and leaves
+with many dead rows are rewritten. This does not change the table: the output has status EXISTING, and what it replaces
+is no longer in the root, deletion vectors included. Only rows and leaves that the commit itself did not change are
+compacted, as otherwise the root would no longer show what the commit changed.
 
-Most commits have nothing to do here and must find that out cheaply: all is tested on columns of the root, and no leaf
-is looked at. What there is to do is bounded, so that no commit pays for all that has come together.
+Most commits have nothing to compact and must find that out cheaply, from columns of the root, without opening a leaf.
+The work of one commit is bounded.
 """
 
 from __future__ import annotations
@@ -30,51 +30,51 @@ from icefloe.model.metadata.properties import (
     ROOT_MAX_DVS,
     UPKEEP_MAX_BYTES,
 )
-from icefloe.tree.delete_leaf_affinity import find_homes, laid_out, repointed
+from icefloe.model.metadata.version_rules import CONTENT_ENTRY_VERSIONS
+from icefloe.tree.delete_leaf_affinity import find_data_leaves, split_by_data_leaf, with_current_affinity
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.manifest_vectors import ManifestVectors
 from icefloe.tree.merge import bins
-from icefloe.tree.root import Root, leaves_of, live_leaves, mark
-from icefloe.tree.staging import stored_bytes
+from icefloe.tree.root import Root, leaves_of, read_live_leaves, with_status
+from icefloe.tree.staging import estimated_size
 
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-_VERSION = 4
-_COLUMN_BYTES = 16  # what a value takes at most, but for a few
+_VALUE_BYTES = 16  # upper estimate of the size of one value; few are larger
 
 
-def keep_up(writer: LeafWriter, rows: pa.Table, dead: ManifestVectors, *, merge: bool = True) -> pa.Table:
-    """The rows of a new root after upkeep; ``dead`` are the positions that its parent's vectors hide.
+def compact(writer: LeafWriter, rows: pa.Table, dead: ManifestVectors, *, merge: bool = True) -> pa.Table:
+    """The rows of a new root after compaction; ``dead`` are the positions that the vectors of its parent delete.
 
-    Without ``merge``, leaves stay as they are and only the root is emptied.
+    Without ``merge``, leaves are not rewritten and only the root is flushed.
     """
-    rest = _Rows(rows)
-    moved: dict[str, str] = {}
-    for leaves, files, limit in (
+    root = _RootRows(rows)
+    replaced: dict[str, str] = {}
+    for manifest_type, file_types, limit in (
         (ContentType.DATA_MANIFEST, (ContentType.DATA,), ROOT_MAX_DATA_FILES),
         (ContentType.DELETE_MANIFEST, DELETES, ROOT_MAX_DVS),
     ):
         if merge:
-            rest = _compact(writer, rest, dead, leaves, moved)
-        rest = _flush(writer, rest, dead, files, limit.of(writer.properties))
-    return repointed(rest.table, moved)
+            root = _rewrite_leaves(writer, root, dead, manifest_type, replaced)
+        root = _flush(writer, root, dead, file_types, limit.of(writer.properties))
+    return with_current_affinity(root.table, replaced)
 
 
-def too_large(rows: pa.Table, properties: Mapping[str, str]) -> bool:
-    """Whether file rows take more bytes than the root should hold of them, as far as that shows before writing."""
-    most = ROOT_MAX_BYTES.of(properties)
-    return _may_take(rows.num_rows, rows, most) and stored_bytes(rows) > most
+def exceeds_root_size(rows: pa.Table, properties: Mapping[str, str]) -> bool:
+    """Whether file entries are estimated to take more bytes than the root should hold."""
+    limit = ROOT_MAX_BYTES.of(properties)
+    return _may_exceed(rows.num_rows, rows, limit) and estimated_size(rows) > limit
 
 
-def _may_take(count: int, like: pa.Table, most: int) -> bool:
-    """Whether so many rows like these may take more than so many bytes; asks for no byte to be counted."""
-    columns: int = like.num_columns
-    return count * columns * _COLUMN_BYTES > most
+def _may_exceed(row_count: int, table: pa.Table, limit: int) -> bool:
+    """Whether so many rows with these columns may take more than ``limit`` bytes; a cheap upper estimate."""
+    columns: int = table.num_columns
+    return row_count * columns * _VALUE_BYTES > limit
 
 
-class _Rows:
-    """Rows of a root, and the two columns that everything depends on."""
+class _RootRows:
+    """Rows of a root, with the two columns that all decisions depend on."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -83,64 +83,69 @@ class _Rows:
 
     def of_type(self, *types: ContentType) -> Mask:
         """Which rows are of one of these content types."""
-        found: Mask = self._types == int(types[0])
+        mask: Mask = self._types == int(types[0])
         for other in types[1:]:
-            found = found | (self._types == int(other))
-        return found
+            mask = mask | (self._types == int(other))
+        return mask
 
-    def has(self, status: Status) -> Mask:
+    def of_status(self, status: Status) -> Mask:
         """Which rows have a status."""
-        found: Mask = self._statuses == int(status)
-        return found
+        mask: Mask = self._statuses == int(status)
+        return mask
 
     def numbers(self, name: str) -> Ints:
         """A column, 0 where it is null."""
-        found: Ints = np.asarray(pc.fill_null(self.table[name], 0)).astype(np.int64)
-        return found
+        values: Ints = np.asarray(pc.fill_null(self.table[name], 0)).astype(np.int64)
+        return values
 
     @property
-    def written_in_v4(self) -> Mask:
-        """Which rows are manifests of V4; the lists of older versions do not tell of which version theirs are."""
-        found: Mask = self.numbers("format_version") == _VERSION
-        return found
+    def has_content_entries(self) -> Mask:
+        """Which rows are manifests of content entries; manifest lists do not record the version of their manifests."""
+        mask: Mask = np.isin(self.numbers("format_version"), CONTENT_ENTRY_VERSIONS)
+        return mask
 
-    def replaced(self, gone: Mask, written: list[pa.Table]) -> _Rows:
-        """The rows less some, and others instead, before the rows that the snapshot adds."""
-        added = self.has(Status.ADDED)
-        before, behind = self.table.filter(pa.array(~gone & ~added)), self.table.filter(pa.array(~gone & added))
-        return _Rows(concat([before, *written, behind]))
+    def replaced(self, removed: Mask, written: list[pa.Table]) -> _RootRows:
+        """The rows without some, and with others, which are placed before the rows that the snapshot adds."""
+        added = self.of_status(Status.ADDED)
+        older, newer = self.table.filter(pa.array(~removed & ~added)), self.table.filter(pa.array(~removed & added))
+        return _RootRows(concat([older, *written, newer]))
 
 
 # -- the root
 
 
-def _flush(writer: LeafWriter, rows: _Rows, dead: ManifestVectors, types: tuple[ContentType, ...], limit: int) -> _Rows:
-    """Move older file rows to leaves when the root holds too many of them."""
-    mine = rows.of_type(*types)
-    old = mine & rows.has(Status.EXISTING)
-    count = int(np.count_nonzero(old))
+def _flush(
+    writer: LeafWriter, root: _RootRows, dead: ManifestVectors, types: tuple[ContentType, ...], limit: int
+) -> _RootRows:
+    """Move older file entries to leaves if the root holds too many."""
+    of_type = root.of_type(*types)
+    existing = of_type & root.of_status(Status.EXISTING)
+    count = int(np.count_nonzero(existing))
     if count == 0:
-        return rows
-    too_many = int(np.count_nonzero(mine & ~rows.has(Status.DELETED))) > limit
-    if not too_many and not _may_take(count, rows.table, ROOT_MAX_BYTES.of(writer.properties)):
-        return rows
-    settled = rows.table.filter(pa.array(old))
-    if not too_many and not too_large(settled, writer.properties):
-        return rows
+        return root
+    too_many = int(np.count_nonzero(of_type & ~root.of_status(Status.DELETED))) > limit
+    if not too_many and not _may_exceed(count, root.table, ROOT_MAX_BYTES.of(writer.properties)):
+        return root
+    entries = root.table.filter(pa.array(existing))
+    if not too_many and not exceeds_root_size(entries, writer.properties):
+        return root
     if types == DELETES:
-        written = _write_deletes(writer, rows, dead, settled)
+        written = _write_deletes(writer, root, dead, entries)
     else:
-        written = writer.settled(settled, delete=False)
-    return rows.replaced(old, written)
+        written = writer.write_existing(entries, ContentType.DATA_MANIFEST)
+    return root.replaced(existing, written)
 
 
 def _write_deletes(
-    writer: LeafWriter, rows: _Rows, dead: ManifestVectors, deletes: pa.Table, *, split: bool = True
+    writer: LeafWriter, root: _RootRows, dead: ManifestVectors, deletes: pa.Table, *, split: bool = True
 ) -> list[pa.Table]:
-    """Write leaves of delete rows, in the layout that plans like best; their root rows."""
-    homes = find_homes(writer, deletes, rows.table, dead)
-    parts = laid_out(deletes, homes)
-    return [row for part, home in parts for row in writer.settled(part, delete=True, affinity=home, split=split)]
+    """Write delete leaves, separated by affinity; their root rows."""
+    data_leaves = find_data_leaves(writer, deletes, root.table, dead)
+    return [
+        row
+        for part, affinity in split_by_data_leaf(deletes, data_leaves)
+        for row in writer.write_existing(part, ContentType.DELETE_MANIFEST, affinity=affinity, split=split)
+    ]
 
 
 # -- leaves
@@ -148,136 +153,140 @@ def _write_deletes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Leaves:
-    """Leaves of one kind that the commit left as they were: where they stand in the root, and their figures."""
+    """Leaves of one content type that the commit did not change, as columns."""
 
-    places: Ints
+    indexes: Ints  # in the root
     sizes: Ints  # of the files, in bytes
-    rows: Ints  # that were live when the leaf was written
-    dead: Ints  # of them, that were removed since
+    row_counts: Ints  # rows that were live when the leaf was written
+    dead_counts: Ints  # of these, rows that were removed since
 
     @property
-    def remaining(self) -> Ints:
+    def live_sizes(self) -> Ints:
         """About how many bytes they would have without their dead rows."""
-        shares = np.where(self.rows > 0, (self.rows - self.dead) / np.maximum(self.rows, 1), 1.0)
-        found: Ints = (self.sizes * shares).astype(np.int64)
-        return found
+        live = self.row_counts - self.dead_counts
+        shares = np.where(self.row_counts > 0, live / np.maximum(self.row_counts, 1), 1.0)
+        sizes: Ints = (self.sizes * shares).astype(np.int64)
+        return sizes
 
 
-def _compact(writer: LeafWriter, rows: _Rows, dead: ManifestVectors, kind: ContentType, moved: dict[str, str]) -> _Rows:
-    """Merge small leaves and write those again that have lost many rows; ``moved`` learns what replaced data leaves."""
-    leaves = _settled_leaves(rows, kind)
+def _rewrite_leaves(
+    writer: LeafWriter, root: _RootRows, dead: ManifestVectors, manifest_type: ContentType, replaced: dict[str, str]
+) -> _RootRows:
+    """Merge small leaves and rewrite leaves with many dead rows; ``replaced`` gets the new leaf of each data leaf."""
+    leaves = _unchanged_leaves(root, manifest_type)
     if leaves is None:
-        return rows
-    units = tuple(_affordable(_units(writer, rows, leaves), leaves, UPKEEP_MAX_BYTES.of(writer.properties)))
-    if len(units) == 0 or _just_upgraded(rows):
-        return rows
-    gone: Mask = np.zeros(rows.table.num_rows, np.bool_)
+        return root
+    groups = tuple(_within_budget(_groups(writer, root, leaves), leaves, UPKEEP_MAX_BYTES.of(writer.properties)))
+    if len(groups) == 0 or _is_first_after_upgrade(root):
+        return root
+    rewritten: Mask = np.zeros(root.table.num_rows, np.bool_)
     written: list[pa.Table] = []
-    for unit in units:
-        gone[leaves.places[unit]] = True
-        inputs = rows.table.take(pa.array(leaves.places[unit]))
-        inside = live_leaves(writer.store, Root(entries=rows.table, dead=dead), tuple(leaves_of(inputs)))
-        settled, affinity = mark(concat(list(inside)), Status.EXISTING), inputs["referenced_file"][0].as_py()
-        if kind is ContentType.DATA_MANIFEST:
-            new = writer.settled(settled, delete=False, split=False)
-            moved.update({old: row["location"][0].as_py() for row in new for old in inputs["location"].to_pylist()})
+    for group in groups:
+        rewritten[leaves.indexes[group]] = True
+        inputs = root.table.take(pa.array(leaves.indexes[group]))
+        live = read_live_leaves(writer.store, Root(entries=root.table, dead=dead), tuple(leaves_of(inputs)))
+        entries, affinity = with_status(concat(list(live)), Status.EXISTING), inputs["referenced_file"][0].as_py()
+        if manifest_type is ContentType.DATA_MANIFEST:
+            new = writer.write_existing(entries, manifest_type, split=False)
+            replaced.update({old: row["location"][0].as_py() for row in new for old in inputs["location"].to_pylist()})
         elif affinity is None:
-            new = _write_deletes(writer, rows, dead, settled, split=False)
+            new = _write_deletes(writer, root, dead, entries, split=False)
         else:
-            new = writer.settled(settled, delete=True, affinity=affinity, split=False)
+            new = writer.write_existing(entries, manifest_type, affinity=affinity, split=False)
         written.extend(new)
-    return rows.replaced(gone | _vectors_of(rows, gone), written)
+    return root.replaced(rewritten | _vectors_of(root, rewritten), written)
 
 
-def _settled_leaves(rows: _Rows, kind: ContentType) -> _Leaves | None:
-    """The leaves of a kind that may be written again in passing.
+def _unchanged_leaves(root: _RootRows, manifest_type: ContentType) -> _Leaves | None:
+    """The leaves of a content type that may be rewritten.
 
-    Delete leaves of older versions may hold position delete files, which a leaf of V4 may not.
+    Delete leaves of older versions are left out: they may contain position delete files, which V4 leaves may not.
     """
-    mine = rows.of_type(kind) & rows.has(Status.EXISTING)
-    if not mine.any():
+    chosen = root.of_type(manifest_type) & root.of_status(Status.EXISTING)
+    if not chosen.any():
         return None
-    hidden: Ints = np.zeros(rows.table.num_rows, np.int64)
-    if kind is ContentType.DELETE_MANIFEST:
-        mine &= rows.written_in_v4
-    is_vector = rows.of_type(ContentType.MANIFEST_DV)
+    dead_counts: Ints = np.zeros(root.table.num_rows, np.int64)
+    if manifest_type is ContentType.DELETE_MANIFEST:
+        chosen &= root.has_content_entries
+    is_vector = root.of_type(ContentType.MANIFEST_DV)
     if is_vector.any():
-        vectors = rows.table.select(["referenced_file", "record_count", "status"]).filter(pa.array(is_vector))
-        place = pc.index_in(rows.table["location"], value_set=vectors["referenced_file"].combine_chunks())
-        hidden = np.asarray(pc.fill_null(pc.take(vectors["record_count"], place), 0))
+        vectors = root.table.select(["referenced_file", "record_count", "status"]).filter(pa.array(is_vector))
+        index = pc.index_in(root.table["location"], value_set=vectors["referenced_file"].combine_chunks())
+        dead_counts = np.asarray(pc.fill_null(pc.take(vectors["record_count"], index), 0))
         changed = vectors.filter(pc.not_equal(vectors["status"], int(Status.EXISTING)))["referenced_file"]
-        mine &= ~np.asarray(pc.is_in(rows.table["location"], value_set=changed.combine_chunks()))
-    places = np.flatnonzero(mine)
+        chosen &= ~np.asarray(pc.is_in(root.table["location"], value_set=changed.combine_chunks()))
+    indexes = np.flatnonzero(chosen)
     return _Leaves(
-        places=places,
-        sizes=rows.numbers("file_size_in_bytes")[places],
-        rows=(rows.numbers("added_files_count") + rows.numbers("existing_files_count"))[places],
-        dead=hidden[places],
+        indexes=indexes,
+        sizes=root.numbers("file_size_in_bytes")[indexes],
+        row_counts=(root.numbers("added_files_count") + root.numbers("existing_files_count"))[indexes],
+        dead_counts=dead_counts[indexes],
     )
 
 
-def _units(writer: LeafWriter, rows: _Rows, leaves: _Leaves) -> Iterator[Ints]:
-    """Leaves to be written as one, as numbers in ``leaves``: small ones together, then those with many dead rows."""
+def _groups(writer: LeafWriter, root: _RootRows, leaves: _Leaves) -> Iterator[Ints]:
+    """Groups of leaves to rewrite as one, as numbers in ``leaves``: small ones, then those with many dead rows."""
     properties = writer.properties
-    taken: Mask = np.zeros(len(leaves.places), np.bool_)
+    taken: Mask = np.zeros(len(leaves.indexes), np.bool_)
     if MERGE_ENABLED.of(properties):
-        for unit in _small(rows, leaves, writer.target, max(LEAF_MIN_COUNT.of(properties), 2)):
-            taken[unit] = True
-            yield unit
-    many = leaves.dead >= max(1, LEAF_MIN_DEAD_ROWS.of(properties))
-    if many.any():
-        most = LEAF_MAX_DEAD_PERCENT.of(properties)
-        heavy = many & (leaves.dead < leaves.rows) & (leaves.dead * 100 >= leaves.rows * most)
-        for number in np.flatnonzero(heavy & ~taken):
+        for group in _small_leaves(root, leaves, writer.target, max(LEAF_MIN_COUNT.of(properties), 2)):
+            taken[group] = True
+            yield group
+    many_dead = leaves.dead_counts >= max(1, LEAF_MIN_DEAD_ROWS.of(properties))
+    if many_dead.any():
+        percent = LEAF_MAX_DEAD_PERCENT.of(properties)
+        due = many_dead & (leaves.dead_counts < leaves.row_counts)
+        due &= leaves.dead_counts * 100 >= leaves.row_counts * percent
+        for number in np.flatnonzero(due & ~taken):
             yield np.array([number], np.int64)
 
 
-def _small(rows: _Rows, leaves: _Leaves, target: int, fewest: int) -> Iterator[Ints]:
-    """Small leaves of one spec and one affinity, once they are many or make up a leaf of the target size.
+def _small_leaves(root: _RootRows, leaves: _Leaves, target: int, min_count: int) -> Iterator[Ints]:
+    """Groups of small leaves of one spec and affinity, if there are enough or if they fill a leaf of the target size.
 
-    A leaf that is half full is not small: it would be copied again and again for what comes behind it.
+    A leaf that is at least half full is not small: it would be copied again and again to add a few entries.
     """
-    sizes = leaves.remaining
+    sizes = leaves.live_sizes
     small = np.flatnonzero(sizes * 2 < target)
-    if len(small) < 2 or (len(small) < fewest and sizes[small].sum() < target):
+    if len(small) < 2 or (len(small) < min_count and sizes[small].sum() < target):
         return
-    groups = _groups(rows, leaves.places[small])
-    counts = np.bincount(groups)
-    due = (counts >= fewest) | (np.bincount(groups, weights=sizes[small]) >= target)
-    for group in np.flatnonzero(due):
-        mine = small[groups == group]
-        for chosen in bins(sizes[mine], target, fewest):
-            yield mine[chosen]
+    codes = _spec_and_affinity(root, leaves.indexes[small])
+    counts = np.bincount(codes)
+    due = (counts >= min_count) | (np.bincount(codes, weights=sizes[small]) >= target)
+    for code in np.flatnonzero(due):
+        together = small[codes == code]
+        for positions in bins(sizes[together], target, min_count):
+            yield together[positions]
 
 
-def _groups(rows: _Rows, places: Ints) -> Ints:
-    """A number for each leaf, the same for those of one partition spec and one affinity."""
-    chosen = rows.table.select(["partition_spec_id", "referenced_file"]).take(pa.array(places))
+def _spec_and_affinity(root: _RootRows, indexes: Ints) -> Ints:
+    """A number for each leaf, the same for leaves of one partition spec and one affinity."""
+    chosen = root.table.select(["partition_spec_id", "referenced_file"]).take(pa.array(indexes))
     affinity = chosen["referenced_file"].combine_chunks().dictionary_encode().indices
     keys = np.column_stack([np.asarray(chosen["partition_spec_id"]), np.asarray(pc.fill_null(affinity, -1))])
     _, numbers = np.unique(keys, axis=0, return_inverse=True)
     return numbers.reshape(-1)
 
 
-def _affordable(units: Iterator[Ints], leaves: _Leaves, most: int) -> Iterator[Ints]:
-    """As many units as may be read in one commit, one at least."""
-    spent = 0
-    for unit in units:
-        cost = int(leaves.sizes[unit].sum())
-        if spent > 0 and spent + cost > most:
+def _within_budget(groups: Iterator[Ints], leaves: _Leaves, limit: int) -> Iterator[Ints]:
+    """The first groups that together have at most ``limit`` bytes to read, at least one group."""
+    total = 0
+    for group in groups:
+        size = int(leaves.sizes[group].sum())
+        if total > 0 and total + size > limit:
             return
-        spent += cost
-        yield unit
+        total += size
+        yield group
 
 
-def _just_upgraded(rows: _Rows) -> bool:
-    """Whether the commit is the first one of V4, which takes all manifests over as they are."""
-    older = rows.of_type(*MANIFESTS) & ~rows.written_in_v4
-    return bool(older[rows.has(Status.EXISTING)].all())
+def _is_first_after_upgrade(root: _RootRows) -> bool:
+    """Whether this is the first commit after an upgrade to V4, which keeps all manifests as they are."""
+    older = root.of_type(*MANIFESTS) & ~root.has_content_entries
+    return bool(older[root.of_status(Status.EXISTING)].all())
 
 
-def _vectors_of(rows: _Rows, gone: Mask) -> Mask:
-    """Which rows are deletion vectors of leaves that go."""
-    leaves = rows.table["location"].filter(pa.array(gone)).combine_chunks()
-    found: Mask = np.asarray(pc.is_in(rows.table["referenced_file"], value_set=leaves))
-    return found & rows.of_type(ContentType.MANIFEST_DV)
+def _vectors_of(root: _RootRows, leaves: Mask) -> Mask:
+    """Which rows are deletion vectors of these leaves."""
+    locations = root.table["location"].filter(pa.array(leaves)).combine_chunks()
+    mask: Mask = np.asarray(pc.is_in(root.table["referenced_file"], value_set=locations))
+    return mask & root.of_type(ContentType.MANIFEST_DV)

@@ -1,9 +1,9 @@
-"""What snapshots changed: the files that each added and removed (spec: Snapshots, Manifests; V4 proposal).
+"""The files that snapshots added and removed (spec: Snapshots, Manifests; V4 proposal).
 
-A tree says itself what its snapshot did. Rows that a snapshot added or removed have its id: in leaves that it wrote, or
-in the root. A V4 snapshot also removes rows by manifest deletion vectors; the rows newly hidden are those of the new
-vector that the old one, kept as DELETED, did not have. Where a writer did not keep it, the trees before and after are
-compared.
+A tree records what its snapshot changed. Entries that a snapshot added or removed have its id, in leaves that it wrote
+or in the root. A V4 snapshot also removes entries by manifest deletion vectors: those in the new vector that are not in
+the old one, which is kept with status DELETED. If a writer did not keep the old vector, the trees of the snapshot and
+of its parent are compared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from icefloe.model.entries import (
     Status,
     choose,
     concat,
+    count,
     live,
+    of_status,
     of_type,
     put,
 )
@@ -34,36 +36,36 @@ from icefloe.tree.root import (
     Leaf,
     Root,
     leaves_of,
-    live_leaves,
-    mark,
     position_mask,
     read_leaf,
     read_leaves,
+    read_live_leaves,
     read_root,
+    with_status,
 )
 from icefloe.tree.store import ManifestStore
 
 _FILES = (ContentType.DATA, *DELETES)
-_IDENTITY = ("location", "dv_offset")  # vectors share a file; what tells them apart is where they begin
-_POINTER = ("dv_inline_content", "location", "dv_offset")  # equal ones hide the same rows
-_NOTHING = BitMap64()
+_IDENTITY = ("location", "dv_offset")  # of an entry; deletion vectors share a file and differ in their offset
+_CONTENT = ("dv_inline_content", "location", "dv_offset")  # of a manifest vector; equal ones have equal positions
+_NO_POSITIONS = BitMap64()
 
 
 def snapshot_changes(
     store: ManifestStore, metadata: TableMetadata, snapshot: Snapshot, wanted: frozenset[str] | None = None
 ) -> pa.Table:
-    """The files that a snapshot added or removed, as entry rows of status ADDED or DELETED.
+    """The files that a snapshot added or removed, as entries with status ADDED or DELETED.
 
-    Column ``manifest`` is the leaf that a row stands in, null for rows of the root. A removed file keeps the sequence
-    numbers and row ids it had; its ``snapshot_id`` is that of the snapshot that removed it. ``wanted`` are the keys of
-    statistics that the rows must have; ``None`` wants all.
+    Column ``manifest`` is the leaf that lists an entry, null for entries of the root. A removed file keeps its sequence
+    numbers and row ids; its ``snapshot_id`` is that of the snapshot that removed it. ``wanted`` are the statistics keys
+    that the entries must have (``None`` for all).
     """
-    told = _Told(store, snapshot, read_root(store, snapshot), wanted)
-    found = told.changes()
+    recorded = _RecordedChanges(store, snapshot, read_root(store, snapshot), wanted)
+    changes = recorded.changes()
     parent = None if snapshot.parent_id is None else metadata.snapshots.find(snapshot.parent_id)
-    if parent is not None and told.has_new_vectors_alone and not _confirmed(snapshot, found):
-        return compare_roots(store, read_root(store, parent), told.root, snapshot, wanted)
-    return found
+    if parent is not None and recorded.may_lack_old_vectors and not _agrees_with_summary(snapshot, changes):
+        return compare_roots(store, read_root(store, parent), recorded.root, snapshot, wanted)
+    return changes
 
 
 def changes_since(
@@ -74,30 +76,31 @@ def changes_since(
     until: Snapshot,
     wanted: frozenset[str] | None = None,
 ) -> pa.Table:
-    """The changes of every snapshot behind ``after`` up to ``until``, oldest first.
+    """The changes of every snapshot after ``after`` up to ``until``, oldest first.
 
-    Column ``changed_by`` is the snapshot that made each change. Without ``after`` the whole history is meant.
-    NoSuchSnapshot says which part of the history is missing, when it is not all there.
+    Column ``changed_by`` is the snapshot that made each change. Without ``after``, the changes of the whole history.
+    NoSuchSnapshot names the first snapshot of the history that is missing.
     """
-    found = [
-        _by(snapshot_changes(store, metadata, snapshot, wanted), snapshot.snapshot_id)
+    changes = [
+        _with_maker(snapshot_changes(store, metadata, snapshot, wanted), snapshot.snapshot_id)
         for snapshot in snapshots_between(metadata, after=after, until=until)
     ]
-    return concat(found if len(found) > 0 else [_by(located(concat([]), None), until.snapshot_id)]).combine_chunks()
+    none = _with_maker(with_manifest(concat([]), None), until.snapshot_id)
+    return concat(changes if len(changes) > 0 else [none]).combine_chunks()
 
 
 def snapshots_between(metadata: TableMetadata, *, after: Snapshot | None, until: Snapshot) -> tuple[Snapshot, ...]:
-    """The snapshots behind ``after`` up to ``until`` along the parents of ``until``, oldest first."""
-    found: list[Snapshot] = []
+    """The snapshots after ``after`` up to ``until``, along the parents of ``until``, oldest first."""
+    newest_first: list[Snapshot] = []
     for snapshot in ancestors(metadata, until.snapshot_id):
         if after is not None and snapshot.snapshot_id == after.snapshot_id:
-            return tuple(reversed(found))
-        found.append(snapshot)
-    missing = found[-1].parent_id
+            return tuple(reversed(newest_first))
+        newest_first.append(snapshot)
+    missing = newest_first[-1].parent_id
     where = f"table {metadata.location}: the history of snapshot {until.snapshot_id}"
     if missing is not None:
         raise NoSuchSnapshot(
-            f"{where} is not complete: snapshot {missing}, the parent of {found[-1].snapshot_id}, has expired",
+            f"{where} is not complete: snapshot {missing}, the parent of {newest_first[-1].snapshot_id}, has expired",
             snapshot_id=missing,
         )
     if after is not None:
@@ -105,22 +108,22 @@ def snapshots_between(metadata: TableMetadata, *, after: Snapshot | None, until:
             f"{where} does not contain snapshot {after.snapshot_id}; is it on another branch, or rolled back?",
             snapshot_id=after.snapshot_id,
         )
-    return tuple(reversed(found))
+    return tuple(reversed(newest_first))
 
 
-def located(rows: pa.Table, leaf: Leaf | None) -> pa.Table:
-    """The rows with the leaf they come from; a row of the root has none."""
+def with_manifest(rows: pa.Table, leaf: Leaf | None) -> pa.Table:
+    """The rows with column ``manifest``: the leaf that lists them, null for rows of the root."""
     manifest = pa.nulls(rows.num_rows, pa.string()) if leaf is None else pa.repeat(leaf.location, rows.num_rows)
     return rows.append_column(pa.field("manifest", pa.string()), manifest)
 
 
-def _by(rows: pa.Table, snapshot_id: int) -> pa.Table:
+def _with_maker(rows: pa.Table, snapshot_id: int) -> pa.Table:
     maker = pa.repeat(pa.scalar(snapshot_id, pa.int64()), rows.num_rows)
     return rows.append_column(pa.field("changed_by", pa.int64()), maker)
 
 
-class _Told:
-    """What the root of a snapshot tells, with the leaves that it touched."""
+class _RecordedChanges:
+    """The changes that the root of a snapshot records, with the leaves that the snapshot changed."""
 
     def __init__(self, store: ManifestStore, snapshot: Snapshot, root: Root, wanted: frozenset[str] | None) -> None:
         self.store = store
@@ -134,8 +137,8 @@ class _Told:
         self.old: ManifestVectors = manifest_vectors(store, rows, where, Status.DELETED)
 
     @property
-    def has_new_vectors_alone(self) -> bool:
-        """Whether a vector came that replaced none; was there one before, the root does not tell."""
+    def may_lack_old_vectors(self) -> bool:
+        """Whether a leaf has a new vector and no old one: either there was none, or the writer did not keep it."""
         return any(leaf not in self.old for leaf in self.new)
 
     def changes(self) -> pa.Table:
@@ -148,42 +151,43 @@ class _Told:
 
     def _in_root(self) -> pa.Table:
         rows = choose(self.root.entries, of_type(self.root.entries, *_FILES))
-        added = choose(rows, pc.and_(_has_status(rows, Status.ADDED), _is_by(rows, self.snapshot)))
-        removed = choose(rows, _has_status(rows, Status.DELETED))  # rows that left stand in one root only
-        return located(concat([added, _changed_by(removed, Status.DELETED, self.snapshot)]), None)
+        added = choose(rows, pc.and_(of_status(rows, Status.ADDED), _is_by(rows, self.snapshot)))
+        removed = choose(rows, of_status(rows, Status.DELETED))  # a root keeps removed rows for one snapshot only
+        return with_manifest(concat([added, _changed_by(removed, Status.DELETED, self.snapshot)]), None)
 
     def _in_own_leaves(self) -> Iterator[pa.Table]:
-        """What leaves that the snapshot wrote say of it; what came and went at once is no change."""
-        leaves = tuple(leaves_of(choose(self.own, _may_tell(self.own))))
+        """Changes in leaves that the snapshot wrote, without entries that it both added and removed."""
+        leaves = tuple(leaves_of(choose(self.own, _may_contain_changes(self.own))))
         for leaf, rows in zip(leaves, read_leaves(self.store, leaves, self.wanted), strict=True):
-            mine = pc.and_(_is_by(rows, self.snapshot), pc.invert(_has_status(rows, Status.EXISTING)))
-            hidden = self.root.dead.get(leaf.location, _NOTHING)
-            yield located(choose(rows, pc.and_(mine, pc.invert(_at(hidden, rows, leaf)))), leaf)
+            changed = pc.and_(_is_by(rows, self.snapshot), pc.invert(of_status(rows, Status.EXISTING)))
+            dead = self.root.dead.get(leaf.location, _NO_POSITIONS)
+            yield with_manifest(choose(rows, pc.and_(changed, pc.invert(_at(dead, rows, leaf)))), leaf)
 
     def _by_vectors(self) -> Iterator[pa.Table]:
-        """Rows that vectors newly hide, and those that they hide no more."""
+        """Entries that new vectors remove, and entries that they bring back."""
         manifests = choose(self.root.entries, of_type(self.root.entries, *MANIFESTS))
         touched = pa.array({*self.new, *self.old}, pa.string())
         manifests = manifests.filter(pc.is_in(manifests["location"], value_set=touched))
-        stays = np.asarray(live(manifests))
-        for leaf, there in zip(leaves_of(manifests), stays.tolist(), strict=True):
-            before, after = self.old.get(leaf.location, _NOTHING), self.root.dead.get(leaf.location, _NOTHING)
-            if not there and leaf.location not in self.new:
+        are_live = np.asarray(live(manifests))
+        for leaf, is_live in zip(leaves_of(manifests), are_live.tolist(), strict=True):
+            before = self.old.get(leaf.location, _NO_POSITIONS)
+            after = self.root.dead.get(leaf.location, _NO_POSITIONS)
+            if not is_live and leaf.location not in self.new:
                 continue  # removed as a whole, with its vector
             rows = read_leaf(self.store, leaf, self.wanted)
-            hidden = pc.and_(live(rows), _at(after - before, rows, leaf))
-            if there:  # what came and went at once is no change; a manifest that is gone was there before
-                came = pc.and_(_has_status(rows, Status.ADDED), _is_by(rows, self.snapshot))
-                hidden = pc.and_(hidden, pc.invert(came))
-                shown = choose(rows, pc.and_(live(rows), _at(before - after, rows, leaf)))
-                yield located(_changed_by(shown, Status.ADDED, self.snapshot), leaf)
-            yield located(_changed_by(choose(rows, hidden), Status.DELETED, self.snapshot), leaf)
+            removed = pc.and_(live(rows), _at(after - before, rows, leaf))
+            if is_live:  # else the leaf existed before the snapshot, so the snapshot added no entry of it
+                added = pc.and_(of_status(rows, Status.ADDED), _is_by(rows, self.snapshot))
+                removed = pc.and_(removed, pc.invert(added))
+                restored = choose(rows, pc.and_(live(rows), _at(before - after, rows, leaf)))
+                yield with_manifest(_changed_by(restored, Status.ADDED, self.snapshot), leaf)
+            yield with_manifest(_changed_by(choose(rows, removed), Status.DELETED, self.snapshot), leaf)
 
     def _in_removed_leaves(self) -> Iterator[pa.Table]:
-        """Live rows of leaves that were removed as a whole, less those that the snapshot moved elsewhere."""
+        """Live entries of leaves that were removed as a whole, without those that were moved to other leaves."""
         rows = self.root.entries
-        gone = choose(rows, pc.and_(of_type(rows, *MANIFESTS), _has_status(rows, Status.DELETED)))
-        leaves = [leaf for leaf in leaves_of(gone) if leaf.location not in self.new]
+        removed = choose(rows, pc.and_(of_type(rows, *MANIFESTS), of_status(rows, Status.DELETED)))
+        leaves = [leaf for leaf in leaves_of(removed) if leaf.location not in self.new]
         if len(leaves) == 0:
             return
         kept = [self.root.rows(*_FILES)]
@@ -191,51 +195,48 @@ class _Told:
         kept.extend(read_leaf(self.store, leaf) for leaf in own)
         moved = concat(kept)
         for leaf in leaves:
-            inside = read_leaf(self.store, leaf, self.wanted)
-            hidden = self.old.get(leaf.location, _NOTHING)
-            inside = choose(inside, pc.and_(live(inside), pc.invert(_at(hidden, inside, leaf))))
-            yield located(_changed_by(_without(inside, moved), Status.DELETED, self.snapshot), leaf)
+            entries = read_leaf(self.store, leaf, self.wanted)
+            dead = self.old.get(leaf.location, _NO_POSITIONS)
+            entries = choose(entries, pc.and_(live(entries), pc.invert(_at(dead, entries, leaf))))
+            yield with_manifest(_changed_by(_without(entries, moved), Status.DELETED, self.snapshot), leaf)
 
 
-def _confirmed(snapshot: Snapshot, changes: pa.Table) -> bool:
-    """Whether the summary of a snapshot counts as many removed files as were found."""
-    removed = changes.filter(_has_status(changes, Status.DELETED))
-    data = pc.sum(of_type(removed, ContentType.DATA)).as_py() or 0
-    told = (SummaryKey.DELETED_DATA_FILES, data), (SummaryKey.REMOVED_DELETE_FILES, removed.num_rows - data)
-    return all(snapshot.summary.get(key, "0") == str(count) for key, count in told)
+def _agrees_with_summary(snapshot: Snapshot, changes: pa.Table) -> bool:
+    """Whether the summary of a snapshot has the same number of removed files."""
+    removed = changes.filter(of_status(changes, Status.DELETED))
+    data = count(of_type(removed, ContentType.DATA))
+    counts = (SummaryKey.DELETED_DATA_FILES, data), (SummaryKey.REMOVED_DELETE_FILES, removed.num_rows - data)
+    return all(snapshot.summary.get(key, "0") == str(number) for key, number in counts)
 
 
 def compare_roots(
     store: ManifestStore, before: Root, after: Root, snapshot: Snapshot, wanted: frozenset[str] | None = None
 ) -> pa.Table:
-    """The changes from one root to another, whatever they say of themselves; ``snapshot`` is the one of ``after``.
+    """The changes from one root to another, by comparison of their live entries; ``snapshot`` is that of ``after``.
 
-    Leaves that both have, with the same vector, are not read.
+    Leaves that are in both, with the same vector, are not read.
     """
     same = _leaves_with_vectors(before) & _leaves_with_vectors(after)
-    files = [_live_files(store, root, {leaf for leaf, *_ in same}, wanted) for root in (before, after)]
-    added = _changed_by(_without(files[1], files[0]), Status.ADDED, snapshot)
-    removed = _changed_by(_without(files[0], files[1]), Status.DELETED, snapshot)
+    unread = {leaf for leaf, _ in same}
+    old, new = (_live_entries(store, root, unread, wanted) for root in (before, after))
+    added = _changed_by(_without(new, old), Status.ADDED, snapshot)
+    removed = _changed_by(_without(old, new), Status.DELETED, snapshot)
     return concat([added, removed]).combine_chunks()
 
 
-def _leaves_with_vectors(root: Root) -> set[tuple[object, ...]]:
-    vectors = root.rows(ContentType.MANIFEST_DV).select(["referenced_file", *_POINTER]).to_pylist()
-    pointers = {row["referenced_file"]: tuple(row[name] for name in _POINTER) for row in vectors}
-    return {(leaf.location, pointers.get(leaf.location)) for leaf in root.leaves(*MANIFESTS)}
+def _leaves_with_vectors(root: Root) -> set[tuple[str, tuple[object, ...] | None]]:
+    vectors = root.rows(ContentType.MANIFEST_DV).select(["referenced_file", *_CONTENT]).to_pylist()
+    contents = {row["referenced_file"]: tuple(row[name] for name in _CONTENT) for row in vectors}
+    return {(leaf.location, contents.get(leaf.location)) for leaf in root.leaves(*MANIFESTS)}
 
 
-def _live_files(store: ManifestStore, root: Root, without: set[object], wanted: frozenset[str] | None) -> pa.Table:
-    """The live files of a root and of its leaves but some."""
-    leaves = [leaf for leaf in root.leaves(*MANIFESTS) if leaf.location not in without]
-    inside = live_leaves(store, root, leaves, wanted)
-    parts = [located(root.rows(*_FILES), None)]
-    parts.extend(located(rows, leaf) for leaf, rows in zip(leaves, inside, strict=True))
+def _live_entries(store: ManifestStore, root: Root, unread: set[str], wanted: frozenset[str] | None) -> pa.Table:
+    """The live entries of a root and of its leaves, without some leaves."""
+    leaves = [leaf for leaf in root.leaves(*MANIFESTS) if leaf.location not in unread]
+    entries = read_live_leaves(store, root, leaves, wanted)
+    parts = [with_manifest(root.rows(*_FILES), None)]
+    parts.extend(with_manifest(rows, leaf) for leaf, rows in zip(leaves, entries, strict=True))
     return concat(parts)
-
-
-def _has_status(rows: pa.Table, status: Status) -> pa.ChunkedArray:
-    return pc.equal(rows["status"], int(status))
 
 
 def _is_by(rows: pa.Table, snapshot: Snapshot) -> pa.ChunkedArray:
@@ -243,13 +244,13 @@ def _is_by(rows: pa.Table, snapshot: Snapshot) -> pa.ChunkedArray:
 
 
 def _changed_by(rows: pa.Table, status: Status, snapshot: Snapshot) -> pa.Table:
-    return put(mark(rows, status), "snapshot_id", snapshot.snapshot_id)
+    return put(with_status(rows, status), "snapshot_id", snapshot.snapshot_id)
 
 
-def _may_tell(rows: pa.Table) -> pa.ChunkedArray:
-    """Which rows are manifests that may hold changes; lists of version 1 may not count them."""
-    told = pc.add(rows["added_files_count"], rows["deleted_files_count"])
-    return pc.and_(pc.and_(of_type(rows, *MANIFESTS), live(rows)), pc.fill_null(pc.greater(told, 0), True))
+def _may_contain_changes(rows: pa.Table) -> pa.ChunkedArray:
+    """Which rows are manifests that may contain changes; lists of version 1 may lack the counts."""
+    changed = pc.add(rows["added_files_count"], rows["deleted_files_count"])
+    return pc.and_(pc.and_(of_type(rows, *MANIFESTS), live(rows)), pc.fill_null(pc.greater(changed, 0), True))
 
 
 def _at(positions: BitMap64, rows: pa.Table, leaf: Leaf) -> pa.Array:
@@ -257,10 +258,10 @@ def _at(positions: BitMap64, rows: pa.Table, leaf: Leaf) -> pa.Array:
 
 
 def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
-    """The rows whose file (or part of a file) is not among others; -1 stands for no offset, as null joins nothing."""
+    """The entries that are not among others. A join does not match nulls, so -1 represents a null offset."""
     keys = [
         t.select(list(_IDENTITY)).set_column(1, "dv_offset", pc.fill_null(t["dv_offset"], -1)) for t in (rows, others)
     ]
     numbered = keys[0].append_column("row", pa.array(np.arange(rows.num_rows)))
-    left = numbered.join(keys[1], list(_IDENTITY), join_type="left anti")
-    return rows.take(left["row"].combine_chunks().sort())
+    remaining = numbered.join(keys[1], list(_IDENTITY), join_type="left anti")
+    return rows.take(remaining["row"].combine_chunks().sort())

@@ -1,8 +1,8 @@
-"""Decoded manifests in a folder on local disk, so that the next process need not decode them again.
+"""A cache of decoded manifests in a folder on local disk, for later processes.
 
-A file is an Arrow IPC file behind a short frame with a checksum. It is written under another name and renamed, so
-several processes may share a folder: a reader sees a whole file or none. What is damaged, or was made for another shape
-of the table, is not used and is replaced. Files that were used least recently go when the folder is full.
+A cache file is a header with a checksum, followed by an Arrow IPC file. It is written under another name and renamed,
+so several processes may share a folder: a reader sees a complete file or none. A damaged file, or one for other schemas
+of the table, is not used and is replaced. If the folder is full, the least recently used files are deleted.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from icefloe.limits import MIB
 
 FOLDER_BYTES = 2048 * MIB
 _MAGIC = b"ICEFLOE1"
-_FRAME = struct.Struct("<8sI32s")  # magic, checksum of what follows the frame, digest of the key
+_HEADER = struct.Struct("<8sI32s")  # magic, checksum of the rest of the file, digest of the key
 _SUFFIX = ".arrow"
-_EVICT_TO = 0.9  # of the allowed size, so that not every write evicts
+_EVICT_TO = 0.9  # of the maximum size, so that not every write evicts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskKey:
-    """What a decoded manifest depends on: the file, by its location and length, and the shape of the table.
+    """What a decoded manifest depends on: location and length of its file, and the schemas of the table.
 
-    The shape includes what the root says of the manifest.
+    ``shape`` is a fingerprint of the schemas and of the values in the root row.
     """
 
     location: str
@@ -41,24 +41,24 @@ class DiskKey:
 
     @property
     def digest(self) -> bytes:
-        """The key in 32 bytes."""
+        """The SHA-256 digest of the key."""
         return hashlib.sha256("\0".join((self.location, str(self.length), self.shape)).encode()).digest()
 
 
 class DiskCache:
-    """A bounded folder of decoded manifests; nothing that goes wrong with it is an error of the table."""
+    """A bounded folder of decoded manifests. Errors in it are ignored, as it is only a cache."""
 
     def __init__(self, folder: str, max_bytes: int = FOLDER_BYTES) -> None:
         self._folder = Path(folder)
         self._max_bytes = max_bytes
-        self._bytes: int | None = None  # of the whole folder, as far as this process knows
+        self._bytes: int | None = None  # of the folder, without writes of other processes; none if not known
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"cache.folder {folder!r} cannot be made: {error.strerror}", folder=folder) from error
+            raise InputError(f"cache.folder {folder!r} cannot be created: {error.strerror}", folder=folder) from error
 
     def get(self, key: DiskKey, columns: frozenset[str] | None = None) -> pa.Table | None:
-        """The table under a key, or its statistics of these keys only; none if it is not there or not whole."""
+        """The table of a key, or only its statistics of these keys; none if it is missing or damaged."""
         path = self._path(key)
         try:
             data = path.read_bytes()
@@ -70,7 +70,7 @@ class DiskCache:
         return table
 
     def put(self, key: DiskKey, table: pa.Table) -> None:
-        """Keep a table; a folder that cannot be written to keeps nothing."""
+        """Store a table, if the folder can be written."""
         data = _encode(key, table)
         if len(data) > self._max_bytes:
             return
@@ -90,18 +90,18 @@ class DiskCache:
         return self._folder / f"{key.digest.hex()}{_SUFFIX}"
 
     def _evict(self) -> None:
-        """Delete the files used least recently, and what crashed writers left, when the folder is full."""
+        """If the folder is full, delete the least recently used files and temporary files of crashed writers."""
         if self._bytes is not None and self._bytes <= self._max_bytes:
             return
-        found: list[tuple[float, int, Path]] = []
+        files: list[tuple[float, int, Path]] = []
         with contextlib.suppress(OSError):
             for entry in os.scandir(self._folder):
                 with contextlib.suppress(OSError):
-                    facts = entry.stat()
-                    found.append((facts.st_mtime, facts.st_size, Path(entry.path)))
-        total = sum(size for _, size, _ in found)
+                    status = entry.stat()
+                    files.append((status.st_mtime, status.st_size, Path(entry.path)))
+        total = sum(size for _, size, _ in files)
         allowed = self._max_bytes if total <= self._max_bytes else int(self._max_bytes * _EVICT_TO)
-        for _, size, path in sorted(found):
+        for _, size, path in sorted(files):
             if total <= allowed:
                 break
             if path.name.endswith((_SUFFIX, ".tmp")):
@@ -117,14 +117,14 @@ def _encode(key: DiskKey, table: pa.Table) -> bytes:
     with pa.ipc.new_file(sink, table.schema, options=options) as writer:
         writer.write_table(table.combine_chunks())
     body: bytes = sink.getvalue().to_pybytes()
-    return _FRAME.pack(_MAGIC, zlib.crc32(body), key.digest) + body
+    return _HEADER.pack(_MAGIC, zlib.crc32(body), key.digest) + body
 
 
 def _decode(data: bytes, key: DiskKey, wanted: frozenset[str] | None) -> pa.Table:
-    if len(data) < _FRAME.size:
-        raise ValueError("cut short")
-    magic, checksum, digest = _FRAME.unpack_from(data)
-    body = memoryview(data)[_FRAME.size :]
+    if len(data) < _HEADER.size:
+        raise ValueError("truncated")
+    magic, checksum, digest = _HEADER.unpack_from(data)
+    body = memoryview(data)[_HEADER.size :]
     if magic != _MAGIC or digest != key.digest or zlib.crc32(body) != checksum:
         raise ValueError("not the file that was written")
     buffer = pa.py_buffer(body)

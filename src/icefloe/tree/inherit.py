@@ -1,7 +1,7 @@
 """Inheritance of snapshot ids, sequence numbers and row ids (spec: Sequence Number Inheritance; V4 proposal).
 
-Nulls are filled over all physical rows, before any manifest deletion vector is applied: a file that leaves a
-manifest must not shift the row ids of the files behind it.
+Nulls are filled in all rows of a manifest, before its deletion vector is applied: the removal of a file must not change
+the row ids of the files after it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import pyarrow.compute as pc
 
 from icefloe.errors import FormatError
 from icefloe.model.entries import ContentType, Status, live, of_status, of_type, put
+from icefloe.tree.new_snapshot import consecutive
 
 
 def inherit(
     table: pa.Table, *, where: str, snapshot_id: int | None, sequence_number: int, first_row_id: int | None = None
 ) -> pa.Table:
-    """The rows with nulls filled from what refers to their manifest: a snapshot for a root, a root row for a leaf."""
+    """The rows with inherited values: those of a root from its snapshot, those of a leaf from its root row."""
     if snapshot_id is not None and table["snapshot_id"].null_count > 0:
         table = put(table, "snapshot_id", pc.fill_null(table["snapshot_id"], snapshot_id))
     for name in ("sequence_number", "file_sequence_number"):
@@ -26,15 +27,15 @@ def inherit(
 
 
 def _inherit_sequence(table: pa.Table, name: str, where: str, sequence_number: int) -> pa.Table:
-    """The numbers filled where they are inherited; others stay unknown, as Apache Iceberg before 1.1 left them.
+    """The rows with inherited sequence numbers; others stay null.
 
-    It told no file sequence numbers of entries that were not new, and none at all of those it removed. The data
-    sequence number of a live file decides which deletes apply to it, so that one must be known.
+    Apache Iceberg before 1.1 wrote no file sequence numbers for entries that were not new, and no sequence numbers for
+    removed entries. The data sequence number of a live file is required, as it decides which deletes apply to it.
     """
     if table[name].null_count == 0:
         return table
     missing = pc.is_null(table[name])
-    # Sequence number 0 means a manifest of version 1, whose rows have none and all count as 0.
+    # A manifest with sequence number 0 was written in version 1: its rows have no numbers, and all inherit 0.
     inherits = pc.and_(missing, pc.or_(of_status(table, Status.ADDED), sequence_number == 0))
     wrong = pc.index(pc.and_(pc.and_(missing, live(table)), pc.invert(inherits)), True).as_py()
     if name == "sequence_number" and wrong >= 0:
@@ -45,27 +46,26 @@ def _inherit_sequence(table: pa.Table, name: str, where: str, sequence_number: i
 
 
 def _assign_row_ids(table: pa.Table, first_row_id: int) -> pa.Table:
-    """Null first_row_ids of live data files and manifests, counted on in row order.
+    """The rows with first row ids for live data files and manifests that have none, in row order.
 
-    The ids after a file whose number of rows is unknown are unknown.
+    The ids after a file with an unknown row count are unknown.
     """
     if table["first_row_id"].null_count == 0:
         return table
-    counted = of_type(table, ContentType.DATA, ContentType.DATA_MANIFEST)
-    wanting = pc.and_(pc.and_(live(table), counted), pc.is_null(table["first_row_id"]))
-    if pc.any(wanting).as_py() is not True:
+    has_rows = of_type(table, ContentType.DATA, ContentType.DATA_MANIFEST)
+    missing = pc.and_(pc.and_(live(table), has_rows), pc.is_null(table["first_row_id"]))
+    if pc.any(missing).as_py() is not True:
         return table
-    needs = np.asarray(wanting)
+    is_missing = np.asarray(missing)
     counts = _row_counts(table)
-    sizes = np.where(needs, np.asarray(pc.fill_null(counts, 0)), 0)
-    starts = first_row_id + np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    unknown = np.cumsum(needs & np.asarray(pc.is_null(counts))) > 0
-    behind = np.concatenate(([False], unknown[:-1]))
-    ids = pc.if_else(wanting, pa.array(starts, pa.int64(), mask=behind), table["first_row_id"])
+    starts = consecutive(first_row_id, np.where(is_missing, np.asarray(pc.fill_null(counts, 0)), 0))
+    unknown = np.cumsum(is_missing & np.asarray(pc.is_null(counts))) > 0
+    after_unknown = np.concatenate(([False], unknown[:-1]))
+    ids = pc.if_else(missing, pa.array(starts, pa.int64(), mask=after_unknown), table["first_row_id"])
     return put(table, "first_row_id", ids)
 
 
 def _row_counts(table: pa.Table) -> pa.ChunkedArray:
-    """Rows of data behind each entry, null if unknown; a manifest has record_count entries, not rows."""
+    """The number of data rows of each entry, null if unknown; the record_count of a manifest counts its entries."""
     in_manifest = pc.add(table["added_rows_count"], table["existing_rows_count"])
     return pc.if_else(of_type(table, ContentType.DATA_MANIFEST), pc.fill_null(in_manifest, 0), table["record_count"])

@@ -1,8 +1,8 @@
-"""Manifest deletion vectors: which rows of a leaf have left, as a row of the root (V4 proposal).
+"""Manifest deletion vectors: rows of the root with the positions of removed entries of a leaf (V4 proposal).
 
-A leaf has at most one live vector. When more rows leave, the old vector stays for one snapshot as DELETED, so that the
-root alone shows what changed. A vector is stored in its row, or if it is large in a Puffin file, and is read when its
-leaf is: how many rows it hides, which its row tells, is all that most readers of a root ask.
+A leaf has at most one live vector. If further entries are removed, the old vector is kept for one snapshot with status
+DELETED, so that the root alone shows what changed. A small vector is stored in its root row, a large one in a Puffin
+file. A vector is read together with its leaf; most readers of a root only need the count in the row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from icefloe.limits import DEFAULT
 from icefloe.model.entries import MANIFESTS, ContentType, Status, concat, empty, entries, of_type
 from icefloe.model.locations import relativize
 from icefloe.model.metadata.properties import MANIFEST_DV_INLINE_MAX_BYTES
-from icefloe.tree.new_snapshot import Moment, mark_deleted
+from icefloe.tree.new_snapshot import SnapshotIdentity, mark_deleted
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestStore
 
@@ -32,9 +32,9 @@ _COLUMNS = [*_POINTER, "referenced_file"]
 
 
 class ManifestVectors(Mapping[str, BitMap64]):
-    """Positions by the location of their leaf; each vector is read and checked when it is first asked for.
+    """The deleted positions by leaf location; each vector is read and checked on first use.
 
-    Counting, iterating and testing for a leaf read nothing.
+    Counts, iteration and membership tests read nothing.
     """
 
     def __init__(self, store: ManifestStore | None, vectors: pa.Table, leaf_rows: pa.ChunkedArray, where: str) -> None:
@@ -63,19 +63,19 @@ class ManifestVectors(Mapping[str, BitMap64]):
         return leaf in self._rows
 
     def __getitem__(self, leaf: str) -> BitMap64:
-        found = self._loaded.get(leaf)
-        if found is None:
-            found = self._loaded[leaf] = self._load(leaf, self._rows[leaf])
-        return found
+        positions = self._loaded.get(leaf)
+        if positions is None:
+            positions = self._loaded[leaf] = self._load(leaf, self._rows[leaf])
+        return positions
 
     def count(self, leaf: str) -> int:
-        """How many rows of a leaf are hidden, as the root says; reads nothing."""
+        """How many rows of a leaf are deleted, by its root row."""
         row = self._rows.get(leaf)
         return 0 if row is None else int(self._counts[row])
 
     @property
     def counts(self) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-        """The leaves with a vector, and how many rows of each are hidden, as the root says; reads nothing."""
+        """The leaves with a vector, and how many rows of each are deleted, by the root rows."""
         return self._targets, pa.chunked_array([self._counts])
 
     def _load(self, leaf: str, row: int) -> BitMap64:
@@ -100,7 +100,7 @@ class ManifestVectors(Mapping[str, BitMap64]):
 
 
 def manifest_vectors(store: ManifestStore, rows: pa.Table, where: str, *statuses: Status) -> ManifestVectors:
-    """The manifest deletion vectors of these statuses, of a root that was checked."""
+    """The manifest deletion vectors with one of these statuses; the root was checked before."""
     kinds, status = np.asarray(rows["content_type"]), np.asarray(rows["status"])
     chosen = kinds == int(ContentType.MANIFEST_DV)
     if not chosen.any():
@@ -108,52 +108,52 @@ def manifest_vectors(store: ManifestStore, rows: pa.Table, where: str, *statuses
     chosen &= np.isin(status, statuses)
     vectors = rows.select(_COLUMNS).take(pa.array(np.flatnonzero(chosen)))
     manifests = rows.select(["location", "record_count"]).take(pa.array(np.flatnonzero(np.isin(kinds, MANIFESTS))))
-    place = pc.index_in(vectors["referenced_file"], value_set=manifests["location"].combine_chunks())
-    return ManifestVectors(store, vectors, manifests["record_count"].take(place), where)
+    index = pc.index_in(vectors["referenced_file"], value_set=manifests["location"].combine_chunks())
+    return ManifestVectors(store, vectors, manifests["record_count"].take(index), where)
 
 
 _NONE = ManifestVectors(None, empty().select(_COLUMNS), pa.chunked_array([], pa.int64()), "")
 
 
-def hide(
+def delete_leaf_rows(
     store: ManifestStore,
     rows: pa.Table,
     dead: Mapping[str, BitMap64],
     positions: Mapping[str, BitMap64],
-    moment: Moment,
+    identity: SnapshotIdentity,
     staging: Staging,
     properties: Mapping[str, str],
 ) -> pa.Table:
-    """Root rows with rows of leaves hidden: the old vector of a leaf as DELETED, one of all its positions ADDED.
+    """The root rows after deleting rows of leaves: the old vector of a leaf DELETED, a vector of all positions ADDED.
 
-    Vectors that are too large for the root go to one Puffin file.
+    ``dead`` are the positions that were deleted before. Vectors too large for the root are written to one Puffin file.
     """
     targets = pa.array(list(positions), pa.string())
     old = pc.and_(of_type(rows, ContentType.MANIFEST_DV), pc.is_in(rows["referenced_file"], value_set=targets))
-    rows = mark_deleted(rows, BitMap64(np.asarray(rows.filter(old)["ordinal"])), moment)
+    rows = mark_deleted(rows, BitMap64(np.asarray(rows.filter(old)["ordinal"])), identity)
     touched = rows.filter(pc.and_(of_type(rows, *MANIFESTS), pc.is_in(rows["location"], value_set=targets)))
     specs = dict(zip(touched["location"].to_pylist(), touched["partition_spec_id"].to_pylist(), strict=True))
-    merged = {leaf: dead.get(leaf, BitMap64()) | gone for leaf, gone in positions.items()}
-    stored = _store(store, merged, staging, MANIFEST_DV_INLINE_MAX_BYTES.of(properties))
+    merged = {leaf: dead.get(leaf, BitMap64()) | new for leaf, new in positions.items()}
+    contents = _write_vectors(store, merged, staging, MANIFEST_DV_INLINE_MAX_BYTES.of(properties))
     new = [
-        _vector_row(moment, leaf, specs[leaf], {"record_count": len(merged[leaf]), **held})
-        for leaf, held in stored.items()
+        _vector_row(identity, leaf, specs[leaf], {"record_count": len(merged[leaf]), **content})
+        for leaf, content in contents.items()
     ]
     return concat([rows, entries(new)])
 
 
-def _store(
-    store: ManifestStore, vectors: Mapping[str, BitMap64], staging: Staging, most: int
+def _write_vectors(
+    store: ManifestStore, vectors: Mapping[str, BitMap64], staging: Staging, max_inline: int
 ) -> dict[str, dict[str, object]]:
-    """How the rows of vectors hold their positions: blobs of at most so many bytes in the row, the rest in a file."""
+    """The columns with each vector's content: inline up to ``max_inline`` bytes; larger ones are written to a file."""
     blobs = {leaf: encode_dv(positions) for leaf, positions in vectors.items()}
-    held: dict[str, dict[str, object]] = {leaf: {"dv_inline_content": blob} for leaf, blob in blobs.items()}
-    large = [leaf for leaf, blob in blobs.items() if len(blob) > most]
+    contents: dict[str, dict[str, object]] = {leaf: {"dv_inline_content": blob} for leaf, blob in blobs.items()}
+    large = [leaf for leaf, blob in blobs.items() if len(blob) > max_inline]
     if len(large) == 0:
-        return held
-    data, places = encode_puffin(
+        return contents
+    data, blob_locations = encode_puffin(
         [
-            # The footer names a leaf by the text that its row in the root has.
+            # The footer names a leaf as its root row does.
             deletion_vector_blob(
                 blobs[leaf],
                 referenced_file=relativize(leaf, store.context.location),
@@ -166,20 +166,22 @@ def _store(
     location = staging.new_location("dvs", "puffin")
     staging.write(store, {location: data})
     file = {"location": location, "file_size_in_bytes": len(data)}
-    for leaf, place in zip(large, places, strict=True):
-        held[leaf] = {**file, "dv_offset": place.offset, "dv_size_in_bytes": place.length}
-    return held
+    for leaf, blob in zip(large, blob_locations, strict=True):
+        contents[leaf] = {**file, "dv_offset": blob.offset, "dv_size_in_bytes": blob.length}
+    return contents
 
 
-def _vector_row(moment: Moment, leaf: str, spec_id: int, held: Mapping[str, object]) -> dict[str, object]:
+def _vector_row(
+    identity: SnapshotIdentity, leaf: str, spec_id: int, content: Mapping[str, object]
+) -> dict[str, object]:
     return {
         "content_type": int(ContentType.MANIFEST_DV),
         "file_format": "puffin",
         "status": int(Status.ADDED),
-        "snapshot_id": moment.snapshot_id,
-        "sequence_number": moment.sequence_number,
-        "file_sequence_number": moment.sequence_number,
+        "snapshot_id": identity.snapshot_id,
+        "sequence_number": identity.sequence_number,
+        "file_sequence_number": identity.sequence_number,
         "partition_spec_id": spec_id,
         "referenced_file": leaf,
-        **held,
+        **content,
     }

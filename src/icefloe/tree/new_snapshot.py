@@ -1,9 +1,11 @@
-"""The identity of a snapshot that is being made, and the row ids it hands out (V4 proposal)."""
+"""The identity of a new snapshot, and the row ids that it assigns (V4 proposal)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
@@ -12,16 +14,16 @@ from icefloe.model.entries import Status, put
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """The identity of the snapshot that an attempt makes."""
+class SnapshotIdentity:
+    """The numbers of the snapshot that an attempt makes."""
 
     snapshot_id: int
     sequence_number: int
-    first_row_id: int | None  # where this snapshot's row ids begin; none without row lineage
+    first_row_id: int | None  # the first row id that it may assign; none without row lineage
 
 
 class RowIds:
-    """Hands out row ids in the order rows are added; stays silent in tables without row lineage."""
+    """Assigns row ids in the order in which rows are added; none in tables without row lineage."""
 
     def __init__(self, first: int | None) -> None:
         self._first = first
@@ -29,20 +31,34 @@ class RowIds:
 
     @property
     def used(self) -> int:
-        """How many ids were handed out."""
+        """How many ids were assigned."""
         return 0 if self.next is None or self._first is None else self.next - self._first
 
     def take(self, count: int) -> int | None:
-        """The first of ``count`` ids."""
+        """The first of ``count`` new ids."""
         start = self.next
         self.next = None if start is None else start + count
         return start
 
+    def take_each(self, counts: npt.NDArray[np.int64]) -> pa.Array | None:
+        """The first new id of each of several files, by their row counts."""
+        start = self.take(int(counts.sum()))
+        return None if start is None else pa.array(consecutive(start, counts), pa.int64())
 
-def mark_deleted(rows: pa.Table, ordinals: BitMap64, moment: Moment) -> pa.Table:
-    """The rows, those with these ordinals as DELETED by the snapshot that is made."""
+
+def consecutive(start: int, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The first number of each of several consecutive ranges.
+
+    >>> consecutive(10, np.array([2, 0, 3])).tolist()
+    [10, 12, 12]
+    """
+    return start + np.concatenate(([0], np.cumsum(counts)[:-1]))
+
+
+def mark_deleted(rows: pa.Table, ordinals: BitMap64, identity: SnapshotIdentity) -> pa.Table:
+    """The rows, with those at these ordinals DELETED by the new snapshot."""
     if len(ordinals) == 0:
         return rows
     chosen = pc.is_in(rows["ordinal"], value_set=pa.array(ordinals.to_array(), pa.int64()))
     rows = put(rows, "status", pc.if_else(chosen, pa.scalar(int(Status.DELETED), pa.int32()), rows["status"]))
-    return put(rows, "snapshot_id", pc.if_else(chosen, moment.snapshot_id, rows["snapshot_id"]))
+    return put(rows, "snapshot_id", pc.if_else(chosen, identity.snapshot_id, rows["snapshot_id"]))

@@ -1,7 +1,7 @@
-"""All leaves of a tree written again, sorted by partition and of the size the table asks for (spec: Manifests).
+"""Rewrites all leaves of a tree, sorted by partition and in the target size of the table (spec: Manifests).
 
-In V4 the leaves of older versions become leaves of V4 so. Those with position delete files, which versions before
-deletion vectors wrote, cannot: they stay as they are until their deletes have become vectors (V4 proposal).
+In a V4 table this converts leaves of older versions. Leaves with position delete files, which version 2 wrote, are kept
+as they are until their deletes have been converted to deletion vectors (V4 proposal).
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ import pyarrow.compute as pc
 
 from icefloe.model.entries import MANIFESTS, ContentType, Status, choose, concat, of_type
 from icefloe.model.metadata.version_rules import rules
-from icefloe.tree.delete_leaf_affinity import homes_among, laid_out, repointed
+from icefloe.tree.delete_leaf_affinity import data_leaves_among, split_by_data_leaf, with_current_affinity
 from icefloe.tree.leaf_writer import LeafWriter
-from icefloe.tree.root import Root, leaves_of, live_leaves, mark
-from icefloe.tree.staging import by_partition
+from icefloe.tree.root import Root, leaves_of, read_live_leaves, with_status
+from icefloe.tree.staging import sorted_by_partition
 
 
 def rewrite_leaves(writer: LeafWriter, root: Root) -> pa.Table:
-    """The rows of a root whose leaves are written again; all rows of ``root`` are live."""
+    """The rows of a root with rewritten leaves; all rows of ``root`` are live."""
     in_v4 = rules(writer.store.context.format_version).root_holds_files
     rows = root.entries
-    data = _inside(writer, root, ContentType.DATA_MANIFEST)
-    deletes = _inside(writer, root, ContentType.DELETE_MANIFEST)
-    staying = [location for location, inside in deletes.items() if in_v4 and _has_position_files(inside)]
-    deletes = {location: inside for location, inside in deletes.items() if location not in staying}
-    write = writer.settled if in_v4 else writer.merged
-    written = [row for part in _by_spec(writer, data) for row in write(part, delete=False)]
+    data = _live_entries(writer, root, ContentType.DATA_MANIFEST)
+    deletes = _live_entries(writer, root, ContentType.DELETE_MANIFEST)
+    kept_leaves = [location for location, entries in deletes.items() if in_v4 and _has_position_files(entries)]
+    deletes = {location: entries for location, entries in deletes.items() if location not in kept_leaves}
+    write = writer.write_existing if in_v4 else writer.write_merged
+    written = [row for part in _by_spec(writer, data) for row in write(part, ContentType.DATA_MANIFEST)]
     if in_v4:
-        written += _affiliated(writer, deletes, written)
+        written += _write_by_affinity(writer, deletes, written)
     else:
-        written += [row for part in _by_spec(writer, deletes) for row in write(part, delete=True)]
-    # A deletion vector goes with its leaf, so leaves are told by the location that either names.
+        written += [row for part in _by_spec(writer, deletes) for row in write(part, ContentType.DELETE_MANIFEST)]
+    # A manifest deletion vector is kept with its leaf.
     leaf = pc.if_else(of_type(rows, ContentType.MANIFEST_DV), rows["referenced_file"], rows["location"])
-    leaves = of_type(rows, *MANIFESTS, ContentType.MANIFEST_DV)
-    kept = choose(rows, pc.or_(pc.invert(leaves), pc.is_in(leaf, value_set=pa.array(staying, pa.string()))))
-    return repointed(concat([mark(kept, Status.EXISTING), *written]), {})
+    is_leaf = of_type(rows, *MANIFESTS, ContentType.MANIFEST_DV)
+    kept = choose(rows, pc.or_(pc.invert(is_leaf), pc.is_in(leaf, value_set=pa.array(kept_leaves, pa.string()))))
+    return with_current_affinity(concat([with_status(kept, Status.EXISTING), *written]), {})
 
 
-def _inside(writer: LeafWriter, root: Root, kind: ContentType) -> dict[str, pa.Table]:
-    """The live entries of all leaves of a kind, by leaf."""
-    leaves = tuple(leaves_of(choose(root.entries, of_type(root.entries, kind))))
-    found = live_leaves(writer.store, root, leaves)
-    return {leaf.location: mark(rows, Status.EXISTING) for leaf, rows in zip(leaves, found, strict=True)}
+def _live_entries(writer: LeafWriter, root: Root, content: ContentType) -> dict[str, pa.Table]:
+    """The live entries of all leaves of a content type, by leaf."""
+    leaves = tuple(leaves_of(choose(root.entries, of_type(root.entries, content))))
+    live = read_live_leaves(writer.store, root, leaves)
+    return {leaf.location: with_status(rows, Status.EXISTING) for leaf, rows in zip(leaves, live, strict=True)}
 
 
 def _has_position_files(rows: pa.Table) -> bool:
@@ -56,18 +56,18 @@ def _by_spec(writer: LeafWriter, leaves: Mapping[str, pa.Table]) -> Iterator[pa.
     """The entries of each partition spec, sorted by partition."""
     rows = concat(list(leaves.values()))
     for spec_id in pc.unique(rows["partition_spec_id"]).sort().to_pylist():
-        yield by_partition(choose(rows, pc.equal(rows["partition_spec_id"], spec_id)), writer.store)
+        yield sorted_by_partition(choose(rows, pc.equal(rows["partition_spec_id"], spec_id)), writer.store)
 
 
-def _affiliated(writer: LeafWriter, deletes: Mapping[str, pa.Table], data: list[pa.Table]) -> list[pa.Table]:
-    """Write delete leaves again, each beside the new data leaf that its vectors belong to; their root rows."""
+def _write_by_affinity(writer: LeafWriter, deletes: Mapping[str, pa.Table], data: list[pa.Table]) -> list[pa.Table]:
+    """Write delete leaves, separated by the new data leaf that their vectors belong to; their root rows."""
     if len(deletes) == 0:
         return []
     leaves = tuple(leaves_of(concat(data)))
-    files = live_leaves(writer.store, Root(), leaves, frozenset())
-    homes = {leaf.location: rows.select(["location"]) for leaf, rows in zip(leaves, files, strict=True)}
+    entries = read_live_leaves(writer.store, Root(), leaves, frozenset())
+    files = {leaf.location: rows.select(["location"]) for leaf, rows in zip(leaves, entries, strict=True)}
     written: list[pa.Table] = []
     for rows in _by_spec(writer, deletes):
-        for part, home in laid_out(rows, homes_among(rows, homes)):
-            written += writer.settled(part, delete=True, affinity=home)
+        for part, affinity in split_by_data_leaf(rows, data_leaves_among(rows, files)):
+            written += writer.write_existing(part, ContentType.DELETE_MANIFEST, affinity=affinity)
     return written

@@ -1,6 +1,7 @@
-"""A snapshot's root and its leaves, read with inheritance and manifest deletion vectors applied.
+"""Reads the root and the leaves of a snapshot, with inheritance and manifest deletion vectors applied.
 
-One shape for every version: a v1-v3 manifest list is a root whose rows are all manifests, a v1-v3 manifest is a leaf.
+All format versions have the same form: a manifest list of versions 1 to 3 is a root whose rows are all manifests, and a
+manifest of these versions is a leaf.
 """
 
 from __future__ import annotations
@@ -18,43 +19,46 @@ from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.errors import FormatError
 from icefloe.model.entries import MANIFESTS, ContentType, Status, choose, concat, empty, live, of_type, put
 from icefloe.model.metadata.snapshots import Snapshot
-from icefloe.model.metadata.version_rules import rules
+from icefloe.model.metadata.version_rules import CONTENT_ENTRY_VERSIONS, rules
 from icefloe.tree.inherit import inherit
 from icefloe.tree.manifest_vectors import ManifestVectors, manifest_vectors
 from icefloe.tree.root_checks import check_root
 from icefloe.tree.store import LeafRequest, ManifestStore
 
-_V4 = 4
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """A manifest as its root row describes it."""
+    """A manifest, as its root row describes it."""
 
     location: str
-    delete: bool
+    content: ContentType  # DATA_MANIFEST or DELETE_MANIFEST
     snapshot_id: int
     sequence_number: int
     spec_id: int
-    record_count: int | None  # rows in the file, of every status; lists of version 1 may not tell, others be wrong
+    record_count: int | None  # rows of every status; null in some lists of version 1, and inexact before V4
     live_count: int | None  # rows that were live when the leaf was written
     first_row_id: int | None
-    affinity: str | None  # the data leaf that a delete leaf belongs to
-    size: int | None = None  # of the file in bytes
-    format_version: int | None = None  # that it was written in; lists do not tell
+    affinity: str | None  # the data leaf that the vectors of a delete leaf belong to
+    size: int | None = None  # of the file, in bytes
+    format_version: int | None = None  # in which it was written; null in manifest lists
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it lists data files, not deletes."""
+        return self.content is ContentType.DATA_MANIFEST
 
     def request(self, wanted: frozenset[str] | None = None) -> LeafRequest:
-        """What to ask the store for to read the leaf with at least the wanted statistics."""
+        """The request to read the leaf with at least the wanted statistics."""
         return LeafRequest(
-            location=self.location, delete=self.delete, spec_id=self.spec_id, size=self.size, wanted=wanted
+            location=self.location, content=self.content, spec_id=self.spec_id, size=self.size, wanted=wanted
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Root:
-    """The rows of a root; ``dead`` has the positions that manifest deletion vectors hide, by leaf location.
+    """The rows of a root; ``dead`` has the positions that manifest deletion vectors delete, by leaf location.
 
-    Each vector is read when it is asked for.
+    A vector is read on first use.
     """
 
     entries: pa.Table = field(default_factory=empty)
@@ -65,40 +69,40 @@ class Root:
         return choose(self.entries, pc.and_(live(self.entries), of_type(self.entries, *types)))
 
     def leaves(self, *types: ContentType) -> tuple[Leaf, ...]:
-        """Live manifests of these content types that still have a live row."""
+        """Live manifests of these content types that have live rows."""
         return tuple(leaf for leaf in leaves_of(self.rows(*types)) if not self.is_dead(leaf))
 
     def is_dead(self, leaf: Leaf) -> bool:
-        """Whether every row of a leaf has been removed."""
+        """Whether all rows of a leaf are dead."""
         if leaf.live_count is None or self.dead.count(leaf.location) < leaf.live_count:
             return False
-        # The count alone must not make files vanish: where it says so, the vector itself is looked at.
+        # A wrong count must not make files disappear, so the vector itself is read.
         return leaf.live_count == 0 or len(self.dead[leaf.location]) >= leaf.live_count
 
     def are_dead(self, rows: pa.Table) -> pa.ChunkedArray:
-        """Which rows are manifests all of whose rows have been removed; ``is_dead`` for all at once."""
-        leaves, hidden = self.dead.counts
+        """Which rows are manifests without live rows; ``is_dead`` for all rows at once."""
+        leaves, counts = self.dead.counts
         if len(leaves) == 0:
-            hides: object = 0
+            dead_counts: object = 0
         else:
-            place = pc.index_in(rows["location"], value_set=leaves.combine_chunks())
-            hides = pc.fill_null(pc.take(hidden, place), 0)
-        left = pc.subtract(pc.add(rows["added_files_count"], rows["existing_files_count"]), hides)
-        found = pc.and_(of_type(rows, *MANIFESTS), pc.fill_null(pc.less_equal(left, 0), False))
-        for leaf in rows["location"].filter(found).to_pylist():
+            index = pc.index_in(rows["location"], value_set=leaves.combine_chunks())
+            dead_counts = pc.fill_null(pc.take(counts, index), 0)
+        live_counts = pc.subtract(pc.add(rows["added_files_count"], rows["existing_files_count"]), dead_counts)
+        are_dead = pc.and_(of_type(rows, *MANIFESTS), pc.fill_null(pc.less_equal(live_counts, 0), False))
+        for leaf in rows["location"].filter(are_dead).to_pylist():
             if leaf in self.dead:
-                self.dead[leaf]  # checks that the vector hides as many rows as the root says
-        return found
+                self.dead[leaf]  # checks that the vector has as many positions as its root row says
+        return are_dead
 
 
 def leaves_of(rows: pa.Table) -> Iterator[Leaf]:
-    """Manifest rows as values."""
+    """Root rows of manifests as values."""
     names = ("location", "snapshot_id", "sequence_number", "partition_spec_id", "record_count", "first_row_id")
     more = ("content_type", "added_files_count", "existing_files_count", "referenced_file", "file_size_in_bytes")
     for row in rows.select([*names, *more, "format_version"]).to_pylist():
         yield Leaf(
             location=row["location"],
-            delete=row["content_type"] == ContentType.DELETE_MANIFEST,
+            content=ContentType(row["content_type"]),
             snapshot_id=row["snapshot_id"],
             sequence_number=row["sequence_number"],
             spec_id=row["partition_spec_id"],
@@ -116,35 +120,34 @@ def _sum(added: int | None, existing: int | None) -> int | None:
 
 
 def read_root(store: ManifestStore, snapshot: Snapshot | None) -> Root:
-    """The root of a snapshot; an empty one before the first snapshot."""
+    """The root of a snapshot; an empty root if there is no snapshot."""
     if snapshot is None:
         return Root()
     if snapshot.root is None:
         return Root(entries=_named_manifests(store, snapshot))
     where = snapshot.root
-    # A manifest list names the first row id of each manifest, or the manifest's files have none (v3).
-    lists_ids = not rules(store.context.format_version).root_holds_files or where.endswith(".avro")
+    # A manifest list has the first row id of each manifest; if it is null, the files have no row ids (v3).
+    is_list = not rules(store.context.format_version).root_holds_files or where.endswith(".avro")
     rows = inherit(
         store.root(where),
         where=where,
         snapshot_id=snapshot.snapshot_id,
         sequence_number=snapshot.sequence_number,
-        first_row_id=None if lists_ids else snapshot.first_row_id,
+        first_row_id=None if is_list else snapshot.first_row_id,
     )
-    if lists_ids:
+    if is_list:
         return Root(entries=rows)
     check_root(rows, where)
     return Root(entries=rows, dead=manifest_vectors(store, rows, where, Status.EXISTING, Status.ADDED))
 
 
 def _named_manifests(store: ManifestStore, snapshot: Snapshot) -> pa.Table:
-    """The rows that a manifest list would have, for a snapshot of v1 that has none (spec: Snapshots).
+    """The rows that a manifest list would have, for a v1 snapshot without a list (spec: Snapshots).
 
-    Nothing but the manifests themselves tells their partition spec and counts, so they are read; one without files
-    has no row.
+    The manifests are read, as only they record their partition spec and counts. One without files has no row.
     """
-    requests = [LeafRequest(location=location, delete=False) for location in snapshot.manifests]
-    found: list[pa.Table] = []
+    requests = [LeafRequest(location=location, content=ContentType.DATA_MANIFEST) for location in snapshot.manifests]
+    named: list[pa.Table] = []
     for request, rows in zip(requests, store.leaves(requests), strict=True):
         if rows.num_rows > 0:
             row = manifest_row(
@@ -152,18 +155,18 @@ def _named_manifests(store: ManifestStore, snapshot: Snapshot) -> pa.Table:
                 store.context,
                 location=request.location,
                 size=store.io.size(request.location),
-                delete=False,
+                content=request.content,
                 status=Status.EXISTING,
                 snapshot_id=snapshot.snapshot_id,
                 sequence_number=0,
             )
-            found.append(put(put(row, "file_format", "avro"), "format_version", rows["format_version"][0].as_py()))
-    rows = concat(found)
+            named.append(put(put(row, "file_format", "avro"), "format_version", rows["format_version"][0].as_py()))
+    rows = concat(named)
     return put(rows, "ordinal", pa.array(np.arange(rows.num_rows), pa.int64()))
 
 
 def read_leaf(store: ManifestStore, leaf: Leaf, wanted: frozenset[str] | None = None) -> pa.Table:
-    """All physical rows of a leaf, with inheritance and at least the wanted statistics."""
+    """All rows of a leaf, of any status, with inherited values and at least the wanted statistics."""
     (rows,) = read_leaves(store, [leaf], wanted)
     return rows
 
@@ -171,14 +174,14 @@ def read_leaf(store: ManifestStore, leaf: Leaf, wanted: frozenset[str] | None = 
 def read_leaves(
     store: ManifestStore, leaves: Sequence[Leaf], wanted: frozenset[str] | None = None
 ) -> Iterator[pa.Table]:
-    """All physical rows of several leaves in order, as ``read_leaf`` gives them, the next ones being read ahead."""
+    """All rows of several leaves in order, as ``read_leaf`` returns them; the next leaves are read ahead."""
     requests = [leaf.request(wanted) for leaf in leaves]
     for leaf, rows in zip(leaves, store.leaves(requests), strict=True):
-        # Writers of lists have miscounted the entries that left, which no other reader minds.
-        told = leaf.record_count if leaf.format_version == _V4 else None
-        if told is not None and rows.num_rows != told:
+        # Before V4 the counts may be wrong: some writers miscounted removed entries, and other readers ignore that.
+        expected = leaf.record_count if leaf.format_version in CONTENT_ENTRY_VERSIONS else None
+        if expected is not None and rows.num_rows != expected:
             raise FormatError(
-                f"{leaf.location}: has {rows.num_rows} rows, its root says {told}", location=leaf.location
+                f"{leaf.location}: has {rows.num_rows} rows, its root says {expected}", location=leaf.location
             )
         yield inherit(
             rows,
@@ -189,26 +192,26 @@ def read_leaves(
         )
 
 
-def live_rows(store: ManifestStore, root: Root, leaf: Leaf, wanted: frozenset[str] | None = None) -> pa.Table:
-    """The rows of a leaf that are part of the snapshot."""
-    (rows,) = live_leaves(store, root, [leaf], wanted)
+def read_live_leaf(store: ManifestStore, root: Root, leaf: Leaf, wanted: frozenset[str] | None = None) -> pa.Table:
+    """The live rows of a leaf."""
+    (rows,) = read_live_leaves(store, root, [leaf], wanted)
     return rows
 
 
-def live_leaves(
+def read_live_leaves(
     store: ManifestStore, root: Root, leaves: Sequence[Leaf], wanted: frozenset[str] | None = None
 ) -> Iterator[pa.Table]:
-    """The rows of several leaves in order that are part of the snapshot, the next leaves being read ahead."""
+    """The live rows of several leaves, in order; the next leaves are read ahead."""
     for leaf, rows in zip(leaves, read_leaves(store, leaves, wanted), strict=True):
-        keep = live(rows)
+        is_live = live(rows)
         dead = root.dead.get(leaf.location)
         if dead is not None:
-            keep = pc.and_(keep, pc.invert(pa.array(position_mask(dead, rows.num_rows, leaf.location))))
-        yield choose(rows, keep)
+            is_live = pc.and_(is_live, pc.invert(pa.array(position_mask(dead, rows.num_rows, leaf.location))))
+        yield choose(rows, is_live)
 
 
 def position_mask(positions: BitMap64, length: int, where: str) -> npt.NDArray[np.bool_]:
-    """A bitmap as one boolean per row of the leaf at ``where``."""
+    """A bitmap as one boolean for each row of the leaf at ``where``."""
     if len(positions) > 0 and positions.max() >= length:
         raise FormatError(
             f"{where}: a deletion vector has position {positions.max()}, the manifest has only {length} rows",
@@ -219,6 +222,6 @@ def position_mask(positions: BitMap64, length: int, where: str) -> npt.NDArray[n
     return mask
 
 
-def mark(rows: pa.Table, status: Status) -> pa.Table:
-    """The rows with another status."""
+def with_status(rows: pa.Table, status: Status) -> pa.Table:
+    """The rows, all with this status."""
     return put(rows, "status", int(status))

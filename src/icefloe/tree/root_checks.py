@@ -1,7 +1,7 @@
-"""What the rows of a root must satisfy together, checked on reading (V4 proposal).
+"""Checks rules between the rows of a root when it is read (V4 proposal).
 
-What each row must satisfy by itself is the codec's affair. A deletion vector is checked against its leaf when it is
-read, and a leaf against its row when that is.
+The codec checks rules for a single row. A deletion vector is checked against its leaf when it is read, and a leaf
+against its root row when it is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_root(rows: pa.Table, where: str) -> None:
     kinds = np.asarray(rows["content_type"])
     live: Flags = np.asarray(rows["status"]) != int(Status.DELETED)
     vectors, manifest_vectors = kinds == _DV, kinds == _MANIFEST_DV
-    # Vectors share files, and inline ones have none; all else has a file to itself.
+    # Deletion vectors share files, and inline ones have none. Every other row has a file of its own.
     _check_unique(
         rows["location"], live & ~vectors & ~manifest_vectors, "another live row has the same location", where
     )
@@ -42,27 +42,27 @@ def check_root(rows: pa.Table, where: str) -> None:
 
 
 def _check_unique(values: pa.ChunkedArray, chosen: Flags, rule: str, where: str) -> None:
-    places = np.flatnonzero(chosen)
-    if len(places) < 2:
+    indexes = np.flatnonzero(chosen)
+    if len(indexes) < 2:
         return
-    mine = values if len(places) == len(values) else values.take(pa.array(places))
-    if len(pc.unique(mine)) < len(mine):
-        codes = np.asarray(mine.combine_chunks().dictionary_encode().indices)
+    compared = values if len(indexes) == len(values) else values.take(pa.array(indexes))
+    if len(pc.unique(compared)) < len(compared):
+        codes = np.asarray(compared.combine_chunks().dictionary_encode().indices)
         _, first = np.unique(codes, return_index=True)
-        again = np.setdiff1d(np.arange(len(codes)), first)
-        _refuse(places[again[0]], f"{rule}: {mine[int(again[0])].as_py()}", where)
+        repeated = np.setdiff1d(np.arange(len(codes)), first)
+        _refuse(indexes[repeated[0]], f"{rule}: {compared[int(repeated[0])].as_py()}", where)
 
 
 def _check_affinity(rows: pa.Table, kinds: npt.NDArray[np.int32], live: Flags, where: str) -> None:
-    """A delete leaf that belongs to a data leaf is read with it, so that one must be there."""
-    bound = live & (kinds == _DELETE_MANIFEST) & np.asarray(rows["referenced_file"].is_valid())
-    if bound.any():
+    """A delete leaf with affinity is only read together with its data leaf, so the root must have that leaf."""
+    has_affinity = live & (kinds == _DELETE_MANIFEST) & np.asarray(rows["referenced_file"].is_valid())
+    if has_affinity.any():
         rule = "a delete manifest belongs to a data manifest that is not in this root"
-        _check_targets(rows, bound, live & (kinds == _DATA_MANIFEST), rule, where)
+        _check_targets(rows, has_affinity, live & (kinds == _DATA_MANIFEST), rule, where)
 
 
 def _check_manifest_vectors(rows: pa.Table, kinds: npt.NDArray[np.int32], live: Flags, where: str) -> None:
-    """A live vector may belong to a manifest that was removed with it, and then tells which of its rows left."""
+    """A live vector may belong to a manifest that this snapshot replaced; it lists the entries that were removed."""
     vectors = kinds == _MANIFEST_DV
     for chosen, kind in ((live & vectors, "live"), (~live & vectors, "DELETED")):
         rule = f"another {kind} row is the deletion vector of the same manifest"
@@ -74,19 +74,19 @@ def _check_manifest_vectors(rows: pa.Table, kinds: npt.NDArray[np.int32], live: 
     too_many = np.flatnonzero(counts[live & vectors] > counts[manifests][target])
     if len(too_many) > 0:
         row = np.flatnonzero(live & vectors)[too_many[0]]
-        _refuse(row, f"a deletion vector of {counts[row]} rows, which its manifest does not have", where)
+        _refuse(row, f"a deletion vector of {counts[row]} rows, more than its manifest has", where)
 
 
-def _check_targets(rows: pa.Table, chosen: Flags, there: Flags, rule: str, where: str) -> npt.NDArray[np.int64]:
-    """The places, among the rows that are there, of the files that chosen rows refer to."""
+def _check_targets(rows: pa.Table, chosen: Flags, allowed: Flags, rule: str, where: str) -> npt.NDArray[np.int64]:
+    """The positions, among the allowed rows, of the files that chosen rows reference."""
     targets = rows["referenced_file"].take(pa.array(np.flatnonzero(chosen)))
-    known = rows["location"].take(pa.array(np.flatnonzero(there))).combine_chunks()
-    place = pc.fill_null(pc.index_in(targets, value_set=known), -1)
-    found: npt.NDArray[np.int64] = np.asarray(place).astype(np.int64)
-    if len(found) > 0 and found.min() < 0:
-        wrong = int(np.argmin(found))
+    known = rows["location"].take(pa.array(np.flatnonzero(allowed))).combine_chunks()
+    index = pc.fill_null(pc.index_in(targets, value_set=known), -1)
+    positions: npt.NDArray[np.int64] = np.asarray(index).astype(np.int64)
+    if len(positions) > 0 and positions.min() < 0:
+        wrong = int(np.argmin(positions))
         _refuse(np.flatnonzero(chosen)[wrong], f"{rule}: {targets[wrong].as_py()}", where)
-    return found
+    return positions
 
 
 def _refuse(row: np.int64, rule: str, where: str) -> None:

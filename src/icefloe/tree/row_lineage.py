@@ -1,8 +1,8 @@
-"""Row ids for the data files of manifests from before a table had row lineage.
+"""Assigns row ids to the data files of manifests from before a table had row lineage (spec: Row Lineage).
 
-A manifest gets a first id, and its files count on from there. That takes the number of rows of every file. Manifest
-lists do not say it for certain, because a sum may include unknown numbers, so such manifests are read, once. A manifest
-with files whose number of rows is unknown is written again, with the numbers that the files have.
+A manifest gets a first row id, and its files the ids that follow. This requires the row count of every file. The sums
+in manifest lists are not reliable, because files with unknown row counts may be missing in them, so such manifests are
+read once. A manifest of files with unknown row counts is rewritten, with the counts read from the files.
 """
 
 from __future__ import annotations
@@ -12,34 +12,32 @@ import pyarrow.compute as pc
 
 from icefloe.model.entries import ContentType, Status, choose, concat, live, of_type, put
 from icefloe.tree.leaf_writer import LeafWriter
-from icefloe.tree.root import Leaf, leaves_of, mark, read_leaf, read_leaves
+from icefloe.tree.root import Leaf, leaves_of, read_leaf, read_leaves, with_status
+from icefloe.tree.store import NO_STATISTICS
 
-_NO_STATISTICS: frozenset[str] = frozenset()
 
-
-def number_leaves(writer: LeafWriter, rows: pa.Table) -> pa.Table:
-    """The rows of a root, in their order, with first row ids for the data manifests that have none."""
-    wanting = pc.and_(of_type(rows, ContentType.DATA_MANIFEST), pc.is_null(rows["first_row_id"]))
-    if writer.ids.next is None or pc.any(wanting).as_py() is not True:
+def with_first_row_ids(writer: LeafWriter, rows: pa.Table) -> pa.Table:
+    """The rows of a root, in order, with first row ids for data manifests that have none."""
+    missing = pc.and_(of_type(rows, ContentType.DATA_MANIFEST), pc.is_null(rows["first_row_id"]))
+    if writer.ids.next is None or pc.any(missing).as_py() is not True:
         return rows
-    chosen = rows.filter(wanting)
+    chosen = rows.filter(missing)
     leaves = tuple(leaves_of(chosen))
-    numbered = []
-    for number, (leaf, inside) in enumerate(
-        zip(leaves, read_leaves(writer.store, leaves, _NO_STATISTICS), strict=True)
-    ):
-        counts = choose(inside, live(inside))["record_count"]
-        row = chosen.slice(number, 1)
-        if counts.null_count > 0:
-            numbered += _counted(writer, leaf, row)
+    numbered: list[pa.Table] = []
+    for index, entries in enumerate(read_leaves(writer.store, leaves, NO_STATISTICS)):
+        row_counts = choose(entries, live(entries))["record_count"]
+        row = chosen.slice(index, 1)
+        if row_counts.null_count > 0:
+            numbered += _rewritten(writer, leaves[index], row)
         else:
-            first = writer.ids.take(pc.sum(counts, min_count=0).as_py())
+            first = writer.ids.take(pc.sum(row_counts, min_count=0).as_py())
             numbered.append(put(row, "first_row_id", first))
-    return concat([choose(rows, pc.invert(wanting)), *numbered]).sort_by("ordinal")
+    return concat([choose(rows, pc.invert(missing)), *numbered]).sort_by("ordinal")
 
 
-def _counted(writer: LeafWriter, leaf: Leaf, row: pa.Table) -> list[pa.Table]:
-    """The root rows of the leaves that a leaf is written again to, its files with numbers of rows and ids."""
-    inside = read_leaf(writer.store, leaf)
-    written = writer.settled(mark(choose(inside, live(inside)), Status.EXISTING), delete=False)
-    return [put(each, "ordinal", row["ordinal"].combine_chunks()) for each in written]
+def _rewritten(writer: LeafWriter, leaf: Leaf, row: pa.Table) -> list[pa.Table]:
+    """The root rows of rewritten leaves, whose files have row counts and row ids."""
+    entries = read_leaf(writer.store, leaf)
+    live_entries = with_status(choose(entries, live(entries)), Status.EXISTING)
+    written = writer.write_existing(live_entries, ContentType.DATA_MANIFEST)
+    return [put(new, "ordinal", row["ordinal"].combine_chunks()) for new in written]

@@ -1,15 +1,15 @@
-"""Leaves that a commit writes, kept through all its attempts.
+"""The files that a commit writes to the metadata folder, and the leaves that its attempts share.
 
-A leaf of new files does not depend on the base (its sequence numbers are inherited from the root), so an attempt that
-lost the race leaves it to the next one. A leaf that no root names in the end, because it was merged at once or because
-the table's version or its expressions changed meanwhile, is left to whoever ends the commit.
+A leaf of new files does not depend on the base, as its sequence numbers are inherited from the root, so later attempts
+reuse it. At the end a leaf may be in no root, because it was merged in the same commit, or because the format version
+or the expressions of the table changed in between. The end of the commit deletes such leaves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import chain, count
 from uuid import UUID
 
 import numpy as np
@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.manifests import encode_leaf, extension
 from icefloe.codecs.value.promoted_bounds import in_terms_of
-from icefloe.model.entries import partition_key, put, stat
+from icefloe.model.entries import ContentType, partition_key, put, stat
 from icefloe.tree.store import ManifestStore
 
-_SAMPLE = 1000  # rows that tell how large a leaf of many will be
+_SAMPLE = 1000  # rows encoded to estimate the size of a leaf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,72 +30,77 @@ class NewLeaf:
 
     location: str
     size: int
-    delete: bool
+    content: ContentType  # DATA_MANIFEST or DELETE_MANIFEST
     spec_id: int
     rows: pa.Table
 
+    @property
+    def is_data(self) -> bool:
+        """Whether it lists data files, not deletes."""
+        return self.content is ContentType.DATA_MANIFEST
+
 
 class Staging:
-    """The files one commit has written under the table's metadata folder."""
+    """The files that one commit has written to the metadata folder of the table."""
 
     def __init__(self, folder: str, new_uuid: Callable[[], UUID]) -> None:
         self.folder = folder
         self.written: dict[str, int] = {}  # location -> bytes
         self._uuid = new_uuid()
         self._numbers = count()
-        self._of_attempt: list[str] = []  # of no use to another attempt
+        self._of_attempt: list[str] = []  # files that other attempts cannot reuse
         self._reusable: dict[str, tuple[NewLeaf, ...]] = {}
         self._leaves: set[str] = set()
-        self._named: set[str] = set()  # leaves that a root of this attempt names
+        self._in_roots: set[str] = set()  # leaves that a root of this attempt lists
 
     def write(self, store: ManifestStore, files: Mapping[str, bytes]) -> None:
-        """Write files of this attempt, all of them durable on return."""
+        """Write files of this attempt; all are durable on return."""
         store.io.write_many(list(files.items()))
         self.written.update({location: len(data) for location, data in files.items()})
         self._of_attempt.extend(files)
 
     def new_location(self, kind: str, suffix: str) -> str:
-        """Where to write a file that is no leaf; every call gives another location."""
+        """A new location for a file that is not a leaf, different in every call."""
         return f"{self.folder}/{self._uuid}-{kind}{next(self._numbers)}.{suffix}"
 
     def forget_attempt(self) -> tuple[str, ...]:
-        """Forget the files of an attempt, which the caller deletes; what can be reused stays."""
-        self._named.clear()
+        """Forget the files of an attempt except reusable leaves, and return them for deletion."""
+        self._in_roots.clear()
         return self._forget(self._of_attempt)
 
     def forget_since(self, count: int) -> tuple[str, ...]:
-        """Forget all but the first files written, which is what an update that failed leaves behind."""
+        """Forget all but the first files written, those of a failed update, and return them for deletion."""
         return self._forget(list(self.written)[count:])
 
-    def forget_unnamed(self) -> tuple[str, ...]:
-        """Forget the leaves that no root of the last attempt names."""
-        return self._forget(sorted(self._leaves - self._named))
+    def forget_unlisted(self) -> tuple[str, ...]:
+        """Forget the leaves that no root of the last attempt lists, and return them for deletion."""
+        return self._forget(sorted(self._leaves - self._in_roots))
 
-    def named_by(self, root: pa.Table) -> None:
-        """Take note of the leaves that a new root names."""
+    def record_root(self, root: pa.Table) -> None:
+        """Record the leaves that a new root lists."""
         if len(self._leaves) > 0:
-            named = root["location"].filter(pc.is_in(root["location"], value_set=pa.array(self._leaves, pa.string())))
-            self._named.update(named.to_pylist())
+            listed = root["location"].filter(pc.is_in(root["location"], value_set=pa.array(self._leaves, pa.string())))
+            self._in_roots.update(listed.to_pylist())
 
     def _forget(self, locations: list[str]) -> tuple[str, ...]:
-        gone = tuple(location for location in locations if self.written.pop(location, None) is not None)
-        self._leaves.difference_update(gone)
+        forgotten = tuple(location for location in locations if self.written.pop(location, None) is not None)
+        self._leaves.difference_update(forgotten)
         self._of_attempt = [location for location in self._of_attempt if location in self.written]
-        lost = [key for key, leaves in self._reusable.items() if any(leaf.location in gone for leaf in leaves)]
-        for key in lost:
+        unusable = [k for k, leaves in self._reusable.items() if any(leaf.location in forgotten for leaf in leaves)]
+        for key in unusable:
             del self._reusable[key]
-        return gone
+        return forgotten
 
     def write_leaves(
-        self, store: ManifestStore, rows: pa.Table, *, delete: bool, target: int | None = None
+        self, store: ManifestStore, rows: pa.Table, *, content: ContentType, target: int | None = None
     ) -> tuple[NewLeaf, ...]:
-        """One leaf for each partition spec of the rows; with ``target`` as many as keep each near so many bytes."""
+        """Write one leaf for each partition spec of the rows, or with ``target`` several of about that many bytes."""
         specs = pc.unique(rows["partition_spec_id"]).to_pylist()
         parts = ((s, rows.filter(pc.equal(rows["partition_spec_id"], s)) if len(specs) > 1 else rows) for s in specs)
         return tuple(
             leaf
             for spec_id, part in parts
-            for leaf in self._write_near(store, part, target, delete=delete, spec_id=spec_id)
+            for leaf in self._write_sized(store, part, target, content=content, spec_id=spec_id)
         )
 
     def reuse_or_write(
@@ -104,59 +109,60 @@ class Staging:
         key: str,
         parts: Callable[[], Iterable[pa.Table]],
         *,
-        delete: bool,
+        content: ContentType,
         target: int | None = None,
     ) -> tuple[NewLeaf, ...]:
-        """The leaves written under ``key`` by an earlier attempt, or new ones of parts.
+        """The leaves that an earlier attempt wrote under ``key``, or new leaves of the parts.
 
-        Each version writes its own, and each set of expressions: leaves of V4 have partition values under their ids.
+        Leaves depend on the format version, and V4 leaves on the expressions: their ids identify partition values.
         """
         key = f"{key} {store.context.format_version} {sorted(store.context.expressions.items())}"
-        if key in self._reusable:  # another commit may have promoted a column since they were written
+        if key in self._reusable:  # another commit may have promoted a column in between
             return tuple(replace(leaf, rows=in_terms_of(leaf.rows, store.context)) for leaf in self._reusable[key])
-        written = [self.write_leaves(store, part, delete=delete, target=target) for part in parts()]
-        leaves = tuple(leaf for each in written for leaf in each)
+        written = (self.write_leaves(store, part, content=content, target=target) for part in parts())
+        leaves = tuple(chain.from_iterable(written))
         self._reusable[key] = leaves
-        kept = {leaf.location for leaf in leaves}
-        self._of_attempt = [location for location in self._of_attempt if location not in kept]
+        reusable = {leaf.location for leaf in leaves}
+        self._of_attempt = [location for location in self._of_attempt if location not in reusable]
         return leaves
 
-    def _write_near(
-        self, store: ManifestStore, rows: pa.Table, target: int | None, *, delete: bool, spec_id: int
+    def _write_sized(
+        self, store: ManifestStore, rows: pa.Table, target: int | None, *, content: ContentType, spec_id: int
     ) -> Iterator[NewLeaf]:
-        """Leaves of about ``target`` bytes, each with a range of partitions; some rows tell what a row takes."""
-        if target is None or stored_bytes(rows) <= target:
-            yield self._write_leaf(store, rows, delete=delete, spec_id=spec_id)
+        """Leaves of about ``target`` bytes, each with a range of partitions; the size of a row is sampled."""
+        if target is None or estimated_size(rows) <= target:
+            yield self._write_leaf(store, rows, content=content, spec_id=spec_id)
             return
-        rows = by_partition(rows, store).combine_chunks()
-        some = rows.slice(0, _SAMPLE)
-        start, width = 0, len(encode_leaf(some, store.context, delete=delete, spec_id=spec_id)) / some.num_rows
+        rows = sorted_by_partition(rows, store).combine_chunks()
+        sample = rows.slice(0, _SAMPLE)
+        encoded = encode_leaf(sample, store.context, content=content, spec_id=spec_id)
+        start, row_size = 0, len(encoded) / sample.num_rows
         while start < rows.num_rows:
-            rest = rows.num_rows - start
-            size = -(-rest // max(1, round(rest * width / target)))
-            leaf = self._write_leaf(store, rows.slice(start, size), delete=delete, spec_id=spec_id)
-            start, width = start + size, leaf.size / size
+            remaining = rows.num_rows - start
+            count = -(-remaining // max(1, round(remaining * row_size / target)))
+            leaf = self._write_leaf(store, rows.slice(start, count), content=content, spec_id=spec_id)
+            start, row_size = start + count, leaf.size / count
             yield leaf
 
-    def _write_leaf(self, store: ManifestStore, rows: pa.Table, *, delete: bool, spec_id: int) -> NewLeaf:
-        data = encode_leaf(rows, store.context, delete=delete, spec_id=spec_id)
+    def _write_leaf(self, store: ManifestStore, rows: pa.Table, *, content: ContentType, spec_id: int) -> NewLeaf:
+        data = encode_leaf(rows, store.context, content=content, spec_id=spec_id)
         location = f"{self.folder}/{self._uuid}-m{next(self._numbers)}.{extension(store.context)}"
         self.write(store, {location: data})
         self._leaves.add(location)
         stored = put(rows, "ordinal", pa.array(np.arange(rows.num_rows), pa.int64()))
-        store.remember_leaf(location, stored, delete=delete, spec_id=spec_id)
-        return NewLeaf(location=location, size=len(data), delete=delete, spec_id=spec_id, rows=stored)
+        store.remember_leaf(location, stored, content=content, spec_id=spec_id)
+        return NewLeaf(location=location, size=len(data), content=content, spec_id=spec_id, rows=stored)
 
 
-def by_partition(rows: pa.Table, store: ManifestStore) -> pa.Table:
-    """The rows in the order of their partition values; rows of one partition stay in theirs."""
+def sorted_by_partition(rows: pa.Table, store: ManifestStore) -> pa.Table:
+    """The rows sorted by partition values; rows of one partition keep their order."""
     keys = (stat("lower_bound", partition_key(field_id)) for field_id in store.context.partition_fields)
     order = [(key, "ascending") for key in keys if key in rows.column_names]
     return rows if len(order) == 0 else rows.sort_by(order)
 
 
-def stored_bytes(rows: pa.Table) -> int:
-    """About how many bytes rows take in a manifest: what they take in memory, compressed to two fifths."""
-    told = (column for column in rows.columns if column.null_count < rows.num_rows)
-    total: int = sum(column.nbytes for column in told)
+def estimated_size(rows: pa.Table) -> int:
+    """About how many bytes rows take in a manifest: two fifths of their size in memory, due to compression."""
+    not_null = (column for column in rows.columns if column.null_count < rows.num_rows)
+    total: int = sum(column.nbytes for column in not_null)
     return total * 2 // 5

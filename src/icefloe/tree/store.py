@@ -1,9 +1,9 @@
-"""Reading manifests through caches of decoded ones: in memory, and on request in a folder on local disk.
+"""Reads manifests through caches of decoded manifests: in memory, and optionally in a folder on local disk.
 
-Manifests are immutable, so a decoded manifest is good for ever; pointers are never cached. The key holds the shape of
-the table as well, because a promoted column changes the type of its bounds, and what the root says of a leaf: its kind
-and its partition spec decide how older leaves decode. A leaf may be decoded with a part of its
-statistics; it then serves those who need no more.
+Manifests are immutable, so a decoded manifest never becomes invalid; pointers are never cached. Decoding also depends
+on the schemas of the table, as a promoted column changes the type of its bounds, and for older leaves on the content
+type and partition spec in the root row. The cache key includes both. A leaf may be decoded with some of its statistics;
+it then serves requests that need no others.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ from icefloe.codecs.manifest.entry_columns import has_name
 from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, leaf_names
 from icefloe.io.file_io import FileIO
 from icefloe.limits import MIB
+from icefloe.model.entries import ContentType
 from icefloe.tree.disk_cache import DiskCache, DiskKey
 
 CACHE_BYTES = 256 * MIB
-_READ_AHEAD = 4  # files; decoding holds the interpreter's lock too much for several threads, waiting does not
+_READ_AHEAD = 4  # files; only reading runs ahead, as decoding mostly holds the interpreter lock
+NO_STATISTICS: frozenset[str] = frozenset()
 
-Listed = tuple[bool, int | None]  # what a root says of a leaf: whether it holds deletes, and its partition spec
-Key = tuple[str, int, Listed | None]  # location, shape of the table; a root has nothing that refers to it
-Wanted = frozenset[str] | None
+Listed = tuple[ContentType, int | None]  # content type and partition spec of a leaf, from its root row
+Key = tuple[str, int, Listed | None]  # location, hash of the schemas; a root has no root row
+Wanted = frozenset[str] | None  # statistics keys, or all
 
 
 class ManifestCache:
-    """Decoded manifests by location, least recently used out first."""
+    """Decoded manifests by location; evicts the least recently used."""
 
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
         self._tables: OrderedDict[Key, tuple[pa.Table, Wanted]] = OrderedDict()
@@ -45,7 +47,7 @@ class ManifestCache:
         self._lock = Lock()
 
     def get(self, key: Key, wanted: Wanted = None) -> pa.Table | None:
-        """The table under a key, now the most recently used, if it has all wanted statistics."""
+        """The table of a key, if it has all wanted statistics; becomes the most recently used."""
         with self._lock:
             table, has = self._tables.get(key, (None, None))
             if table is None or not _covers(has, wanted):
@@ -54,12 +56,12 @@ class ManifestCache:
             return table
 
     def known(self, key: Key) -> Wanted:
-        """The statistics keys that a table was decoded with; none are known of one that is absent."""
+        """The statistics keys that the table of a key was decoded with; none if there is no table."""
         with self._lock:
             return self._tables.get(key, (None, frozenset()))[1]
 
     def put(self, key: Key, table: pa.Table, has: Wanted = None) -> None:
-        """Keep a table, and let the oldest go until all fit; a table larger than the cache is not kept."""
+        """Store a table and evict others until all fit; a table larger than the cache is not stored."""
         size = table.get_total_buffer_size()
         if size > self._max_bytes:
             return
@@ -67,14 +69,14 @@ class ManifestCache:
             old, known = self._tables.get(key, (None, None))
             if old is not None:
                 if _covers(known, has):
-                    return  # another thread came first with as much
+                    return  # another thread has stored as much
                 self._bytes -= old.get_total_buffer_size()
             self._tables[key] = (table, has)
             self._tables.move_to_end(key)
             self._bytes += size
             while self._bytes > self._max_bytes:
-                _, (gone, _) = self._tables.popitem(last=False)
-                self._bytes -= gone.get_total_buffer_size()
+                _, (evicted, _) = self._tables.popitem(last=False)
+                self._bytes -= evicted.get_total_buffer_size()
 
 
 def _covers(has: Wanted, wanted: Wanted) -> bool:
@@ -83,28 +85,28 @@ def _covers(has: Wanted, wanted: Wanted) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafRequest:
-    """A leaf to be read, as its root describes it, and the statistics keys that are needed.
+    """A request to read a leaf, with what its root row says and the statistics keys that are needed.
 
-    Without a root the partition spec is what the leaf itself says.
+    Without a partition spec the leaf's own is used.
     """
 
     location: str
-    delete: bool
+    content: ContentType  # DATA_MANIFEST or DELETE_MANIFEST
     spec_id: int | None = None
     size: int | None = None
     wanted: Wanted = None
 
     @property
     def listed(self) -> Listed:
-        """What the rows depend on besides the file."""
-        return (self.delete, self.spec_id)
+        """The values of the root row that decoding depends on."""
+        return (self.content, self.spec_id)
 
 
 Fetch: TypeAlias = Callable[[LeafRequest], pa.Table | bytes]
 
 
 class ManifestStore:
-    """The manifests of one table: where they are, how they decode, and those already decoded."""
+    """The manifests of one table: reads, decodes and caches them."""
 
     def __init__(
         self, io: FileIO, context: ManifestContext, cache: ManifestCache, disk: DiskCache | None = None
@@ -114,8 +116,8 @@ class ManifestStore:
         self.cache = cache
         self.disk = disk
 
-    def in_terms_of(self, context: ManifestContext) -> ManifestStore:
-        """The same manifests, read with other schemas and specs."""
+    def with_context(self, context: ManifestContext) -> ManifestStore:
+        """A store of the same manifests that decodes with other schemas and specs."""
         other = copy(self)
         other.context = context
         return other
@@ -133,23 +135,23 @@ class ManifestStore:
         self,
         location: str,
         *,
-        delete: bool,
+        content: ContentType,
         spec_id: int | None = None,
         wanted: Wanted = None,
         size: int | None = None,
     ) -> pa.Table:
-        """All rows of a leaf, as stored, with at least the wanted statistics; ``None`` wants all."""
-        request = LeafRequest(location=location, delete=delete, spec_id=spec_id, size=size, wanted=wanted)
+        """All rows of a leaf, as stored, with at least the wanted statistics (``None`` for all)."""
+        request = LeafRequest(location=location, content=content, spec_id=spec_id, size=size, wanted=wanted)
         (table,) = self.leaves([request])
         return table
 
     def leaves(self, requests: Sequence[LeafRequest]) -> Iterator[pa.Table]:
-        """All rows of several leaves in order; the files of the next ones are read while one is decoded."""
+        """All rows of several leaves in order; the files of the next leaves are read while one is decoded."""
         with self._reading_ahead(requests) as fetch:
             for request in requests:
                 yield self._leaf(request, fetch)
 
-    def naming(self, requests: Sequence[LeafRequest], column: str, names: pa.Array) -> Iterator[bool]:
+    def may_contain(self, requests: Sequence[LeafRequest], column: str, names: pa.Array) -> Iterator[bool]:
         """Whether each leaf, in order, may have one of these names in a column of locations, in a row of any status.
 
         Of leaves that are not decoded already no more than that column is. Names in ``referenced_file`` may be spelled
@@ -158,24 +160,24 @@ class ManifestStore:
         with self._reading_ahead(requests) as fetch:
             for request in requests:
                 known = self.cache.get(self._leaf_key(request), request.wanted)
-                found = fetch(request) if known is None else known
-                if isinstance(found, bytes):
-                    yield leaf_names(found, self.context, where=request.location, column=column, names=names)
+                fetched = fetch(request) if known is None else known
+                if isinstance(fetched, bytes):
+                    yield leaf_names(fetched, self.context, where=request.location, column=column, names=names)
                 else:
-                    yield has_name(found[column], names, column)
+                    yield has_name(fetched[column], names, column)
 
     @contextmanager
     def _reading_ahead(self, requests: Sequence[LeafRequest]) -> Iterator[Fetch]:
-        """What fetches the leaves that are not decoded, while the files of the next ones are read."""
+        """A function that fetches leaves that are not in the cache, and reads the files of the next ones ahead."""
         missing = [r for r in requests if self.cache.get(self._leaf_key(r), r.wanted) is None]
         if len(missing) <= 1:
             yield self._fetch
             return
         ahead: dict[LeafRequest, Future[pa.Table | bytes]] = {}
-        waiting = iter(missing)
+        pending = iter(missing)
 
         def fetch(request: LeafRequest) -> pa.Table | bytes:
-            for further in islice(waiting, _READ_AHEAD - len(ahead)):
+            for further in islice(pending, _READ_AHEAD - len(ahead)):
                 ahead[further] = pool.submit(self._fetch, further)
             return ahead.pop(request).result() if request in ahead else self._fetch(request)
 
@@ -187,12 +189,12 @@ class ManifestStore:
                     future.cancel()
 
     def remember_root(self, location: str, table: pa.Table) -> None:
-        """Keep the rows of a root that was just written."""
+        """Cache the rows of a root that was just written."""
         self.cache.put(self._key(location, None), table)
 
-    def remember_leaf(self, location: str, table: pa.Table, *, delete: bool, spec_id: int) -> None:
-        """Keep the rows of a leaf that was just written."""
-        self.cache.put(self._key(location, (delete, spec_id)), table)
+    def remember_leaf(self, location: str, table: pa.Table, *, content: ContentType, spec_id: int) -> None:
+        """Cache the rows of a leaf that was just written."""
+        self.cache.put(self._key(location, (content, spec_id)), table)
 
     def _leaf(self, request: LeafRequest, fetch: Fetch) -> pa.Table:
         key = self._leaf_key(request)
@@ -201,14 +203,14 @@ class ManifestStore:
             return table
         fetched = fetch(request)
         on_disk = self._disk_key(request)
-        # The folder keeps whole manifests only, so that one file serves every request.
+        # The folder stores manifests with all statistics, so that one file serves every request.
         has = None if on_disk is not None else _united(request.wanted, self.cache.known(key))
         if isinstance(fetched, bytes):
             table = decode_leaf(
                 fetched,
                 self.context,
                 where=request.location,
-                delete=request.delete,
+                content=request.content,
                 spec_id=request.spec_id,
                 wanted=has,
             )
@@ -222,13 +224,13 @@ class ManifestStore:
     def _fetch(self, request: LeafRequest) -> pa.Table | bytes:
         """A leaf from the folder on disk, or the bytes of its file."""
         key = self._disk_key(request)
-        found = None if self.disk is None or key is None else self.disk.get(key, request.wanted)
-        return self.io.read(request.location) if found is None else found
+        cached = None if self.disk is None or key is None else self.disk.get(key, request.wanted)
+        return self.io.read(request.location) if cached is None else cached
 
     def _disk_key(self, request: LeafRequest) -> DiskKey | None:
         if self.disk is None or request.size is None:
             return None
-        shape = f"{self.context.fingerprint} {request.listed}"
+        shape = f"{self.context.fingerprint} {request.content.name} {request.spec_id}"
         return DiskKey(location=request.location, length=request.size, shape=shape)
 
     def _leaf_key(self, request: LeafRequest) -> Key:

@@ -11,20 +11,26 @@ from hypothesis import strategies as st
 from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.codecs.manifest.manifests import decode_root, encode_root
 from icefloe.errors import InputError
-from icefloe.model.entries import Status
+from icefloe.model.entries import ContentType, Status
 from support.manifests.random_entries import Row, data_dv, every_type
 from support.manifests.sample import IDS, TYPES, VALUES, column_stats, context, data_file, mixed_partition, table
 
 PRICE = IDS["price"]
 
 
-def row_of(rows: list[Row], *, delete: bool = False, version: int = 4, first_row_id: int | None = 100) -> Row:
+def row_of(
+    rows: list[Row],
+    *,
+    content: ContentType = ContentType.DATA_MANIFEST,
+    version: int = 4,
+    first_row_id: int | None = 100,
+) -> Row:
     made = manifest_row(
         table(rows),
         context(version),
         location="file:///m.parquet",
         size=99,
-        delete=delete,
+        content=content,
         status=Status.ADDED,
         snapshot_id=7,
         sequence_number=9,
@@ -51,7 +57,7 @@ def test_the_row_tells_where_and_when() -> None:
 
 
 def test_a_delete_manifest_has_no_row_ids() -> None:
-    row = row_of([data_dv()], delete=True)
+    row = row_of([data_dv()], content=ContentType.DELETE_MANIFEST)
     assert (row["content_type"], row["first_row_id"]) == (4, None)
 
 
@@ -133,7 +139,7 @@ def test_the_row_can_be_stored_in_a_root() -> None:
         context(),
         location="file:///m.parquet",
         size=99,
-        delete=False,
+        content=ContentType.DATA_MANIFEST,
         status=Status.EXISTING,
         snapshot_id=7,
         sequence_number=9,
@@ -194,7 +200,7 @@ def test_entries_in_many_chunks_are_aggregated() -> None:
         context(),
         location="x",
         size=1,
-        delete=False,
+        content=ContentType.DATA_MANIFEST,
         status=Status.ADDED,
         snapshot_id=1,
         sequence_number=1,

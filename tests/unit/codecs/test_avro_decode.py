@@ -44,6 +44,7 @@ from icefloe.codecs.manifest.context import manifest_context
 from icefloe.codecs.manifest.manifests import decode_leaf
 from icefloe.errors import FormatError, IcefloeError, UnsupportedError
 from icefloe.limits import Limits
+from icefloe.model.entries import ContentType
 from icefloe.model.metadata.table_metadata import TableMetadata
 from support.manifests.random_entries import data_dv, equality_delete
 from support.manifests.sample import DAY, LOCATION, column_stats, context, data_file, mixed_partition, table
@@ -387,8 +388,15 @@ def same(one: object, other: object) -> bool:
     return one == other
 
 
-def of_rows(rows: list[dict[str, object]], version: int, *, spec_id: int = 0, delete: bool = False) -> bytes:
-    return encode_manifest(table(rows), context(version), delete=delete, spec_id=spec_id)
+def of_rows(
+    rows: list[dict[str, object]], version: int, *, spec_id: int = 0, content: ContentType = ContentType.DATA_MANIFEST
+) -> bytes:
+    return encode_manifest(
+        table(rows),
+        context(version),
+        content=content,
+        spec_id=spec_id,
+    )
 
 
 def files(count: int) -> list[dict[str, object]]:
@@ -422,7 +430,7 @@ def test_delete_manifests_whose_bounds_are_paths_are_read_the_same_both_ways() -
         rows = rows.append_column(
             f"{measure}:{path}", pa.array([f"{LOCATION}/data/{n:05d}.parquet" for n in range(80)])
         )
-    data = encode_manifest(rows, context(3), delete=True, spec_id=0)
+    data = encode_manifest(rows, context(3), content=ContentType.DELETE_MANIFEST, spec_id=0)
     one, other = both_ways(data, lambda d: decode_manifest(d, context(3), where="m"))
     assert isinstance(one, pa.Table)
     assert same(one, other)
@@ -498,6 +506,6 @@ def test_damaged_manifests_have_the_same_outcome_both_ways(seed: int) -> None:
             data[choose.randrange(len(data))] = choose.choice([0, 1, 0x7F, 0x80, 0xFF, choose.randrange(256)])
         sync = bytes(16)
         file = b"Obj\x01" + header + sync + number(60) + number(len(data)) + bytes(data) + sync
-        one, other = both_ways(file, lambda d: decode_leaf(d, context(2), where="m", delete=False))
+        one, other = both_ways(file, lambda d: decode_leaf(d, context(2), where="m", content=ContentType.DATA_MANIFEST))
         assert same(one, other) or (isinstance(one, type) and isinstance(other, type))
         assert isinstance(one, pa.Table) or issubclass(one, FormatError)  # type: ignore[arg-type]

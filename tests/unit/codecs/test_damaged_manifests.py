@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf, encode_root, extension
 from icefloe.errors import CorruptFile, IcefloeError, LimitError
 from icefloe.limits import Limits
-from icefloe.model.entries import ENTRY
+from icefloe.model.entries import ENTRY, ContentType
 from support.manifests.random_entries import data_dv, manifest_dv, mixed_manifest
 from support.manifests.sample import column_stats, context, data_file, mixed_partition, table
 
@@ -25,8 +25,8 @@ Decoder = Callable[[bytes], pa.Table]
 
 def leaf(version: int) -> tuple[bytes, Decoder]:
     known = context(version)
-    data = encode_leaf(FILES, known, delete=False, spec_id=1)
-    return data, lambda damaged: decode_leaf(damaged, known, where="the file", delete=False)
+    data = encode_leaf(FILES, known, content=ContentType.DATA_MANIFEST, spec_id=1)
+    return data, lambda damaged: decode_leaf(damaged, known, where="the file", content=ContentType.DATA_MANIFEST)
 
 
 def root(version: int) -> tuple[bytes, Decoder]:
@@ -103,9 +103,9 @@ def test_other_files_are_refused_by_their_first_bytes(decode: Decoder) -> None:
 @pytest.mark.parametrize("version", [2, 4])
 def test_a_file_beyond_the_size_limit_is_not_decoded(version: int) -> None:
     tight = context(version, limits=Limits(manifest_bytes=100))
-    data = encode_leaf(FILES, context(version), delete=False, spec_id=1)
+    data = encode_leaf(FILES, context(version), content=ContentType.DATA_MANIFEST, spec_id=1)
     with pytest.raises(LimitError, match="limit of 100"):
-        decode_leaf(data, tight, where="the file", delete=False)
+        decode_leaf(data, tight, where="the file", content=ContentType.DATA_MANIFEST)
     with pytest.raises(LimitError, match="limit of 100"):
         decode_root(data, tight, where="the file")
 

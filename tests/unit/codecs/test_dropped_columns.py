@@ -15,7 +15,7 @@ from icefloe.expr.filter.bind import bind
 from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import entries, partition_key
+from icefloe.model.entries import ContentType, entries, partition_key
 from icefloe.model.evolution.schema_history import add_schema
 from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -59,7 +59,7 @@ def manifest(table: TableMetadata) -> bytes:
         row |= partition(field_id, value)
     context = manifest_context(replace(table, format_version=max(table.format_version, 2)))
     types = {partition_key(i): arrow_type(type_) for i, type_ in context.partition_types.items()}
-    return encode_leaf(entries([row], types), context, delete=False, spec_id=0)
+    return encode_leaf(entries([row], types), context, content=ContentType.DATA_MANIFEST, spec_id=0)
 
 
 def tuple_of(files: pa.Table) -> list[object]:
@@ -72,15 +72,15 @@ def test_a_manifest_of_a_former_spec_is_read_pruned_and_written_again(version: i
     after = evolved(before)
     context = manifest_context(after)
 
-    files = decode_leaf(manifest(before), context, where="here", delete=False)
+    files = decode_leaf(manifest(before), context, where="here", content=ContentType.DATA_MANIFEST)
 
     assert tuple_of(files) == ["north", dt.date(2017, 11, 16), 20]
     for text, expected in (("id = 25", Match.SOME), ("id = 30", Match.NONE), ("id < 30", Match.ALL)):
         found = evaluate(bind(parse_filter(text), after.schema), files, partition_fields(after))
         assert found.to_pylist() == [int(expected)], text
     if version > 1:
-        again = encode_leaf(files, context, delete=False, spec_id=0)
-        assert tuple_of(decode_leaf(again, context, where="here", delete=False)) == tuple_of(files)
+        again = encode_leaf(files, context, content=ContentType.DATA_MANIFEST, spec_id=0)
+        assert tuple_of(decode_leaf(again, context, where="here", content=ContentType.DATA_MANIFEST)) == tuple_of(files)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -100,7 +100,7 @@ def test_a_manifest_is_read_even_when_no_schema_has_the_column_any_more(version:
     after = evolved(before)
     forgotten = manifest_context(replace(after, schemas=(after.schema,)))
 
-    files = decode_leaf(manifest(before), forgotten, where="here", delete=False)
+    files = decode_leaf(manifest(before), forgotten, where="here", content=ContentType.DATA_MANIFEST)
 
     assert files["lower_bound:p1002"].to_pylist() == [20]
     assert files["record_count"].to_pylist() == [10]

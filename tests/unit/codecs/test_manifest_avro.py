@@ -28,12 +28,24 @@ V2 = context(2)
 V3 = context(3)
 
 
-def encode(rows: list[Row], *, spec_id: int = 0, delete: bool = False, version: int = 2) -> bytes:
-    return encode_manifest(table(rows), context(version), delete=delete, spec_id=spec_id)
+def encode(
+    rows: list[Row], *, spec_id: int = 0, content: ContentType = ContentType.DATA_MANIFEST, version: int = 2
+) -> bytes:
+    return encode_manifest(
+        table(rows),
+        context(version),
+        content=content,
+        spec_id=spec_id,
+    )
 
 
-def decode(data: bytes, *, delete: bool | None = None, version: int = 2) -> pa.Table:
-    return decode_manifest(data, context(version), where="here", delete=delete)
+def decode(data: bytes, *, content: ContentType | None = None, version: int = 2) -> pa.Table:
+    return decode_manifest(
+        data,
+        context(version),
+        where="here",
+        content=content,
+    )
 
 
 def opened(data: bytes) -> tuple[Any, dict[str, str], list[Any]]:
@@ -153,7 +165,7 @@ def test_version_1_rows_come_back_without_what_it_has_no_field_for() -> None:
 
 def test_version_1_refuses_deletes_and_unnamed_snapshots() -> None:
     with pytest.raises(InputError, match="format version 1 has no delete files"):
-        encode([equality_delete()], delete=True, version=1)
+        encode([equality_delete()], content=ContentType.DELETE_MANIFEST, version=1)
     with pytest.raises(InputError, match="snapshot_id is null"):
         encode([data_file(snapshot_id=None)], version=1)
 
@@ -172,7 +184,9 @@ def test_a_partition_by_nanoseconds_comes_back() -> None:
         row = row.append_column(f"{measure}:p1000", pa.array([1_700_000_000_123_456_789], pa.timestamp("ns")))
     for measure, count in (("value_count", 10), ("null_value_count", 0)):
         row = row.append_column(f"{measure}:p1000", pa.array([count], pa.int64()))
-    after = decode_manifest(encode_manifest(row, nanos, delete=False, spec_id=5), nanos, where="here")
+    after = decode_manifest(
+        encode_manifest(row, nanos, content=ContentType.DATA_MANIFEST, spec_id=5), nanos, where="here"
+    )
     assert differences(row, after).keys() == {"format_version"}
 
 
@@ -202,7 +216,7 @@ def test_key_value_metadata_tells_schema_spec_version_and_content() -> None:
     }
     assert schema_from_json(json.loads(metadata["schema"])) == SCHEMA
     assert spec_from_json(json.loads(metadata["partition-spec"])).fields == V2.specs[1].fields
-    assert opened(encode([equality_delete()], delete=True))[1]["content"] == "deletes"
+    assert opened(encode([equality_delete()], content=ContentType.DELETE_MANIFEST))[1]["content"] == "deletes"
 
 
 @given(st.lists(data_rows(version=2), max_size=5))
@@ -230,18 +244,28 @@ def test_several_decimal_partitions_do_not_define_a_name_twice() -> None:
             row = row.append_column(f"{measure}:p200{n}", pa.array([None], pa.decimal128(9, 2)))
         for measure in ("value_count", "null_value_count"):
             row = row.append_column(f"{measure}:p200{n}", pa.array([10], pa.int64()))
-    after = decode_manifest(encode_manifest(row, two, delete=False, spec_id=5), two, where="here")
+    after = decode_manifest(encode_manifest(row, two, content=ContentType.DATA_MANIFEST, spec_id=5), two, where="here")
     assert differences(row, after.drop_columns("format_version")).keys() == {"format_version"}
 
 
 def test_deletes_come_back_and_version_3_keeps_deletion_vectors() -> None:
     rows = [equality_delete(1, format_version=3), data_dv(2, format_version=3)]
-    assert differences(table(rows), decode(encode(rows, delete=True, version=3), delete=True, version=3)) == {}
+    assert (
+        differences(
+            table(rows),
+            decode(
+                encode(rows, content=ContentType.DELETE_MANIFEST, version=3),
+                content=ContentType.DELETE_MANIFEST,
+                version=3,
+            ),
+        )
+        == {}
+    )
 
 
 def test_version_2_refuses_deletion_vectors() -> None:
     with pytest.raises(InputError, match="format version 2 has no deletion vectors"):
-        encode([data_dv()], delete=True)
+        encode([data_dv()], content=ContentType.DELETE_MANIFEST)
 
 
 def test_bounds_of_position_deletes_are_kept() -> None:
@@ -249,12 +273,24 @@ def test_bounds_of_position_deletes_are_kept() -> None:
     row = table([data_file(content_type=int(ContentType.POSITION_DELETES), format_version=2)])
     for measure in ("lower_bound", "upper_bound"):
         row = row.append_column(f"{measure}:{path}", pa.array(["s3://b/a.parquet"]))
-    assert differences(row, decode_manifest(encode_manifest(row, V2, delete=True, spec_id=0), V2, where="here")) == {}
+    assert (
+        differences(
+            row,
+            decode_manifest(encode_manifest(row, V2, content=ContentType.DELETE_MANIFEST, spec_id=0), V2, where="here"),
+        )
+        == {}
+    )
 
 
 def test_column_sizes_survive_a_rewrite() -> None:
     row = table([data_file(format_version=2)]).append_column("column_size:3", pa.array([123], pa.int64()))
-    assert differences(row, decode_manifest(encode_manifest(row, V2, delete=False, spec_id=0), V2, where="here")) == {}
+    assert (
+        differences(
+            row,
+            decode_manifest(encode_manifest(row, V2, content=ContentType.DATA_MANIFEST, spec_id=0), V2, where="here"),
+        )
+        == {}
+    )
 
 
 def test_nan_is_a_value_in_the_file_and_a_count_in_memory() -> None:
@@ -301,7 +337,7 @@ def test_an_unknown_transform_is_read_around_and_not_written() -> None:
     part = PartitionField(source_id=IDS["id"], field_id=1000, name="z", transform="zorder[3]")
     odd = replace(V2, specs={0: PartitionSpec(fields=(part,))}, partition_types={})
     with pytest.raises(UnsupportedError, match="zorder"):
-        encode_manifest(table([data_file()]), odd, delete=False, spec_id=0)
+        encode_manifest(table([data_file()]), odd, content=ContentType.DATA_MANIFEST, spec_id=0)
     assert decode_manifest(encode([data_file()]), odd, where="here").num_rows == 1
 
 
@@ -319,7 +355,7 @@ def test_an_older_entry_without_a_record_count_stays_so() -> None:
 
 def test_the_other_kind_of_manifest_is_refused() -> None:
     with pytest.raises(FormatError, match="here: row 0: content 0 does not belong in a manifest of deletes"):
-        decode(encode([data_file()]), delete=True)
+        decode(encode([data_file()]), content=ContentType.DELETE_MANIFEST)
 
 
 def foreign(schema: Any, records: list[Any], codec: str = "null", **metadata: str) -> bytes:
@@ -355,7 +391,7 @@ def version_1(**changes: Any) -> tuple[Any, list[Any]]:
 
 @pytest.mark.parametrize("codec", ["null", "deflate"])
 def test_a_version_1_manifest_is_read(codec: str) -> None:
-    rows = decode(foreign(*version_1(), codec=codec), delete=False)
+    rows = decode(foreign(*version_1(), codec=codec), content=ContentType.DATA_MANIFEST)
     (row,) = rows.to_pylist()
     assert (row["content_type"], row["location"], row["file_format"]) == (0, "s3://b/a.orc", "orc")
     assert (row["format_version"], row["sequence_number"], row["partition_spec_id"]) == (1, None, 0)
@@ -430,7 +466,7 @@ def test_what_is_no_avro_file_is_corrupt(data: bytes) -> None:
 def test_many_rows_make_several_blocks_and_keep_their_order() -> None:
     rows = [data_file(n, format_version=2, **column_stats("name", f"{n:09d}", f"{n:09d}")) for n in range(2000)]
     before = table(rows)
-    data = encode_manifest(before, V2, delete=False, spec_id=0)
+    data = encode_manifest(before, V2, content=ContentType.DATA_MANIFEST, spec_id=0)
     sync = data[-16:]
     assert data.count(sync) > 2
     assert differences(before, decode(data)) == {}
@@ -444,7 +480,7 @@ def test_a_field_name_that_avro_forbids_is_made_safe() -> None:
     part = PartitionField(source_id=IDS["id"], field_id=1002, name="9 id-bucket", transform="bucket[16]")
     odd = replace(V2, specs={1: PartitionSpec(spec_id=1, fields=(part,))})
     row = table([data_file(**mixed_partition())])
-    data = encode_manifest(row, odd, delete=False, spec_id=1)
+    data = encode_manifest(row, odd, content=ContentType.DATA_MANIFEST, spec_id=1)
     _, _, (record,) = opened(data)
     assert record["data_file"]["partition"] == {"_9_x20id_x2Dbucket": 3}
     assert decode_manifest(data, odd, where="here")["lower_bound:p1002"].to_pylist() == [3]

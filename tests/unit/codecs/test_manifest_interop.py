@@ -22,7 +22,7 @@ from icefloe.codecs.json.table_metadata import decode_metadata
 from icefloe.codecs.manifest.context import ManifestContext, manifest_context
 from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf, encode_root
-from icefloe.model.entries import Status
+from icefloe.model.entries import ContentType, Status
 from support.manifests.random_entries import differences, mixed_manifest
 from support.manifests.sample import DAY, column_stats, context, data_file, mixed_partition, table
 from support.shared_files import shared
@@ -95,7 +95,9 @@ def test_their_manifests_are_read_with_partitions_counts_and_bounds(theirs: Tabl
     snapshot = theirs.current_snapshot()
     assert snapshot is not None
     for manifest in snapshot.manifests(theirs.io):
-        rows = decode_leaf(read(manifest.manifest_path), known, where="leaf", delete=False).to_pylist()
+        rows = decode_leaf(
+            read(manifest.manifest_path), known, where="leaf", content=ContentType.DATA_MANIFEST
+        ).to_pylist()
         entries = manifest.fetch_manifest_entry(theirs.io)
         assert len(rows) == len(entries) == 6
         for row, entry in zip(rows, entries, strict=True):
@@ -114,9 +116,9 @@ def test_what_they_wrote_survives_writing_it_again(theirs: Table, known: Manifes
     snapshot = theirs.current_snapshot()
     assert snapshot is not None
     (manifest, *_) = snapshot.manifests(theirs.io)
-    before = decode_leaf(read(manifest.manifest_path), known, where="leaf", delete=False)
-    again = encode_leaf(before, known, delete=False, spec_id=0)
-    assert differences(before, decode_leaf(again, known, where="leaf", delete=False)) == {}
+    before = decode_leaf(read(manifest.manifest_path), known, where="leaf", content=ContentType.DATA_MANIFEST)
+    again = encode_leaf(before, known, content=ContentType.DATA_MANIFEST, spec_id=0)
+    assert differences(before, decode_leaf(again, known, where="leaf", content=ContentType.DATA_MANIFEST)) == {}
     original = [entry.data_file for entry in manifest.fetch_manifest_entry(theirs.io)]
     Path(manifest_copy := str(tmp_path / "m.avro")).write_bytes(again)
     copied = [entry.data_file for entry in at(manifest, manifest_copy).fetch_manifest_entry(PyArrowFileIO())]
@@ -142,7 +144,7 @@ def test_our_manifest_and_list_are_read_by_them(tmp_path: Path) -> None:
             data_file(2, **mixed_partition(), status=2),
         ]
     )
-    leaf = encode_leaf(rows, ours, delete=False, spec_id=1)
+    leaf = encode_leaf(rows, ours, content=ContentType.DATA_MANIFEST, spec_id=1)
     path = tmp_path / "m.avro"
     path.write_bytes(leaf)
     row = manifest_row(
@@ -150,7 +152,7 @@ def test_our_manifest_and_list_are_read_by_them(tmp_path: Path) -> None:
         ours,
         location=str(path),
         size=len(leaf),
-        delete=False,
+        content=ContentType.DATA_MANIFEST,
         status=Status.ADDED,
         snapshot_id=77,
         sequence_number=5,
@@ -202,7 +204,12 @@ def test_manifests_of_spark_and_others_are_read(name: str) -> None:
                 continue
             for row in decode_root(listed.read_bytes(), known, where=listed.name).to_pylist():
                 leaf = files[Path(row["location"]).name]
-                rows = decode_leaf(leaf.read_bytes(), known, where=leaf.name, delete=row["content_type"] == 4)
+                rows = decode_leaf(
+                    leaf.read_bytes(),
+                    known,
+                    where=leaf.name,
+                    content=ContentType.DELETE_MANIFEST if row["content_type"] == 4 else ContentType.DATA_MANIFEST,
+                )
                 # Lists of version 1 may leave their counts out.
                 assert row["record_count"] in (None, rows.num_rows)
                 found += rows.num_rows

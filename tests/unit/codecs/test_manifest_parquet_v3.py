@@ -13,6 +13,7 @@ from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
 from icefloe.codecs.manifest.manifests import decode_leaf
 from icefloe.errors import CorruptFile, FormatError, LimitError
 from icefloe.limits import Limits
+from icefloe.model.entries import ContentType
 from support.manifests.sample import DAY, IDS, column_stats, context, data_file, mixed_partition, table
 
 LONG, INT, TEXT, BYTES = pa.int64(), pa.int32(), pa.string(), pa.binary()
@@ -93,7 +94,7 @@ def parquet(rows: list[dict[str, Any]], schema: pa.Schema = SCHEMA, **keys: str)
 
 
 def decode(data: bytes, **more: Any) -> pa.Table:
-    return decode_leaf(data, context(4, **more), where="here", delete=False)
+    return decode_leaf(data, context(4, **more), where="here", content=ContentType.DATA_MANIFEST)
 
 
 def test_rows_are_those_of_an_avro_manifest_with_the_same_entries() -> None:
@@ -109,7 +110,7 @@ def test_rows_are_those_of_an_avro_manifest_with_the_same_entries() -> None:
         )
         for n in range(3)
     ]
-    avro = encode_manifest(table(rows), context(3), delete=False, spec_id=1)
+    avro = encode_manifest(table(rows), context(3), content=ContentType.DATA_MANIFEST, spec_id=1)
     expected = decode_manifest(avro, context(4), where="here").drop_columns("format_version")
     assert found["format_version"].to_pylist() == [4, 4, 4]
     assert found.select(expected.column_names).to_pylist() == expected.to_pylist()
@@ -117,7 +118,9 @@ def test_rows_are_those_of_an_avro_manifest_with_the_same_entries() -> None:
 
 
 def test_only_the_wanted_statistics_are_given() -> None:
-    found = decode_leaf(parquet([stored(1)]), context(4), where="here", delete=False, wanted=frozenset())
+    found = decode_leaf(
+        parquet([stored(1)]), context(4), where="here", content=ContentType.DATA_MANIFEST, wanted=frozenset()
+    )
     assert {name for name in found.column_names if ":" in name and ":p" not in name} == set()
     assert found["lower_bound:p1000"].to_pylist() == ["a"]
 
@@ -138,11 +141,11 @@ def test_wrong_metadata_is_refused(keys: dict[str, str], message: str) -> None:
 def test_the_list_says_the_spec_whatever_the_file_says() -> None:
     for header in ("1", "2", "9"):
         data = parquet([stored(1)], partition_spec_id=header)
-        found = decode_leaf(data, context(4), where="here", delete=False, spec_id=1)
+        found = decode_leaf(data, context(4), where="here", content=ContentType.DATA_MANIFEST, spec_id=1)
         assert found["partition_spec_id"].to_pylist() == [1]
         assert found["lower_bound:p1000"].to_pylist() == ["a"]
     with pytest.raises(FormatError, match=r"here: the partition tuple has the fields \[name \(1000\), .*spec 2"):
-        decode_leaf(parquet([stored(1)]), context(4), where="here", delete=False, spec_id=2)
+        decode_leaf(parquet([stored(1)]), context(4), where="here", content=ContentType.DATA_MANIFEST, spec_id=2)
 
 
 def test_a_missing_tuple_or_required_field_is_refused() -> None:

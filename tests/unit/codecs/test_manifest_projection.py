@@ -12,7 +12,7 @@ from icefloe.codecs.manifest.entry_columns import relativized, resolved
 from icefloe.codecs.manifest.manifests import decode_leaf, encode_leaf, leaf_names
 from icefloe.codecs.manifest.parquet import decode_parquet_manifest, encode_parquet_manifest
 from icefloe.errors import CorruptFile, FormatError
-from icefloe.model.entries import stat_keys
+from icefloe.model.entries import ContentType, stat_keys
 from icefloe.model.locations import is_absolute, relativize, resolve
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.schema.schema import Schema
@@ -94,8 +94,10 @@ def test_a_part_without_statistics_is_read_of_an_unpartitioned_manifest():
 
 def test_a_leaf_is_read_in_part():
     data = encode(rows())
-    assert str(IDS["raw"]) in stat_keys(decode_leaf(data, V4, where="here", delete=False))
-    assert str(IDS["raw"]) not in stat_keys(decode_leaf(data, V4, where="here", delete=False, wanted=frozenset()))
+    assert str(IDS["raw"]) in stat_keys(decode_leaf(data, V4, where="here", content=ContentType.DATA_MANIFEST))
+    assert str(IDS["raw"]) not in stat_keys(
+        decode_leaf(data, V4, where="here", content=ContentType.DATA_MANIFEST, wanted=frozenset())
+    )
 
 
 # -- how columns are stored
@@ -139,7 +141,7 @@ def names(*numbers: int) -> pa.Array:
 def test_a_leaf_tells_whether_it_names_a_file(version):
     known = context(version)
     entries = table([{**data_file(n), **mixed_partition(), "snapshot_id": 7} for n in range(20)])
-    data = encode_leaf(entries, known, delete=False, spec_id=1)
+    data = encode_leaf(entries, known, content=ContentType.DATA_MANIFEST, spec_id=1)
     told = [leaf_names(data, known, where="here", column="location", names=names(*n)) for n in ((3,), (77,), (77, 19))]
     assert told == [True, False, True]
 
@@ -162,7 +164,9 @@ def test_only_the_column_of_names_is_read():
 
 def test_an_avro_leaf_is_not_searched_for_many_names():
     known = context(2)
-    data = encode_leaf(table([{**data_file(1), **mixed_partition()}]), known, delete=False, spec_id=1)
+    data = encode_leaf(
+        table([{**data_file(1), **mixed_partition()}]), known, content=ContentType.DATA_MANIFEST, spec_id=1
+    )
     many = names(*range(100, 150))
     assert leaf_names(data, known, where="here", column="location", names=many) is True
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.manifest_list import decode_manifest_list, encode_manifest_list
 from icefloe.codecs.manifest.manifest_summary import manifest_row
-from icefloe.model.entries import Status
+from icefloe.model.entries import ContentType, Status
 from support.manifests.random_entries import Row
 from support.manifests.sample import context, data_file, mixed_partition, table
 
@@ -32,7 +32,7 @@ def root_row(rows: list[Row], known: ManifestContext) -> pa.Table:
         known,
         location="file:///m.avro",
         size=99,
-        delete=False,
+        content=ContentType.DATA_MANIFEST,
         status=Status.ADDED,
         snapshot_id=7,
         sequence_number=9,

@@ -11,6 +11,7 @@ import pytest
 from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf, encode_root
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import CorruptFile
+from icefloe.model.entries import ContentType
 from support.manifests.random_entries import data_dv, manifest, manifest_dv
 from support.manifests.sample import column_stats, context, data_file, mixed_partition, table
 from unit.codecs.test_manifest_parquet_v3 import parquet, stored
@@ -69,10 +70,10 @@ ROOT = table([manifest(1), manifest(2, delete=True), data_dv(3), manifest_dv(1)]
     ],
 )
 def test_text_of_a_leaf_that_is_not_utf8_is_refused(column: str, path: tuple[str, ...]) -> None:
-    data = rewritten(encode_leaf(FILES, V4, delete=False, spec_id=1), column, inside(*path))
+    data = rewritten(encode_leaf(FILES, V4, content=ContentType.DATA_MANIFEST, spec_id=1), column, inside(*path))
     named = r"\.".join((column, *path))
     with pytest.raises(CorruptFile, match=rf"m0: {named}: text that is not UTF-8"):
-        decode_leaf(data, V4, where="m0", delete=False)
+        decode_leaf(data, V4, where="m0", content=ContentType.DATA_MANIFEST)
 
 
 def test_text_of_a_root_that_is_not_utf8_is_refused() -> None:
@@ -86,7 +87,7 @@ def test_text_of_version_3_entries_that_is_not_utf8_is_refused(path: tuple[str, 
     whole = parquet([stored(n) for n in range(2)])
     data = rewritten(whole, "data_file", inside(*path))
     with pytest.raises(CorruptFile, match=rf"m0: data_file\.{'.'.join(path)}: text that is not UTF-8"):
-        decode_leaf(data, V4, where="m0", delete=False)
+        decode_leaf(data, V4, where="m0", content=ContentType.DATA_MANIFEST)
 
 
 def test_bounds_of_version_3_entries_that_are_not_utf8_are_unknown() -> None:
@@ -94,7 +95,7 @@ def test_bounds_of_version_3_entries_that_are_not_utf8_are_unknown() -> None:
     rows = [stored(n) for n in range(3)]
     for row, bound in zip(rows, (BAD, b"a", "Grüße 🧊".encode()), strict=True):
         row["data_file"]["lower_bounds"] = [(10, bound)]
-    found = decode_leaf(parquet(rows), V4, where="m0", delete=False)
+    found = decode_leaf(parquet(rows), V4, where="m0", content=ContentType.DATA_MANIFEST)
     assert found["lower_bound:10"].to_pylist() == [None, "a", "Grüße 🧊"]
 
 

@@ -26,7 +26,7 @@ from icefloe.codecs.parquet.partition_statistics import (
     encode_partition_statistics,
 )
 from icefloe.errors import UnsupportedError
-from icefloe.model.entries import entries, partition_key
+from icefloe.model.entries import ContentType, entries, partition_key
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import FIRST_ID_APART, PartitionField, PartitionSpec, told_apart
 from icefloe.model.schema.types import INT, STRING
@@ -105,7 +105,7 @@ def test_specs_without_any_ids_are_counted_from_1000_each_and_told_apart():
 def test_a_manifest_has_the_id_of_its_spec_and_entries_the_id_of_the_value(version, spec_id, value):
     before = file(spec_id, value)
 
-    data = encode_manifest(before, context(version), delete=False, spec_id=spec_id)
+    data = encode_manifest(before, context(version), content=ContentType.DATA_MANIFEST, spec_id=spec_id)
 
     reader = fastavro.reader(io.BytesIO(data))
     (outer,) = (f for f in reader.writer_schema["fields"] if f["name"] == "data_file")
@@ -120,7 +120,9 @@ def test_a_parquet_manifest_of_version_3_entries_is_found_by_the_stored_ids():
     first = PartitionSpec(spec_id=0, fields=(BY_SMALL,))
     apart = manifest_context(replace(metadata(4), specs=told_apart((first, MIXED))))
 
-    rows = parquet_v3.decode_leaf(parquet_v3.parquet([parquet_v3.stored(1)]), apart, where="here", delete=False)
+    rows = parquet_v3.decode_leaf(
+        parquet_v3.parquet([parquet_v3.stored(1)]), apart, where="here", content=ContentType.DATA_MANIFEST
+    )
 
     assert value_of(rows) == {f"p{FIRST_ID_APART}": "a", "p1001": DAY, "p1002": 3, "p1003": 1.5}
 

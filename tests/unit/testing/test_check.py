@@ -65,15 +65,20 @@ class Rewritten:
     made: World
     base: Base
     location: str
-    delete: bool | None  # none for a root
+    content: ContentType | None  # none for a root
     rows: pa.Table
 
     def write(self, changed: pa.Table) -> None:
         context, snapshot = self.base.store.context, self.base.metadata.current_snapshot
-        if self.delete is None:
+        if self.content is None:
             encoded = encode_root(changed, context, snapshot_id=snapshot.snapshot_id, parent_id=None, sequence_number=1)
         else:
-            encoded = encode_leaf(changed, context, delete=self.delete, spec_id=0)
+            encoded = encode_leaf(
+                changed,
+                context,
+                content=self.content,
+                spec_id=0,
+            )
         storage(self.made).replace(self.location, encoded)
 
     def set(self, name: str, value: object, *, row: int) -> None:
@@ -94,11 +99,17 @@ def root_of(made: World) -> Rewritten:
     return Rewritten(made, base, snapshot.root, None, read_root(base.store, snapshot).entries)
 
 
-def leaf_of(made: World, *, delete: bool = False) -> Rewritten:
+def leaf_of(made: World, *, content: ContentType = ContentType.DATA_MANIFEST) -> Rewritten:
     base = made.base()
     root = read_root(base.store, base.metadata.current_snapshot)
-    (leaf,) = [leaf for leaf in leaves_of(root.rows(*MANIFESTS)) if leaf.delete == delete]
-    return Rewritten(made, base, leaf.location, delete, base.store.leaf(leaf.location, delete=delete))
+    (leaf,) = [leaf for leaf in leaves_of(root.rows(*MANIFESTS)) if leaf.content is content]
+    return Rewritten(
+        made,
+        base,
+        leaf.location,
+        content,
+        base.store.leaf(leaf.location, content=content),
+    )
 
 
 def row_of(rows_: pa.Table, kind: ContentType, name: str = "") -> int:
@@ -203,7 +214,7 @@ def test_a_vector_that_hides_a_row_that_had_left_anyway_is_found():
     made.commit(RemoveFiles(locations=(data("a")["location"],)))
     base = made.base()
     (leaf,) = leaves_of(read_root(base.store, base.metadata.current_snapshot).entries)
-    stored = base.store.leaf(leaf.location, delete=False)
+    stored = base.store.leaf(leaf.location, content=ContentType.DATA_MANIFEST)
     assert stored["status"].to_pylist()[0] == int(Status.DELETED)
     made.table().upgrade(4)
     made.commit(Append(added=rows(data("d"))))
@@ -337,7 +348,7 @@ def test_an_affinity_to_no_data_leaf_or_to_the_wrong_one_is_found():
     place = row_of(root.rows, ContentType.DELETE_MANIFEST)
     leaves = root.rows.filter(pc.equal(root.rows["content_type"], int(LEAVES)))["location"].to_pylist()
     assert findings(made) == []
-    leaf = leaf_of(made, delete=True)
+    leaf = leaf_of(made, content=ContentType.DELETE_MANIFEST)
     leaf.set("referenced_file", data("b")["location"], row=0)
     assert found(findings(made)) == {Rule.DELETION_VECTORS, Rule.FILES}  # two of one file; the length is another
     leaf.write(leaf.rows)

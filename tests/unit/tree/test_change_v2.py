@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icefloe.model.entries import ContentType, Status
-from icefloe.tree.root import leaves_of, live_rows, read_leaf
+from icefloe.tree.root import leaves_of, read_leaf, read_live_leaf
 from support.metadata_tree import Tree, data_file, planned_files, rows
 
 
@@ -26,7 +26,7 @@ def test_a_manifest_that_loses_a_file_is_written_again_with_the_file_deleted():
     assert inside["status"].to_pylist() == [int(Status.DELETED), int(Status.EXISTING)]
     assert inside["snapshot_id"].to_pylist() == [2, 1]
     assert inside["sequence_number"].to_pylist() == [1, 1]
-    assert live_rows(tree.fresh_store(), tree.root(), leaf).num_rows == 1
+    assert read_live_leaf(tree.fresh_store(), tree.root(), leaf).num_rows == 1
 
 
 def test_deleted_rows_do_not_survive_the_next_rewriting():

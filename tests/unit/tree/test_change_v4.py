@@ -8,7 +8,7 @@ import pytest
 
 from icefloe.errors import ConflictError, FormatError
 from icefloe.model.entries import ContentType, Status, put
-from icefloe.tree.root import leaves_of, live_rows, read_leaf
+from icefloe.tree.root import leaves_of, read_leaf, read_live_leaf
 from support.metadata_tree import LOCATION, Tree, data_file, planned_files, rows, vector
 
 LEAF_AT_ONCE = {"commit.root.max-data-files": "2"}
@@ -38,7 +38,7 @@ def test_a_large_append_writes_a_leaf_whose_rows_inherit():  # statements 14 and
     assert row["record_count"] == 3
     assert row["sequence_number"] == row["file_sequence_number"] == 1
     (leaf,) = leaves_of(tree.root().entries)
-    stored = tree.fresh_store().leaf(leaf.location, delete=False)
+    stored = tree.fresh_store().leaf(leaf.location, content=ContentType.DATA_MANIFEST)
     assert stored["sequence_number"].null_count == 3
     assert read_leaf(tree.fresh_store(), leaf)["sequence_number"].to_pylist() == [1, 1, 1]
 
@@ -171,7 +171,7 @@ def test_a_root_over_its_limit_flushes_what_is_settled_and_keeps_what_is_new(): 
         tree.commit(added=rows(data_file(name)))
     assert tree.describe() == ["DATA_MANIFEST M1 EXISTING", "DATA D3 ADDED"]
     (leaf,) = tree.root().leaves(ContentType.DATA_MANIFEST)
-    inside = live_rows(tree.fresh_store(), tree.root(), leaf)
+    inside = read_live_leaf(tree.fresh_store(), tree.root(), leaf)
     assert inside["status"].to_pylist() == [int(Status.EXISTING)] * 2
     assert inside["snapshot_id"].to_pylist() == [1, 2]
 
@@ -192,7 +192,7 @@ def test_row_ids_survive_flush_and_removal():  # statements 43, 64 and 65
     tree.commit(removed=planned_files("D1"))
     assert tree.next_row_id == 22
     (leaf,) = tree.root().leaves(ContentType.DATA_MANIFEST)
-    inside = live_rows(tree.fresh_store(), tree.root(), leaf)
+    inside = read_live_leaf(tree.fresh_store(), tree.root(), leaf)
     outside = tree.root().rows(ContentType.DATA)
     found = pa.concat_tables([inside, outside], promote_options="default")
     ids = dict(zip(found["location"].to_pylist(), found["first_row_id"].to_pylist(), strict=True))

@@ -11,7 +11,7 @@ from icefloe.errors import NoSuchSnapshot
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status
 from icefloe.model.metadata.snapshots import Snapshots
 from icefloe.tree.diff import changes_since, snapshot_changes
-from icefloe.tree.root import live_rows, read_root
+from icefloe.tree.root import read_live_leaf, read_root
 from support.metadata_tree import Tree, data_file, planned_files, rows, short, vector
 
 VERSIONS = (2, 3, 4)
@@ -33,7 +33,7 @@ def live_files(tree: Tree, snapshot) -> set[tuple[object, ...]]:
     root = read_root(store, snapshot)
     found = root.rows(ContentType.DATA, *DELETES).to_pylist()
     for leaf in root.leaves(*MANIFESTS):
-        found.extend(live_rows(store, root, leaf).to_pylist())
+        found.extend(read_live_leaf(store, root, leaf).to_pylist())
     return {key(row) for row in found}
 
 
@@ -146,7 +146,12 @@ def test_a_leaf_whose_rows_moved_to_a_new_leaf_removed_nothing():
     (leaf,) = (row for row in moved if row["content_type"] == ContentType.DATA_MANIFEST)
     old = {**leaf, "location": "memory://wh/t/metadata/old.parquet", "status": int(Status.DELETED)}
     store = tree.fresh_store()
-    store.remember_leaf(old["location"], store.leaf(leaf["location"], delete=False), delete=False, spec_id=0)
+    store.remember_leaf(
+        old["location"],
+        store.leaf(leaf["location"], content=ContentType.DATA_MANIFEST),
+        content=ContentType.DATA_MANIFEST,
+        spec_id=0,
+    )
     changes = with_roots(tree, store, pa.Table.from_pylist([*moved, old], schema=root.entries.schema))
     assert [(short(row["location"]), row["status"]) for row in changes.to_pylist()] == [("D3", Status.ADDED)]
 

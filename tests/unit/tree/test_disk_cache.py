@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import InputError
+from icefloe.model.entries import ContentType
 from icefloe.tree.disk_cache import DiskCache, DiskKey
 from support.manifests.sample import context
 from unit.tree.test_store import ID, LEAF, NAME, keys, leaf_bytes, reads, storage, store_of
@@ -114,11 +115,13 @@ def test_a_folder_that_went_away_is_no_error(tmp_path: Path) -> None:
 def test_a_second_process_decodes_nothing(tmp_path: Path) -> None:
     data = leaf_bytes()
     io = storage(m0=data)
-    first = store_of(io, disk=DiskCache(str(tmp_path))).leaf(LEAF, delete=False, size=len(data))
-    again = store_of(io, disk=DiskCache(str(tmp_path))).leaf(LEAF, delete=False, size=len(data))
+    first = store_of(io, disk=DiskCache(str(tmp_path))).leaf(LEAF, content=ContentType.DATA_MANIFEST, size=len(data))
+    again = store_of(io, disk=DiskCache(str(tmp_path))).leaf(LEAF, content=ContentType.DATA_MANIFEST, size=len(data))
     assert again.equals(first)
     assert reads(io) == 1
-    part = store_of(io, disk=DiskCache(str(tmp_path))).leaf(LEAF, delete=False, size=len(data), wanted=frozenset({ID}))
+    part = store_of(io, disk=DiskCache(str(tmp_path))).leaf(
+        LEAF, content=ContentType.DATA_MANIFEST, size=len(data), wanted=frozenset({ID})
+    )
     assert keys(part) == {ID}
     assert keys(first) == {ID, NAME}
 

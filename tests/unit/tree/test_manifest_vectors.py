@@ -15,9 +15,9 @@ from icefloe.errors import ConflictError, LimitError
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import MANIFESTS, ContentType, Status, put
 from icefloe.model.metadata.snapshots import Snapshot
-from icefloe.tree.manifest_vectors import hide, manifest_vectors
-from icefloe.tree.new_snapshot import Moment
-from icefloe.tree.root import Root, live_rows, read_root
+from icefloe.tree.manifest_vectors import delete_leaf_rows, manifest_vectors
+from icefloe.tree.new_snapshot import SnapshotIdentity
+from icefloe.tree.root import Root, read_live_leaf, read_root
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestCache, ManifestStore
 from support.manifests.random_entries import manifest, manifest_dv
@@ -25,7 +25,7 @@ from support.manifests.sample import context, table
 from support.metadata_tree import Tree, data_file, planned_files, rows, short
 
 INLINE_MAX = "write.manifest-dv.inline-max-bytes"
-MOMENT = Moment(snapshot_id=9, sequence_number=5, first_row_id=0)
+IDENTITY = SnapshotIdentity(snapshot_id=9, sequence_number=5, first_row_id=0)
 
 
 def staging() -> Staging:
@@ -44,7 +44,7 @@ def test_large_vectors_are_a_file_of_the_attempt_which_another_attempt_does_not_
     at, staged = store(), staging()
     listed = table([manifest(n, record_count=100) for n in range(3)])
     wanted = {leaf(0): BitMap64([1]), leaf(2): BitMap64(range(0, 90, 3))}
-    found = hide(at, listed, Root().dead, wanted, MOMENT, staged, {INLINE_MAX: "60"}).to_pylist()
+    found = delete_leaf_rows(at, listed, Root().dead, wanted, IDENTITY, staged, {INLINE_MAX: "60"}).to_pylist()
     assert [row["dv_inline_content"] is None for row in found[3:]] == [False, True]
     (location,) = staged.written
     assert found[4]["location"] == location
@@ -52,13 +52,13 @@ def test_large_vectors_are_a_file_of_the_attempt_which_another_attempt_does_not_
     assert (found[4]["dv_offset"], found[4]["dv_size_in_bytes"]) == (blob.location.offset, blob.location.length)
     assert blob.properties == {"referenced-data-file": "metadata/m2.parquet", "cardinality": "30"}
     assert staged.forget_attempt() == (location,)
-    again = hide(at, listed, Root().dead, wanted, MOMENT, staged, {INLINE_MAX: "60"}).to_pylist()
+    again = delete_leaf_rows(at, listed, Root().dead, wanted, IDENTITY, staged, {INLINE_MAX: "60"}).to_pylist()
     assert again[4]["location"] != location
 
 
 def test_no_file_is_written_when_all_vectors_fit_in_the_root() -> None:
     staged = staging()
-    hide(store(), table([manifest(0)]), Root().dead, {leaf(0): BitMap64([1])}, MOMENT, staged, {})
+    delete_leaf_rows(store(), table([manifest(0)]), Root().dead, {leaf(0): BitMap64([1])}, IDENTITY, staged, {})
     assert staged.written == {}
 
 
@@ -85,7 +85,7 @@ def test_any_removals_one_after_another_leave_the_rest(limit: str, data: st.Data
         tree.commit(removed=planned_files(*gone))
         left = [name for name in left if name not in gone]
         root, at = tree.root(), tree.fresh_store()
-        found = [live_rows(at, root, each) for each in root.leaves(*MANIFESTS)]
+        found = [read_live_leaf(at, root, each) for each in root.leaves(*MANIFESTS)]
         assert sorted(short(place) for part in found for place in part["location"].to_pylist()) == sorted(left)
         assert all(row["location"] is None for row in root.rows(ContentType.MANIFEST_DV).to_pylist()) == (limit != "0")
 

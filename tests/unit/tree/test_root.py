@@ -17,7 +17,7 @@ from icefloe.model.entries import MANIFESTS, ContentType, Status, entries
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.inherit import inherit
-from icefloe.tree.root import Root, leaves_of, live_rows, read_leaf, read_root
+from icefloe.tree.root import Root, leaves_of, read_leaf, read_live_leaf, read_root
 from icefloe.tree.root_checks import check_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 from support.manifests.random_entries import Row, data_dv, equality_delete, manifest, manifest_dv
@@ -31,7 +31,7 @@ def store(version: int) -> ManifestStore:
 
 
 def put(at: ManifestStore, name: str, rows: list[dict[str, object]], *, version: int) -> str:
-    data = encode_leaf(table(rows), context(version), delete=False, spec_id=0)
+    data = encode_leaf(table(rows), context(version), content=ContentType.DATA_MANIFEST, spec_id=0)
     at.io.write_new(f"{WHERE}/{name}.avro", data)
     return f"{WHERE}/{name}.avro"
 
@@ -50,7 +50,7 @@ def test_a_snapshot_may_name_its_manifests_itself(version: int) -> None:
     root = read_root(at, snapshot(manifests=(one, two, none)))
     leaves = root.leaves(ContentType.DATA_MANIFEST)
     assert [(leaf.location, leaf.record_count, leaf.live_count) for leaf in leaves] == [(one, 3, 3), (two, 2, 1)]
-    rows = pa.concat_tables([live_rows(at, root, leaf) for leaf in leaves])
+    rows = pa.concat_tables([read_live_leaf(at, root, leaf) for leaf in leaves])
     assert rows["file_size_in_bytes"].to_pylist() == [1000, 1001, 1002, 1008]
     assert rows["snapshot_id"].to_pylist() == [3, 3, 3, 4]
     assert set(rows["sequence_number"].to_pylist()) == {0}
@@ -174,7 +174,7 @@ def test_vectors_apply_to_avro_leaves_by_the_place_of_rows_of_every_status() -> 
         at.io.delete([f"{WHERE}/root.parquet"])
         root = read_rows(row, hidden, at=at)
         (leaf,) = root.leaves(ContentType.DATA_MANIFEST)
-        found = live_rows(at, root, leaf)
+        found = read_live_leaf(at, root, leaf)
         assert found["ordinal"].to_pylist() == [4]
         assert found["location"].to_pylist() == [rows[4]["location"]]
 
@@ -188,7 +188,7 @@ def test_a_vector_of_rows_that_an_avro_leaf_does_not_have_is_refused_whatever_it
     (leaf,) = root.leaves(ContentType.DATA_MANIFEST)
     assert read_leaf(at, leaf).num_rows == 2
     with pytest.raises(FormatError, match=r"m.*: a deletion vector has position 2, the manifest has only 2 rows"):
-        live_rows(at, root, leaf)
+        read_live_leaf(at, root, leaf)
 
 
 def test_a_root_tells_how_many_rows_are_hidden_without_reading_vectors() -> None:

@@ -13,6 +13,7 @@ from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.manifests import encode_leaf
 from icefloe.errors import FormatError, NoSuchFile
 from icefloe.io.memory import MemoryFileIO
+from icefloe.model.entries import ContentType
 from icefloe.model.schema.types import LONG
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.disk_cache import DiskCache
@@ -26,7 +27,7 @@ ID, NAME = str(IDS["id"]), str(IDS["name"])
 
 def leaf_bytes(count: int = 60) -> bytes:
     rows = [data_file(n, **column_stats("id", n, n), **column_stats("name", f"{n}", f"{n}")) for n in range(count)]
-    return encode_leaf(table(rows), V2, delete=False, spec_id=0)
+    return encode_leaf(table(rows), V2, content=ContentType.DATA_MANIFEST, spec_id=0)
 
 
 def storage(**files: bytes) -> CountingFileIO:
@@ -53,26 +54,26 @@ def keys(rows: pa.Table) -> set[str]:
 def test_a_leaf_is_read_once() -> None:
     io = storage(m0=leaf_bytes())
     store = store_of(io)
-    assert store.leaf(LEAF, delete=False) is store.leaf(LEAF, delete=False)
+    assert store.leaf(LEAF, content=ContentType.DATA_MANIFEST) is store.leaf(LEAF, content=ContentType.DATA_MANIFEST)
     assert reads(io) == 1
 
 
 def test_a_leaf_with_more_statistics_serves_who_needs_fewer() -> None:
     io = storage(m0=leaf_bytes())
     store = store_of(io)
-    assert keys(store.leaf(LEAF, delete=False)) == {ID, NAME}
-    assert keys(store.leaf(LEAF, delete=False, wanted=frozenset({ID}))) == {ID, NAME}
+    assert keys(store.leaf(LEAF, content=ContentType.DATA_MANIFEST)) == {ID, NAME}
+    assert keys(store.leaf(LEAF, content=ContentType.DATA_MANIFEST, wanted=frozenset({ID}))) == {ID, NAME}
     assert reads(io) == 1
 
 
 def test_a_leaf_with_fewer_statistics_is_read_again_and_then_has_both() -> None:
     io = storage(m0=leaf_bytes())
     store = store_of(io)
-    assert keys(store.leaf(LEAF, delete=False, wanted=frozenset({ID}))) == {ID}
-    assert keys(store.leaf(LEAF, delete=False, wanted=frozenset())) == {ID}
+    assert keys(store.leaf(LEAF, content=ContentType.DATA_MANIFEST, wanted=frozenset({ID}))) == {ID}
+    assert keys(store.leaf(LEAF, content=ContentType.DATA_MANIFEST, wanted=frozenset())) == {ID}
     assert reads(io) == 1
-    assert keys(store.leaf(LEAF, delete=False, wanted=frozenset({NAME}))) == {ID, NAME}
-    assert keys(store.leaf(LEAF, delete=False, wanted=frozenset({ID, NAME}))) == {ID, NAME}
+    assert keys(store.leaf(LEAF, content=ContentType.DATA_MANIFEST, wanted=frozenset({NAME}))) == {ID, NAME}
+    assert keys(store.leaf(LEAF, content=ContentType.DATA_MANIFEST, wanted=frozenset({ID, NAME}))) == {ID, NAME}
     assert reads(io) == 2
 
 
@@ -80,12 +81,12 @@ def test_another_shape_of_the_table_is_another_entry() -> None:
     io = storage(m0=leaf_bytes())
     cache = ManifestCache()
     one = store_of(io, cache=cache)
-    one.leaf(LEAF, delete=False)
+    one.leaf(LEAF, content=ContentType.DATA_MANIFEST)
     promoted = replace(V2, types={**V2.types, IDS["small"]: LONG})
     assert promoted.schema.schema_id == V2.schema.schema_id
-    one.in_terms_of(promoted).leaf(LEAF, delete=False)
+    one.with_context(promoted).leaf(LEAF, content=ContentType.DATA_MANIFEST)
     assert reads(io) == 2
-    one.in_terms_of(replace(V2)).leaf(LEAF, delete=False)
+    one.with_context(replace(V2)).leaf(LEAF, content=ContentType.DATA_MANIFEST)
     assert reads(io) == 2
 
 
@@ -102,37 +103,37 @@ def without_header(data: bytes) -> bytes:
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_what_a_caller_says_of_a_leaf_does_not_decide_for_the_next_caller(tmp_path: Path, on_disk: bool) -> None:
     rows = table([data_file(n, **mixed_partition()) for n in range(3)])
-    data = without_header(encode_leaf(rows, V2, delete=False, spec_id=1))
+    data = without_header(encode_leaf(rows, V2, content=ContentType.DATA_MANIFEST, spec_id=1))
     io = storage(m0=data)
     store = store_of(io, disk=DiskCache(str(tmp_path)) if on_disk else None)
     size = len(data)
-    assert store.leaf(LEAF, delete=False, size=size)["partition_spec_id"].to_pylist() == [0, 0, 0]
-    found = store.leaf(LEAF, delete=False, spec_id=1, size=size)
+    assert store.leaf(LEAF, content=ContentType.DATA_MANIFEST, size=size)["partition_spec_id"].to_pylist() == [0, 0, 0]
+    found = store.leaf(LEAF, content=ContentType.DATA_MANIFEST, spec_id=1, size=size)
     assert found["partition_spec_id"].to_pylist() == [1, 1, 1]
     assert found["lower_bound:p1002"].to_pylist() == [3, 3, 3]
     with pytest.raises(FormatError, match="content 0 does not belong in a manifest of deletes"):
-        store.leaf(LEAF, delete=True, spec_id=1, size=size)
+        store.leaf(LEAF, content=ContentType.DELETE_MANIFEST, spec_id=1, size=size)
     again = store_of(io, disk=DiskCache(str(tmp_path)) if on_disk else None)
-    assert again.leaf(LEAF, delete=False, spec_id=1, size=size).equals(found)
+    assert again.leaf(LEAF, content=ContentType.DATA_MANIFEST, spec_id=1, size=size).equals(found)
 
 
 def test_the_least_recently_used_leaf_goes_first() -> None:
     io = storage(m0=leaf_bytes(), m1=leaf_bytes(), m2=leaf_bytes())
-    size = store_of(io).leaf(LEAF, delete=False).nbytes
+    size = store_of(io).leaf(LEAF, content=ContentType.DATA_MANIFEST).nbytes
     store = store_of(io, cache=ManifestCache(2 * size + 100))
     for number in (0, 1, 0, 2, 0, 1):
-        store.leaf(f"memory://wh/m{number}.avro", delete=False)
+        store.leaf(f"memory://wh/m{number}.avro", content=ContentType.DATA_MANIFEST)
     assert reads(io) == 1 + 4
 
 
 def test_several_leaves_come_in_order_and_errors_where_they_belong() -> None:
     io = storage(**{f"m{n}": leaf_bytes(50 + n) for n in range(7)})
     store = store_of(io)
-    requests = [LeafRequest(location=f"memory://wh/m{n}.avro", delete=False) for n in range(7)]
+    requests = [LeafRequest(location=f"memory://wh/m{n}.avro", content=ContentType.DATA_MANIFEST) for n in range(7)]
     assert [rows.num_rows for rows in store.leaves(requests)] == list(range(50, 57))
     assert [rows.num_rows for rows in store.leaves(requests)] == list(range(50, 57))
     assert reads(io) == 7
-    absent = LeafRequest(location="memory://wh/x.avro", delete=False)
+    absent = LeafRequest(location="memory://wh/x.avro", content=ContentType.DATA_MANIFEST)
     found = store_of(io).leaves([*requests[:2], absent, *requests[2:]])
     assert [next(found).num_rows, next(found).num_rows] == [50, 51]
     with pytest.raises(NoSuchFile):
@@ -141,7 +142,7 @@ def test_several_leaves_come_in_order_and_errors_where_they_belong() -> None:
 
 def test_who_stops_early_waits_for_no_more_than_what_has_begun() -> None:
     io = storage(**{f"m{n}": leaf_bytes() for n in range(30)})
-    requests = [LeafRequest(location=f"memory://wh/m{n}.avro", delete=False) for n in range(30)]
+    requests = [LeafRequest(location=f"memory://wh/m{n}.avro", content=ContentType.DATA_MANIFEST) for n in range(30)]
     found = store_of(io).leaves(requests)
     next(found)
     found.close()  # type: ignore[attr-defined]  # a generator

@@ -19,7 +19,7 @@ from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, conca
 from icefloe.scan.plan import plan_scan
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.file_changes import FileChanges
-from icefloe.tree.root import Leaf, leaves_of, live_rows, read_root
+from icefloe.tree.root import Leaf, leaves_of, read_live_leaf, read_root
 from icefloe.tree.store import ManifestStore
 from support.entry_tables import World, audit, data, equality_deletes, new_world, position_deletes
 from support.entry_tables import rows as world_rows
@@ -107,7 +107,7 @@ def equality(name: str) -> dict[str, object]:
 def inside(tree: Tree, store: ManifestStore) -> list[dict[str, object]]:
     """All live files, by their locations, and all that must not depend on where they are stored."""
     root = read_root(store, tree.head)
-    leaves = [live_rows(store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
+    leaves = [read_live_leaf(store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
     found = concat([root.rows(ContentType.DATA, *DELETES), *leaves])
     return found.select([name for name in KEPT if name in found.column_names]).sort_by("location").to_pylist()
 
@@ -133,21 +133,21 @@ def check(tree: Tree, store: ManifestStore) -> None:
     statuses = dict(zip(root.entries["location"].to_pylist(), root.entries["status"].to_pylist(), strict=True))
     changed = root.entries.filter(pc.equal(root.entries["status"], int(Status.ADDED)))["referenced_file"].to_pylist()
     for location, leaf in leaves.items():
-        stored = store.leaf(location, delete=leaf.delete)
+        stored = store.leaf(location, content=leaf.content)
         if leaf.snapshot_id == number and statuses[location] == Status.EXISTING:
             assert set(stored["status"].to_pylist()) == {int(Status.EXISTING)}
             assert number not in stored["snapshot_id"].to_pylist()
-            assert leaf.delete or leaf.first_row_id is not None
-        live = live_rows(store, root, leaf)
+            assert not leaf.is_data or leaf.first_row_id is not None
+        live = read_live_leaf(store, root, leaf)
         assert live.num_rows > 0 or location in changed, "an empty leaf stayed"
         if leaf.affinity is not None:
             assert set(live["content_type"].to_pylist()) <= {int(ContentType.POSITION_DELETES)}
-            there = live_rows(store, root, _data_leaf(leaves, leaf.affinity))["location"].to_pylist()
+            there = read_live_leaf(store, root, _data_leaf(leaves, leaf.affinity))["location"].to_pylist()
             assert set(live["referenced_file"].to_pylist()) <= set(there)
 
 
 def _data_leaf(leaves: dict[str, Leaf], location: str) -> Leaf:
-    assert not leaves[location].delete
+    assert leaves[location].is_data
     return leaves[location]
 
 
@@ -314,7 +314,7 @@ def shown(world: World) -> list[str]:
     store = world.base().store
     found = []
     for leaf in world.leaves():
-        names = store.leaf(leaf.location, delete=leaf.delete)["location"].to_pylist()
+        names = store.leaf(leaf.location, content=leaf.content)["location"].to_pylist()
         found.append("".join(sorted(name.rsplit("/", 1)[-1][0] for name in names)) + leaf.location[-5:])
     return sorted(found)
 
@@ -336,7 +336,7 @@ def test_rewriting_manifests_leaves_those_with_position_delete_files_as_they_are
     world = upgraded()
     world.commit(Append(added=world_rows(data("n1", "Rome"))))
     kept = world.plan().tasks.select(["location", "deletes"]).sort_by("location")
-    old = [leaf.location for leaf in world.leaves() if leaf.delete]
+    old = [leaf.location for leaf in world.leaves() if not leaf.is_data]
     world.commit(RewriteManifests())
     assert shown(world) == ["aabbcc" + "rquet", "e" + "rquet", "p.avro", "p.avro"]
     assert len({leaf.location for leaf in world.leaves()} & set(old)) == 2

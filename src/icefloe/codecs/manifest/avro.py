@@ -60,18 +60,18 @@ def decode_manifest(
     context: ManifestContext,
     *,
     where: str,
-    delete: bool | None = None,
+    content: ContentType | None = None,
     spec_id: int | None = None,
     wanted: frozenset[str] | None = None,
 ) -> pa.Table:
     """All rows of a manifest, in file order.
 
-    ``delete`` and ``spec_id`` are the kind and the partition spec that its list says, none without a list. ``wanted``
+    ``content`` and ``spec_id`` are the kind and the partition spec that its list says, none without a list. ``wanted``
     are the statistics keys of columns that are needed if not all are; partition values are always there.
     """
     container = read_container(data, where=where, limits=context.limits)
     try:
-        facts = facts_of(container.metadata, context, where=where, delete=delete, spec_id=spec_id)
+        facts = facts_of(container.metadata, context, where=where, content=content, spec_id=spec_id)
         context = context.learned(_told_types(container, facts.spec, context))
         return entry_table(_stored(container, facts, context, wanted, where), facts, context, where=where)
     except IcefloeError:
@@ -154,7 +154,7 @@ def _parts(tuple_: AvroFields | None, spec: PartitionSpec, context: ManifestCont
 # -- writing
 
 
-def encode_manifest(entries: pa.Table, context: ManifestContext, *, delete: bool, spec_id: int) -> bytes:
+def encode_manifest(entries: pa.Table, context: ManifestContext, *, content: ContentType, spec_id: int) -> bytes:
     """The bytes of a manifest of files that were written with one partition spec."""
     version = context.format_version
     if not written(MANIFEST_ENTRY_FIELDS, "data_file", version):
@@ -162,7 +162,7 @@ def encode_manifest(entries: pa.Table, context: ManifestContext, *, delete: bool
     columns = columns_of(entries)
     context = context.learned(told_types(columns, context))
     spec = context.spec(spec_id)
-    _check_writable(columns, version, delete, spec_id)
+    _check_writable(columns, version, content, spec_id)
     types = _tuple_types(spec, context)
     records = _records(columns, entries.num_rows, spec, types, context)
     metadata = {
@@ -171,17 +171,18 @@ def encode_manifest(entries: pa.Table, context: ManifestContext, *, delete: bool
         "partition-spec": msgspec.json.encode(spec_to_json(spec)["fields"]).decode(),
         "partition-spec-id": str(spec_id),
         "format-version": str(version),
-        "content": DELETES if delete else "data",
+        "content": DELETES if content is ContentType.DELETE_MANIFEST else "data",
     }
     metadata = {key: metadata[key] for key in fields(MANIFEST_KEYS, version)}
     return write_container(records, manifest_schema(spec, types, version), metadata)
 
 
-def _check_writable(columns: Columns, version: int, delete: bool, spec_id: int) -> None:
+def _check_writable(columns: Columns, version: int, content: ContentType, spec_id: int) -> None:
     """Refuse rows that the version cannot express or the spec forbids."""
-    if delete and not written(DATA_FILE_FIELDS, "content", version):
+    lists_deletes = content is ContentType.DELETE_MANIFEST
+    if lists_deletes and not written(DATA_FILE_FIELDS, "content", version):
         raise InputError(f"format version {version} has no delete files", version=version)
-    allowed = (ContentType.POSITION_DELETES, ContentType.EQUALITY_DELETES) if delete else (ContentType.DATA,)
+    allowed = (ContentType.POSITION_DELETES, ContentType.EQUALITY_DELETES) if lists_deletes else (ContentType.DATA,)
     kinds = pc.is_in(columns["content_type"], value_set=pa.array([int(t) for t in allowed], pa.int32()))
     own = pc.fill_null(pc.equal(columns["partition_spec_id"], spec_id), False)
     checks = [

@@ -27,7 +27,7 @@ def manifest_row(
     *,
     location: str,
     size: int,
-    delete: bool,
+    content: ContentType,
     status: Status,
     snapshot_id: int,
     sequence_number: int,
@@ -36,7 +36,7 @@ def manifest_row(
 ) -> pa.Table:
     """The row of a manifest in its root; ``entries`` are all its rows, of one partition spec."""
     row: dict[str, object] = {
-        "content_type": int(ContentType.DELETE_MANIFEST if delete else ContentType.DATA_MANIFEST),
+        "content_type": int(content),
         "location": location,
         "file_format": extension(context),
         "format_version": context.format_version,
@@ -48,7 +48,7 @@ def manifest_row(
         "record_count": entries.num_rows,
         "file_size_in_bytes": size,
         "referenced_file": referenced_file,
-        "first_row_id": None if delete else first_row_id,
+        "first_row_id": first_row_id if content is ContentType.DATA_MANIFEST else None,
         **_counts(entries, sequence_number),
     }
     fixed = [pa.array([row.get(field.name)], field.type) for field in ENTRY]

@@ -5,6 +5,8 @@ A v1-v3 manifest list is a root and a v1-v3 manifest is a leaf, so callers never
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pyarrow as pa
 
 from icefloe.codecs.avro.container import read_container
@@ -20,6 +22,7 @@ from icefloe.codecs.manifest.parquet import (
 )
 from icefloe.codecs.manifest.parquet_v3 import decode_parquet_entries, holds_version_3_entries
 from icefloe.errors import CorruptFile, LimitError
+from icefloe.model.entries import ContentType
 from icefloe.model.metadata.version_rules import rules
 
 AVRO_MAGIC = b"Obj\x01"
@@ -39,7 +42,7 @@ def decode_leaf(
     context: ManifestContext,
     *,
     where: str,
-    delete: bool,
+    content: ContentType,
     spec_id: int | None = None,
     wanted: frozenset[str] | None = None,
 ) -> pa.Table:
@@ -49,12 +52,12 @@ def decode_leaf(
     of columns that the caller needs if not all; there may be more.
     """
     if not _is_parquet(data, context, where):
-        return decode_manifest(data, context, where=where, delete=delete, spec_id=spec_id, wanted=wanted)
+        return decode_manifest(data, context, where=where, content=content, spec_id=spec_id, wanted=wanted)
     file = open_manifest(data, where=where)
     if holds_version_3_entries(file, where=where):
-        return decode_parquet_entries(file, context, where=where, delete=delete, spec_id=spec_id, wanted=wanted)
-    content = ("delete", "deletes") if delete else ("data",)
-    return decode_parquet_manifest(file, context, where=where, content=content, wanted=wanted)
+        return decode_parquet_entries(file, context, where=where, content=content, spec_id=spec_id, wanted=wanted)
+    names = ("delete", "deletes") if content is ContentType.DELETE_MANIFEST else ("data",)
+    return decode_parquet_manifest(file, context, where=where, content=names, wanted=wanted)
 
 
 def leaf_names(data: bytes, context: ManifestContext, *, where: str, column: str, names: pa.Array) -> bool:
@@ -97,11 +100,12 @@ def encode_root(
     )
 
 
-def encode_leaf(entries: pa.Table, context: ManifestContext, *, delete: bool, spec_id: int) -> bytes:
+def encode_leaf(entries: pa.Table, context: ManifestContext, *, content: ContentType, spec_id: int) -> bytes:
     """A manifest of data files, or of delete files, that were written with one partition spec."""
     if rules(context.format_version).root_holds_files:
-        return encode_parquet_manifest(entries, context, content="delete" if delete else "data")
-    return encode_manifest(entries, context, delete=delete, spec_id=spec_id)
+        name: Literal["delete", "data"] = "delete" if content is ContentType.DELETE_MANIFEST else "data"
+        return encode_parquet_manifest(entries, context, content=name)
+    return encode_manifest(entries, context, content=content, spec_id=spec_id)
 
 
 def extension(context: ManifestContext) -> str:

@@ -21,6 +21,7 @@ from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.codecs.manifest.v3_entries import Facts, StoredRows, check_tuple, entry_table, facts_of
 from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError
+from icefloe.model.entries import ContentType
 
 ById = Mapping[int, pa.Array]
 
@@ -41,17 +42,17 @@ def decode_parquet_entries(
     context: ManifestContext,
     *,
     where: str,
-    delete: bool | None,
+    content: ContentType | None,
     spec_id: int | None = None,
     wanted: frozenset[str] | None = None,
 ) -> pa.Table:
-    """All rows of a manifest, in file order; ``delete``, ``spec_id`` and ``wanted`` as for an Avro manifest."""
+    """All rows of a manifest, in file order; ``content``, ``spec_id`` and ``wanted`` as for an Avro manifest."""
     try:
         rows = file.metadata.num_rows
         if rows > context.limits.manifest_entries:
             raise LimitError(f"{where}: {rows} rows, limit {context.limits.manifest_entries}", location=where)
         known = {key.decode(): value.decode() for key, value in (file.metadata.metadata or {}).items()}
-        facts = facts_of(known, context, where=where, delete=delete, spec_id=spec_id)
+        facts = facts_of(known, context, where=where, content=content, spec_id=spec_id)
         table = file.read(use_threads=False)
         check_text(table, where=where)
         top = _by_id(table, where)

@@ -34,17 +34,27 @@ class Facts:
 
     format_version: int
     spec: PartitionSpec
-    deletes: bool
+    content: ContentType  # DATA_MANIFEST or DELETE_MANIFEST
     header_spec_id: int | None = None
+
+    @property
+    def lists_deletes(self) -> bool:
+        """Whether the entries are delete files."""
+        return self.content is ContentType.DELETE_MANIFEST
 
 
 def facts_of(
-    metadata: Mapping[str, str], context: ManifestContext, *, where: str, delete: bool | None, spec_id: int | None
+    metadata: Mapping[str, str],
+    context: ManifestContext,
+    *,
+    where: str,
+    content: ContentType | None,
+    spec_id: int | None,
 ) -> Facts:
-    """The facts of a manifest; ``delete`` and ``spec_id`` are what its list says, none if there is no list."""
-    content = metadata.get("content", "data")
-    if content not in ("data", DELETES):
-        raise FormatError(f"{where}: content is {content!r}, expected data or deletes", location=where)
+    """The facts of a manifest; ``content`` and ``spec_id`` are what its list says, none if there is no list."""
+    own = metadata.get("content", "data")
+    if own not in ("data", DELETES):
+        raise FormatError(f"{where}: content is {own!r}, expected data or deletes", location=where)
     header_spec_id = _number(metadata, "partition-spec-id", where)
     chosen = header_spec_id if spec_id is None else spec_id
     chosen = _FIRST_SPEC if chosen is None else chosen
@@ -52,10 +62,12 @@ def facts_of(
     if spec is None:
         raise FormatError(f"{where}: has partition spec {chosen}, which the table lacks", location=where)
     version = _number(metadata, "format-version", where)
+    if content is None:
+        content = ContentType.DELETE_MANIFEST if own == DELETES else ContentType.DATA_MANIFEST
     return Facts(
         format_version=1 if version is None else version,
         spec=spec,
-        deletes=content == DELETES if delete is None else delete,
+        content=content,
         header_spec_id=header_spec_id,
     )
 
@@ -147,11 +159,11 @@ def _without_empty(lists: pa.Array) -> pa.Array:
 
 def _check_rows(columns: Mapping[str, pa.Array], facts: Facts, where: str) -> None:
     kind = pc.equal(columns["content_type"], int(ContentType.DATA))
-    kind = pc.invert(kind) if facts.deletes else kind
+    kind = pc.invert(kind) if facts.lists_deletes else kind
     known = pc.and_(pc.less_equal(columns["content_type"], 2), pc.greater_equal(columns["content_type"], 0))
     status = pc.is_in(columns["status"], value_set=pa.array([int(s) for s in Status], pa.int32()))
     if (row := pc.index(pc.and_(kind, known), False).as_py()) >= 0:
-        content, listed = columns["content_type"][row], "deletes" if facts.deletes else "data files"
+        content, listed = columns["content_type"][row], "deletes" if facts.lists_deletes else "data files"
         rule = f"content {content} does not belong in a manifest of {listed}"
         raise FormatError(f"{where}: row {row}: {rule}", location=where, row=row)
     if (row := pc.index(status, False).as_py()) >= 0:

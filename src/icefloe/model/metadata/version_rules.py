@@ -18,6 +18,7 @@ from icefloe.errors import InputError, UnsupportedError
 VERSIONS = (1, 2, 3, 4)
 DEFAULT_FORMAT_VERSION = 2
 WRITABLE = (1, 2, 3, 4)
+LATEST_FORMAT_VERSION = VERSIONS[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class VersionRules:
     version: int
     sequence_numbers: bool  # v2+: snapshots and files are numbered in order of commit
     partition_ids: bool  # v2+: partition fields keep their ids, so specs may lose and reorder fields
+    content_entries: bool  # V4: manifests consist of content entries, and their root rows have exact counts
     root_holds_files: bool  # V4: small changes live in the root itself
     manifest_deletion_vectors: bool  # V4: a leaf is never rewritten because a file left it
     deletion_vectors: bool  # v3+: rows are deleted by bitmaps in Puffin files
@@ -42,6 +44,7 @@ _RULES = {
         version=version,
         sequence_numbers=version >= 2,
         partition_ids=version >= 2,
+        content_entries=version >= 4,
         root_holds_files=version >= 4,
         manifest_deletion_vectors=version >= 4,
         deletion_vectors=version >= 3,
@@ -53,6 +56,8 @@ _RULES = {
     )
     for version in VERSIONS
 }
+
+CONTENT_ENTRY_VERSIONS = tuple(version for version, rules in _RULES.items() if rules.content_entries)
 
 
 def rules(version: int) -> VersionRules:
