@@ -62,9 +62,9 @@ def _hang(parent: Tree, children: Iterable[Node]) -> None:
 
 
 def _line(node: Node) -> Text:
-    style = "dim strike" if node.gone else STYLES.get(node.kind, "dim")
+    style = "dim strike" if node.removed else STYLES.get(node.kind, "dim")
     line = Text(node.name, style=style)
-    return line.append(f"  {', '.join(node.facts)}", style="dim" if node.gone or node.kind == "more" else "not bold")
+    return line.append(f"  {', '.join(node.facts)}", style="dim" if node.removed or node.kind == "more" else "not bold")
 
 
 def rows(title: str, columns: Sequence[str], values: Iterable[Sequence[object]]) -> Grid:

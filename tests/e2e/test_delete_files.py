@@ -120,7 +120,7 @@ class Model:
                 table._pointer.io, self.arrow(keys, columns), columns, metadata=table.metadata
             )
         except InputError as error:
-            if "do not tell which partition" not in str(error):
+            if "do not determine the partition" not in str(error):
                 raise
             return None
 

@@ -87,7 +87,7 @@ def test_keys_that_come_twice_and_keys_that_cannot_be_compared_are_refused(table
 def test_keys_must_tell_the_partition(version, tmp_path):
     table = new_table(tmp_path, version, partition_by=("city",))
     table.append(people(1, 2))
-    with pytest.raises(InputError, match="do not tell which partition a row is in: rows are partitioned by city"):
+    with pytest.raises(InputError, match="do not determine the partition of a row: rows are partitioned by city"):
         table.upsert(people(1), on=["id"], deletes="equality")
     table.upsert(people(1, amount=5), on=["id", "city"], deletes="equality")
     table.upsert(people(2, city="Rome", amount=6), on=["id", "city"], deletes="equality")

@@ -155,7 +155,7 @@ def test_every_storage_tells_a_table_made_again(place: tuple[FileIO, str]) -> No
     one = OneTable(io, folder)
 
     def opened() -> Table:
-        return Table(TablePointer(FolderPointer(io, folder), ("t",), io, place=folder))
+        return Table(TablePointer(FolderPointer(io, folder), ("t",), io, location=folder))
 
     def made(row: int) -> Table:
         schema = as_schema("id bigint")

@@ -1,4 +1,4 @@
-"""What an attempt starts from: the pointer, the metadata it names, and the manifests behind it."""
+"""The state of a table that an attempt starts with: its pointer, its metadata and its manifests."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ CACHE_FOLDER = "cache.folder"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """A table as it was when it was loaded."""
+    """The state of a table when it was loaded."""
 
     pointer: str  # the location of its metadata file
     metadata: TableMetadata
     store: ManifestStore
-    mark: bytes | None = None  # which file that is, where its name may come to stand for another
+    mark: bytes | None = None  # identifies the file, if another file may get the same name
     name: str | None = None  # of the table, in its catalog
 
     @property
     def expected(self) -> str:
-        """The pointer as the catalog gave it: where it must still be for a swap."""
+        """The pointer as the catalog returned it, which a swap expects."""
         return self.pointer if self.mark is None else Pointer(self.pointer, mark=self.mark)
 
 
 class TablePointer:
-    """A table in a catalog: loads its current state, decoding a metadata file only when the pointer has moved.
+    """A table in a catalog. Loads its current state, and decodes a metadata file only if the pointer has changed.
 
-    Of the catalog's ``settings``, ``cache.folder`` keeps decoded manifests on local disk for the next process, and
-    ``allowed-roots`` says where else than under the table files may be read. ``place`` is where the table is, if the
-    catalog or the user knows that; ``left`` is then the place that its metadata states, if that is another one.
+    ``settings`` are those of the catalog: ``cache.folder`` caches decoded manifests on local disk for later processes,
+    ``allowed-roots`` are locations outside the table from which files may be read. ``location`` is where the table is,
+    if the catalog or the user knows; ``stated_location`` is then the location in its metadata, if it is a different
+    one.
     """
 
     def __init__(
@@ -53,13 +54,13 @@ class TablePointer:
         io: FileIO,
         limits: Limits = DEFAULT,
         settings: Mapping[str, str] | None = None,
-        place: str | None = None,
+        location: str | None = None,
     ) -> None:
         self.catalog = catalog
         self.identifier = identifier
         self.io = io
-        self.left: str | None = None
-        self._place = place
+        self.stated_location: str | None = None
+        self._location = location
         self._limits = limits
         self._settings: Mapping[str, str] = {} if settings is None else settings
         self._cache = ManifestCache()
@@ -72,22 +73,22 @@ class TablePointer:
         return ".".join(self.identifier)
 
     def load(self) -> Base:
-        """The current state; ConflictError if another table has the name now."""
+        """The current state; ConflictError if the name belongs to another table now."""
         last = self._last
         pointer = self.catalog.load(self.identifier)
         if last is not None and same_file(last.expected, pointer):
             return last
-        metadata, left = read_metadata(self.io, pointer, self._place, self._limits)
+        metadata, stated = read_metadata(self.io, pointer, self._location, self._limits)
         if last is not None and last.metadata.table_uuid not in ("", metadata.table_uuid):  # v1 may have none
             raise ConflictError(
-                f"table {self} was dropped, and the one at {pointer} is another one: uuid {metadata.table_uuid},"
-                f" expected {last.metadata.table_uuid}; load the table again",
+                f"table {self} was dropped, and another table has its name now, at {pointer}: its uuid is"
+                f" {metadata.table_uuid}, expected {last.metadata.table_uuid}; load the table again",
                 table=str(self),
                 location=pointer,
                 retryable=False,
                 next_step="Load the table again by its name; it is another table now.",
             )
-        self.left = left
+        self.stated_location = stated
         return self.remember(pointer, metadata, replaces=last)
 
     def held(self) -> Base:
@@ -102,7 +103,7 @@ class TablePointer:
         log names this one.
         """
         last = self._last
-        if last is not None and same_terms(last.metadata, metadata):
+        if last is not None and decodes_alike(last.metadata, metadata):
             store = last.store
         else:
             data_path = metadata.properties.get(DATA_PATH.name)
@@ -116,15 +117,15 @@ class TablePointer:
         return base
 
 
-def same_terms(before: TableMetadata, after: TableMetadata) -> bool:
-    """Whether manifests mean the same under both, and new files are written to the same folders."""
+def decodes_alike(before: TableMetadata, after: TableMetadata) -> bool:
+    """Whether manifests are decoded alike with both, and new files are written to the same folders."""
     names = ("schemas", "specs", "expressions", "format_version", "location", "current_schema_id")
     is_same_path = before.properties.get(DATA_PATH.name) == after.properties.get(DATA_PATH.name)
     return is_same_path and all(getattr(before, name) == getattr(after, name) for name in names)
 
 
 def _follows(state: Base | None, other: Base) -> bool:
-    """Whether a state was made from another one; commit timestamps never go backwards."""
+    """Whether a state is a later state of another one; commit timestamps never go backwards."""
     if state is None or state.metadata.last_updated_ms < other.metadata.last_updated_ms:
         return False
     return other.pointer in (entry.metadata_file for entry in state.metadata.metadata_log)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from icefloe.codecs.manifest.context import manifest_context
-from icefloe.commit.base import Base, same_terms
+from icefloe.commit.base import Base, decodes_alike
 from icefloe.env import Env
 from icefloe.io.contained import Contained
 from icefloe.model.metadata.properties import DATA_PATH
@@ -31,7 +31,7 @@ class Draft:
 
     def with_metadata(self, metadata: TableMetadata) -> Draft:
         """The draft with other metadata; manifests are read with its schemas and specs."""
-        if same_terms(self.metadata, metadata):
+        if decodes_alike(self.metadata, metadata):
             return replace(self, metadata=metadata)
         store = self.store.with_context(manifest_context(metadata, self.store.context.limits))
         if isinstance(store.io, Contained):

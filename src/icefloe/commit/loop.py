@@ -1,8 +1,8 @@
-"""The commit loop: land updates exactly once (spec: Commit Conflict Resolution and Retry).
+"""The commit loop: applies updates exactly once (spec: Commit Conflict Resolution and Retry).
 
-Each attempt is a pure function of a fresh base and the updates, and ends in one swap. Files are deleted only when it is
-proved that no snapshot can name them: after ``Stale``, or after a conflict or any other error before the swap was
-tried. After ``Unknown`` nothing is deleted, whatever happens.
+Each attempt applies the updates to a freshly loaded table and ends in one swap. Files are deleted only if it is certain
+that no snapshot references them: after ``Stale``, or after a conflict or another error before the swap. After
+``Unknown`` nothing is deleted.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ logger = logging.getLogger(__name__)
 
 
 def commit(table: TablePointer, updates: Update | Sequence[Update], env: Env = SYSTEM) -> CommitResult:
-    """Land the updates on the table, all or none of them.
+    """Commit the updates, all or none of them.
 
-    ConflictError and CommitFailed say that they did not land, CommitStateUnknown says neither.
+    ConflictError and CommitFailed mean that nothing was committed. After CommitStateUnknown it is not known.
     """
     steps = tuple(updates) if isinstance(updates, Sequence) else (updates,)
     try:
         base = table.load()
         work = begin(base, env)
-    except Exception:  # nothing was tried yet
+    except Exception:  # before the first attempt
         discard(table.io, _files(steps))
         raise
     return land(table, steps, work, draft_of(base))
 
 
 def begin(base: Base, env: Env) -> Work:
-    """What a commit of a table carries along."""
+    """The state that a commit keeps between its attempts."""
     check_writable(base.metadata.format_version)
     return Work(base, Staging(f"{base.metadata.location}/{METADATA_FOLDER}", env.new_uuid), env)
 
@@ -58,26 +58,26 @@ def begin(base: Base, env: Env) -> Work:
 def land(
     table: TablePointer, steps: tuple[Update, ...], work: Work, draft: Draft, *, prepared: bool = False
 ) -> CommitResult:
-    """Land updates; with ``prepared`` the draft has them already, as a transaction prepares it."""
-    started, io = time.perf_counter(), work.base.store.io  # which touches nothing outside of the table
+    """Commit updates; with ``prepared`` they are already applied to the draft, by a transaction."""
+    started, io = time.perf_counter(), work.base.store.io  # it deletes no files outside the table
     for number in _attempts(draft.base, work.env):
         work.attempt = number
-        with unmoved(io, steps, work):  # every earlier attempt was Stale
+        with before_swap(io, steps, work):  # every earlier attempt was Stale
             if number > 1:
                 draft = draft_of(table.load())
                 work.staging.folder = f"{draft.metadata.location}/{METADATA_FOLDER}"
             work.attempt_base = draft.base
             check_not_landed(draft.base, _files(steps))
             if number > 1 or not prepared:
-                draft = applied(draft, steps, work)
-            if changes_nothing(draft):
+                draft = apply_updates(draft, steps, work)
+            if is_unchanged(draft):
                 discard(io, [*work.staging.written, *_files(steps)])
                 return nothing_done(str(table), steps, time.perf_counter() - started)
             attempt = finish(draft, work)
             outcome = _swap(table, draft.base.expected, attempt.pointer)
         if isinstance(outcome, Unknown):
             try:
-                outcome = _settle(table, attempt.pointer, draft, outcome)
+                outcome = _resolve_unknown(table, attempt.pointer, draft, outcome)
             except BaseException:
                 remember(steps, work)
                 raise
@@ -85,40 +85,40 @@ def land(
             pointer = attempt.pointer if outcome.pointer is None else outcome.pointer
             table.remember(pointer, attempt.metadata, replaces=draft.base)
             logger.info("committed %s: %s, attempt %d", table, ", ".join(step.name for step in steps), number)
-            _drop_old_metadata(io, draft.base.metadata, attempt.metadata)
+            _delete_old_metadata(io, draft.base.metadata, attempt.metadata)
             discard(io, work.staging.forget_unlisted())
             return result_of(str(table), steps, draft, work, time.perf_counter() - started)
         work.roots = {}
         discard(io, work.staging.forget_attempt())
     discard(io, [*work.staging.written, *_files(steps)])
     raise CommitFailed(
-        f"table {table}: gave up after {number} attempts, each lost to another commit; nothing was changed. Try again,"
+        f"table {table}: gave up after {number} attempts, as other commits were faster; nothing was changed. Try again,"
         f" or raise the table property {COMMIT_RETRIES.name}",
         table=str(table),
         attempts=number,
     )
 
 
-def applied(draft: Draft, steps: tuple[Update, ...], work: Work) -> Draft:
-    """The draft after all updates, one after the other."""
+def apply_updates(draft: Draft, steps: tuple[Update, ...], work: Work) -> Draft:
+    """The draft after all updates, applied one after the other."""
     for number, step in enumerate(steps):
         work.step = number
-        work.write_roots(draft.store)  # of steps before: after a change of schema they are read from storage
+        work.write_roots(draft.store)  # after a schema change, roots of earlier steps are read from storage
         draft = step.apply(draft, work)
     return draft
 
 
-def changes_nothing(draft: Draft) -> bool:
-    """Whether the table would be as it was, so that there is nothing to commit."""
+def is_unchanged(draft: Draft) -> bool:
+    """Whether the table would stay the same, so that there is nothing to commit."""
     return len(draft.made) == 0 and draft.metadata == draft.base.metadata
 
 
 @contextmanager
-def unmoved(io: FileIO, steps: tuple[Update, ...], work: Work) -> Iterator[None]:
+def before_swap(io: FileIO, steps: tuple[Update, ...], work: Work) -> Iterator[None]:
     """Runs the part of an attempt up to the swap. After CommitStateUnknown its files are kept and remembered.
 
-    Any other error means that nothing was committed, so its files are deleted. An interrupt leaves them, as the end of
-    the process would.
+    Any other error means that nothing was committed, so its files are deleted. After an interrupt they are kept, as
+    after the end of the process.
     """
     try:
         yield
@@ -131,7 +131,7 @@ def unmoved(io: FileIO, steps: tuple[Update, ...], work: Work) -> Iterator[None]
 
 
 def _swap(table: TablePointer, expected: str, new: str) -> Swap:
-    """Ask the catalog to move the pointer; only errors of this library prove that it did not."""
+    """Swap the pointer in the catalog. Only an IcefloeError means that it was not swapped."""
     try:
         return table.catalog.swap(table.identifier, expected, new)
     except IcefloeError:
@@ -150,7 +150,7 @@ def remember(steps: tuple[Update, ...], work: Work) -> None:
 
 
 def _attempts(base: Base, env: Env) -> Iterator[int]:
-    """Attempt numbers, with a wait between them that is random over its whole range so that losers spread out."""
+    """Attempt numbers, with random waits between them, so that concurrent commits do not retry at the same time."""
     properties = base.metadata.properties
     shortest, longest = COMMIT_MIN_WAIT_MS.of(properties), COMMIT_MAX_WAIT_MS.of(properties)
     for number in range(1, COMMIT_RETRIES.of(properties) + 2):
@@ -159,45 +159,48 @@ def _attempts(base: Base, env: Env) -> Iterator[int]:
         yield number
 
 
-def _settle(table: TablePointer, pointer: str, draft: Draft, outcome: Unknown) -> Swapped:
-    """Look whether a swap of unknown outcome landed; not seeing it proves nothing, so the answer is yes or an error."""
+def _resolve_unknown(table: TablePointer, pointer: str, draft: Draft, outcome: Unknown) -> Swapped:
+    """Check whether a swap of unknown outcome landed.
+
+    If it is not in the table, that proves nothing, as it may still land: then the result is CommitStateUnknown.
+    """
     try:
-        landed = _is_there(table.load(), pointer, draft)
+        landed = _has_landed(table.load(), pointer, draft)
     except Exception as error:
-        logger.warning("could not look whether %s is committed to %s: %s", pointer, table, error)
+        logger.warning("could not check whether %s is committed to %s: %s", pointer, table, error)
         landed = False
     if not isinstance(outcome.cause, Exception):
-        raise outcome.cause  # an interrupt stays an interrupt; nothing was deleted
+        raise outcome.cause  # an interrupt; nothing was deleted
     if landed:
         return Swapped()
     raise CommitStateUnknown(
-        f"table {table}: the catalog failed while it moved the pointer, so {pointer} may or may not be committed."
-        " Nothing was deleted. Look for it before you repeat the operation",
+        f"table {table}: the catalog failed during the swap, so {pointer} may or may not be committed. Nothing was"
+        " deleted. Check whether it is committed before you repeat the operation",
         table=str(table),
         location=pointer,
         snapshot_ids=tuple(made.snapshot_id for made in draft.made),
     ) from outcome.cause
 
 
-def _is_there(base: Base, pointer: str, draft: Draft) -> bool:
-    """Whether an attempt is part of the table: its snapshots, or its metadata file if it made none."""
+def _has_landed(base: Base, pointer: str, draft: Draft) -> bool:
+    """Whether an attempt is committed: the table has its snapshots, or its metadata file if it made none."""
     if len(draft.made) > 0:
         return all(base.metadata.snapshots.find(made.snapshot_id) is not None for made in draft.made)
     return pointer in (base.pointer, *(entry.metadata_file for entry in base.metadata.metadata_log))
 
 
-def _drop_old_metadata(io: FileIO, before: TableMetadata, after: TableMetadata) -> None:
-    """Delete the metadata files that fell out of the log, where the table asks for it."""
+def _delete_old_metadata(io: FileIO, before: TableMetadata, after: TableMetadata) -> None:
+    """Delete metadata files that are no longer in the metadata log, if the table property asks for it."""
     if DELETE_AFTER_COMMIT.of(after.properties):
         kept = {entry.metadata_file for entry in after.metadata_log}
         discard(io, [entry.metadata_file for entry in before.metadata_log if entry.metadata_file not in kept])
 
 
 def discard(io: FileIO, files: Iterable[str]) -> None:
-    """Delete files that are proved unreferenced; failing to do so is no reason to hide what happened."""
-    unwanted = unreferenced(files)
+    """Delete unreferenced files. Failures are logged and ignored."""
+    to_delete = unreferenced(files)
     try:
-        if len(unwanted) > 0:
-            io.delete(unwanted)
+        if len(to_delete) > 0:
+            io.delete(to_delete)
     except Exception as error:
-        logger.warning("left files behind: %s", error)
+        logger.warning("could not delete unreferenced files: %s", error)

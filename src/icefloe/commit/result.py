@@ -1,4 +1,4 @@
-"""What a commit did, in the figures a person wants."""
+"""The result of a commit, with counts of files, rows and bytes."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class CommitResult:
     delete_files_added: int = 0  # besides deletion vectors: position and equality delete files
     rows_added: int = 0
     rows_deleted: int = 0
-    rows_copied: int = 0  # rows that only moved to another file, which are in neither of the above
+    rows_copied: int = 0  # rows that were only copied to another file; not counted as added or deleted
     data_bytes_written: int = 0
     metadata_files_written: int = 0
     metadata_bytes_written: int = 0
     attempts: int = 1
     runs: int = 1  # of the whole operation: each after the first one followed a conflict
     seconds: float = 0.0
-    snapshots: int = 1  # how many the commit made; ``snapshot_id`` is the last one
+    snapshots: int = 1  # how many were made; ``snapshot_id`` is the last one
 
     def as_dict(self) -> dict[str, object]:
-        """All figures by name."""
+        """All fields by name."""
         return asdict(self)
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class CommitResult:
 
 
 def nothing_done(table: str, steps: Sequence[Update], seconds: float) -> CommitResult:
-    """The result of a commit that would have changed nothing, and so was none."""
+    """The result if the updates changed nothing, so that nothing was committed."""
     return CommitResult(
         table=table, operation=_names(steps), snapshot_id=None, attempts=0, seconds=seconds, snapshots=0
     )
@@ -71,24 +71,24 @@ def _names(steps: Sequence[Update]) -> str:
 
 
 def result_of(table: str, steps: Sequence[Update], draft: Draft, work: Work, seconds: float) -> CommitResult:
-    """The figures of a commit that landed, over all the snapshots it made."""
+    """The result of a commit, with counts over all snapshots that it made."""
 
-    def figure(key: str) -> int:
+    def total(key: str) -> int:
         return sum(int(made.summary.get(key, "0")) for made in draft.made)
 
     return CommitResult(
         table=table,
         operation=_names(steps),
         snapshot_id=draft.made[-1].snapshot_id if len(draft.made) > 0 else None,
-        files_added=figure(SummaryKey.ADDED_DATA_FILES),
-        files_removed=figure(SummaryKey.DELETED_DATA_FILES),
-        vectors_added=figure(SummaryKey.ADDED_DVS),
-        delete_files_added=figure(SummaryKey.ADDED_DELETE_FILES) - figure(SummaryKey.ADDED_DVS),
-        rows_added=figure(SummaryKey.ADDED_RECORDS),
-        rows_deleted=figure(SummaryKey.DELETED_RECORDS)
-        + figure(SummaryKey.ADDED_POSITION_DELETES)
-        - figure(SummaryKey.REMOVED_POSITION_DELETES),
-        data_bytes_written=figure(SummaryKey.ADDED_FILES_SIZE),
+        files_added=total(SummaryKey.ADDED_DATA_FILES),
+        files_removed=total(SummaryKey.DELETED_DATA_FILES),
+        vectors_added=total(SummaryKey.ADDED_DVS),
+        delete_files_added=total(SummaryKey.ADDED_DELETE_FILES) - total(SummaryKey.ADDED_DVS),
+        rows_added=total(SummaryKey.ADDED_RECORDS),
+        rows_deleted=total(SummaryKey.DELETED_RECORDS)
+        + total(SummaryKey.ADDED_POSITION_DELETES)
+        - total(SummaryKey.REMOVED_POSITION_DELETES),
+        data_bytes_written=total(SummaryKey.ADDED_FILES_SIZE),
         metadata_files_written=len(work.staging.written) - 1,  # besides the metadata file itself
         metadata_bytes_written=sum(work.staging.written.values()),
         attempts=work.attempt,

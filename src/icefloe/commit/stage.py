@@ -10,6 +10,7 @@ from icefloe.codecs.json.table_metadata import encode_metadata
 from icefloe.codecs.manifest.manifests import encode_root, extension
 from icefloe.commit.draft import Draft, Work
 from icefloe.commit.summary import manifest_counts, summarize
+from icefloe.env import Env
 from icefloe.model.metadata.properties import METADATA_COMPRESSION
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -91,13 +92,17 @@ def finish(draft: Draft, work: Work) -> Attempt:
     # The table gets the timestamp of its newest snapshot.
     timestamp_ms = latest_timestamp(draft) if len(draft.made) > 0 else commit_timestamp(draft, work)
     metadata = _without_passed_snapshots(draft).committed(timestamp_ms=timestamp_ms, former_location=draft.base.pointer)
-    compression = METADATA_COMPRESSION.of(metadata.properties)
-    name = metadata_name(draft.base.pointer, str(work.env.new_uuid()), compressed=compression != "none")
-    pointer = f"{metadata.location}/{METADATA_FOLDER}/{name}"
-    data = encode_metadata(metadata, compression=compression)
+    pointer, data = encode_metadata_file(metadata, draft.base.pointer, work.env)
     work.staging.write(draft.store, {**work.roots, pointer: data})
     work.roots = {}
     return Attempt(pointer=pointer, metadata=metadata)
+
+
+def encode_metadata_file(metadata: TableMetadata, former: str | None, env: Env) -> tuple[str, bytes]:
+    """A new metadata file, compressed as the table asks for: its location and content; ``former`` is the last one."""
+    compression = METADATA_COMPRESSION.of(metadata.properties)
+    name = metadata_name(former, str(env.new_uuid()), compressed=compression != "none")
+    return f"{metadata.location}/{METADATA_FOLDER}/{name}", encode_metadata(metadata, compression=compression)
 
 
 def commit_timestamp(draft: Draft, work: Work) -> int:

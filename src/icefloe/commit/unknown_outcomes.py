@@ -154,10 +154,10 @@ def _outcome(record: _Record, base: Base) -> Outcome:
 def _conflict(base: Base, record: _Record, file: str) -> ConflictError:
     ids = ", ".join(str(id_) for id_ in record.snapshot_ids)
     if record.outcome is Outcome.LANDED:
-        found = record.landed_as(base.metadata)
+        landed = record.landed_as(base.metadata)
         detail = (
             f"{file} is in the table already: the earlier commit whose outcome was unknown has landed as snapshot"
-            f" {ids if found is None else found}, so there is nothing to repeat"
+            f" {ids if landed is None else landed}, so there is nothing to repeat"
         )
         next_step = "Do nothing: the earlier commit has landed."
     else:

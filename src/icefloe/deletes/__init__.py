@@ -1,1 +1,1 @@
-"""Which rows of which data files are gone: matching delete files to data files, and deletion vectors."""
+"""Assigns deletes to data files, and reads and writes every kind of delete (spec: Delete Formats)."""

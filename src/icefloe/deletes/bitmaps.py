@@ -1,6 +1,6 @@
-"""Sets of row positions made of arrays of them (spec: Position Delete Files).
+"""Builds bitmaps from arrays of row positions (spec: Position Delete Files).
 
-Adding numbers to a bitmap one by one takes longer than reading them from a file; arrays of machine words go in at once.
+Adding positions one by one takes longer than reading them from a file, so whole arrays are added at once.
 """
 
 from __future__ import annotations
@@ -14,27 +14,26 @@ from pyroaring import BitMap, BitMap64
 
 from icefloe.errors import FormatError
 
-_WIDE = 2**32
-_ONE_BUCKET = struct.pack(
-    "<QI", 1, 0
-)  # of a 64-bit bitmap: how many 32-bit ones follow, and the high half of the first
+_32_BITS = 2**32
+# The header of a serialized 64-bit bitmap: the number of 32-bit bitmaps, and the high 32 bits of the first.
+_HEADER = struct.pack("<QI", 1, 0)
 
 
 def within(positions: BitMap64, rows: int) -> BitMap64:
-    """The positions that a file with so many rows has; deletes may name others, which delete nothing.
+    """The positions below ``rows``, the row count of a file; deletes may name others, which match no row.
 
     >>> within(BitMap64([1, 3, 10]), 10)
     BitMap64([1, 3])
     """
     if len(positions) == 0 or positions.max() < rows:
         return positions
-    there = BitMap64()
-    there.add_range(0, rows)
-    return positions & there
+    existing = BitMap64()
+    existing.add_range(0, rows)
+    return positions & existing
 
 
 def bitmap_of(positions: npt.NDArray[np.int64]) -> BitMap64:
-    """The set of some positions, in any order; negative ones are refused.
+    """The bitmap of positions in any order; a negative position is an error.
 
     >>> bitmap_of(np.array([3, 1, 3]))
     BitMap64([1, 3])
@@ -45,13 +44,13 @@ def bitmap_of(positions: npt.NDArray[np.int64]) -> BitMap64:
     if low < 0:
         raise FormatError(f"row position {low} is negative", position=low)
     if high - low + 1 == len(positions) and (np.diff(positions) == 1).all():
-        run = BitMap64()
-        run.add_range(low, high + 1)
-        return run
-    if high < _WIDE:
+        bitmap = BitMap64()
+        bitmap.add_range(low, high + 1)
+        return bitmap
+    if high < _32_BITS:
         narrow = array("I")
         narrow.frombytes(positions.astype(np.uint32).tobytes())
-        return BitMap64.deserialize(_ONE_BUCKET + BitMap(narrow).serialize())
+        return BitMap64.deserialize(_HEADER + BitMap(narrow).serialize())
     words = array("Q")
     words.frombytes(positions.astype(np.uint64).tobytes())
     return BitMap64(words)

@@ -1,4 +1,4 @@
-"""Values that are made when they are first asked for, once each, whichever threads ask."""
+"""A cache of values that are computed on first use, once for all threads."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ V = TypeVar("V")
 
 
 class _Slot(Generic[V]):
-    """The place of one value."""
+    """The cache slot of one value."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.made: list[V] = []  # one value, or none yet
-        self.weight = 0
+        self.values: list[V] = []  # the value, once computed
+        self.size = 0
 
 
-class OnceEach(Generic[K, V]):
-    """A value for each key; threads that ask for one that is being made wait for it. What failed is tried again.
+class ComputeOnce(Generic[K, V]):
+    """Computes a value for each key; other threads wait while it is computed. A failed computation is not cached.
 
-    Values that were not asked for lately are let go of while all together weigh more than ``limit``.
+    The least recently used values are evicted while the total size, by ``size_of``, is above ``limit``.
 
-    >>> doubled = OnceEach(lambda key: key * 2)
+    >>> doubled = ComputeOnce(lambda key: key * 2)
     >>> doubled(4), doubled(4)
     (8, 8)
     """
 
-    def __init__(self, make: Callable[[K], V], *, weigh: Callable[[V], int] = lambda value: 0, limit: int = 0) -> None:
-        self._make = make
-        self._weigh = weigh
+    def __init__(
+        self, compute: Callable[[K], V], *, size_of: Callable[[V], int] = lambda value: 0, limit: int = 0
+    ) -> None:
+        self._compute = compute
+        self._size_of = size_of
         self._limit = limit
         self._lock = threading.Lock()
         self._slots: OrderedDict[K, _Slot[V]] = OrderedDict()
@@ -43,17 +45,17 @@ class OnceEach(Generic[K, V]):
             slot = self._slots.setdefault(key, _Slot())
             self._slots.move_to_end(key)
         with slot.lock:
-            if len(slot.made) == 0:
-                slot.made.append(self._make(key))
-                self._make_room(key, slot)
-            return slot.made[0]
+            if len(slot.values) == 0:
+                slot.values.append(self._compute(key))
+                self._evict(key, slot)
+            return slot.values[0]
 
-    def _make_room(self, newest: K, slot: _Slot[V]) -> None:
+    def _evict(self, newest: K, slot: _Slot[V]) -> None:
         with self._lock:
-            slot.weight = self._weigh(slot.made[0])
-            total = sum(other.weight for other in self._slots.values())
+            slot.size = self._size_of(slot.values[0])
+            total = sum(other.size for other in self._slots.values())
             for key in list(self._slots):
                 if total <= self._limit:
                     break
-                if key != newest and self._slots[key].weight > 0:
-                    total -= self._slots.pop(key).weight
+                if key != newest and self._slots[key].size > 0:
+                    total -= self._slots.pop(key).size

@@ -1,7 +1,6 @@
-"""New delete files of any format, one after the other (spec: Delete Formats).
+"""Writes delete files of any format, one after the other (spec: Delete Formats).
 
-Delete files are written like data files, with settings of their own where a table has them: every property
-``write.delete.<format>.*`` goes before ``write.<format>.*``.
+Delete files are written like data files. A property ``write.delete.<format>.*`` overrides ``write.<format>.*``.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.properties import DELETE_FORMAT, DELETE_TARGET_FILE_SIZE, FILE_FORMAT, TARGET_FILE_SIZE
 from icefloe.model.schema.schema import Schema
 
-_OWN = "write.delete."
-_ANY = "write."
+_DELETE_PREFIX = "write.delete."
+_PREFIX = "write."
 _FORMATS = ("parquet", "orc", "avro")
 _BLOOM = ("write.parquet.bloom-filter-", "write.orc.bloom.filter.")
 
 
 def delete_format(properties: Mapping[str, str]) -> str:
-    """The format of new delete files: their own, or that of data files.
+    """The format of new delete files, by default that of data files.
 
     >>> delete_format({"write.format.default": "orc"}), delete_format({"write.delete.format.default": "AVRO"})
     ('orc', 'avro')
@@ -37,22 +36,22 @@ def delete_format(properties: Mapping[str, str]) -> str:
 
 
 def delete_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
-    """The properties as they are for delete files, which have no bloom filters: their columns are not the table's.
+    """The properties for writing delete files, without bloom filters, as their columns are not those of the table.
 
     >>> delete_properties({"write.parquet.compression-codec": "gzip"})["write.parquet.compression-codec"]
     'gzip'
     """
     shared = {name: value for name, value in properties.items() if not name.startswith(_BLOOM)}
     own = {
-        _ANY + name.removeprefix(_OWN): value
+        _PREFIX + name.removeprefix(_DELETE_PREFIX): value
         for name, value in properties.items()
-        if name.startswith(tuple(f"{_OWN}{kind}." for kind in _FORMATS))
+        if name.startswith(tuple(f"{_DELETE_PREFIX}{kind}." for kind in _FORMATS))
     }
     return {**shared, **own, TARGET_FILE_SIZE.name: str(DELETE_TARGET_FILE_SIZE.of(properties))}
 
 
 class DeleteWriter:
-    """Writes delete files of one schema; what it wrote is deleted when its block ends with an error."""
+    """Writes delete files of one schema. If the ``with`` block ends with an error, the files are deleted."""
 
     def __init__(
         self, io: FileIO, schema: Schema, *, data_location: str, properties: Mapping[str, str], run: str
@@ -67,7 +66,7 @@ class DeleteWriter:
         self._open: DataWriter | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows that have the schema; a file that has reached its size is ended."""
+        """Write rows with the schema; a file that has reached its target size is finished."""
         if self._open is None:
             location = f"{self._prefix}-deletes-{len(self._begun):05d}.{self._format}"
             self._begun.append(location)
@@ -77,13 +76,13 @@ class DeleteWriter:
             self.end()
 
     def end(self) -> None:
-        """Finish the open file; the next rows go to another."""
+        """Finish the open file; the next rows are written to a new one."""
         if self._open is not None:
             self.written.append(self._open.close())
             self._open = None
 
     def finish(self) -> list[WrittenFile]:
-        """All files, durable."""
+        """All files; they are durable on return."""
         self.end()
         self._io.sync([file.location for file in self.written])
         return self.written

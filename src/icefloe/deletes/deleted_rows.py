@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.deletes.compute_once import OnceEach
+from icefloe.deletes.compute_once import ComputeOnce
 from icefloe.deletes.equality_files import DeleteFile, EqualityTest, read_index
 from icefloe.deletes.equality_index import EqualityIndex
 from icefloe.deletes.partition_keys import Ints, scopes
@@ -65,8 +65,8 @@ class DeletedRows:
         self._deletes = deletes
         self._is_equality = of_type(deletes, ContentType.EQUALITY_DELETES).to_numpy()
         self._recent = lru_cache(_RECENT)(self._find)
-        self._named = OnceEach(self._read_positions, weigh=_position_bytes, limit=_CACHED_BYTES)
-        self._indexes = OnceEach(self._read_index, weigh=lambda index: index.nbytes, limit=_CACHED_BYTES)
+        self._named = ComputeOnce(self._read_positions, size_of=_position_bytes, limit=_CACHED_BYTES)
+        self._indexes = ComputeOnce(self._read_index, size_of=lambda index: index.nbytes, limit=_CACHED_BYTES)
 
     @cached_property
     def _rows(self) -> Mapping[str, int]:
@@ -90,14 +90,15 @@ class DeletedRows:
         return FileDrops(positions=self._positions([row]).get(location), tests=self._tests(row))
 
     def _positions(self, rows: list[int]) -> dict[str, BitMap64]:
-        found = load_vectors(self._io, self._tasks.take(pa.array(rows, pa.int64())), self._limits)
+        by_file = load_vectors(self._io, self._tasks.take(pa.array(rows, pa.int64())), self._limits)
         for row in rows:
             numbers = [number for number in self._delete_numbers(row) if not self._is_equality[number]]
             location = self._tasks["location"][row].as_py()
             for named in map(self._named, numbers):
                 if location in named:
-                    found[location] = found[location] | named[location] if location in found else named[location]
-        return {location: positions for location, positions in found.items() if len(positions) > 0}
+                    known = by_file.get(location)
+                    by_file[location] = named[location] if known is None else known | named[location]
+        return {location: positions for location, positions in by_file.items() if len(positions) > 0}
 
     @property
     def by_value(self) -> bool:
@@ -106,12 +107,12 @@ class DeletedRows:
 
     def _delete_numbers(self, row: int) -> list[int]:
         """The delete files of one planned file, as rows of ``_deletes``."""
-        found: list[int] = self._tasks["deletes"][row].as_py()
-        return found
+        numbers: list[int] = self._tasks["deletes"][row].as_py()
+        return numbers
 
     @cached_property
     def _pairs(self) -> tuple[Ints, Ints]:
-        """Every planned file with each of its delete files, as rows of ``_tasks`` and, in order, of ``_deletes``."""
+        """Pairs of a planned file and a delete file: rows of ``_tasks`` and of ``_deletes``, sorted by the latter."""
         lists = self._tasks["deletes"].combine_chunks()
         owners, numbers = pc.list_parent_indices(lists).to_numpy(), pc.list_flatten(lists).to_numpy()
         order = np.argsort(numbers, kind="stable")
@@ -136,7 +137,7 @@ class DeletedRows:
 
     @cached_property
     def _groups(self) -> Ints:
-        """The same number for delete files that compare the same columns and apply to the same partition."""
+        """A number for each delete file: the same for equal delete columns and the same partition."""
         ids = pc.binary_join(self._deletes["equality_ids"].cast(pa.list_(pa.string())), " ").combine_chunks()
         columns: Ints = ids.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
         return scopes(self._deletes) * (len(columns) + 1) + columns

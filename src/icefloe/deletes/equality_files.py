@@ -1,7 +1,7 @@
-"""Equality delete files as a scan sees them: rows deleted by their values (spec: Equality Delete Files).
+"""Reads equality delete files (spec: Equality Delete Files).
 
-Delete columns are found by id, in the delete file as in data files, and compared in the type that they have now. The
-delete file itself tells where they lie, for the table may have dropped them since, or a struct around them.
+Delete columns are found by field id, in delete files and in data files, and compared in their current type. Their
+position inside structs comes from the delete file, as the table may have dropped the columns or the structs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROWS = 128 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteFile:
-    """An equality delete file: where it is, and the sequence number that says how old rows it deletes."""
+    """An equality delete file; it deletes rows with a lower sequence number."""
 
     location: str
     file_format: str | None
@@ -42,14 +42,14 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True)
 class EqualityTest:
-    """Drops the rows of one data file that equal a newer delete row."""
+    """Finds the rows of one data file that equal a delete row with a higher sequence number."""
 
     index: EqualityIndex
     sequence_number: int  # of the data file
 
     @property
     def schema(self) -> Schema:
-        """The delete columns, inside the structs that they lie in."""
+        """The delete columns, inside their structs."""
         return self.index.schema
 
     def __call__(self, rows: pa.RecordBatch) -> Mask:
@@ -65,13 +65,13 @@ def read_index(
     fields: Mapping[int, Field],
     mapping: NameMapping | None = None,
 ) -> EqualityIndex:
-    """The rows of delete files that compare the columns ``ids``, ready to be asked; there is at least one file."""
-    found, wanted = list(files), frozenset(ids)
-    with open_file(io, found[0].location, found[0].file_format, mapping) as stored:
-        schema = delete_schema(stored.schema, wanted, fields, found[0].location)
-    with ThreadPoolExecutor(min(_THREADS, len(found)), thread_name_prefix="icefloe-deletes") as pool:
-        tables = list(pool.map(lambda file: _read(io, file, schema, wanted, mapping), found))
-    ages = np.repeat([file.sequence_number for file in found], [table.num_rows for table in tables]).astype(np.int64)
+    """An index of the rows of delete files, at least one, that all compare the columns ``ids``."""
+    listed, wanted = list(files), frozenset(ids)
+    with open_file(io, listed[0].location, listed[0].file_format, mapping) as stored:
+        schema = delete_schema(stored.schema, wanted, fields, listed[0].location)
+    with ThreadPoolExecutor(min(_THREADS, len(listed)), thread_name_prefix="icefloe-deletes") as pool:
+        tables = list(pool.map(lambda file: _read(io, file, schema, wanted, mapping), listed))
+    ages = np.repeat([file.sequence_number for file in listed], [table.num_rows for table in tables]).astype(np.int64)
     return EqualityIndex(schema, pa.concat_tables(tables), ages)
 
 
@@ -89,7 +89,7 @@ def _read(io: FileIO, file: DeleteFile, schema: Schema, ids: frozenset[int], map
 
 
 def delete_schema(stored: pa.Schema, ids: frozenset[int], fields: Mapping[int, Field], location: str) -> Schema:
-    """The columns that a delete file compares, of the types they have now and inside the structs around them."""
+    """The columns that a delete file compares, with their current types and inside their structs."""
     _check_present(ids, struct_ids(stored), location)
     return Schema(fields=_Finder(ids, fields, location).fields(list(stored)))
 
@@ -104,14 +104,14 @@ def _check_present(ids: frozenset[int], present: frozenset[int], location: str) 
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
-    """Looks for delete columns among the columns of one file."""
+    """Finds delete columns among the columns of one file."""
 
     ids: frozenset[int]
     known: Mapping[int, Field]
     location: str
 
     def fields(self, stored: list[pa.Field]) -> tuple[Field, ...]:
-        """The delete columns among some fields of the file, and the structs that hold others."""
+        """The delete columns among some fields of the file, and the structs that contain delete columns."""
         chosen: list[Field] = []
         for field in stored:
             id_, plain = field_id(field), storage(field.type)
@@ -124,11 +124,11 @@ class _Finder:
                 if len(inner) > 0:
                     known = self.known.get(id_, Field(id_, field.name, Struct(inner)))
                     chosen.append(replace(known, type=Struct(inner), required=False))
-        return _told_apart(chosen)
+        return _with_distinct_names(chosen)
 
     def _compared(self, field: pa.Field, id_: int) -> Field:
         known = self.known.get(id_)
-        if known is None:  # schemas that are no longer needed may have been removed from the table
+        if known is None:  # unused schemas may have been removed from the table
             known = schema_from_arrow(pa.schema([field]), format_version=LATEST_FORMAT_VERSION).fields[0]
         if not is_primitive(known.type):
             raise UnsupportedError(
@@ -140,7 +140,7 @@ class _Finder:
         return replace(known, id=id_, required=False)
 
 
-def _told_apart(fields: list[Field]) -> tuple[Field, ...]:
-    """The fields under names that differ: a column may have the name of another that was dropped."""
+def _with_distinct_names(fields: list[Field]) -> tuple[Field, ...]:
+    """The fields with distinct names: a column may have the name of one that was dropped."""
     names = [field.name for field in fields]
     return tuple(f if names.count(f.name) == 1 else replace(f, name=f"{f.name}#{f.id}") for f in fields)

@@ -1,7 +1,7 @@
-"""Whether a row of a data file can equal a row of an equality delete file, by statistics (spec: Equality Delete Files).
+"""Skips equality delete files that cannot delete any row of a data file, by statistics (spec: Equality Delete Files).
 
-A row is deleted when it equals a delete row in all delete columns, where null equals null. So a delete file can be left
-out when, in one of its columns, the two files have no value in common: neither null nor any other.
+A row is deleted if it equals a delete row in all delete columns, where null equals null. So a delete file can be
+skipped if, in one of its columns, the two files have no value in common, null included.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One column in the files of one kind: bounds as places in the common order, and what is certain about nulls."""
+    """One column of all data files, or of all delete files: bounds as ranks, and what is certain about nulls."""
 
     lower: Ints
     upper: Ints
@@ -39,18 +39,18 @@ class _Column:
     data: _Side
     deletes: _Side
 
-    def apart(self, data: Ints, deletes: Ints) -> Mask:
+    def disjoint(self, data: Ints, deletes: Ints) -> Mask:
         """Which pairs have no value of this column in common."""
         ours, theirs = self.data, self.deletes
         values = (ours.upper[data] < theirs.lower[deletes]) | (theirs.upper[deletes] < ours.lower[data])
         values |= ours.all_null[data] | theirs.all_null[deletes]
         nulls = ours.no_nulls[data] | theirs.no_nulls[deletes]
-        apart: Mask = self.uses[deletes] & values & nulls
-        return apart
+        disjoint: Mask = self.uses[deletes] & values & nulls
+        return disjoint
 
 
 class Overlap:
-    """Answers for pairs of data files and equality delete files, after one look at their statistics."""
+    """Tests pairs of data files and equality delete files by their statistics."""
 
     def __init__(self, data: pa.Table, deletes: pa.Table, context: ManifestContext) -> None:
         ids = deletes["equality_ids"].combine_chunks()
@@ -58,41 +58,41 @@ class Overlap:
         self._columns: list[_Column] = []
         for field_id in np.unique(values).tolist():
             type_ = context.types.get(field_id)
-            if type_ is None or not _counted(data, deletes, column_key(field_id)):
+            if type_ is None or not _has_counts(data, deletes, column_key(field_id)):
                 continue
             uses = np.zeros(deletes.num_rows, np.bool_)
             uses[owners[values == field_id]] = True
             self._columns.append(_column(uses, data, deletes, column_key(field_id), type_))
 
     def possible(self, data: Ints, deletes: Ints) -> Mask:
-        """For each pair of row numbers whether a row of the one may equal a row of the other."""
-        found = np.ones(len(data), np.bool_)
+        """For each pair of files, given by row numbers, whether a row of the one may equal a row of the other."""
+        possible = np.ones(len(data), np.bool_)
         for column in self._columns:
-            found &= ~column.apart(data, deletes)
-        return found
+            possible &= ~column.disjoint(data, deletes)
+        return possible
 
 
-def _counted(data: pa.Table, deletes: pa.Table, key: str) -> bool:
-    """Whether both sides have counts; without them nulls may be common to any two files."""
+def _has_counts(data: pa.Table, deletes: pa.Table, key: str) -> bool:
+    """Whether null counts are known on one side; if on neither, any two files may have nulls in common."""
     name = stat("null_value_count", key)
     return name in data.column_names or name in deletes.column_names
 
 
 def _column(uses: Mask, data: pa.Table, deletes: pa.Table, key: str, type_: Type) -> _Column:
-    bounds = _places([_bound(t, m, key, type_) for t in (data, deletes) for m in ("lower_bound", "upper_bound")])
+    bounds = _ranks([_bound(t, m, key, type_) for t in (data, deletes) for m in ("lower_bound", "upper_bound")])
     return _Column(uses, _side(data, key, bounds[0], bounds[1]), _side(deletes, key, bounds[2], bounds[3]))
 
 
 def _bound(table: pa.Table, measure: str, key: str, type_: Type) -> Any:
-    """Bounds of a column; none where they have no order, and none of floats, as NaN lies outside them."""
+    """The bounds of a column; null if its type has no order, and for floats, as bounds do not include NaN."""
     name = stat(measure, key)
     if name not in table.column_names or not is_ordered(type_) or type_ in (FLOAT, DOUBLE):
         return pa.nulls(table.num_rows)
     return table[name]
 
 
-def _places(columns: list[Any]) -> list[Ints]:
-    """Bounds as places in the order of all of them; where a bound is not known, lowers are 0 and uppers the last."""
+def _ranks(columns: list[Any]) -> list[Ints]:
+    """Bounds as ranks among all of them; an unknown lower bound has the lowest rank, an upper one the highest."""
     joined = pa.concat_tables([pa.table({"v": column}) for column in columns], promote_options="permissive")
     values = joined["v"].combine_chunks()
     if values.null_count == len(values):
@@ -112,7 +112,7 @@ def _side(table: pa.Table, key: str, lower: Ints, upper: Ints) -> _Side:
         return table[name] if name in table.column_names else pa.nulls(table.num_rows, pa.int64())
 
     nulls, values, rows = column("null_value_count"), column("value_count"), table["record_count"]
-    # Fewer values than rows mean nulls in a parent struct.
+    # If there are fewer values than rows, a parent struct is null in some rows.
     complete = certain(pc.and_(pc.equal(nulls, 0), pc.greater_equal(values, rows)))
     return _Side(
         lower=lower,

@@ -1,8 +1,8 @@
-"""New equality delete files, each about one partition or about the whole table (spec: Equality Delete Files).
+"""Writes equality delete files, for one partition each or for the whole table (spec: Equality Delete Files).
 
-A delete file of a partition deletes nothing outside of it, nor in files of another spec. So the delete columns must
-tell the partition of a row in every spec that data files have; where they do not, the deletes are written for the whole
-table, which takes a spec that does not partition.
+A delete file of a partition does not apply to other partitions, nor to files of other specs. So the delete columns must
+determine the partition of a row in every spec that data files have. Otherwise the deletes are written for the whole
+table, which requires an unpartitioned spec.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def write_equality_deletes(
     the table's. Null equals null.
     """
     schema = _delete_columns(columns, metadata)
-    given = _chosen(rows, schema)
+    keys = _selected(rows, schema)
     written: list[pa.Table] = []
     try:
         for spec in _specs(metadata, schema, specs):
             entries = write_files(
                 io,
-                given,
+                keys,
                 schema=schema,
                 spec=spec,
                 data_location=metadata.data_location,
@@ -68,7 +68,7 @@ def write_equality_deletes(
 
 
 def _delete_columns(columns: tuple[Field, ...], metadata: TableMetadata) -> Schema:
-    """The delete columns inside the structs that they lie in; a column that cannot be one is refused."""
+    """The delete columns, inside their structs. InputError for a column that cannot be a delete column."""
     schema = metadata.schema
     if not metadata.rules.sequence_numbers:
         raise InputError("tables of format version 1 have no delete files; upgrade the table to version 2 or later")
@@ -98,8 +98,8 @@ def _modes(schema: Schema, properties: Mapping[str, str]) -> Modes:
     return {**modes, **{id_: replace(modes[id_], bounds=False) for id_ in uuids}}
 
 
-def _chosen(rows: pa.Table, schema: Schema) -> pa.Table:
-    """The rows with the columns of a schema, and with no more inside them."""
+def _selected(rows: pa.Table, schema: Schema) -> pa.Table:
+    """The rows with exactly the columns and struct fields of a schema."""
     for field in schema.fields:
         if field.name not in rows.column_names:
             raise InputError(f"the rows to delete lack the delete column {field.name!r}", field=field.name)
@@ -117,23 +117,24 @@ def _inner(values: Any, field: Field) -> Any:
 
 
 def _specs(metadata: TableMetadata, schema: Schema, ids: Collection[int] | None) -> list[PartitionSpec]:
-    """The specs to write delete files for."""
+    """The specs for which delete files are written."""
     used = [spec for spec in metadata.specs if ids is None or spec.spec_id in ids]
     for spec in (*used, *metadata.specs):
-        # Deletes of the whole table are needed where a file is in no partition, and do where the partition is not told.
-        if not spec.is_partitioned and (spec in used or not all(_tells(schema, other) for other in used)):
+        # An unpartitioned spec is needed if data files have it, and used if the columns do not determine the partition.
+        needed = spec in used or not all(_determines_partition(schema, other) for other in used)
+        if needed and not spec.is_partitioned:
             return [spec]
     for spec in used:
-        if not _tells(schema, spec):
+        if not _determines_partition(schema, spec):
             names = [metadata.schema.names.get(f.source_id, f.name) for f in spec.fields if not f.is_void]
             raise InputError(
-                f"equality deletes by {', '.join(schema.names[id_] for id_ in schema.measured)} do not tell which"
-                f" partition a row is in: rows are partitioned by {', '.join(names)}; compare these columns too, or"
+                f"equality deletes by {', '.join(schema.names[id_] for id_ in schema.measured)} do not determine"
+                f" the partition of a row: rows are partitioned by {', '.join(names)}; compare these columns too, or"
                 " delete by position"
             )
     return used if len(used) > 0 else [metadata.spec]
 
 
-def _tells(schema: Schema, spec: PartitionSpec) -> bool:
-    """Whether the partition of a row follows from these columns of it."""
+def _determines_partition(schema: Schema, spec: PartitionSpec) -> bool:
+    """Whether these columns of a row determine its partition."""
     return all(id_ in schema.measured for field in spec.fields if not field.is_void for id_ in field.source_ids)

@@ -1,7 +1,7 @@
-"""Partition tuples as numbers: equal for files of the same spec and the same values (spec: Partition Transforms).
+"""Partition tuples as numbers: equal for files of the same spec and partition (spec: Partition Transforms).
 
-Null equals null and NaN equals NaN, as in the tuples themselves; a value is what its bits say, so 0.0 and -0.0 are two
-partitions. Fields that a spec does not have play no part in its tuples.
+Null equals null and NaN equals NaN. Values are compared bit by bit, so 0.0 and -0.0 are two partitions. Fields that a
+spec does not have are ignored.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.model.entries import partition_key, stat, stat_keys
+from icefloe.model.location_columns import one_array
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -23,7 +24,7 @@ _SPEC = "partition_spec_id"
 
 
 def partition_codes(tables: list[pa.Table], context: ManifestContext) -> list[Ints]:
-    """For each entry table a number per row: the same number means the same spec and partition values."""
+    """For each entry table a number per row, the same for the same spec and partition values."""
     keys = {field_id: partition_key(field_id) for field_id in context.specs_with}
     names = [stat(measure, key) for key in keys.values() for measure in ("lower_bound", "nan_value_count")]
     joined = pa.concat_tables(
@@ -39,9 +40,9 @@ def partition_codes(tables: list[pa.Table], context: ManifestContext) -> list[In
 
 
 def scopes(table: pa.Table) -> Ints:
-    """A number for each row of one entry table: the same number means the same spec and partition values.
+    """A number for each row of one entry table, the same for the same spec and partition values.
 
-    The same as ``partition_codes`` where every partition value is known, without asking what the specs are.
+    Like ``partition_codes``, but does not need the specs; all partition values must be known.
     """
     codes = _codes(table[_SPEC])
     for key in stat_keys(table):
@@ -52,12 +53,12 @@ def scopes(table: pa.Table) -> Ints:
 
 
 def _values(joined: pa.Table, key: str, own: Any) -> Iterator[Any]:
-    """The values of a partition field where the spec has it, and which of them are NaN."""
+    """The values of a partition field, null where the spec does not have it, and which values are NaN."""
     nan = pa.repeat(False, joined.num_rows)
     if (counts := stat("nan_value_count", key)) in joined.column_names:
-        nan = pc.fill_null(pc.greater(_flat(joined[counts]), 0), False)
+        nan = pc.fill_null(pc.greater(one_array(joined[counts]), 0), False)
     if (bounds := stat("lower_bound", key)) in joined.column_names:
-        values = _flat(joined[bounds])
+        values = one_array(joined[bounds])
         if pa.types.is_floating(values.type):
             nan = pc.or_(nan, pc.fill_null(pc.is_nan(values), False))
             values = values.view(pa.int64() if values.type == pa.float64() else pa.int32())
@@ -65,15 +66,11 @@ def _values(joined: pa.Table, key: str, own: Any) -> Iterator[Any]:
     yield pc.and_(own, nan)
 
 
-def _flat(column: Any) -> Any:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
 def _codes(column: Any) -> Ints:
-    """Equal numbers for equal values, null included, counted from 0."""
-    encoded = pc.dictionary_encode(_flat(column), null_encoding="encode")
-    found: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    """Numbers from 0, equal for equal values; null is a value."""
+    encoded = pc.dictionary_encode(one_array(column), null_encoding="encode")
+    codes: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
 
 
 def _refined(codes: Ints, more: Ints) -> Ints:

@@ -1,8 +1,8 @@
-"""Position delete files, read and written: rows deleted by file and position (spec: Position Delete Files).
+"""Reads and writes position delete files (spec: Position Delete Files).
 
-A file may name many data files, of which a scan reads few: pieces whose paths lie outside the wanted ones are not read,
-and of the others only the wanted positions are kept. Deleted rows that a file may also hold are not looked at.
-New files hold paths and positions in order, and their entries say exactly which paths.
+A delete file may name many data files, of which a scan reads few. Row groups without wanted paths are skipped, and of
+the others only positions of wanted files are kept. The optional column with deleted rows is not read. New files are
+sorted by path and position, and their entries have exact path bounds.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ from icefloe.model.schema.types import Field
 POSITION_DELETES = Schema(fields=(DELETE_FILE_PATH, DELETE_POS))
 
 _ROWS = 1024 * 1024
-# A file whose columns have no ids is read by the names that the spec gives them.
+# The columns of a file without field ids are found by the names in the spec.
 _MAPPING = NameMapping(fields=tuple(MappedField(names=(f.name,), field_id=f.id) for f in POSITION_DELETES.fields))
 
 
 def read_positions(
     io: FileIO, location: str, file_format: str | None, wanted: Iterable[str], table_location: str | None = None
 ) -> dict[str, BitMap64]:
-    """The positions that a delete file names in the wanted data files; those that it does not name are left out.
+    """The positions that a delete file deletes in the wanted data files; files without any are left out.
 
     It may spell a location in another way than the table. FormatError if it is not certain whether it names a file.
     """
     names = pa.array(sorted(set(wanted)), pa.string())
-    found: dict[int, BitMap64] = {}
+    by_file: dict[int, BitMap64] = {}
     with _opened(io, location, file_format) as file:
         for piece in _pieces(file, names):
             for batch in file.read(piece, POSITION_DELETES.fields, _ROWS):
-                _collect(found, batch, names, location, table_location)
-    return {names[number].as_py(): positions for number, positions in found.items()}
+                _collect(by_file, batch, names, location, table_location)
+    return {names[number].as_py(): positions for number, positions in by_file.items()}
 
 
 def _opened(io: FileIO, location: str, file_format: str | None) -> AbstractContextManager[StoredFile]:
@@ -73,7 +73,7 @@ def _opened(io: FileIO, location: str, file_format: str | None) -> AbstractConte
 
 
 def _pieces(file: StoredFile, names: pa.Array) -> Iterator[Piece]:
-    """The pieces that may name one of the wanted files; all if they spell locations in another way."""
+    """The row groups that may name one of the wanted files; all if they spell locations in another way."""
     statistics, texts = file.statistics(Schema(fields=(DELETE_FILE_PATH,))), names.to_pylist()
     if statistics is not None and not spelled_alike(names, *_bounds(statistics)):
         statistics = None
@@ -90,8 +90,8 @@ def _may_name(statistics: pa.Table, row: int, names: list[str]) -> bool:
 
 def _bound(statistics: pa.Table, measure: str, row: int) -> str | None:
     name = stat(measure, column_key(DELETE_FILE_PATH.id))
-    found: str | None = statistics[name][row].as_py() if name in statistics.column_names else None
-    return found
+    bound: str | None = statistics[name][row].as_py() if name in statistics.column_names else None
+    return bound
 
 
 def _bounds(statistics: pa.Table) -> list[pa.ChunkedArray]:
@@ -100,13 +100,13 @@ def _bounds(statistics: pa.Table) -> list[pa.ChunkedArray]:
 
 
 def _collect(
-    found: dict[int, BitMap64], batch: pa.RecordBatch, names: pa.Array, location: str, table_location: str | None
+    by_file: dict[int, BitMap64], batch: pa.RecordBatch, names: pa.Array, location: str, table_location: str | None
 ) -> None:
-    """Add the positions of a batch to those that were found, by the number of the data file among ``names``."""
+    """Add the positions of a batch to ``by_file``, by the index of the data file in ``names``."""
     paths, positions = (_column(batch, field, location) for field in POSITION_DELETES.fields)
     if batch.num_rows == 0:
         return
-    rows = _numbers(paths, names, location, table_location)
+    rows = _file_numbers(paths, names, location, table_location)
     values: Ints = positions.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     if values.min() < 0:
         raise FormatError(f"{location}: row position {values.min()} is negative", location=location)
@@ -117,35 +117,34 @@ def _collect(
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=False):
         number = int(rows[start])
         if number >= 0:
-            known = found.get(number)
+            known = by_file.get(number)
             more = bitmap_of(values[start:end])
-            found[number] = more if known is None else known | more
+            by_file[number] = more if known is None else known | more
 
 
-def _numbers(paths: Any, names: pa.Array, location: str, table_location: str | None) -> Ints:
-    """For each row the number of its data file among the wanted ones; -1 for others."""
+def _file_numbers(paths: Any, names: pa.Array, location: str, table_location: str | None) -> Ints:
+    """For each row the index of its data file in ``names``; -1 if it is not there."""
     encoded = paths if pa.types.is_dictionary(paths.type) else paths.dictionary_encode()
     listed = encoded.dictionary.cast(pa.string())
-    places = index_of(listed, names, table_location)
-    if (pair := undecided(listed.filter(places.is_null()), names, table_location)) is not None:
+    index = index_of(listed, names, table_location)
+    if (pair := undecided(listed.filter(index.is_null()), names, table_location)) is not None:
         raise FormatError(
             f"position delete file {location}: it deletes rows of {pair[0]}, which may be another spelling of the data"
-            f" file {pair[1]}; write the delete file again with the location that the table has",
+            f" file {pair[1]}; rewrite the delete file with the location that the table has",
             location=location,
         )
-    places = pc.fill_null(places, -1)
-    found: Ints = places.to_numpy().astype(np.int64)[encoded.indices.to_numpy()]
-    return found
+    numbers: Ints = pc.fill_null(index, -1).to_numpy().astype(np.int64)[encoded.indices.to_numpy()]
+    return numbers
 
 
 def _column(batch: pa.RecordBatch, field: Field, location: str) -> Any:
-    """A column by its id; it has no nulls and the right type."""
+    """A column by its field id; it must have the right type and no nulls."""
     for index, stored in enumerate(batch.schema):
         if field_id(stored) == field.id:
             column = batch.column(index)
             break
     else:
-        raise FormatError(f"{location}: a position delete file without column {field.name!r}", location=location)
+        raise FormatError(f"{location}: a position delete file lacks column {field.name!r}", location=location)
     if not readable(column.type, arrow_type(field.type)):
         message = f"{location}: column {field.name!r} is {storage(column.type)}, not {field.type}"
         raise FormatError(message, location=location, field=field.name)
@@ -163,24 +162,24 @@ def write_position_deletes(
     properties: Mapping[str, str],
     new_uuid: Callable[[], uuid.UUID] = SYSTEM.new_uuid,
 ) -> pa.Table:
-    """Write the deleted positions of data files to new, durable delete files; the entries to commit.
+    """Write the deleted positions of data files to new delete files, durable on return; the entries to commit.
 
-    ``tasks`` are the planned files, whose partition values the entries repeat. What a delete file is about, one
-    partition or one data file, is the table's property ``write.delete.granularity``.
+    ``tasks`` are the planned files; the entries get their partition values. The table property
+    ``write.delete.granularity`` determines whether there is one delete file per partition or per data file.
     """
     files = DeleteWriter(io, POSITION_DELETES, data_location=data_location, properties=properties, run=str(new_uuid()))
-    sources: list[int] = []  # for each delete file a row of tasks
-    named: list[str | None] = []  # and the data file that it is about, if that is one
+    sources: list[int] = []  # for each delete file, a task with its partition
+    named: list[str | None] = []  # and the data file, if it is only one
     with files:
         for rows in _groups(tasks, deleted, DELETE_GRANULARITY.of(properties)):
             paths = tasks["location"].take(pa.array(rows)).to_pylist()
-            begun = len(files.written)
+            written = len(files.written)
             for path in sorted(paths):
                 for batch in _batches(path, deleted[path]):
                     files.add(batch)
             files.end()
-            sources += [rows[0]] * (len(files.written) - begun)
-            named += [paths[0] if len(paths) == 1 else None] * (len(files.written) - begun)
+            sources += [rows[0]] * (len(files.written) - written)
+            named += [paths[0] if len(paths) == 1 else None] * (len(files.written) - written)
         modes = dict.fromkeys(POSITION_DELETES.by_id, FULL)
         entries = entries_of(
             files.finish(),
@@ -194,11 +193,11 @@ def write_position_deletes(
 
 
 def _groups(tasks: pa.Table, deleted: Mapping[str, BitMap64], granularity: str) -> list[list[int]]:
-    """Rows of the tasks that lose something, those together whose deletes share a file."""
-    losing = pa.array([file for file, positions in deleted.items() if len(positions) > 0], pa.string())
-    rows = np.flatnonzero(pc.is_in(tasks["location"], value_set=losing).to_numpy())
-    if len(rows) < len(losing):
-        raise InputError(f"rows of {len(losing) - len(rows)} files are deleted that were not planned")
+    """The rows of tasks with deleted positions, grouped by the delete file to write."""
+    changed = pa.array([file for file, positions in deleted.items() if len(positions) > 0], pa.string())
+    rows = np.flatnonzero(pc.is_in(tasks["location"], value_set=changed).to_numpy())
+    if len(rows) < len(changed):
+        raise InputError(f"rows are deleted in {len(changed) - len(rows)} files that are not planned")
     if granularity == "file":
         return [[row] for row in rows.tolist()]
     if granularity != "partition":

@@ -1,7 +1,7 @@
-"""Deletion vectors of data files: reading them, and writing merged ones (spec: Row-level Deletes; V4 proposal).
+"""Reads and writes deletion vectors of data files (spec: Row-level Deletes; V4 proposal).
 
-A data file has at most one live deletion vector, so a new one always holds the positions of the old one too. All
-vectors of a commit share one Puffin file.
+A data file has at most one live deletion vector, so a new vector also contains the positions of the old one. All
+vectors of a commit are stored in one Puffin file.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from icefloe.codecs.puffin.puffin_file import deletion_vector_blob, encode_puffi
 from icefloe.env import CREATED_BY
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
-from icefloe.model.entries import ContentType, Status, concat, entries, stat, stat_keys
+from icefloe.model.entries import ContentType, Status, concat, entries, put, stat, stat_keys
 
 _READ = ("location", "dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
-_TOGETHER_BYTES = 4 * 1024 * 1024
+_MAX_READ_BYTES = 4 * 1024 * 1024
 
 
 def load_vectors(io: FileIO, tasks: pa.Table, limits: Limits = DEFAULT) -> dict[str, BitMap64]:
     """The deleted positions of the planned files that have any, by data file location.
 
-    Positions past the end of a file are among them, as they are in its vector; no row has them.
+    A vector may contain positions past the end of its file; they are included and match no row.
     """
-    found: dict[str, BitMap64] = {}
+    by_file: dict[str, BitMap64] = {}
     rows = tasks.filter(pc.is_valid(tasks["dv_location"])).select(list(_READ))
     rows = rows.sort_by([("dv_location", "ascending"), ("dv_offset", "ascending")])
     for run in _runs(rows.to_pylist()):
@@ -37,16 +37,16 @@ def load_vectors(io: FileIO, tasks: pa.Table, limits: Limits = DEFAULT) -> dict[
         data = io.read_range(run[0]["dv_location"], start, _end(run[-1]) - start)
         for task in run:
             blob = data if len(run) == 1 else data[task["dv_offset"] - start : _end(task) - start]
-            found[task["location"]] = _decoded(blob, task, limits)
-    return found
+            by_file[task["location"]] = _decoded(blob, task, limits)
+    return by_file
 
 
 def _runs(tasks: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Vectors that lie one behind the other in a file, together: far away each read is a request."""
+    """Groups of vectors that are stored next to each other in a file, to be read with one request."""
     run: list[dict[str, Any]] = []
     for task in tasks:
-        near = len(run) > 0 and task["dv_location"] == run[0]["dv_location"] and task["dv_offset"] == _end(run[-1])
-        if len(run) > 0 and (not near or _end(task) - run[0]["dv_offset"] > _TOGETHER_BYTES):
+        adjacent = len(run) > 0 and task["dv_location"] == run[0]["dv_location"] and task["dv_offset"] == _end(run[-1])
+        if len(run) > 0 and (not adjacent or _end(task) - run[0]["dv_offset"] > _MAX_READ_BYTES):
             yield run
             run = []
         run.append(task)
@@ -82,7 +82,7 @@ def write_vectors(
         deletion_vector_blob(payloads[file], referenced_file=file, cardinality=len(positions))
         for file, positions in merged.items()
     ]
-    data, ranges = encode_puffin(blobs, CREATED_BY)
+    data, locations = encode_puffin(blobs, CREATED_BY)
     io.write_new(location, data)
     rows: list[dict[str, object]] = [
         {
@@ -90,13 +90,13 @@ def write_vectors(
             "location": location,
             "file_format": "puffin",
             "status": int(Status.ADDED),
-            "dv_offset": place.offset,
-            "dv_size_in_bytes": place.length,
+            "dv_offset": blob.offset,
+            "dv_size_in_bytes": blob.length,
             "record_count": len(positions),
             "file_size_in_bytes": len(data),
             "referenced_file": file,
         }
-        for (file, positions), place in zip(merged.items(), ranges, strict=True)
+        for (file, positions), blob in zip(merged.items(), locations, strict=True)
     ]
     vectors = entries(rows)
     source = pc.index_in(vectors["referenced_file"], value_set=tasks["location"].combine_chunks())
@@ -104,12 +104,11 @@ def write_vectors(
 
 
 def with_partitions(deletes: pa.Table, tasks: pa.Table, source: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Delete entries with the partition spec and values of data files, counted over the deleted rows.
+    """Delete entries with the partition spec and values of data files; value counts are those of the deleted rows.
 
-    ``source`` has for each entry the row of ``tasks`` that it takes them from.
+    ``source`` is for each entry the row of ``tasks`` from which they are taken.
     """
-    index = deletes.schema.get_field_index("partition_spec_id")
-    deletes = deletes.set_column(index, deletes.schema.field(index), tasks["partition_spec_id"].take(source))
+    deletes = put(deletes, "partition_spec_id", tasks["partition_spec_id"].take(source))
     for key in stat_keys(tasks):
         if key.startswith("p"):
             deletes = _with_partition(deletes, tasks, source, key)
@@ -126,7 +125,7 @@ def _with_partition(vectors: pa.Table, tasks: pa.Table, source: pa.Array | pa.Ch
     for measure in ("null_value_count", "nan_value_count"):
         name = stat(measure, key)
         if name in tasks.column_names:
-            # A partition value is the same for all rows of a file: all of them are null (or NaN), or none is.
+            # All rows of a file have the same partition value: all are null (or NaN), or none is.
             scaled = pc.if_else(pc.greater(tasks[name].take(source), 0), rows, pa.scalar(0, pa.int64()))
             vectors = vectors.append_column(name, scaled)
     return vectors

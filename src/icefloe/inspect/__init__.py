@@ -1,1 +1,1 @@
-"""Looking at a table without changing it: what its metadata holds, for people."""
+"""Shows the metadata of a table to people."""

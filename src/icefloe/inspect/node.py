@@ -1,4 +1,4 @@
-"""A tree of short texts and its drawing, and the words that metadata is described with."""
+"""A tree of short texts that prints itself, and texts for names, sizes and ranges."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _UNITS = ("kB", "MB", "GB", "TB")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One line of a drawing and what hangs below it.
+    """One line of an outline, with its children.
 
-    ``kind`` is one of metadata, root, manifest, file, vector and more; ``gone`` marks what no reader sees any more.
+    ``kind`` is metadata, root, manifest, file, vector or more. A ``removed`` node is no longer part of the snapshot.
 
     >>> print(Node(kind="root", name="r", facts=("1 row",), children=(Node(kind="file", name="f"),)))
     r  1 row
@@ -28,7 +28,7 @@ class Node:
     kind: str
     name: str
     facts: tuple[str, ...] = ()
-    gone: bool = False
+    removed: bool = False
     children: tuple[Node, ...] = ()
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ def _lines(node: Node, first: str, later: str) -> Iterator[str]:
 
 
 def short_name(location: str) -> str:
-    """The file name of a location, its long numbers cut, without what a writer put before the last suffix.
+    """The file name of a location, with long numbers abbreviated and without inner suffixes.
 
     >>> short_name("file:///wh/t/metadata/00003-0d3b1f4e-93f5-4a0c-8a51-6b1f70a2c9d3.metadata.json")
     '00003-0d3b1f4e….metadata.json'
@@ -60,7 +60,7 @@ def short_name(location: str) -> str:
 
 
 def size_text(size: int) -> str:
-    """A number of bytes in the unit that fits.
+    """A number of bytes in a suitable unit.
 
     >>> size_text(999), size_text(48_213), size_text(5_000_000)
     ('999 B', '48.2 kB', '5.0 MB')
@@ -81,7 +81,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def range_text(lower: object, upper: object) -> str:
-    """One value, or two with what dates have in common said once.
+    """One value, or a range; the common part of two dates is not repeated.
 
     >>> range_text(5, 5), range_text(date(2026, 10, 31), date(2026, 11, 2))
     ('5', '2026-10-31..11-02')

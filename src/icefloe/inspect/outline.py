@@ -1,8 +1,8 @@
-"""The metadata tree of a snapshot as an outline to draw: metadata file, root, leaves, files and deletion vectors.
+"""The metadata tree of a snapshot as an outline: metadata file, root, leaves, files and deletion vectors.
 
-Works for every format version: a v1 to v3 manifest list is a root whose rows are all manifests. An outline is
-abbreviated: of every group of siblings it shows a few and sums up the rest, and only leaves that are shown are read,
-so that it costs the same for ten files and for ten million (spec: Snapshots, Manifest Lists, Manifests; V4 proposal).
+All format versions have the same outline: a manifest list of versions 1 to 3 is a root whose rows are all manifests. An
+outline shows a few of the siblings at each level and summarizes the others. Only leaves that are shown are read, so the
+cost does not depend on the size of the table (spec: Snapshots, Manifest Lists, Manifests; V4 proposal).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NOUNS = {
     ContentType.DELETE_MANIFEST: "delete manifest",
     ContentType.MANIFEST_DV: "manifest deletion vector",
 }
-# On a line of its own a row need not repeat what its place and its name say already.
+# On a line of its own, a row need not repeat what its position and its name show.
 SHORT_NOUNS = {ContentType.DATA: "data", ContentType.POSITION_DELETES: "DV", ContentType.DATA_MANIFEST: "manifest"}
 HIDDEN = "_hidden"
 
@@ -46,9 +46,9 @@ Row = Mapping[str, Any]
 
 
 def outline(metadata_location: str, snapshot_id: int | None = None, *, shown: int = SHOWN) -> Node:
-    """The metadata tree below a metadata file, at a snapshot or at the current one.
+    """The metadata tree of a metadata file, at a snapshot or at the current one.
 
-    ``shown`` is how many siblings of a kind are drawn one by one.
+    ``shown`` is the number of siblings of a kind that are shown.
 
     >>> print(outline(table.metadata_location))  # doctest: +SKIP
     00003-5d1f2c90….metadata.json  format version 4, 3 snapshots, 2.9 kB
@@ -73,7 +73,7 @@ def outline(metadata_location: str, snapshot_id: int | None = None, *, shown: in
 
 
 def outline_snapshot(io: FileIO, metadata: TableMetadata, snapshot: Snapshot, *, shown: int = SHOWN) -> Node:
-    """The root of a snapshot and what is below it."""
+    """The root of a snapshot, with its children."""
     store = ManifestStore(io, manifest_context(metadata), ManifestCache())
     root = read_root(store, snapshot)
     return _Outline(store, metadata, root, shown).root(snapshot)
@@ -81,7 +81,7 @@ def outline_snapshot(io: FileIO, metadata: TableMetadata, snapshot: Snapshot, *,
 
 @dataclass(frozen=True, slots=True)
 class _Outline:
-    """What drawing the rows of one root needs."""
+    """Builds the outline of one root."""
 
     store: ManifestStore
     metadata: TableMetadata
@@ -105,19 +105,19 @@ class _Outline:
 
     def _root_facts(self, snapshot: Snapshot) -> tuple[str, ...]:
         if snapshot.root is None:
-            return ("names its manifests itself",)  # as v1 allows
+            return ("lists its manifests itself",)  # allowed in v1
         kind = "root manifest" if self.metadata.rules.root_holds_files else "manifest list"
         return (kind, size_text(self.store.io.size(snapshot.root)))
 
     def _group(self, rows: pa.Table) -> list[Node]:
-        """Rows of one kind in the root; those that left or lost something are sure to be among the shown."""
+        """Root rows of one kind; removed rows and leaves with removed entries are shown first."""
         if rows.num_rows == 0:
             return []
         if ContentType(rows["content_type"][0].as_py()) not in MANIFESTS:
             return _abbreviate(rows, pc.invert(live(rows)), self.shown, self._file)
-        hidden = pc.is_in(rows["location"], value_set=pa.array(list(self.tree.dead), pa.string()))
-        lost = pc.fill_null(pc.greater(rows["deleted_files_count"], 0), False)
-        return _abbreviate(rows, pc.or_(hidden, lost), self.shown, self._manifest)
+        has_vector = pc.is_in(rows["location"], value_set=pa.array(list(self.tree.dead), pa.string()))
+        has_deleted = pc.fill_null(pc.greater(rows["deleted_files_count"], 0), False)
+        return _abbreviate(rows, pc.or_(has_vector, has_deleted), self.shown, self._manifest)
 
     def _manifest(self, one: pa.Table) -> Node:
         (row,), (leaf,) = one.to_pylist(), leaves_of(one)
@@ -130,12 +130,13 @@ class _Outline:
             _live_text(leaf, dead),
             size_text(row["file_size_in_bytes"]),
         ]
-        gone = row["status"] == Status.DELETED
-        below = () if gone else (*self._vectors(leaf.location), *self._files(leaf, dead))
-        return Node(kind="manifest", name=short_name(leaf.location), facts=tuple(facts), gone=gone, children=below)
+        removed = row["status"] == Status.DELETED
+        children = () if removed else (*self._vectors(leaf.location), *self._files(leaf, dead))
+        name = short_name(leaf.location)
+        return Node(kind="manifest", name=name, facts=tuple(facts), removed=removed, children=children)
 
     def _status(self, row: Row) -> list[str]:
-        """The status of a root row; manifest lists have none."""
+        """The status of a root row; manifest lists do not have it."""
         return [Status(row["status"]).name] if self.metadata.rules.root_holds_files else []
 
     def _files(self, leaf: Leaf, dead: BitMap64) -> list[Node]:
@@ -147,22 +148,22 @@ class _Outline:
     def _vectors(self, leaf: str) -> list[Node]:
         """The manifest deletion vectors of a leaf, the replaced one included."""
         rows = self.tree.entries
-        mine = rows.filter(pc.and_(of_type(rows, ContentType.MANIFEST_DV), pc.equal(rows["referenced_file"], leaf)))
-        return [self._vector(row) for row in mine.to_pylist()]
+        vectors = rows.filter(pc.and_(of_type(rows, ContentType.MANIFEST_DV), pc.equal(rows["referenced_file"], leaf)))
+        return [self._vector(row) for row in vectors.to_pylist()]
 
     def _vector(self, row: Row) -> Node:
-        gone = row["status"] == Status.DELETED
+        removed = row["status"] == Status.DELETED
         inline = row["dv_inline_content"]
-        positions = () if gone else self.tree.dead[row["referenced_file"]]
+        positions = () if removed else self.tree.dead[row["referenced_file"]]
         return Node(
             kind="vector",
             name="manifest deletion vector",
             facts=(
                 Status(row["status"]).name,
-                f"hides {plural(row['record_count'], 'row')}" + (f": {listing(positions)}" if not gone else ""),
+                f"hides {plural(row['record_count'], 'row')}" + (f": {listing(positions)}" if not removed else ""),
                 size_text(row["dv_size_in_bytes"]) if inline is None else f"{size_text(len(inline))} inline",
             ),
-            gone=gone,
+            removed=removed,
         )
 
     def _file(self, one: pa.Table) -> Node:
@@ -172,20 +173,20 @@ class _Outline:
         facts = [SHORT_NOUNS.get(kind, NOUNS[kind]), "hidden" if hidden else Status(row["status"]).name]
         if row["referenced_file"] is None:
             facts += [*self._partition(row), _rows_text(row["record_count"])]
-        else:  # its partition is that of the file it is for
+        else:  # it has the partition of its data file
             facts.append(f"{_rows_text(row['record_count'])} of {short_name(row['referenced_file'])}")
         size = row["file_size_in_bytes"] if row["dv_offset"] is None else row["dv_size_in_bytes"]
         return Node(
             kind="file" if is_data else "vector",
             name=short_name(row["location"]),
             facts=(*facts, size_text(size)),
-            gone=hidden or row["status"] == Status.DELETED,
+            removed=hidden or row["status"] == Status.DELETED,
         )
 
     def _partition(self, row: Row) -> list[str]:
-        """The partition of a row; a manifest has a range of them."""
+        """The partition of a file, or the range of partitions of a manifest."""
         spec: PartitionSpec = self.store.context.spec(row["partition_spec_id"])
-        found = []
+        values = []
         for field in spec.fields:
             key = partition_key(field.field_id)
             transform = transform_of(field)
@@ -193,14 +194,14 @@ class _Outline:
             if isinstance(transform, TimeTransform):  # years, months and hours are stored as numbers from 1970
                 lower, upper = (transform.text(v) if isinstance(v, int) else v for v in (lower, upper))
             if lower is not None:
-                found.append(f"{field.name}={range_text(lower, lower if upper is None else upper)}")
-        return found
+                values.append(f"{field.name}={range_text(lower, lower if upper is None else upper)}")
+        return values
 
 
 def _abbreviate(rows: pa.Table, chosen: pa.Array, shown: int, describe: Callable[[pa.Table], Node]) -> list[Node]:
-    """Up to ``shown`` rows in their order, chosen ones and others, and one line for all the rest.
+    """Up to ``shown`` rows in order, chosen ones and others, and one line that summarizes the rest.
 
-    ``describe`` gets tables of one row.
+    ``describe`` takes a table of one row.
     """
     picked = _pick(np.asarray(chosen, dtype=np.bool_), shown)
     nodes = [describe(rows.slice(int(position), 1)) for position in picked]
@@ -209,8 +210,8 @@ def _abbreviate(rows: pa.Table, chosen: pa.Array, shown: int, describe: Callable
 
 
 def _pick(chosen: np.ndarray[Any, np.dtype[np.bool_]], shown: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Which rows to show: half of the places for chosen ones, the others for the rest, then whoever is left."""
-    if len(chosen) <= shown + 1:  # a line that stands for one row would save nothing
+    """The rows to show: up to half of them chosen ones, then other rows, then further chosen ones."""
+    if len(chosen) <= shown + 1:  # a summary of one row would take as much space
         return np.arange(len(chosen))
     first, other = np.flatnonzero(chosen), np.flatnonzero(~chosen)
     half = (shown + 1) // 2

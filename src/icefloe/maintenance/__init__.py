@@ -1,1 +1,1 @@
-"""Keeping tables healthy: what is reachable, and the removal of what is not wanted any more."""
+"""Maintenance of tables: reachable files, purge, and tables that were moved."""

@@ -1,8 +1,8 @@
-"""Every file that a table's metadata names, at any depth (spec: Snapshots; V4 proposal).
+"""Lists all files that a table's metadata references (spec: Snapshots; V4 proposal).
 
-From the metadata file: the files of its log, statistics files, and for each snapshot its root, the manifests under it
-and the files that these hold. Manifests that snapshots share are read once. A row that a manifest deletion vector hides
-keeps its file only where another snapshot shows it. What a snapshot took away is kept as far as its root says so by it.
+These are the files of the metadata log, statistics files, and for each snapshot its root, its manifests and the files
+in them. Manifests that snapshots share are read once. An entry that a manifest deletion vector deletes counts only if
+it is live in another snapshot. Deletion vectors that a snapshot replaced count too, as its root references them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCHEMA = pa.schema([pa.field("location", pa.string()), pa.field("kind", pa.strin
 
 
 class Kind(Enum):
-    """What a file is to its table."""
+    """The kind of a file of a table."""
 
     DATA = "data"
     DELETES = "deletes"
@@ -33,9 +33,9 @@ class Kind(Enum):
 
 
 def reachable_files(base: Base, *, hidden: bool = False) -> pa.Table:
-    """The files of a table by ``location`` and ``kind``, each location once; a file that cannot be read raises.
+    """The files of a table, with columns ``location`` and ``kind``, each location once; an unreadable manifest raises.
 
-    With ``hidden`` also those that manifests name and that no snapshot shows any more.
+    With ``hidden``, entries that are deleted by manifest deletion vectors in all snapshots are included.
     """
     metadata = base.metadata
     logged = [base.pointer, *(entry.metadata_file for entry in metadata.metadata_log)]
@@ -50,32 +50,32 @@ def reachable_files(base: Base, *, hidden: bool = False) -> pa.Table:
 
 
 def freed_files(before: Base, after: Base) -> pa.Table:
-    """The files that a table needed before and no longer needs, as when snapshots of it have expired."""
-    old, needed = reachable_files(before), reachable_files(after)
-    return old.filter(pc.invert(pc.is_in(old["location"], value_set=needed["location"].combine_chunks())))
+    """The files that a table referenced before and no longer references, for example after snapshots expired."""
+    old, new = reachable_files(before), reachable_files(after)
+    return old.filter(pc.invert(pc.is_in(old["location"], value_set=new["location"].combine_chunks())))
 
 
 def _of_snapshots(base: Base, *, hidden: bool) -> Iterator[pa.Table]:
     leaves: dict[str, Leaf] = {}
-    gone: dict[str, BitMap64] = {}  # rows that every snapshot hides
+    dead: dict[str, BitMap64] = {}  # by leaf: positions that are deleted in every snapshot
     for snapshot in base.metadata.snapshots:
         root = read_root(base.store, snapshot)
         yield _files(snapshot.manifests if snapshot.root is None else [snapshot.root], Kind.MANIFEST)
         yield from _entries(choose(root.entries, live(root.entries)))
-        # A replaced vector tells what its successor hides anew, so it is needed as long as the snapshot is.
+        # A replaced vector is needed while the snapshot exists: it shows which entries the new vector deletes.
         replaced = root.entries.filter(of_type(root.entries, ContentType.MANIFEST_DV))
         yield _files(pc.drop_null(pc.unique(replaced["location"])), Kind.DELETES)
         for leaf in leaves_of(root.rows(*MANIFESTS)):
-            dead = BitMap64() if hidden else root.dead.get(leaf.location, BitMap64())
-            gone[leaf.location] = gone[leaf.location] & dead if leaf.location in leaves else dead
+            own = BitMap64() if hidden else root.dead.get(leaf.location, BitMap64())
+            dead[leaf.location] = dead[leaf.location] & own if leaf.location in leaves else own
             leaves[leaf.location] = leaf
     for leaf, rows in zip(leaves.values(), read_leaves(base.store, list(leaves.values()), NO_STATISTICS), strict=True):
-        shown = pc.invert(pa.array(position_mask(gone[leaf.location], rows.num_rows, leaf.location)))
-        yield from _entries(choose(rows, pc.and_(live(rows), shown)))
+        is_kept = pc.invert(pa.array(position_mask(dead[leaf.location], rows.num_rows, leaf.location)))
+        yield from _entries(choose(rows, pc.and_(live(rows), is_kept)))
 
 
 def _entries(rows: pa.Table) -> Iterator[pa.Table]:
-    """What rows name; those that say that a file has left are not what keeps it."""
+    """The files of live entries, by kind."""
     for kind, types in (
         (Kind.DATA, (ContentType.DATA,)),
         (Kind.DELETES, (*DELETES, ContentType.MANIFEST_DV)),
@@ -86,5 +86,5 @@ def _entries(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 def _files(locations: Iterable[str] | pa.Array, kind: Kind) -> pa.Table:
-    found = locations if isinstance(locations, pa.Array) else pa.array(list(locations), pa.string())
-    return pa.table([found, pa.repeat(kind.value, len(found))], schema=SCHEMA)
+    column = locations if isinstance(locations, pa.Array) else pa.array(list(locations), pa.string())
+    return pa.table([column, pa.repeat(kind.value, len(column))], schema=SCHEMA)

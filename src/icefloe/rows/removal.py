@@ -51,14 +51,14 @@ def mode_of(setting: Property[str], metadata: TableMetadata) -> Mode:
 
 
 def remove_rows(
-    target: Target, plan: Plan, deleted_rows: DeletedRows, found: Positions, engine: Engine, setting: Property[str]
+    target: Target, plan: Plan, deleted_rows: DeletedRows, positions: Positions, engine: Engine, setting: Property[str]
 ) -> CountedChanges:
     """Delete the live rows at these positions of planned files; files without remaining rows are removed."""
-    tasks = tasks_of(plan, found)
+    tasks = tasks_of(plan, positions)
     row_counts = _row_counts(tasks)
     old = deleted_before(deleted_rows, tasks)
-    partly = {file: rows for file, rows in found.items() if len(rows) + len(old.get(file, ())) < row_counts[file]}
-    whole_files = remove_files(plan, tasks_of(plan, found.keys() - partly.keys()), old)
+    partly = {file: rows for file, rows in positions.items() if len(rows) + len(old.get(file, ())) < row_counts[file]}
+    whole_files = remove_files(plan, tasks_of(plan, positions.keys() - partly.keys()), old)
     if len(partly) == 0:
         return whole_files
     touched = tasks_of(plan, partly)

@@ -1,1 +1,1 @@
-"""From a snapshot and a filter to the files worth reading, as Arrow columns (spec: Scan Planning)."""
+"""Plans scans: chooses the files of a snapshot that a filter needs, as Arrow columns (spec: Scan Planning)."""

@@ -1,7 +1,7 @@
-"""Incremental scans: the files that appends added between two snapshots (spec: Snapshots).
+"""Incremental scans: plans the files that appends added between two snapshots (spec: Snapshots).
 
-Only rows that came with an append can be told to be new from files alone. A snapshot in between that removed or
-replaced files is an error, unless the caller wants to see the appends and nothing else.
+Only files of append snapshots are known to contain new rows only. Another snapshot in between is an error, unless the
+caller asks to skip such snapshots.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.prune.residual import residuals
 from icefloe.expr.prune.stats_eval import Match, evaluate
-from icefloe.model.entries import ContentType, Status, choose, concat, empty, of_type
+from icefloe.model.entries import ContentType, Status, choose, concat, empty, of_status, of_type
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.plan import known_fields, partition_fields, read_schema, to_tasks
@@ -37,24 +37,24 @@ def plan_appends(
     columns: Sequence[str] | None = None,
     skip_others: bool = False,
 ) -> Plan:
-    """The files that were appended behind ``after``, up to ``until``; without ``after`` from the beginning on.
+    """The files that were appended after ``after`` up to ``until``; without ``after``, since the first snapshot.
 
-    Any other kind of snapshot in between is an error, or is left out with ``skip_others``. History that has expired
-    is an error in any case: NoSuchSnapshot names the snapshot that is missing.
+    Any other kind of snapshot in between is an error, or is skipped with ``skip_others``. Expired history is always an
+    error: NoSuchSnapshot names the missing snapshot.
     """
     schema = read_schema(metadata, until)
     bound = bind(filter, schema)
     fields = partition_fields(metadata)
     appends = _appends(snapshots_between(metadata, after=after, until=until), metadata, skip_others=skip_others)
     wanted = statistics_keys(bound, fields)
-    found = [_added(snapshot_changes(store, metadata, snapshot, wanted)) for snapshot in appends]
-    rows = concat([with_manifest(empty(), None), *found]).combine_chunks()
+    added = [_added(snapshot_changes(store, metadata, snapshot, wanted)) for snapshot in appends]
+    rows = concat([with_manifest(empty(), None), *added]).combine_chunks()
     match = evaluate(bound, rows, fields)
     kept = rows.append_column("match", match).filter(pc.not_equal(match, int(Match.NONE)))
-    attached = attach_deletes(kept, kept.slice(0, 0), store.context)
-    remaining, index = residuals(bound, fields, schema, attached.data)
+    data = attach_deletes(kept, kept.slice(0, 0), store.context).data
+    remaining, index = residuals(bound, fields, schema, data)
     return Plan(
-        tasks=to_tasks(attached.data, index, statistics=False),
+        tasks=to_tasks(data, index, statistics=False),
         schema=schema if columns is None else schema.project(tuple(columns), table=metadata.location),
         table_schema=schema,
         filter=bound,
@@ -70,12 +70,12 @@ def _appends(between: tuple[Snapshot, ...], metadata: TableMetadata, *, skip_oth
     other = next((snapshot for snapshot in between if snapshot.operation != Operation.APPEND), None)
     if other is not None and not skip_others:
         raise InputError(
-            f"table {metadata.location}: snapshot {other.snapshot_id} is of kind {other.operation.value!r}, so what was"
-            " added since cannot be read as appends alone; skip such snapshots, or read the table as a whole",
+            f"table {metadata.location}: snapshot {other.snapshot_id} has operation {other.operation.value!r}, so the"
+            " changes cannot be read as appends alone; skip such snapshots, or read the whole table",
             snapshot_id=other.snapshot_id,
         )
     return tuple(snapshot for snapshot in between if snapshot.operation == Operation.APPEND)
 
 
 def _added(changes: pa.Table) -> pa.Table:
-    return choose(changes, pc.and_(of_type(changes, ContentType.DATA), pc.equal(changes["status"], int(Status.ADDED))))
+    return choose(changes, pc.and_(of_type(changes, ContentType.DATA), of_status(changes, Status.ADDED)))

@@ -40,8 +40,8 @@ def explain(plan: Plan, snapshot: Snapshot | None, filter: Expr = ALWAYS_TRUE) -
 def _named(snapshot: Snapshot | None) -> str:
     if snapshot is None:
         return "no snapshot"
-    moment = (_EPOCH + timedelta(milliseconds=snapshot.timestamp_ms)).isoformat(timespec="milliseconds")
-    return f"snapshot {snapshot.snapshot_id} ({snapshot.operation}, {moment})"
+    time = (_EPOCH + timedelta(milliseconds=snapshot.timestamp_ms)).isoformat(timespec="milliseconds")
+    return f"snapshot {snapshot.snapshot_id} ({snapshot.operation}, {time})"
 
 
 def _reasons(trace: pa.Table) -> list[str]:
@@ -62,5 +62,5 @@ def _examples(trace: pa.Table, group: Mapping[str, str | None]) -> list[str]:
         mask = pc.and_(
             mask, pc.is_null(trace[name]) if value is None else pc.fill_null(pc.equal(trace[name], value), False)
         )
-    found: list[str] = trace.filter(mask)["location"].slice(0, _EXAMPLES).to_pylist()
-    return found
+    locations: list[str] = trace.filter(mask)["location"].slice(0, _EXAMPLES).to_pylist()
+    return locations

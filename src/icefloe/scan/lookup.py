@@ -1,17 +1,16 @@
-"""Live data files by location, with their deletion vectors: a plan for files whose names are known.
+"""Finds live data files by location, with their deletion vectors, as scan tasks.
 
-Nothing but names is read of the manifests that hold none of them, and the search ends when all are found.
+Of manifests that do not list them, only the column with locations is read. The search ends when all are found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.deletes.delete_index import LISTED, attach_vectors, respell_targets
+from icefloe.deletes.delete_index import attach_vectors, respell_targets, without_delete_files
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.model.entries import ContentType, concat
 from icefloe.model.location_columns import file_names, is_among
@@ -24,9 +23,9 @@ from icefloe.tree.store import NO_STATISTICS, ManifestStore
 
 
 def files_at(store: ManifestStore, metadata: TableMetadata, snapshot: Snapshot | None, locations: pa.Array) -> pa.Table:
-    """Tasks of the live data files at these locations, with their vectors but without the delete files that apply.
+    """Tasks of the live data files at these locations, with their deletion vectors but without delete files.
 
-    A location that no live data file has is not in the answer.
+    Locations without a live data file are left out.
     """
     root = read_root(store, snapshot)
     files = _find(store, root, ContentType.DATA, locations, root.leaves(ContentType.DATA_MANIFEST))
@@ -35,54 +34,54 @@ def files_at(store: ManifestStore, metadata: TableMetadata, snapshot: Snapshot |
     rows = attach_vectors(files, vectors)
     count = rows.num_rows
     rows = rows.append_column("match", pa.repeat(pa.scalar(int(Match.ALL), pa.int8()), count))
-    nothing = pa.array([[]], LISTED.type).take(pa.array(np.zeros(count, np.int64)))
-    rows = rows.append_column(LISTED, nothing)
-    return to_tasks(rows, pa.repeat(pa.scalar(0, pa.int32()), count), statistics=False)
+    return to_tasks(without_delete_files(rows), pa.repeat(pa.scalar(0, pa.int32()), count), statistics=False)
 
 
 def _vectors(store: ManifestStore, metadata: TableMetadata, root: Root, files: pa.Table) -> pa.Table:
-    """The live deletion vectors of data files; a table of a version without them has none to look for."""
-    kind = ContentType.POSITION_DELETES
+    """The live deletion vectors of data files; none if the format version has no deletion vectors."""
     leaves: Sequence[Leaf] = ()
     if metadata.rules.deletion_vectors and files.num_rows > 0:
         leaves = tuple(_delete_leaves(root, files))
-    found = _find(store, root, kind, files["location"].combine_chunks(), leaves)
-    return found.filter(pc.is_valid(found["dv_offset"]))
+    deletes = _find(store, root, ContentType.POSITION_DELETES, files["location"].combine_chunks(), leaves)
+    return deletes.filter(pc.is_valid(deletes["dv_offset"]))
 
 
 def _delete_leaves(root: Root, files: pa.Table) -> Iterator[Leaf]:
-    """The delete leaves that age and affinity leave over: a vector is no older than its file."""
+    """The delete leaves that may contain vectors of these files, by sequence number and affinity.
+
+    A vector is not older than its data file.
+    """
     oldest = pc.min(files["sequence_number"]).as_py()
-    homes = set(files["manifest"].to_pylist())
+    data_leaves = set(files["manifest"].to_pylist())
     for leaf in root.leaves(ContentType.DELETE_MANIFEST):
-        if leaf.sequence_number >= oldest and (leaf.affinity is None or leaf.affinity in homes):
+        if leaf.sequence_number >= oldest and (leaf.affinity is None or leaf.affinity in data_leaves):
             yield leaf
 
 
-def _find(store: ManifestStore, root: Root, kind: ContentType, names: pa.Array, leaves: Sequence[Leaf]) -> pa.Table:
-    """Live rows of a kind that name one of these data files, each with the leaf it stands in."""
-    column = "location" if kind is ContentType.DATA else "referenced_file"
+def _find(store: ManifestStore, root: Root, type_: ContentType, names: pa.Array, leaves: Sequence[Leaf]) -> pa.Table:
+    """Live entries of a content type that name one of these data files, with column ``manifest``."""
+    column = "location" if type_ is ContentType.DATA else "referenced_file"
     table = store.context.location
-    found = [_naming(with_manifest(root.rows(kind), None), column, names)]
-    wanted = _without(names, found[0][column], table)
+    entries = [_with_names(with_manifest(root.rows(type_), None), column, names)]
+    missing = _without(names, entries[0][column], table)
     requests = [leaf.request(NO_STATISTICS) for leaf in leaves]
-    if len(wanted) > 0:
-        for leaf, may_hold in zip(leaves, store.may_contain(requests, column, wanted), strict=False):
-            if may_hold:
-                inside = with_manifest(read_live_leaf(store, root, leaf, NO_STATISTICS), leaf)
-                found.append(_naming(inside, column, wanted))
-                wanted = _without(wanted, found[-1][column], table)
-                if len(wanted) == 0:
+    if len(missing) > 0:
+        for leaf, may_contain in zip(leaves, store.may_contain(requests, column, missing), strict=False):
+            if may_contain:
+                live = with_manifest(read_live_leaf(store, root, leaf, NO_STATISTICS), leaf)
+                entries.append(_with_names(live, column, missing))
+                missing = _without(missing, entries[-1][column], table)
+                if len(missing) == 0:
                     break
-    return concat(found).combine_chunks()
+    return concat(entries).combine_chunks()
 
 
-def _naming(rows: pa.Table, column: str, names: pa.Array) -> pa.Table:
-    """The rows of these data files; vectors by the names of files, as they may spell a location in another way."""
+def _with_names(rows: pa.Table, column: str, names: pa.Array) -> pa.Table:
+    """The entries of these data files; vectors by file name only, as they may spell a location in another way."""
     if column == "location":
         return rows.filter(pc.is_in(rows[column], value_set=names))
     return rows.filter(pc.is_in(file_names(rows[column]), value_set=file_names(names)))
 
 
-def _without(names: pa.Array, found: pa.ChunkedArray, table: str) -> pa.Array:
-    return names.filter(pc.invert(is_among(names, found, table)))
+def _without(names: pa.Array, others: pa.ChunkedArray, table: str) -> pa.Array:
+    return names.filter(pc.invert(is_among(names, others, table)))

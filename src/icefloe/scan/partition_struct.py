@@ -1,4 +1,4 @@
-"""The partition tuples of files, as one struct whatever spec a file has (spec: Reserved Field IDs)."""
+"""The partition tuples of files of all specs, as one struct type (spec: Reserved Field IDs)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from icefloe.scan.identity_columns import partition_value
 
 
 def partition_struct(context: ManifestContext) -> Struct:
-    """The partition fields of all specs; where two have one name, the older one has its id behind it."""
+    """The partition fields of all specs; if two have the same name, the older one gets its id as a suffix."""
     fields: dict[str, Field] = {}
     for id_, part in sorted(context.partition_fields.items(), reverse=True):
         name = part.name if part.name not in fields else f"{part.name}_{id_}"
@@ -22,9 +22,9 @@ def partition_struct(context: ManifestContext) -> Struct:
 
 
 def partition_tuples(tasks: pa.Table, type_: Struct) -> pa.StructArray:
-    """The tuple of each file; a field that is not in the file's spec is null."""
+    """The tuple of each file; fields that are not in its spec are null."""
     values = []
     for field in type_.fields:
-        value, told = partition_value(tasks, partition_key(field.id), arrow_type(field.type))
-        values.append(pc.if_else(told, value, None))
+        value, has_value = partition_value(tasks, partition_key(field.id), arrow_type(field.type))
+        values.append(pc.if_else(has_value, value, None))
     return pa.StructArray.from_arrays(values, fields=list(arrow_type(type_)))

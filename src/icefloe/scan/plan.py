@@ -1,7 +1,7 @@
-"""Planning: from a snapshot and a filter to the files to read (spec: Scan Planning; V4 proposal).
+"""Plans a scan: from a snapshot and a filter to the files to read (spec: Scan Planning; V4 proposal).
 
-Everything is columnar: the root's rows are pruned by statistics at once, the leaves that remain are read and pruned
-the same way, and deletes are attached by lookups and joins. Planning never refuses a kind of delete: readers do.
+All rows of the root are pruned by statistics at once. The remaining leaves are read and pruned in the same way. Deletes
+are assigned by lookups and joins. A plan may have any kind of delete; readers refuse those that they do not support.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def plan_scan(
     statistics: bool = False,
     trace: bool = False,
 ) -> Plan:
-    """The files of a snapshot that may hold rows matching ``filter``, with the deletes that apply to them.
+    """The files of a snapshot that may contain rows matching ``filter``, with the deletes that apply to them.
 
-    Columns are those of ``schema``, by default the one that reading this snapshot uses. ``table`` is its name, for
-    errors. With ``statistics`` the tasks have all column statistics; with ``trace`` the plan says why it is as it is.
+    ``schema`` is by default the one for reading the snapshot. ``table`` is the name of the table, for errors. With
+    ``statistics`` the tasks have all column statistics. With ``trace`` the plan has the reason of each decision.
     """
     table_schema = schema
     if table_schema is None:
@@ -60,13 +60,13 @@ def plan_scan(
     origin = Origin(table=metadata.location, snapshot_id=None if snapshot is None else snapshot.snapshot_id)
     with origin.named():
         root = read_root(store, snapshot)
-        found = pruner.candidates(root)
-        deletes = pruner.delete_rows(store, root, found)
+        candidates = pruner.candidates(root)
+        deletes = pruner.delete_rows(store, root, candidates)
         compared = pc.unique(pc.list_flatten(deletes["equality_ids"])).to_pylist()
         wanted = None if statistics else statistics_keys(bound, fields, compared)
-        attached = attach_deletes(pruner.data_rows(store, root, found, wanted), deletes, store.context)
+        attached = attach_deletes(pruner.data_rows(store, root, candidates, wanted), deletes, store.context)
     if tracer is not None:
-        tracer.deletes(deletes, attached.fates)
+        tracer.record_deletes(deletes, attached.outcomes)
     remaining, index = residuals(bound, fields, table_schema, attached.data)
     return Plan(
         tasks=to_tasks(attached.data, index, statistics=statistics),
@@ -93,10 +93,9 @@ def selected(
     columns: Sequence[str] | None,
     table: str | None = None,
 ) -> Schema:
-    """The columns that a scan returns: all of the table's, or those that are named, metadata columns among them.
+    """The columns that a scan returns: all columns of the table, or the named ones, which may be metadata columns.
 
-    Of structs that are not named themselves, only the fields that are named. ``table`` is for errors, by default the
-    location of the table.
+    Of a struct that is not named itself, only the named fields. ``table`` is for errors, by default the location.
     """
     if columns is None:
         return schema
@@ -110,13 +109,13 @@ def selected(
 
 
 def read_schema(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
-    """Reading the head uses the current schema, time travel the schema of its time."""
+    """The schema for reading a snapshot: the current schema for the current snapshot, else the snapshot's own."""
     at_head = snapshot.snapshot_id == metadata.current_snapshot_id
     return metadata.schema if at_head else metadata.schema_of(snapshot)
 
 
 def known_fields(metadata: TableMetadata) -> Mapping[int, Field]:
-    """Every field that the table has or had, by id, as the newest schema with it has it."""
+    """Every field that the table has or had, by id, in its newest definition."""
     if len(metadata.schemas) == 1:
         return metadata.schema.by_id
     older = (schema for schema in metadata.schemas if schema.schema_id != metadata.current_schema_id)
@@ -125,24 +124,24 @@ def known_fields(metadata: TableMetadata) -> Mapping[int, Field]:
 
 
 def partition_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
-    """The partition fields of every spec the table has or had, as far as they have values."""
-    valued = (field for spec in metadata.specs for field in spec.fields if not field.is_void)
-    return tuple({field.field_id: field for field in valued}.values())
+    """The partition fields of all specs, without void ones."""
+    not_void = (field for spec in metadata.specs for field in spec.fields if not field.is_void)
+    return tuple({field.field_id: field for field in not_void}.values())
 
 
 def all_deletes(store: ManifestStore, root: Root) -> pa.Table:
-    """Every live delete row of a snapshot, with the leaf it stands in."""
+    """All live delete entries of a snapshot, with column ``manifest``."""
     return delete_rows(store, root, root.leaves(ContentType.DELETE_MANIFEST))
 
 
 def to_tasks(rows: pa.Table, residual: pa.Array, *, statistics: bool) -> pa.Table:
-    """The columns of ``TASK``, and behind them the partition values of the rows or all their statistics."""
-    names = [name for name in rows.column_names if _is_told(name, statistics=statistics)]
+    """Scan tasks: the columns of ``TASK``, followed by the partition values, or by all statistics."""
+    names = [name for name in rows.column_names if _is_task_column(name, statistics=statistics)]
     rows = rows.append_column(TASK.field("residual"), residual.cast(pa.int32()))
     return rows.select([*TASK.names, *names])
 
 
-def _is_told(name: str, *, statistics: bool) -> bool:
-    """Whether tasks have a column of statistics; some say something of manifests alone."""
+def _is_task_column(name: str, *, statistics: bool) -> bool:
+    """Whether scan tasks have a statistics column; some columns are for manifests only."""
     measure, _, key = name.partition(":")
     return key != "" and measure not in (CONTAINS_NULL, CONTAINS_NAN) and (statistics or key[0] == "p")

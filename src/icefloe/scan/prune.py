@@ -1,7 +1,7 @@
-"""Which manifests and files a filter needs, by their statistics (spec: Scan Planning; V4 proposal).
+"""Prunes manifests and files by their statistics (spec: Scan Planning; V4 proposal).
 
-All rows of a table are judged at once. Data files are judged by everything that is known of them. A delete file may
-hold columns that are not compared, and a manifest of deletes with it, so deletes are judged by their partitions alone.
+The filter is evaluated on all rows of a table at once: on all statistics of data files, but only on the partition
+values of deletes, because statistics of a delete file may describe columns that it does not compare.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from icefloe.tree.store import ManifestStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Where data files may be: rows of the root, and leaves that are still to be read."""
+    """Data files that may match: entries of the root, and leaves that are not read yet."""
 
     rows: pa.Table
     leaves: tuple[Leaf, ...]
-    oldest: int | None  # no data file in them has a smaller sequence number; none if there is no file
+    min_sequence_number: int | None  # a lower bound for all these data files; none if there are none
 
     @property
     def locations(self) -> frozenset[str]:
-        """The leaves by location."""
+        """The locations of the leaves."""
         return frozenset(leaf.location for leaf in self.leaves)
 
 
 def statistics_keys(bound: Bound, partitions: Sequence[PartitionField], compared: Sequence[int] = ()) -> frozenset[str]:
-    """The statistics that planning needs: of tested columns, of partitions, and of columns that deletes compare."""
+    """The statistics keys that planning needs: of filter columns, partition fields and delete columns."""
     tested = (column_key(node.field_id) for node in leaves(bound) if isinstance(node, BoundPredicate))
     of_partitions = (partition_key(field.field_id) for field in partitions)
     return frozenset([*tested, *map(column_key, compared), *of_partitions])
 
 
 class Pruner:
-    """Evaluates one filter on entry tables, counts what it dropped, and tells a tracer if there is one."""
+    """Evaluates one filter on entry tables, counts skipped files and manifests, and records decisions in a tracer."""
 
     def __init__(self, bound: Bound, partitions: tuple[PartitionField, ...], tracer: Tracer | None = None) -> None:
         self._bound = bound
@@ -55,44 +55,44 @@ class Pruner:
         self.manifests_skipped = 0
 
     def data_rows(self, store: ManifestStore, root: Root, data: Candidates, wanted: frozenset[str] | None) -> pa.Table:
-        """The data files that may hold matching rows, with the wanted statistics; ``None`` wants all."""
+        """The data files that may contain matching rows, with the wanted statistics (``None`` for all)."""
         parts = [data.rows]
         for leaf, rows in zip(data.leaves, read_live_leaves(store, root, data.leaves, wanted), strict=True):
             parts.append(self.keep_files(rows, leaf))
         return concat([_narrowed(part, wanted) for part in parts]).combine_chunks()
 
     def keep_files(self, rows: pa.Table, leaf: Leaf | None) -> pa.Table:
-        """The data files that may hold matching rows, with column ``match`` and the leaf they stand in."""
+        """The data files that may contain matching rows, with columns ``match`` and ``manifest``."""
         match = evaluate(self._bound, rows, self._partitions)
         if self._tracer is not None:
-            self._tracer.judged("file", rows, match, leaf)
+            self._tracer.record("file", rows, match, leaf)
         kept = rows.append_column("match", match).filter(pc.not_equal(match, int(Match.NONE)))
         self.files_skipped += rows.num_rows - kept.num_rows
         return with_manifest(kept, leaf)
 
     def candidates(self, root: Root) -> Candidates:
-        """The data files of the root and the data leaves that may hold matching rows."""
+        """The data files of the root and the data leaves that may contain matching rows."""
         rows = root.rows(ContentType.DATA_MANIFEST)
         match = evaluate(self._bound, rows, self._partitions)
         kept = choose(rows, pc.not_equal(match, int(Match.NONE)))
-        found = tuple(leaf for leaf in leaves_of(kept) if not root.is_dead(leaf))
+        kept_leaves = tuple(leaf for leaf in leaves_of(kept) if not root.is_dead(leaf))
         if self._tracer is not None:
             dead = [leaf.location for leaf in leaves_of(rows) if root.is_dead(leaf)]
-            self._tracer.judged("manifest", rows, match, None, dead=dead)
-        self.manifests_read += len(found)
-        self.manifests_skipped += rows.num_rows - len(found)
+            self._tracer.record("manifest", rows, match, None, dead=dead)
+        self.manifests_read += len(kept_leaves)
+        self.manifests_skipped += rows.num_rows - len(kept_leaves)
         files = self.keep_files(root.rows(ContentType.DATA), None)
-        return Candidates(rows=files, leaves=found, oldest=_oldest(files, kept))
+        return Candidates(rows=files, leaves=kept_leaves, min_sequence_number=_min_sequence_number(files, kept))
 
     def delete_rows(self, store: ManifestStore, root: Root, data: Candidates) -> pa.Table:
-        """Live delete rows that may apply to the candidates, with the leaf each stands in."""
-        if data.oldest is None:
+        """Live delete entries that may apply to the candidates, with column ``manifest``."""
+        if data.min_sequence_number is None:
             return with_manifest(root.rows(*DELETES).slice(0, 0), None)
         kept = tuple(self._delete_leaves(root, data))
         return delete_rows(store, root, kept)
 
     def _delete_leaves(self, root: Root, data: Candidates) -> Iterator[Leaf]:
-        """Delete leaves that partition, age and affinity leave over."""
+        """The delete leaves that may apply, by partition, sequence number and affinity."""
         rows = root.rows(ContentType.DELETE_MANIFEST)
         match = evaluate(self._bound, partition_only(rows), self._partitions)
         wanted = data.locations
@@ -102,36 +102,36 @@ class Pruner:
                 continue
             if root.is_dead(leaf):
                 reasons[leaf.location] = "no live rows"
-            elif data.oldest is not None and leaf.sequence_number < data.oldest:
+            elif data.min_sequence_number is not None and leaf.sequence_number < data.min_sequence_number:
                 reasons[leaf.location] = "older than every planned file"
             elif leaf.affinity is not None and leaf.affinity not in wanted:
                 reasons[leaf.location] = "belongs to a skipped manifest"
             else:
                 yield leaf
         if self._tracer is not None:
-            self._tracer.judged("manifest", partition_only(rows), match, None, others=reasons)
+            self._tracer.record("manifest", partition_only(rows), match, None, others=reasons)
 
 
 def delete_rows(store: ManifestStore, root: Root, leaves: Sequence[Leaf]) -> pa.Table:
-    """Live delete rows of the root and of some delete leaves, with the leaf each stands in."""
-    found = [with_manifest(root.rows(*DELETES), None)]
-    found.extend(
+    """Live delete entries of the root and of some delete leaves, with column ``manifest``."""
+    parts = [with_manifest(root.rows(*DELETES), None)]
+    parts.extend(
         with_manifest(rows, leaf) for leaf, rows in zip(leaves, read_live_leaves(store, root, leaves), strict=True)
     )
-    return concat(found).combine_chunks()
+    return concat(parts).combine_chunks()
 
 
 def _narrowed(rows: pa.Table, wanted: frozenset[str] | None) -> pa.Table:
-    """The rows without statistics that nobody asked for; a cache may have more than was asked."""
+    """The rows with the wanted statistics only; the cache may return more."""
     if wanted is None:
         return rows
     return rows.select([name for name in rows.column_names if ":" not in name or name.split(":", 1)[1] in wanted])
 
 
-def _oldest(files: pa.Table, manifests: pa.Table) -> int | None:
-    """The least sequence number that a data file may have; manifests that do not tell may hold the oldest."""
-    found = [
+def _min_sequence_number(files: pa.Table, manifests: pa.Table) -> int | None:
+    """The lowest sequence number that a data file may have; 0 if a manifest does not record it."""
+    numbers = [
         pc.min(files["sequence_number"]).as_py(),
         pc.min(pc.fill_null(manifests["min_sequence_number"], 0)).as_py(),
     ]
-    return min((number for number in found if number is not None), default=None)
+    return min((number for number in numbers if number is not None), default=None)

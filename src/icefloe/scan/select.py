@@ -1,4 +1,4 @@
-"""Choosing the snapshot to read (spec: Snapshot Reference)."""
+"""Chooses the snapshot to read (spec: Snapshot Reference)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ def select_snapshot(
     ref: str | None = None,
     timestamp: datetime | str | None = None,
 ) -> Snapshot | None:
-    """The snapshot that is meant; without arguments the current one, which a new table does not have.
+    """The chosen snapshot; without arguments the current one, or none if the table has no snapshot.
 
-    ``ref`` is a branch or a tag. A time means what readers of main saw then, also if main was rolled back since.
+    ``ref`` is a branch or a tag. ``timestamp`` selects the snapshot that was current on main at that time, even if main
+    was rolled back later.
     """
-    asked = {"snapshot": snapshot, "tag": tag, "branch": branch, "ref": ref, "timestamp": timestamp}
-    given = [name for name, value in asked.items() if value is not None]
+    arguments = {"snapshot": snapshot, "tag": tag, "branch": branch, "ref": ref, "timestamp": timestamp}
+    given = [name for name, value in arguments.items() if value is not None]
     if len(given) > 1:
         raise InputError(f"give one of {', '.join(given)}, not several")
     if snapshot is not None:
@@ -41,20 +42,20 @@ def select_snapshot(
     return metadata.current_snapshot
 
 
-def to_epoch_ms(moment: datetime | str) -> int:
-    """Milliseconds since 1970 of a time that says its zone; a time without one is refused, not guessed.
+def to_epoch_ms(timestamp: datetime | str) -> int:
+    """Milliseconds since 1970 of a timestamp with a time zone; one without is an error.
 
     >>> to_epoch_ms("1970-01-01T01:00:00+01:00")
     0
     """
-    if isinstance(moment, str):
+    if isinstance(timestamp, str):
         try:
-            moment = datetime.fromisoformat(moment)
+            timestamp = datetime.fromisoformat(timestamp)
         except ValueError as error:
-            raise InputError(f"timestamp {moment!r} is not ISO 8601, such as 2026-11-15T09:00:00+01:00") from error
-    if moment.tzinfo is None:
-        raise InputError(f"timestamp {moment.isoformat()} has no time zone; add one, such as +00:00")
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+            raise InputError(f"timestamp {timestamp!r} is not ISO 8601, such as 2026-11-15T09:00:00+01:00") from error
+    if timestamp.tzinfo is None:
+        raise InputError(f"timestamp {timestamp.isoformat()} has no time zone; add one, such as +00:00")
+    return (timestamp - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _by_ref(metadata: TableMetadata, name: str, kind: str) -> Snapshot:
@@ -66,18 +67,18 @@ def _by_ref(metadata: TableMetadata, name: str, kind: str) -> Snapshot:
 
 
 def _by_time(metadata: TableMetadata, at_ms: int) -> Snapshot:
-    """The snapshot that was current at a time, by the log of what became current when."""
+    """The snapshot that was current at a time, by the snapshot log."""
     log = metadata.snapshot_log
     current = metadata.current_snapshot_id
-    if len(log) == 0 and current is not None:  # the log is optional; then the line of parents is all there is
+    if len(log) == 0 and current is not None:  # the log is optional; without it, the ancestors are used
         ids = [s.snapshot_id for s in ancestors(metadata, current) if s.timestamp_ms <= at_ms][:1]
     else:
         ids = [entry.snapshot_id for entry in log if entry.timestamp_ms <= at_ms][-1:]
     if len(ids) == 0:
         raise NoSuchSnapshot(f"table {metadata.location} has no snapshot at or before {at_ms} ms", timestamp_ms=at_ms)
-    found = metadata.snapshots.find(ids[0])
-    if found is None:
+    snapshot = metadata.snapshots.find(ids[0])
+    if snapshot is None:
         raise NoSuchSnapshot(
             f"table {metadata.location}: snapshot {ids[0]}, current at {at_ms} ms, has expired", snapshot_id=ids[0]
         )
-    return found
+    return snapshot

@@ -1,7 +1,7 @@
-"""Files cut into ranges, and ranges put together into groups of about one size (spec: Scan Planning).
+"""Splits files into ranges, and combines ranges into groups of about the same size (spec: Scan Planning).
 
-Files are cut where their ``split_offsets`` say that row groups or stripes begin, else at every multiple of the target
-size. Groups are filled by looking back at a few open ones, so that neighbours stay together.
+Files are split at their ``split_offsets``, where row groups or stripes begin, else at every multiple of the target
+size. A range is added to one of a few open groups, so that neighbours stay together.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SPLITTABLE = pa.array(["avro", "orc", "parquet"])
 def split_tasks(
     tasks: pa.Table, deletes: pa.Table, *, target_size: int, lookback: int, open_file_cost: int
 ) -> pa.Table:
-    """Ranges that cover every file of the tasks once, with the group of each."""
+    """Ranges that cover each file once, with the group of each range."""
     for name, value in (
         (SPLIT_TARGET_SIZE.name, target_size),
         (SPLIT_LOOKBACK.name, lookback),
@@ -49,19 +49,19 @@ def split_tasks(
 
 
 def pack(weights: list[int], target: int, lookback: int) -> list[int]:
-    """The group of each item: the first open one that has room, or a new one.
+    """The group of each item: the first open group with enough room, or a new one.
 
-    Only ``lookback`` groups stay open; the fullest is closed when there are more.
+    At most ``lookback`` groups are open; if there are more, the fullest is closed.
 
     >>> pack([4, 4, 2, 9, 1], target=8, lookback=2)
     [1, 1, 2, 0, 2]
     """
     of_item: list[int] = []
     numbers: list[int] = []  # the open groups, oldest first
-    rooms: list[int] = []  # and the room that each has left
+    rooms: list[int] = []  # and the remaining room of each
     closed: list[int] = []
     made = 0
-    for weight in weights:  # of very many, hence plain lists and nothing called for most of them
+    for weight in weights:  # may be very many, hence plain lists and no calls for most items
         for at, room in enumerate(rooms):
             if weight <= room:
                 rooms[at] = room - weight
@@ -77,13 +77,13 @@ def pack(weights: list[int], target: int, lookback: int) -> list[int]:
                 closed.append(numbers.pop(fullest))
                 del rooms[fullest]
     closed.extend(numbers)
-    place = np.empty(made, np.int64)
-    place[closed] = np.arange(made)
-    return cast(list[int], place[of_item].tolist())
+    position = np.empty(made, np.int64)  # of each group, in the order in which groups were closed
+    position[closed] = np.arange(made)
+    return cast(list[int], position[of_item].tolist())
 
 
 def _ranges(tasks: pa.Table, sizes: Ints, target_size: int) -> tuple[Ints, Ints]:
-    """Where ranges begin, in the order of tasks: the task and the offset of each."""
+    """The start of each range, in the order of tasks: its task and its offset."""
     by_offset, offsets = _usable_offsets(tasks, sizes)
     pieces = np.maximum(1, -(-sizes // target_size))
     pieces[by_offset] = 0
@@ -97,7 +97,7 @@ def _ranges(tasks: pa.Table, sizes: Ints, target_size: int) -> tuple[Ints, Ints]
 
 
 def _usable_offsets(tasks: pa.Table, sizes: Ints) -> tuple[npt.NDArray[np.bool_], tuple[Ints, Ints]]:
-    """Which files have offsets that can be trusted, and these: ascending, within the file, the first one made 0."""
+    """Which files have valid split offsets (ascending, within the file), and these offsets, with the first set to 0."""
     lists = tasks["split_offsets"].combine_chunks()
     owner, offset = pc.list_parent_indices(lists).to_numpy(), pc.list_flatten(lists).to_numpy()
     first = np.diff(owner, prepend=-1) != 0
@@ -116,7 +116,7 @@ def _lengths(task: Ints, start: Ints, sizes: Ints) -> Ints:
 
 
 def _weights(tasks: pa.Table, deletes: pa.Table, task: Ints, length: Ints, open_file_cost: int) -> Ints:
-    """What reading a range costs: its bytes and those of its deletes, but no less than opening the files."""
+    """The cost of reading a range: its bytes and those of its deletes, but at least that of opening the files."""
     lists = tasks["deletes"].combine_chunks()
     owner, delete = pc.list_parent_indices(lists).to_numpy(), pc.list_flatten(lists).to_numpy()
     size_of = pc.fill_null(deletes["file_size_in_bytes"], 0).to_numpy()
@@ -129,7 +129,7 @@ def _weights(tasks: pa.Table, deletes: pa.Table, task: Ints, length: Ints, open_
 
 
 def _merged(task: Ints, start: Ints, length: Ints, group: Ints) -> pa.Table:
-    """The ranges by group, neighbours of one file as one range."""
+    """The ranges by group; adjacent ranges of one file are merged."""
     order = np.argsort(group, kind="stable")
     task, start, length, group = task[order], start[order], length[order], group[order]
     joins: Any = (task[1:] == task[:-1]) & (group[1:] == group[:-1]) & (start[1:] == (start + length)[:-1])

@@ -1,4 +1,4 @@
-"""The answer of planning: which files to read, as Arrow columns (spec: Scan Planning)."""
+"""The result of planning: the files to read, as Arrow columns (spec: Scan Planning)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from icefloe.codecs.json.name_mapping import decode_mapping
-from icefloe.deletes.delete_index import LISTED
+from icefloe.deletes.delete_index import DELETE_NUMBERS
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.expr.filter.nodes import Bound, Expr
 from icefloe.formats.read.row_counts import with_row_counts
@@ -41,8 +41,8 @@ TASK = pa.schema(
         pa.field("dv_manifest", pa.string()),  # the same of the deletion vector
         pa.field("dv_ordinal", pa.int64()),
         pa.field("split_offsets", pa.list_(pa.int64())),
-        LISTED,  # delete files that apply, as rows of Plan.deletes in the order to apply them
-        pa.field("residual", pa.int32()),  # what rows must still be tested for, as an index of Plan.residuals
+        DELETE_NUMBERS,  # delete files that apply, as rows of Plan.deletes in the order to apply them
+        pa.field("residual", pa.int32()),  # the remaining filter of its rows, as an index of Plan.residuals
     ]
 )
 MANIFEST = pa.field("manifest", pa.string())
@@ -54,26 +54,26 @@ def _no_deletes() -> pa.Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Files that may hold rows of a scan, one task per file: what ``table.scan(...).plan()`` answers.
+    """The files that may contain rows of a scan, one task per file; the result of ``table.scan(...).plan()``.
 
-    ``tasks`` has the columns of ``TASK`` and, behind them, the partition values of the entries that were kept; with
-    ``statistics=True`` all that the manifests say of them.
+    ``tasks`` has the columns of ``TASK``, followed by the partition values of the files, or with ``statistics=True`` by
+    all their statistics.
     """
 
     tasks: pa.Table
     schema: Schema  # the columns to return, with their current names
     table_schema: Schema  # all columns, for filters on columns that are not returned
     filter: Expr  # bound to table_schema
-    residuals: tuple[Bound, ...] = ()  # what is left of the filter in some partition; tasks name theirs
+    residuals: tuple[Bound, ...] = ()  # what remains of the filter in each partition; tasks refer to them
     deletes: pa.Table = field(default_factory=_no_deletes)  # position and equality delete files that apply to any task
     specs: tuple[PartitionSpec, ...] = ()  # what the partition values of tasks mean
     properties: Mapping[str, str] = field(default_factory=dict)  # of the table
-    fields: Mapping[int, Field] = field(default_factory=dict)  # every field the table ever had, as it was last
+    fields: Mapping[int, Field] = field(default_factory=dict)  # all fields, past ones included, as last defined
     origin: Origin = NOWHERE  # what is read, for errors
     files_skipped: int = 0
     manifests_read: int = 0
     manifests_skipped: int = 0
-    trace: pa.Table | None = None  # why each manifest and file was kept or skipped, if that was asked for
+    trace: pa.Table | None = None  # why each manifest and file was kept or skipped, if requested
 
     @property
     def files(self) -> int:
@@ -82,7 +82,7 @@ class Plan:
 
     @property
     def mapping(self) -> NameMapping | None:
-        """The ids that the table gives to the columns of files without any, by name; none if it gives none."""
+        """The name mapping of the table, for files without field ids; none if the table has none."""
         text = self.properties.get(NAME_MAPPING_PROPERTY)
         with self.origin.named():
             return None if text is None else decode_mapping(text)
@@ -97,13 +97,13 @@ class Plan:
             return self.with_tasks(with_row_counts(io, self.tasks))
 
     def deleted_rows(self, io: FileIO) -> DeletedRows:
-        """What the files have lost to deletes; read when it is asked for."""
+        """The deleted rows of the files; deletes are read on first use."""
         return DeletedRows(io, self.tasks, self.deletes, fields=self.fields, mapping=self.mapping, origin=self.origin)
 
     def splits(
         self, *, target_size: int | None = None, lookback: int | None = None, open_file_cost: int | None = None
     ) -> pa.Table:
-        """Ranges of files in groups of about one size, for readers that work side by side.
+        """Ranges of files in groups of about the same size, for parallel readers.
 
         The columns are ``task`` (the row of ``tasks``), ``start`` and ``length`` in bytes, and ``group``. Defaults are
         the table's properties ``read.split.*``.

@@ -11,12 +11,12 @@ from icefloe.catalogs.names import Identifier, NameLike, dotted, fresh_identifie
 from icefloe.codecs.json.relative_locations import folder_around
 from icefloe.commit.base import TablePointer
 from icefloe.commit.operations.create_table import create_table, new_metadata
-from icefloe.commit.table_location import place_in
+from icefloe.commit.table_location import location_in
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import AlreadyExists, InputError, NoSuchTable
 from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
-from icefloe.maintenance.moved_tables import load_in_place, registrable
+from icefloe.maintenance.moved_tables import load_at_location, registrable
 from icefloe.maintenance.purge import DropResult, drop_and_purge
 from icefloe.model.locations import same_location
 from icefloe.model.metadata.properties import FORMAT_VERSION, storable, version_asked
@@ -94,9 +94,10 @@ class Catalog:
         """Open a table; NoSuchTable if there is none."""
         identifier = parse_identifier(name)
         pointer = self._pointers.load(identifier)
-        place = place_in(self._pointers, identifier)
-        table = TablePointer(self._pointers, identifier, self._io(pointer), settings=self._properties, place=place)
-        load_in_place(table)  # a broken table is told now, not at its first use
+        location = location_in(self._pointers, identifier)
+        io = self._io(pointer)
+        table = TablePointer(self._pointers, identifier, io, settings=self._properties, location=location)
+        load_at_location(table)  # reports a broken table now, not at its first use
         return Table(table, self._env)
 
     def table_exists(self, name: NameLike) -> bool:

@@ -11,7 +11,7 @@ from icefloe.commit.base import TablePointer
 from icefloe.env import SYSTEM, Env
 from icefloe.io.local import file_location
 from icefloe.io.select import file_io
-from icefloe.maintenance.moved_tables import load_in_place
+from icefloe.maintenance.moved_tables import load_at_location
 from icefloe.table.table import Table
 
 _METADATA_FILES = (".metadata.json", ".metadata.json.gz")
@@ -45,8 +45,8 @@ def open_table(
     pointer = MetadataFile(place) if by_file else FolderPointer(io, place)
     around = folder_around(place) if by_file else place.rstrip("/")
     known = around if table_location is None else file_location(table_location)
-    table = TablePointer(pointer, (_name(place, by_file=by_file),), io, place=known)
-    load_in_place(table)  # a broken table is told now, not at its first use
+    table = TablePointer(pointer, (_name(place, by_file=by_file),), io, location=known)
+    load_at_location(table)  # reports a broken table now, not at its first use
     return Table(table, env)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from icefloe.commit.conflicts import Isolation, isolation_of
 from icefloe.commit.operations.append import Append
-from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions, delete_where
+from icefloe.commit.operations.overwrite import OverwriteFiles, OverwriteWhere, ReplacePartitions
 from icefloe.commit.operations.ref_updates import SetCurrentSnapshot
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.rewrite import RewriteFiles
@@ -20,6 +20,7 @@ from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.metadata.properties import DELETE_ISOLATION
+from icefloe.model.metadata.snapshots import Operation
 from icefloe.tree.file_changes import FileChanges
 from support.entry_tables import at, audit, data, equality_deletes, new_world, position_deletes, rows, vector
 
@@ -250,7 +251,7 @@ def test_a_file_that_leaves_whole_meets_a_vector_that_came_meanwhile(isolation, 
 def test_filters_decide_anew_on_the_newest_base(version):
     world = world_of(version)
     world.catalog.between = [lambda: adds_in_oslo(world, version)]
-    assert world.commit(delete_where(OSLO)).attempts == 2
+    assert world.commit(OverwriteWhere(filter=OSLO, operation=Operation.DELETE)).attempts == 2
     assert world.names() == ["b1"]
     audit(world)
 

@@ -6,13 +6,14 @@ import pyarrow as pa
 import pytest
 
 from icefloe.commit.operations.append import Append
-from icefloe.commit.operations.overwrite import OverwriteFiles, OverwriteWhere, ReplacePartitions, delete_where
+from icefloe.commit.operations.overwrite import OverwriteFiles, OverwriteWhere, ReplacePartitions
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.rewrite import RewriteFiles, RewriteManifests
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import Status
+from icefloe.model.metadata.snapshots import Operation
 from icefloe.tree.file_changes import FileChanges
 from support.entry_tables import at, audit, changed, data, equality_deletes, new_world, position_deletes, rows, vector
 from support.tables import VERSIONS
@@ -114,7 +115,7 @@ def test_overwriting_by_filter_replaces_the_files_that_match_whole(world):
 
 
 def test_deleting_by_filter_is_a_matter_of_metadata(world):
-    world.commit(delete_where(parse_filter("city = 'Rome'")))
+    world.commit(OverwriteWhere(filter=parse_filter("city = 'Rome'"), operation=Operation.DELETE))
     assert world.names() == ["a1", "a2"]
     assert world.head.summary["operation"] == "delete"
     audit(world)
@@ -123,13 +124,13 @@ def test_deleting_by_filter_is_a_matter_of_metadata(world):
 def test_a_filter_that_cuts_through_a_file_is_refused_by_its_name(world):
     before = world.files()
     with pytest.raises(InputError, match=r"a1\.parquet.*id < 5"):
-        world.commit(delete_where(parse_filter("id < 5")))
+        world.commit(OverwriteWhere(filter=parse_filter("id < 5"), operation=Operation.DELETE))
     assert world.files() == before
 
 
 def test_deleting_what_is_not_there_makes_no_snapshot_and_no_commit(world):
     before = world.base().pointer
-    result = world.commit(delete_where(parse_filter("city = 'Lima'")))
+    result = world.commit(OverwriteWhere(filter=parse_filter("city = 'Lima'"), operation=Operation.DELETE))
     assert (result.attempts, result.snapshots, result.snapshot_id) == (0, 0, None)
     assert world.base().pointer == before
     audit(world)

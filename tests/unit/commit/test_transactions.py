@@ -10,13 +10,14 @@ import pytest
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.cherry_pick import CherryPick
-from icefloe.commit.operations.overwrite import OverwriteFiles, delete_where
+from icefloe.commit.operations.overwrite import OverwriteFiles, OverwriteWhere
 from icefloe.commit.operations.property_updates import SetLocation, SetProperties
 from icefloe.commit.operations.ref_updates import SetCurrentSnapshot
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.errors import CommitStateUnknown, ConflictError, InputError, NoSuchTable, StorageError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import Status
+from icefloe.model.metadata.snapshots import Operation
 from icefloe.table.table import Table
 from icefloe.table.transaction import Transaction
 from icefloe.tree.file_changes import FileChanges
@@ -90,7 +91,7 @@ def test_an_update_that_has_nothing_to_do_on_another_base_does_not_lend_its_leav
 
 
 def test_a_snapshot_not_made_in_the_last_attempt_is_not_missed_when_the_outcome_is_unknown(world):
-    remove = delete_where(parse_filter("city = 'Rome'"))
+    remove = OverwriteWhere(filter=parse_filter("city = 'Rome'"), operation=Operation.DELETE)
     world.catalog.between = [lambda: world.commit(remove)]
     world.catalog.script = ["swap", "stale", "landed"]
     result = world.commit(remove, Append(added=rows(data("a2"))))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from icefloe.codecs.manifest.context import ManifestContext, manifest_context
 from icefloe.deletes import matching
-from icefloe.deletes.delete_index import Attached, Fate, attach_deletes
+from icefloe.deletes.delete_index import Attached, DeleteOutcome, attach_deletes
 from icefloe.errors import FormatError, LimitError, UnsupportedError
 from icefloe.model.entries import ContentType, entries
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -177,7 +177,11 @@ def test_pairs_are_those_of_the_specification(files, deletes, with_vector):
     assert {name for _, name in expected} == set(found.files["location"].to_pylist())
     has_vector = {row["location"] for row in found.data.to_pylist() if row["dv_location"] is not None}
     assert has_vector == {v["referenced_file"] for v in vectors}
-    kept = [f["location"] for f, fate in zip([*deletes, *vectors], found.fates.to_pylist(), strict=True) if fate == 0]
+    kept = [
+        f["location"]
+        for f, outcome in zip([*deletes, *vectors], found.outcomes.to_pylist(), strict=True)
+        if outcome == 0
+    ]
     assert set(kept) == {name for _, name in expected} | {v["location"] for v in vectors}
 
 
@@ -228,7 +232,7 @@ def test_a_delete_file_says_why_it_was_left_out():
     others = {**ids, "lower_bound__1": 1, "upper_bound__1": 2}
     deletes = [equality("near", 2, **ids), equality("apart", 2, **others), equality("early", 1, **ids)]
     found = attached([data("a", 1, **ids)], deletes)
-    assert found.fates.to_pylist() == [Fate.APPLIES, Fate.APART, Fate.OUT_OF_REACH]
+    assert found.outcomes.to_pylist() == [DeleteOutcome.APPLIES, DeleteOutcome.NO_ROW, DeleteOutcome.NO_FILE]
 
 
 def test_floats_are_never_told_apart_by_bounds_because_of_nan():
@@ -288,5 +292,5 @@ def test_more_pairs_than_a_plan_may_hold_are_refused(monkeypatch):
 def test_without_any_files_there_is_nothing_to_attach():
     found = attached([], [equality("e", 2), vector("gone", 3)])
     assert (found.data.num_rows, found.files.num_rows) == (0, 0)
-    assert found.fates.to_pylist() == [Fate.OUT_OF_REACH, Fate.OUT_OF_REACH]
+    assert found.outcomes.to_pylist() == [DeleteOutcome.NO_FILE, DeleteOutcome.NO_FILE]
     assert attached([data("a", 1)], []).data["deletes"].to_pylist() == [[]]

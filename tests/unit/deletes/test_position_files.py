@@ -99,8 +99,8 @@ def labelled(**columns: pa.Array) -> pa.Table:
     ("table", "message"),
     [
         (labelled(file_path=pa.array(["a"]), pos=pa.array([-1])), "row position -1 is negative"),
-        (labelled(file_path=pa.array(["a"])), "without column 'pos'"),
-        (labelled(pos=pa.array([1])), "without column 'file_path'"),
+        (labelled(file_path=pa.array(["a"])), "lacks column 'pos'"),
+        (labelled(pos=pa.array([1])), "lacks column 'file_path'"),
         (labelled(file_path=pa.array(["a"]), pos=pa.array(["1"])), "column 'pos' is string, not long"),
         (labelled(file_path=pa.array([7]), pos=pa.array([1])), "column 'file_path' is int64, not string"),
         (labelled(file_path=pa.array(["a", None]), pos=pa.array([1, 2])), "column 'file_path' has nulls"),

@@ -45,7 +45,7 @@ def test_files_of_appends_between_two_snapshots(version):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_another_kind_of_snapshot_in_between_is_named(version):
     tree, metadata = history(version)
-    with pytest.raises(InputError, match="snapshot 3 is of kind 'overwrite'"):
+    with pytest.raises(InputError, match="snapshot 3 has operation 'overwrite'"):
         appended(tree, metadata, 1, 4)
 
 

@@ -81,7 +81,7 @@ def test_deletes_say_what_became_of_them():
     near = delete_file(ContentType.EQUALITY_DELETES, "near", low=6, high=6)
     tree.commit(added=rows(near, delete_file(ContentType.EQUALITY_DELETES, "far", low=70, high=80), vector("V", "A")))
     assert [row for row in story(traced(tree, "id > 5")) if row[0] == "delete"] == [
-        ("delete", "V", "skipped", "no planned file is within its reach", None),
+        ("delete", "V", "skipped", "applies to no planned file", None),
         ("delete", "far", "skipped", "statistics", None),
         ("delete", "near", "kept", "applies to planned files", None),
     ]

@@ -62,7 +62,7 @@ def test_the_outline_of_such_a_snapshot_can_be_drawn() -> None:
     one = put(at, "m1", [data_file(1, snapshot_id=3)], version=1)
     drawn = str(outline_snapshot(at.io, metadata(1), snapshot(manifests=(one,))))
     assert "snapshot 9" in drawn
-    assert "names its manifests itself" in drawn
+    assert "lists its manifests itself" in drawn
     assert "00001.parquet" in drawn
 
 

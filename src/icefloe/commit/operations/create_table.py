@@ -1,4 +1,4 @@
-"""Making a new table: its first metadata file, and its name in the catalog."""
+"""Creates a table: writes its first metadata file and adds its name to the catalog (spec: Table Metadata)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from dataclasses import replace
 
 from icefloe.catalogs.catalog import Catalog
 from icefloe.catalogs.names import Identifier
-from icefloe.codecs.json.table_metadata import encode_metadata
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.commit.base import Base
 from icefloe.commit.draft import Draft, Update, Work, draft_of
-from icefloe.commit.loop import applied, begin, discard, remember, unmoved
-from icefloe.commit.stage import METADATA_FOLDER, latest_timestamp, metadata_name
+from icefloe.commit.loop import apply_updates, before_swap, begin, discard, remember
+from icefloe.commit.stage import encode_metadata_file, latest_timestamp
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import CommitStateUnknown, IcefloeError
 from icefloe.io.file_io import FileIO
-from icefloe.model.metadata.properties import METADATA_COMPRESSION
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import check_writable, rules
 from icefloe.model.partition.history import with_expressions
@@ -71,32 +69,30 @@ def create_table(
     env: Env = SYSTEM,
     steps: tuple[Update, ...] = (),
 ) -> str:
-    """Write the first metadata file and enter the table; its location.
+    """Write the first metadata file and create the table in the catalog; the location of the file.
 
-    With ``steps`` the table is born with what they do, such as its first rows; nobody sees it without them.
+    ``steps`` are applied to the new table before others can see it, such as an append of its first rows.
     """
     store = ManifestStore(io, manifest_context(metadata), ManifestCache())
     base = Base(pointer="", metadata=metadata, store=store)
     work = begin(base, env)
-    with unmoved(io, steps, work):
-        draft = applied(draft_of(base), steps, work)
+    with before_swap(io, steps, work):
+        draft = apply_updates(draft_of(base), steps, work)
         pointer = _write(draft, work, env)
     try:
         catalog.create(identifier, pointer)
     except CommitStateUnknown:
         remember(steps, work)
         raise
-    except IcefloeError:  # definite answers: nobody refers to the files
+    except IcefloeError:  # the table was not created, so its files are unreferenced
         discard(io, [*work.staging.written, *(file for step in steps for file in step.files)])
         raise
     return pointer
 
 
 def _write(draft: Draft, work: Work, env: Env) -> str:
-    """Write the first metadata file, with the roots that wait; where it is."""
+    """Write the first metadata file and the pending roots; the location of the metadata file."""
     metadata = replace(draft.metadata, last_updated_ms=latest_timestamp(draft))
-    compression = METADATA_COMPRESSION.of(metadata.properties)
-    name = metadata_name(None, str(env.new_uuid()), compressed=compression != "none")
-    pointer = f"{metadata.location}/{METADATA_FOLDER}/{name}"
-    work.staging.write(draft.store, {**work.roots, pointer: encode_metadata(metadata, compression=compression)})
+    pointer, data = encode_metadata_file(metadata, None, env)
+    work.staging.write(draft.store, {**work.roots, pointer: data})
     return pointer

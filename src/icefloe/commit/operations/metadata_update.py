@@ -14,23 +14,23 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 
 
 class MetadataUpdate(ABC):
-    """A change of table metadata that writes no files of its own."""
+    """A change of table metadata that writes no data files or manifests."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What it does."""
+        """A short description for results and messages."""
 
     @property
     def files(self) -> tuple[str, ...]:
-        """It wrote none."""
+        """None: it writes no files."""
         return ()
 
     @abstractmethod
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
-        """The metadata after the change, which happens at ``moment``."""
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
+        """The changed metadata; ``timestamp_ms`` is the time of the change."""
 
     def apply(self, draft: Draft, work: Work) -> Draft:
         """The draft with the change."""

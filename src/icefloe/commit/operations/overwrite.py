@@ -96,11 +96,6 @@ class OverwriteWhere(SnapshotOperation):
         return FileChanges(added=self.added, removed=matching)
 
 
-def delete_where(filter: Expr) -> OverwriteWhere:
-    """The removal of the files in which every row matches."""
-    return OverwriteWhere(filter=filter, operation=Operation.DELETE)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacePartitions(SnapshotOperation):
     """Adds files, and removes all other files of their partitions; of the whole table if it is not partitioned."""

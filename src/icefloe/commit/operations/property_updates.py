@@ -17,40 +17,39 @@ from icefloe.model.metadata.version_rules import check_writable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetProperties(MetadataUpdate):
-    """Set and remove table properties; to set the format version is to upgrade the table."""
+    """Sets and removes table properties. Setting the format version upgrades the table."""
 
     updates: Mapping[str, str] = field(default_factory=dict)
     removals: tuple[str, ...] = ()
     name: str = "set properties"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
-        """The table with other properties."""
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
+        """The table with the changed properties."""
         check_settable(self.updates)
         after, version = metadata.with_properties(self.updates, self.removals), version_asked(self.updates)
         if version is None:
             return after
-        return Upgrade(version=version).change(after.with_properties({}, (FORMAT_VERSION.name,)), moment, work)
+        return Upgrade(version=version).change(after.with_properties({}, (FORMAT_VERSION.name,)), timestamp_ms, work)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetLocation(MetadataUpdate):
-    """Put new files elsewhere; those that are there stay where they are.
+    """Sets the location for new files; existing files are not moved.
 
-    Where manifests name files relative to the table, they would look for them in the new place; such a table can only
-    be moved before it has any.
+    If manifests name files relative to the table, the location can only be set before the table has files.
     """
 
     location: str
     name: str = "set location"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
-        """The table with another location."""
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
+        """The table with the new location."""
         location = self.location.rstrip("/")
         parse_location(location)
         if metadata.rules.relative_locations and len(metadata.snapshots) > 0 and location != metadata.location:
             raise InputError(
                 f"table {metadata.location}: its manifests name files relative to it, so its location cannot change"
-                " without its files; copy them, and register the copy",
+                " unless its files are moved; copy them, and register the copy",
                 location=location,
             )
         return replace(metadata, location=location)
@@ -58,12 +57,12 @@ class SetLocation(MetadataUpdate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade(MetadataUpdate):
-    """A later format version."""
+    """Upgrades the table to a later format version."""
 
     version: int
     name: str = "upgrade"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
-        """The table in the version."""
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
+        """The upgraded table."""
         check_writable(self.version)
         return upgraded(metadata, self.version, table_uuid=str(work.env.new_uuid()))

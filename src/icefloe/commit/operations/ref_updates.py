@@ -10,14 +10,14 @@ from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import MAIN, Ref
 from icefloe.model.metadata.table_metadata import TableMetadata, ancestors
 
-CURRENT = -1  # the id of a ref that names no snapshot, and is set to the current one
+CURRENT = -1  # represents the id of the current snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRef(MetadataUpdate):
-    """Make or change a branch or tag; one that names no snapshot (id -1) is put on the current one.
+    """Creates or changes a branch or tag. The snapshot id ``CURRENT`` represents the current snapshot.
 
-    ``fresh`` asks that there is none of this name yet.
+    With ``fresh`` it is an error if the name exists already.
     """
 
     ref_name: str
@@ -25,60 +25,60 @@ class SetRef(MetadataUpdate):
     fresh: bool = False
     name: str = "set ref"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The table with the ref."""
         if self.fresh and self.ref_name in metadata.refs:
             kind = metadata.refs[self.ref_name].type
-            raise InputError(f"there is a {kind} {self.ref_name!r} already; pick another name", ref=self.ref_name)
+            raise InputError(f"{kind} {self.ref_name!r} already exists; choose another name", ref=self.ref_name)
         ref = self.ref
         if ref.snapshot_id == CURRENT:
             if metadata.current_snapshot_id is None:
-                raise InputError(f"{self.ref_name!r} has nothing to name: the table has no snapshot", ref=self.ref_name)
+                raise InputError(f"{self.ref_name!r} cannot be created: the table has no snapshot", ref=self.ref_name)
             ref = replace(ref, snapshot_id=metadata.current_snapshot_id)
         return metadata.with_ref(self.ref_name, ref)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveRef(MetadataUpdate):
-    """Remove a branch or tag; its snapshots stay until they expire."""
+    """Removes a branch or tag; its snapshots are kept until they expire."""
 
     ref_name: str
     name: str = "remove ref"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The table without the ref."""
         return metadata.without_ref(self.ref_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetCurrentSnapshot(MetadataUpdate):
-    """Put main on a snapshot; a ``rollback`` must be to one of its ancestors."""
+    """Sets the current snapshot of main. A ``rollback`` must be to an ancestor of the current one."""
 
     snapshot_id: int
     rollback: bool = False
     name: str = "set current snapshot"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
-        """The table with main elsewhere."""
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
+        """The table with the snapshot as the head of main."""
         head = metadata.current_snapshot_id
         if self.rollback and (head is None or not _is_ancestor(metadata, self.snapshot_id, head)):
             raise InputError(
                 f"snapshot {self.snapshot_id} is not in the history of main, so main cannot roll back to it",
                 snapshot_id=self.snapshot_id,
             )
-        return metadata.set_current_snapshot(self.snapshot_id, timestamp_ms=moment)
+        return metadata.set_current_snapshot(self.snapshot_id, timestamp_ms=timestamp_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FastForward(MetadataUpdate):
-    """Move a branch to the head of another ref, of which it must be an ancestor."""
+    """Moves a branch forward to the snapshot of another ref; its head must be an ancestor of that snapshot."""
 
     branch: str
     to: str
     name: str = "fast-forward"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
-        """The table with the branch moved on."""
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
+        """The table with the branch moved."""
         target = metadata.ref(self.to).snapshot_id
         head = metadata.refs.get(self.branch)
         if head is not None and not _is_ancestor(metadata, head.snapshot_id, target):
@@ -87,7 +87,7 @@ class FastForward(MetadataUpdate):
                 ref=self.branch,
             )
         if self.branch == MAIN:
-            return metadata.set_current_snapshot(target, timestamp_ms=moment)
+            return metadata.set_current_snapshot(target, timestamp_ms=timestamp_ms)
         return metadata.with_ref(self.branch, replace(head or Ref(snapshot_id=target), snapshot_id=target))
 
 

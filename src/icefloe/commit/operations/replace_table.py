@@ -1,6 +1,6 @@
-"""Another table in the place of one: new columns, layout and properties under the same id, with its past kept.
+"""Replaces a table: sets a new schema, layout and properties, and keeps its uuid and history (spec: Table Metadata).
 
-The snapshots stay and can be read by id, tag or branch; main begins anew without one (spec: Table Metadata).
+Existing snapshots can still be read by id, tag or branch. The main branch is empty afterwards.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from icefloe.transforms.compatibility import check_order, check_spec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaceTable(MetadataUpdate):
-    """Columns, layout and properties of a new table for an existing one.
+    """Sets a new schema, layout and properties of a table.
 
-    It was decided for a table whose main was at snapshot ``read``; what came since would vanish without a word, so it
-    is a conflict. Columns that are as they were keep their ids, all others get new ones.
+    ``read`` is the current snapshot that its author saw. Later snapshots are a conflict, as they would no longer be
+    visible. Columns with the same name and type keep their ids, others get new ids.
     """
 
-    schema: Schema  # with ids of its own, to which the spec and the order refer
+    schema: Schema  # with ids of its own, which the spec and the sort order use
     spec: PartitionSpec
     sort_order: SortOrder = UNSORTED
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -44,22 +44,22 @@ class ReplaceTable(MetadataUpdate):
     read: int | None
     name: str = "replace table"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
-        """The table as it begins anew."""
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
+        """The replaced table."""
         if metadata.current_snapshot_id != self.read:
             raise ConflictError(
-                f"table {metadata.location}: snapshot {metadata.current_snapshot_id} of another commit came since"
-                f" {self.read}; look at it before you replace the table",
+                f"table {metadata.location}: another commit made snapshot {metadata.current_snapshot_id} after"
+                f" {self.read}; check it before you replace the table",
                 snapshot_ids=[metadata.current_snapshot_id],
             )
         asked = version_asked(self.properties)
         version = self.format_version if asked is None else max(self.format_version, asked)
         metadata = upgraded(metadata, version, table_uuid=str(work.env.new_uuid()))
         refs = {name: ref for name, ref in metadata.refs.items() if name != MAIN}
-        anew = replace(metadata, current_snapshot_id=None, refs=refs, snapshot_log=())
-        schema = _taken_over(self.schema, anew)
+        emptied = replace(metadata, current_snapshot_id=None, refs=refs, snapshot_log=())
+        schema = _with_table_ids(self.schema, emptied)
         ids = {id_: schema.by_name[name].id for id_, name in self.schema.names.items()}
-        after = add_schema(anew, schema)
+        after = add_schema(emptied, schema)
         spec, order = _spec(self.spec, ids, after), _order(self.sort_order, ids)
         check_spec(spec, after.schema, after.format_version)
         check_order(order, after.schema, after.format_version)
@@ -67,33 +67,33 @@ class ReplaceTable(MetadataUpdate):
         return after.with_properties(storable(self.properties))
 
 
-def _taken_over(schema: Schema, metadata: TableMetadata) -> Schema:
-    """The schema with the ids of columns that the table has in the same form, and new ids for all others."""
+def _with_table_ids(schema: Schema, metadata: TableMetadata) -> Schema:
+    """The schema with the ids of equal columns of the table, and with new ids for all other columns."""
     former = {column.name: column for column in metadata.schema.fields}
     last, fields = metadata.last_column_id, []
     for column in schema.fields:
         known = former.get(column.name)
-        if known is not None and _alike(known, column):
+        if known is not None and _equal_columns(known, column):
             fields.append(replace(known, doc=column.doc))
             continue
         (new,) = fresh_ids((column,), last + 1)
         last = max(Schema(fields=(new,)).by_id)
         fields.append(new)
-    taken = Schema(fields=tuple(fields))
-    identifiers = (taken.by_name[schema.names[id_]].id for id_ in schema.identifier_field_ids)
-    return replace(taken, identifier_field_ids=tuple(identifiers))
+    numbered = Schema(fields=tuple(fields))
+    identifiers = (numbered.by_name[schema.names[id_]].id for id_ in schema.identifier_field_ids)
+    return replace(numbered, identifier_field_ids=tuple(identifiers))
 
 
-def _alike(one: Field, other: Field) -> bool:
+def _equal_columns(one: Field, other: Field) -> bool:
     return fresh_ids((replace(one, doc=None),)) == fresh_ids((replace(other, doc=None),))
 
 
 def _spec(spec: PartitionSpec, ids: Mapping[int, int], metadata: TableMetadata) -> PartitionSpec:
-    """The spec about the table's columns; fields that it had before keep their ids."""
-    known = {former.derivation: former for each in metadata.specs for former in each.fields}
-    last, fields = metadata.last_partition_id, dict[int, PartitionField]()  # by the ids that files have for them
+    """The spec with the column ids of the table; partition fields that the table had before keep their ids."""
+    known = {former.derivation: former for old in metadata.specs for former in old.fields}
+    last, fields = metadata.last_partition_id, dict[int, PartitionField]()  # by the id in manifests
     for part in spec.fields:
-        part = _about(part, ids)
+        part = _with_source_ids(part, ids)
         former = known.get(part.derivation)
         if former is None or former.stored_id in fields:
             last += 1
@@ -103,7 +103,7 @@ def _spec(spec: PartitionSpec, ids: Mapping[int, int], metadata: TableMetadata) 
     return replace(spec, fields=tuple(fields.values()))
 
 
-def _about(part: PartitionField, ids: Mapping[int, int]) -> PartitionField:
+def _with_source_ids(part: PartitionField, ids: Mapping[int, int]) -> PartitionField:
     return replace(
         part, source_id=ids[part.source_id], other_source_ids=tuple(ids[other] for other in part.other_source_ids)
     )
@@ -128,10 +128,10 @@ def replace_table(
     steps: tuple[Update, ...] = (),
     env: Env = SYSTEM,
 ) -> CommitResult:
-    """Begin a table anew, and apply updates to it in the same commit; its id, properties and snapshots stay."""
+    """Replace a table and apply updates to it, in one commit; its uuid, properties and snapshots are kept."""
     before = table.load().metadata
     version = before.format_version if format_version is None else max(before.format_version, format_version)
-    anew = ReplaceTable(
+    update = ReplaceTable(
         schema=schema,
         spec=spec,
         sort_order=sort_order,
@@ -139,4 +139,4 @@ def replace_table(
         format_version=version,
         read=before.current_snapshot_id,
     )
-    return commit(table, (anew, *steps), env)
+    return commit(table, (update, *steps), env)

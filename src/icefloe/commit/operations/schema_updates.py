@@ -24,10 +24,10 @@ from icefloe.transforms.compatibility import check_order, check_spec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSchema(MetadataUpdate):
-    """Steps of schema evolution, thought up for the schema of id ``read``.
+    """Changes the schema by evolution steps, which were made for the schema with id ``read``.
 
-    With ``last_column_id``, files have been written with the ids that new columns get after it, so that no other will
-    do: a column that came and went meanwhile leaves the schema as it was, but takes an id.
+    With ``last_column_id``, files have already been written with the column ids that follow it. Another commit may have
+    added and dropped a column: the schema is the same, but the next column id is not. That is a conflict too.
     """
 
     steps: tuple[SchemaChange, ...]
@@ -35,12 +35,12 @@ class ChangeSchema(MetadataUpdate):
     last_column_id: int | None = None
     name: str = "change schema"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
-        """The table with the evolved schema, and with its name mapping brought along."""
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
+        """The table with the new schema, and with its name mapping updated."""
         if metadata.current_schema_id != self.read or self.last_column_id not in (None, metadata.last_column_id):
             raise ConflictError(
                 f"table {metadata.location}: another commit changed the schema from {self.read} to"
-                f" {metadata.current_schema_id}; look at it and repeat the change"
+                f" {metadata.current_schema_id}; check it and repeat the change"
             )
         before = metadata.schema
         evolved = evolve(
@@ -65,42 +65,42 @@ def _with_mapping(properties: Mapping[str, str], before: Schema, after: Schema) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePartitioning(MetadataUpdate):
-    """An update of the partitioning, thought up for the table that its author read.
+    """Changes the partitioning of the table that its author read.
 
-    Files may have been written for the spec that it gave there, so that no other will do: a field that came and went
-    meanwhile takes an id, and a column may have lost its name to another one.
+    Files may already have been written with the new spec, so applying the update must result in the same spec. It may
+    not if another commit added and removed a partition field, which takes an id, or renamed columns.
     """
 
     update: PartitionUpdate
     name: str = "change partitioning"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
-        """The table with the evolved spec as its default."""
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
+        """The table with the new spec as its default."""
         read = self.update.metadata.default_spec_id
         if metadata.default_spec_id != read:
             raise ConflictError(
                 f"table {metadata.location}: another commit changed the partition spec from {read} to"
-                f" {metadata.default_spec_id}; look at it and repeat the change"
+                f" {metadata.default_spec_id}; check it and repeat the change"
             )
         evolved = replace(self.update, metadata=metadata).evolved()
         check_spec(evolved.spec, metadata.schema, metadata.format_version, former=metadata.spec)
         after = add_spec(metadata, evolved.spec)
         if metadata is not self.update.metadata and after.spec != self.update.apply().spec:
             raise ConflictError(
-                f"table {metadata.location}: another commit changed partition specs or columns, so that the new"
-                " partition spec would not be the one that was asked for; look at them and repeat the change"
+                f"table {metadata.location}: another commit changed partition specs or columns, so the new"
+                " partition spec would not be the requested one; check them and repeat the change"
             )
         return after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetSortOrder(MetadataUpdate):
-    """Another sort order for new files."""
+    """Sets the sort order of new files."""
 
     order: SortOrder
     name: str = "set sort order"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
-        """The table with the order as its default."""
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
+        """The table with the sort order as its default."""
         check_order(self.order, metadata.schema, metadata.format_version)
         return add_order(metadata, self.order)

@@ -12,24 +12,24 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveSnapshots(MetadataUpdate):
-    """Forget snapshots that no branch or tag names; their files are not touched."""
+    """Removes snapshots that no branch or tag references; deletes no files."""
 
     snapshot_ids: frozenset[int]
     name: str = "remove snapshots"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The table without the snapshots."""
         return metadata.without_snapshots(self.snapshot_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetStatistics(MetadataUpdate):
-    """Enter statistics files, each in place of the one its snapshot had."""
+    """Adds statistics files; each replaces the existing file of its snapshot."""
 
     files_of_snapshots: tuple[StatisticsFile | PartitionStatisticsFile, ...]
     name: str = "set statistics"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The table with the statistics files."""
         for file in self.files_of_snapshots:
             if isinstance(file, StatisticsFile):
@@ -41,11 +41,11 @@ class SetStatistics(MetadataUpdate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveStatistics(MetadataUpdate):
-    """Forget the statistics files of a snapshot."""
+    """Removes the statistics files of a snapshot."""
 
     snapshot_id: int
     name: str = "remove statistics"
 
-    def change(self, metadata: TableMetadata, moment: int, work: Work) -> TableMetadata:
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The table without the statistics files."""
         return metadata.without_statistics(self.snapshot_id).without_partition_statistics(self.snapshot_id)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.commit.base import Base
-from icefloe.deletes.delete_index import LISTED
+from icefloe.deletes.delete_index import DELETE_NUMBERS
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.engine import (
     Horizon,
@@ -215,7 +215,7 @@ def _numbered(plan: Plan, deletes: pa.Table) -> Plan:
     listed = plan.tasks["deletes"].combine_chunks()
     lists = pa.ListArray.from_arrays(listed.offsets, rows.take(listed.values))
     index = plan.tasks.schema.get_field_index("deletes")
-    return replace(plan, tasks=plan.tasks.set_column(index, LISTED, lists), deletes=deletes)
+    return replace(plan, tasks=plan.tasks.set_column(index, DELETE_NUMBERS, lists), deletes=deletes)
 
 
 def _size(snapshot: Snapshot | None) -> int:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from icefloe.deletes.compute_once import OnceEach
+from icefloe.deletes.compute_once import ComputeOnce
 
 
 def test_a_value_is_made_once_whichever_threads_ask() -> None:
@@ -18,7 +18,7 @@ def test_a_value_is_made_once_whichever_threads_ask() -> None:
         made.append(key)
         return key * 10
 
-    values = OnceEach(make)
+    values = ComputeOnce(make)
 
     def ask(number: int) -> int:
         gate.wait()
@@ -32,7 +32,7 @@ def test_a_value_is_made_once_whichever_threads_ask() -> None:
 
 def test_threads_that_ask_for_different_values_do_not_wait_for_each_other() -> None:
     meet = threading.Barrier(2, timeout=20)
-    values = OnceEach(lambda key: (meet.wait(), key)[1])
+    values = ComputeOnce(lambda key: (meet.wait(), key)[1])
     with ThreadPoolExecutor(2) as pool:
         assert sorted(pool.map(values, ["a", "b"])) == ["a", "b"]
 
@@ -46,7 +46,7 @@ def test_what_failed_is_tried_again() -> None:
             raise answer
         return answer
 
-    values = OnceEach(make)
+    values = ComputeOnce(make)
     with pytest.raises(ValueError, match="not yet"):
         values("a")
     assert values("a") == 5
@@ -59,7 +59,7 @@ def test_what_was_not_asked_for_lately_is_made_again_when_there_is_too_much() ->
         made.append(key)
         return key
 
-    values = OnceEach(make, weigh=len, limit=5)
+    values = ComputeOnce(make, size_of=len, limit=5)
     for key in ("aa", "bb", "aa", "cc", "aa", "bb"):
         assert values(key) == key
     assert made == ["aa", "bb", "cc", "bb"]
