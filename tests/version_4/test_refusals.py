@@ -320,7 +320,7 @@ RULES: list[tuple[int, str, Edit]] = [
     (D4, "referenced_file must be null", put(D4, referenced_file="data/x.parquet")),
     (M1, "referenced_file must be null", put(M1, referenced_file="metadata/x.parquet")),
     (VECTOR, "its entry says 2", put(VECTOR, record_count=2)),
-    (VECTOR, "a deletion vector of 4 rows, which its manifest does not have", put(VECTOR, record_count=4)),
+    (VECTOR, "a deletion vector of 4 rows, more than its manifest has", put(VECTOR, record_count=4)),
     # what rows say together
     (6, "another live row has the same location: .*/data/", copied(D4)),
     (6, "another live row has the same location: .*/metadata/", copied(M1)),

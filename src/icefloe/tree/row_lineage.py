@@ -1,4 +1,4 @@
-"""Assigns row ids to the data files of manifests from before a table had row lineage (spec: Row Lineage).
+"""Assigns row ids to the data files of manifests from before a table had row lineage.
 
 A manifest gets a first row id, and its files the ids that follow. This requires the row count of every file. The sums
 in manifest lists are not reliable, because files with unknown row counts may be missing in them, so such manifests are

@@ -141,7 +141,7 @@ def test_a_table_that_was_dropped_meanwhile_is_told_and_nothing_is_left_behind(w
     assert world.files() == before
 
 
-@pytest.mark.parametrize("moment", ["applied", "finish"])
+@pytest.mark.parametrize("moment", ["apply_updates", "finish"])
 @pytest.mark.parametrize("lost", [0, 2])
 def test_an_error_that_nobody_foresaw_leaves_no_file_behind(world, monkeypatch, moment, lost):
     """An error of Arrow in the middle of a commit left data files that no snapshot names and no error mentions."""

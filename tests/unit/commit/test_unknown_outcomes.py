@@ -49,7 +49,7 @@ def land_unseen(world: World, operation: Append, monkeypatch) -> None:
     """Commit with an unknown outcome; the pointer did move."""
     world.catalog.script = ["landed"]
     with monkeypatch.context() as patched:
-        patched.setattr(loop, "_is_there", lambda *_: False)
+        patched.setattr(loop, "_has_landed", lambda *_: False)
         with pytest.raises(CommitStateUnknown):
             world.commit(operation)
 

@@ -148,7 +148,7 @@ def test_deletes_of_the_whole_table_cover_files_of_every_spec() -> None:
 
 def test_columns_that_do_not_tell_the_partition_are_refused() -> None:
     with pytest.raises(
-        InputError, match=r"equality deletes by id do not determine which partition.*partitioned by region"
+        InputError, match=r"equality deletes by id do not determine the partition.*partitioned by region"
     ):
         write_equality_deletes(MemoryFileIO(), ROWS, columns("id"), metadata=metadata(BY_REGION))
 
