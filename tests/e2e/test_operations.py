@@ -84,7 +84,7 @@ def test_nothing_is_committed_to_a_tag(table, tmp_path):
 def test_refs_are_made_once_and_removed(table):
     table.append(rows(1))
     table.branch("dev")
-    with pytest.raises(InputError, match="there is a branch 'dev' already"):
+    with pytest.raises(InputError, match="branch 'dev' already exists"):
         table.tag("dev")
     table.remove_ref("dev")
     with pytest.raises(NoSuchSnapshot, match="dev"):
