@@ -4,9 +4,12 @@
 >>> cat = icefloe.catalog("demo")  # doctest: +SKIP
 >>> t = cat.create_table("db.orders", schema="id bigint, ts timestamp",
 ...                      partition_by=["day(ts)"], format_version=4)  # doctest: +SKIP
+
+Names are imported when they are first used, so that ``import icefloe`` alone is quick.
 """
 
-from icefloe.commit.result import CommitResult
+from typing import TYPE_CHECKING, Any
+
 from icefloe.env import VERSION
 from icefloe.errors import (
     AlreadyExists,
@@ -26,18 +29,22 @@ from icefloe.errors import (
     StorageError,
     UnsupportedError,
 )
-from icefloe.maintenance.purge import DropResult
-from icefloe.model.metadata.snapshots import Ref, Snapshot
-from icefloe.model.schema.schema import Schema
-from icefloe.scan.tasks import Plan
-from icefloe.table.catalog import Catalog, catalog
-from icefloe.table.edits import PartitionEdit, SchemaEdit
-from icefloe.table.history import HistoryEntry
-from icefloe.table.merge import MergeBuilder, MergeResult
-from icefloe.table.open import open_table
-from icefloe.table.scan import Scan
-from icefloe.table.table import Table, TableAt
-from icefloe.table.transaction import Transaction
+from icefloe.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from icefloe.commit.result import CommitResult
+    from icefloe.maintenance.purge import DropResult
+    from icefloe.model.metadata.snapshots import Ref, Snapshot
+    from icefloe.model.schema.schema import Schema
+    from icefloe.scan.tasks import Plan
+    from icefloe.table.catalog import Catalog, catalog
+    from icefloe.table.edits import PartitionEdit, SchemaEdit
+    from icefloe.table.history import HistoryEntry
+    from icefloe.table.merge import MergeBuilder, MergeResult
+    from icefloe.table.open import open_table
+    from icefloe.table.scan import Scan
+    from icefloe.table.table import Table, TableAt
+    from icefloe.table.transaction import Transaction
 
 __version__ = VERSION
 __all__ = [
@@ -76,3 +83,34 @@ __all__ = [
     "catalog",
     "open_table",
 ]
+_MODULES = {  # name -> module that it is imported from when it is first used
+    "Catalog": "icefloe.table.catalog",
+    "CommitResult": "icefloe.commit.result",
+    "DropResult": "icefloe.maintenance.purge",
+    "HistoryEntry": "icefloe.table.history",
+    "MergeBuilder": "icefloe.table.merge",
+    "MergeResult": "icefloe.table.merge",
+    "PartitionEdit": "icefloe.table.edits",
+    "Plan": "icefloe.scan.tasks",
+    "Ref": "icefloe.model.metadata.snapshots",
+    "Scan": "icefloe.table.scan",
+    "Schema": "icefloe.model.schema.schema",
+    "SchemaEdit": "icefloe.table.edits",
+    "Snapshot": "icefloe.model.metadata.snapshots",
+    "Table": "icefloe.table.table",
+    "TableAt": "icefloe.table.table",
+    "Transaction": "icefloe.table.transaction",
+    "catalog": "icefloe.table.catalog",
+    "open_table": "icefloe.table.open",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'icefloe' has no attribute {name!r}")
+    value = globals()[name] = getattr(LazyModule(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

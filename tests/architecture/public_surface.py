@@ -50,7 +50,7 @@ def _lines(name: str, modules: dict[str, Module]) -> Iterator[str]:
 
 def _resolve(name: str, module: Module, modules: dict[str, Module]) -> Found:
     """Find the statement that defines a name, through any number of re-exports."""
-    for node in module.tree.body:
+    for node in _statements(module.tree):
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)) and node.name == name:
             return module, node
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
@@ -62,6 +62,12 @@ def _resolve(name: str, module: Module, modules: dict[str, Module]) -> Found:
                 if (alias.asname or alias.name) == name:
                     return _resolve(alias.name, modules[node.module], modules)
     return None
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements of a module, with those for type checkers, which import what is loaded late."""
+    for node in tree.body:
+        yield from node.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" else (node,)
 
 
 def _members(module: Module, node: ast.ClassDef, modules: dict[str, Module]) -> dict[str, list[str]]:

@@ -12,10 +12,8 @@ from architecture.source_tree import SRC, expect_none, functions_of, parse_modul
 
 # Qualified function name -> why it has to import late.
 EXCEPTIONS: Mapping[str, str] = {
-    "icefloe.catalogs.settings._yaml": "PyYAML is optional: nothing but a configuration file of pyiceberg needs it",
-    "icefloe.engines.engine.spark_engine": "pyspark is optional: nothing but the use of Spark may need it",
-    "icefloe.io.select._optional": "obstore and fsspec are optional: nothing but locations of their schemes needs them",
-    "icefloe.table.scan._optional": "polars and duckdb are optional: nothing but to_polars and to_duckdb needs them",
+    "icefloe.lazy.LazyModule.__getattr__": "modules that are slow to load wait for their first use",
+    "icefloe.lazy.load_optional": "optional libraries are loaded when something needs them",
 }
 
 

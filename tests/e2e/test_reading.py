@@ -61,7 +61,7 @@ def test_a_duckdb_connection_of_ones_own_gets_one_table_more(orders):
 @pytest.mark.parametrize("library", ["polars", "duckdb"])
 def test_a_library_that_is_not_installed_is_named(orders, monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(UnsupportedError, match=f"{library} is not installed: pip install {library}"):
+    with pytest.raises(UnsupportedError, match=f"needs {library}, which is not installed: pip install {library}"):
         orders.scan().to_polars() if library == "polars" else orders.scan().to_duckdb("t")
 
 

@@ -11,14 +11,20 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from icefloe.catalogs.catalog import Catalog
 from icefloe.catalogs.files import FilesCatalog
 from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.catalogs.settings import KEYS, configured, default_name
-from icefloe.catalogs.sql import SqlCatalog
-from icefloe.catalogs.sql_connections import sqlite_uri
 from icefloe.errors import InputError, UnsupportedError
+from icefloe.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from icefloe.catalogs import sql, sql_connections
+else:  # they load SQLAlchemy
+    sql = LazyModule("icefloe.catalogs.sql")
+    sql_connections = LazyModule("icefloe.catalogs.sql_connections")
 
 _MEMORY: dict[tuple[str, str], MemoryCatalog] = {}
 _MEMORY_LOCK = threading.Lock()
@@ -116,7 +122,7 @@ def _open_sql(settings: CatalogSettings) -> Catalog:
         raise InputError(
             f"catalog {settings.name!r} needs a uri, such as sqlite:///path/to/catalog.db", catalog=settings.name
         )
-    return SqlCatalog(settings.name, settings.uri, warehouse=settings.warehouse)
+    return sql.SqlCatalog(settings.name, settings.uri, warehouse=settings.warehouse)
 
 
 def _open_memory(settings: CatalogSettings) -> Catalog:
@@ -137,7 +143,7 @@ def _open_files(settings: CatalogSettings) -> Catalog:
 
 def _default() -> dict[str, str]:
     home = Path.home() / ".icefloe"
-    return {"uri": sqlite_uri(str(home / "catalog.db")), "warehouse": f"file://{home / 'warehouse'}"}
+    return {"uri": sql_connections.sqlite_uri(str(home / "catalog.db")), "warehouse": f"file://{home / 'warehouse'}"}
 
 
 _OPENERS: dict[str, Callable[[CatalogSettings], Catalog]] = {

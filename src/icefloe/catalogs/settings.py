@@ -9,7 +9,6 @@ speaks of a catalog, ``PYICEBERG_CATALOG__...`` and ``.pyiceberg.yaml`` are read
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import tomllib
@@ -17,7 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from icefloe.errors import InputError, UnsupportedError
+from icefloe.errors import InputError
+from icefloe.lazy import load_optional
 
 FILE_NAME = "icefloe.toml"
 OTHER_FILE_NAME = ".pyiceberg.yaml"
@@ -86,14 +86,7 @@ def _other_file() -> _Document:
 
 
 def _yaml(path: Path) -> Any:
-    try:
-        yaml = importlib.import_module("yaml")
-    except ModuleNotFoundError as error:
-        raise UnsupportedError(
-            f"{path} configures catalogs in YAML, which takes PyYAML to read: pip install pyyaml, or configure the "
-            f"catalog in {FILE_NAME}",
-            path=str(path),
-        ) from error
+    yaml = load_optional("yaml", needed_by=f"{path}, unless {FILE_NAME} configures the catalog,")
     try:
         document = yaml.safe_load(path.read_text("utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:

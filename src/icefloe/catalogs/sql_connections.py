@@ -18,9 +18,11 @@ from sqlalchemy.pool import NullPool
 
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.io.folders import DurableFolders
+from icefloe.lazy import load_optional
 
 # Names without a driver, or with the one that other programs use: all are served by the one among our extras.
 _POSTGRESQL = frozenset({"postgresql", "postgres", "postgresql+psycopg2"})
+_PSYCOPG = "postgresql+psycopg"
 _SET_ASIDE: list[_Process] = []
 
 
@@ -69,13 +71,12 @@ class Connections:
     def _new_engine(self) -> Engine:
         backend = self._url.get_backend_name()
         arguments: dict[str, Any] = {"timeout": self._busy_seconds} if backend == "sqlite" else {}
+        if self._url.drivername == _PSYCOPG:
+            load_optional("psycopg", needed_by="a catalog in PostgreSQL")
         try:
             engine = create_engine(self._url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=arguments)
         except (ModuleNotFoundError, NoSuchModuleError) as error:
-            raise UnsupportedError(
-                f"no driver for {self._url.drivername} databases is installed ({error}); "
-                "for PostgreSQL install icefloe[postgres]"
-            ) from error
+            raise UnsupportedError(f"no driver for {self._url.drivername} databases is installed ({error})") from error
         if backend == "sqlite":
             event.listen(engine, "connect", _prepare_sqlite)
         if backend == "postgresql":
@@ -104,7 +105,7 @@ def catalog_url(uri: str) -> URL:
         raise InputError(f"{uri!r} is not a database URL; write sqlite:///path/to/catalog.db") from error
     if url.get_backend_name() == "sqlite":
         return _sqlite_url(url)
-    return url.set(drivername="postgresql+psycopg") if url.drivername in _POSTGRESQL else url
+    return url.set(drivername=_PSYCOPG) if url.drivername in _POSTGRESQL else url
 
 
 def sqlite_uri(path: str) -> str:

@@ -6,7 +6,6 @@ pyspark is an optional extra and slow to import, so the Spark engine is loaded w
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
 from icefloe.formats.read.supported import check_types
 from icefloe.io.file_io import FileIO
+from icefloe.lazy import load_optional
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.metadata_columns import LINEAGE
@@ -173,9 +173,4 @@ def is_spark(value: object) -> bool:
 
 def spark_engine() -> Any:
     """The module ``icefloe.engines.spark.engine``."""
-    try:
-        return importlib.import_module("icefloe.engines.spark.engine")
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("pyspark", "py4j"):
-            raise
-        raise UnsupportedError("pyspark is not installed: pip install 'icefloe[spark]'", feature="spark") from error
+    return load_optional("icefloe.engines.spark.engine", needed_by="the Spark engine")

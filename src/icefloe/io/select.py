@@ -6,10 +6,8 @@ Arrow's own file systems and then with fsspec's, if it is installed.
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
@@ -20,13 +18,13 @@ from icefloe.io.file_io import FileIO
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
 from icefloe.io.storage_locations import OBJECT_STORES, plain_location, scheme_family, storage_properties
+from icefloe.lazy import load_optional
 from icefloe.model.locations import FILE, Location
 
 LOCAL = LocalFileIO()
 MEMORY = MemoryFileIO()
 
 _BUILT_IN: dict[str, FileIO] = {FILE: LOCAL, "memory": MEMORY}
-_EXTRAS = {"obstore": "icefloe[s3]", "fsspec": "fsspec"}
 
 _Key = tuple[frozenset[str], str, frozenset[tuple[str, str]]]
 _OPEN: dict[_Key, FileIO] = {}
@@ -60,12 +58,7 @@ def _shared(key: _Key, make: Callable[[], FileIO]) -> FileIO:
 
 
 def _object_store(scheme: str, settings: Mapping[str, str]) -> FileIO:
-    module = _optional("icefloe.io.object_store")
-    if module is None:
-        raise UnsupportedError(
-            f"{scheme}:// locations need obstore, which is not installed: pip install '{_EXTRAS['obstore']}'",
-            feature="obstore",
-        )
+    module = load_optional("icefloe.io.object_store", needed_by=f"the storage of {scheme}:// locations")
     opened: FileIO = module.ObjectStoreFileIO(scheme, settings)
     return opened
 
@@ -82,11 +75,9 @@ def _file_system(parsed: Location, location: str) -> FileIO:
 
 
 def _from_fsspec(parsed: Location, root: str, location: str) -> FileIO:
-    fsspec = _optional("fsspec")
     known = ", ".join(sorted({*_BUILT_IN, *(scheme for family in OBJECT_STORES for scheme in family)}))
     problem = f"no storage for scheme {parsed.scheme!r} of location {location!r}; known schemes: {known}"
-    if fsspec is None:
-        raise UnsupportedError(f"{problem}; pip install {_EXTRAS['fsspec']} for more", location=location)
+    fsspec = load_optional("fsspec", needed_by=f"{problem}; any other")
     try:
         file_system = fsspec.filesystem(parsed.scheme)
     except ValueError as error:
@@ -95,13 +86,3 @@ def _from_fsspec(parsed: Location, root: str, location: str) -> FileIO:
         raise UnsupportedError(f"cannot open the storage of {location}: {error}", location=location) from error
     base = str(file_system._strip_protocol(f"{root}/"))
     return fsspec_file_io(file_system, root=f"{root}/", base=base)
-
-
-def _optional(name: str) -> Any:
-    """A module, or None when the package it is there for is not installed."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in _EXTRAS:
-            raise
-        return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +16,7 @@ from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, Predicate, conjunction, leaves
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.lazy import load_optional
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.schema.metadata_columns import DELETED, is_metadata_column
 from icefloe.model.schema.schema import Schema
@@ -120,11 +120,11 @@ class Scan:
 
     def to_polars(self) -> Any:
         """The rows as a polars DataFrame."""
-        return _optional("polars").from_arrow(self.to_arrow())
+        return load_optional("polars", needed_by="to_polars()").from_arrow(self.to_arrow())
 
     def to_duckdb(self, table_name: str, connection: Any = None) -> Any:
         """A DuckDB connection, a new one unless it is given, in which the rows are a table of this name."""
-        connection = _optional("duckdb").connect() if connection is None else connection
+        connection = load_optional("duckdb", needed_by="to_duckdb()").connect() if connection is None else connection
         connection.register(table_name, self.to_arrow())
         return connection
 
@@ -156,16 +156,6 @@ class Scan:
             counts = dict(zip(*(column.to_pylist() for column in batch.columns), strict=True))
             dead += sum(len(within(rows, counts[file])) for file, rows in drops.positions(counts).items())
         return dead
-
-
-def _optional(library: str) -> Any:
-    """A library that this one does not need, loaded when it is asked for."""
-    try:
-        return importlib.import_module(library)
-    except ModuleNotFoundError as error:
-        if error.name != library:
-            raise
-        raise UnsupportedError(f"{library} is not installed: pip install {library}", feature=library) from error
 
 
 def _on_columns(filter_: Expr, base: Base) -> Expr:

@@ -11,8 +11,7 @@ import decimal
 import math
 import re
 import uuid
-
-from sqlglot.dialects.spark import Spark
+from functools import cache
 
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import (
@@ -30,14 +29,14 @@ from icefloe.expr.filter.nodes import (
 )
 from icefloe.expr.text.datetime_text import Nanos, from_micros, nanos
 from icefloe.expr.text.spark_sql import quoted
-from icefloe.expr.text.terms import SIZED_FUNCTIONS, TIME_FUNCTIONS
+from icefloe.expr.text.transform_functions import SIZED_FUNCTIONS, TIME_FUNCTIONS
+from icefloe.lazy import LazyModule
 from icefloe.model.schema.types import TIMESTAMP_NS, TIMESTAMPTZ_NS, UUID, Type
 from icefloe.transforms import Identity
 
+spark_dialect = LazyModule("sqlglot.dialects.spark")
+
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_KEYWORDS = frozenset(
-    word for keyword in (*Spark.Tokenizer.KEYWORDS, *Spark.Parser.NO_PAREN_FUNCTION_PARSERS) for word in keyword.split()
-)
 _FUNCTION_OF = {transform: function for function, transform in TIME_FUNCTIONS.items()}
 _SIZED = re.compile(rf"({'|'.join(SIZED_FUNCTIONS)})\[(\d{{1,10}})\]", re.ASCII)
 _PLAIN_FLOAT = re.compile(r"-?\d+\.\d+", re.ASCII)
@@ -109,7 +108,15 @@ def _name(column: str) -> str:
 
 
 def _must_quote(path: tuple[str, ...]) -> bool:
-    return any(_PLAIN_NAME.fullmatch(part) is None or part.upper() in _KEYWORDS for part in path)
+    return any(_PLAIN_NAME.fullmatch(part) is None or part.upper() in _keywords() for part in path)
+
+
+@cache
+def _keywords() -> frozenset[str]:
+    """The words that Spark SQL does not take for names."""
+    spark = spark_dialect.Spark
+    keywords = (*spark.Tokenizer.KEYWORDS, *spark.Parser.NO_PAREN_FUNCTION_PARSERS)
+    return frozenset(word for keyword in keywords for word in keyword.split())
 
 
 def _term(name: str, transform: str | None, column: str) -> str:

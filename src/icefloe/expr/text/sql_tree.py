@@ -6,9 +6,10 @@ from typing import Any
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 TRIPPED = (LookupError, AttributeError, TypeError)  # what comes of a call that lacks an argument, such as map('a')
+NOT_SQL = (SqlglotError, *TRIPPED)
 
 
 def sql_tree(text: str) -> Any:

@@ -15,9 +15,8 @@ from typing import Any
 from sqlglot import exp
 
 from icefloe.expr.filter.nodes import Op, Predicate, TransformTerm
+from icefloe.expr.text.transform_functions import SIZED_FUNCTIONS, TIME_FUNCTIONS
 
-TIME_FUNCTIONS = {"years": "year", "months": "month", "days": "day", "hours": "hour", "void": "void"}
-SIZED_FUNCTIONS = ("bucket", "truncate")
 _FUNCTIONS = frozenset({*TIME_FUNCTIONS, *SIZED_FUNCTIONS})
 _CALENDAR: dict[Any, tuple[str, str]] = {
     exp.Month: ("month", "months"),

@@ -15,21 +15,26 @@ import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot.errors import SqlglotError
 
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import IcefloeError, InputError
-from icefloe.expr.text.sql_tree import TRIPPED, sql_tree
 from icefloe.expr.value.functions import FUNCTIONS, as_boolean
 from icefloe.expr.value.nested import check_map_keys, field_type, lists_of, maps_of, with_field
 from icefloe.expr.value.nodes import ARRAY, MAP, STRUCT, WITH_FIELDS, Call, Case, Constant, Node, Reference, walk
-from icefloe.expr.value.parser import ValueParser
 from icefloe.expr.value.types import FLOAT, NUMBERS, common_type, convert, kind_of
+from icefloe.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from icefloe.expr.text import sql_tree
+    from icefloe.expr.value import parser
+else:  # they load sqlglot
+    sql_tree = LazyModule("icefloe.expr.text.sql_tree")
+    parser = LazyModule("icefloe.expr.value.parser")
 
 Datum = Any  # an Arrow array or scalar
 _CONSTRUCTORS = {STRUCT: pa.types.is_struct, ARRAY: pa.types.is_list, MAP: pa.types.is_map}
@@ -57,12 +62,12 @@ def parse_value(text: str | Value, *, env: Env = SYSTEM) -> Value:
         return text
     if not isinstance(text, str):
         raise InputError(f"a value is SQL text, not {type(text).__name__}; write text as \"'text'\" and numbers as '5'")
-    parser = ValueParser(now=dt.datetime.fromtimestamp(env.now_ms() / 1000, dt.UTC))
+    value_parser = parser.ValueParser(now=dt.datetime.fromtimestamp(env.now_ms() / 1000, dt.UTC))
     try:
-        return Value(text, parser.node(sql_tree(text)))
+        return Value(text, value_parser.node(sql_tree.sql_tree(text)))
     except IcefloeError:
         raise
-    except (SqlglotError, *TRIPPED) as error:
+    except sql_tree.NOT_SQL as error:
         raise _refused(text, "it is not a value in SQL") from error
     except RecursionError as error:
         raise _refused(text, "it is nested too deeply") from error
