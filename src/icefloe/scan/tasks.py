@@ -17,7 +17,7 @@ from icefloe.model.entries import empty
 from icefloe.model.metadata.error_context import NOWHERE, Origin
 from icefloe.model.metadata.properties import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_TARGET_SIZE
 from icefloe.model.partition.spec import PartitionSpec
-from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
+from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, NameMapping, assumed_mapping
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 from icefloe.scan.splits import split_tasks
@@ -86,6 +86,12 @@ class Plan:
         text = self.properties.get(NAME_MAPPING_PROPERTY)
         with self.origin.named():
             return None if text is None else decode_mapping(text)
+
+    @property
+    def file_mapping(self) -> NameMapping:
+        """What data files without ids are read by: the table's mapping, or as Apache Iceberg reads them without one."""
+        stated = self.mapping
+        return assumed_mapping(self.table_schema) if stated is None else stated
 
     def with_tasks(self, tasks: pa.Table) -> Plan:
         """The same plan for other files."""

@@ -2,12 +2,13 @@
 
 A file's columns are found by id, never by name or position. The element of a list and the key and value of a map are
 found by structure, because there is only one of each and some writers give them no id. A file that has no ids at all
-gets those of the table's name mapping.
+gets those of the table's name mapping, or if the table has none, the positions of its columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -43,8 +44,15 @@ def labelled(schema: pa.Schema, mapping: NameMapping | None, location: str) -> p
     if mapping is None or has_ids(schema):
         require_ids(schema, location)
         return schema
-    try:
+    with at_location(location):
         return apply_mapping(mapping, schema)
+
+
+@contextmanager
+def at_location(location: str) -> Iterator[None]:
+    """Name the file in errors about its columns."""
+    try:
+        yield
     except FormatError as error:
         raise type(error)(f"{location}: {error}", **{**error.context, "location": location}) from error
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from icefloe.errors import CorruptFile
-from icefloe.formats.parquet.field_ids import StoredColumns, labelled
+from icefloe.formats.parquet.field_ids import StoredColumns, at_location, labelled
 from icefloe.formats.parquet.int96 import UNIT, zoned
 from icefloe.formats.parquet.page_stats import page_runs
 from icefloe.formats.parquet.pages import PageReader
@@ -24,7 +24,7 @@ from icefloe.formats.read.relabel import relabel
 from icefloe.formats.read.storage_errors import reading
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.name_mapped import has_ids
-from icefloe.model.schema.name_mapping import NameMapping
+from icefloe.model.schema.name_mapping import NameMapping, by_position
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 
@@ -57,8 +57,12 @@ class ParquetFile:
         self._alone = alone
         self._location = location
         stored = file.schema_arrow
+        own_ids = has_ids(stored)
+        if mapping is not None and mapping.assumed and not own_ids:
+            with at_location(location):
+                mapping = by_position(mapping, stored.names)
         self._schema = labelled(stored, mapping, location)
-        self._label = None if has_ids(stored) else partial(labelled, mapping=mapping, location=location)
+        self._label = None if own_ids else partial(labelled, mapping=mapping, location=location)
         self._old = old
         self._columns = StoredColumns(self._schema)
 

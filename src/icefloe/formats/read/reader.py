@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Protocol
 
@@ -89,6 +90,9 @@ def read_file(
         return
     bound, whole = _bound(filter), schema if table_schema is None else table_schema
     wanted = Schema(fields=(*schema.fields, POS)) if row_positions else schema
+    if mapping is not None and mapping.assumed and len(constants) > 0:
+        # Files often lack partition columns, so another column may lie at the position of one.
+        mapping = replace(mapping, fields=tuple(field for field in mapping.fields if field.field_id not in constants))
     with open_file(io, location, file_format, mapping, alone=alone) as file:
         reading = Reading(
             file=file,

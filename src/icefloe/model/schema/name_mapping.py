@@ -36,11 +36,14 @@ class MappedField:
 class NameMapping:
     """The mapping of a table; a name identifies one field of its struct, an id one field of the table.
 
+    A table without a mapping is read by one of its current names, which is ``assumed``.
+
     >>> NameMapping(fields=(MappedField(names=("id", "record_id"), field_id=1),)).id_of(("record_id",))
     1
     """
 
     fields: tuple[MappedField, ...] = ()
+    assumed: bool = False
 
     def __post_init__(self) -> None:
         ids: set[int] = set()
@@ -79,6 +82,28 @@ class NameMapping:
         """The id for the column at a path of names in a file; a column without one is not in the table."""
         found = self.find(path)
         return None if found is None else found.field_id
+
+
+def assumed_mapping(schema: Schema) -> NameMapping:
+    """How Apache Iceberg reads files without ids in a table without a mapping: ORC and Avro by its current names.
+
+    Parquet files go by position, see ``by_position``.
+    """
+    return NameMapping(fields=_mapped(schema.fields), assumed=True)
+
+
+def by_position(mapping: NameMapping, names: Iterable[str]) -> NameMapping:
+    """The mapping of a file with these columns: the first one has the id 1, the second one the id 2, and so on.
+
+    Only ids of columns in ``mapping`` are given, and none to fields inside of columns.
+
+    >>> mapping = NameMapping(fields=(MappedField(names=("id",), field_id=1), MappedField(names=("b",), field_id=3)))
+    >>> [(field.names, field.field_id) for field in by_position(mapping, ["x", "y", "z"]).fields]
+    [(('x',), 1), (('z',), 3)]
+    """
+    known = {field.field_id for field in mapping.fields}
+    numbered = ((number, name) for number, name in enumerate(names, start=1) if number in known)
+    return NameMapping(fields=tuple(MappedField(names=(name,), field_id=number) for number, name in numbered))
 
 
 def mapping_of(schema: Schema) -> NameMapping:

@@ -87,7 +87,7 @@ def file_tasks(plan: Plan) -> Iterator[FileTask]:
     names = ["location", "file_format", "record_count", "file_size_in_bytes", "match", "residual"]
     tasks = plan.tasks.select(names)
     tasks = tasks.append_column("pieces", pc.list_value_length(plan.tasks["split_offsets"]))
-    constants, lineages, mapping, few = _constants(plan), _lineages(plan), plan.mapping, _has_few_parts(plan)
+    constants, lineages, mapping, few = _constants(plan), _lineages(plan), plan.file_mapping, _has_few_parts(plan)
     for batch in tasks.to_batches(max_chunksize=1024):
         for location, kind, rows, size, match, left, pieces in zip(
             *(column.to_pylist() for column in batch.columns), strict=True
