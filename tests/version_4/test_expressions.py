@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from partitioned import TO_LEAVES, bucket, new_table, tuples
 
-from icefloe.model.partition.spec import IDENTITY
+from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.table.table import Table
 from support.tables import new_catalog
 

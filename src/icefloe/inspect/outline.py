@@ -25,7 +25,7 @@ from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, live,
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import PartitionSpec
-from icefloe.transforms import TimeTransform, transform_of
+from icefloe.transforms import transform_of
 from icefloe.tree.root import Leaf, Root, leaves_of, position_mask, read_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 
@@ -189,10 +189,8 @@ class _Outline:
         values = []
         for field in spec.fields:
             key = partition_key(field.field_id)
-            transform = transform_of(field)
-            lower, upper = row.get(stat("lower_bound", key)), row.get(stat("upper_bound", key))
-            if isinstance(transform, TimeTransform):  # years, months and hours are stored as numbers from 1970
-                lower, upper = (transform.text(v) if isinstance(v, int) else v for v in (lower, upper))
+            display = transform_of(field).display
+            lower, upper = (display(row.get(stat(bound, key))) for bound in ("lower_bound", "upper_bound"))
             if lower is not None:
                 values.append(f"{field.name}={range_text(lower, lower if upper is None else upper)}")
         return values

@@ -29,7 +29,6 @@ from icefloe.model.locations import FILE
 from icefloe.model.metadata.snapshots import MAIN
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, mapping_of
-from icefloe.transforms import Identity
 
 Partition: TypeAlias = Mapping[str, object] | Literal["hive"] | None
 
@@ -125,7 +124,7 @@ def _check_partition(partition: Partition, metadata: TableMetadata) -> None:
         raise InputError(f"partition={partition!r}: give 'hive', or values by name such as {{'region': 'eu'}}")
     columns = partition_fields(metadata.schema, metadata.spec)
     names = {column.field.name for column in columns}
-    names |= {".".join(column.path) for column in columns if isinstance(column.transform, Identity)}
+    names |= {".".join(column.path) for column in columns if column.transform.is_identity}
     for name in partition:
         if name not in names:
             known = ", ".join(sorted(names)) if len(names) > 0 else "nothing"

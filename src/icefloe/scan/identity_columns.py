@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.manifest.context import IDENTITY
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import partition_key, stat
 from icefloe.model.partition.spec import PartitionSpec
+from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.types import Field
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.codecs.manifest.context import IDENTITY, ManifestContext
+from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.model.entries import (
     COUNTS,
     ContentType,
@@ -23,6 +23,7 @@ from icefloe.model.entries import (
     partition_key,
     stat,
 )
+from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.types import Geography, Geometry
 from icefloe.testing.findings import Finding, Rule, broken
 from icefloe.tree.root import Leaf

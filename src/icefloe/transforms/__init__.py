@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from icefloe.transforms.base import Transform
+from icefloe.transforms.base import BEYOND, Limits, ResultNumbers, Transform, Zone
 from icefloe.transforms.bucket import Bucket
 from icefloe.transforms.times import Day, Hour, Month, TimeTransform, Year
 from icefloe.transforms.transform import Identity, UnknownTransform, Void, parse_transform, transform_of
 from icefloe.transforms.truncate import Truncate
 
 __all__ = [
+    "BEYOND",
     "Bucket",
     "Day",
     "Hour",
     "Identity",
+    "Limits",
     "Month",
+    "ResultNumbers",
     "TimeTransform",
     "Transform",
     "Truncate",
     "UnknownTransform",
     "Void",
     "Year",
+    "Zone",
     "parse_transform",
     "transform_of",
 ]

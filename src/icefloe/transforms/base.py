@@ -1,14 +1,16 @@
-"""What every partition transform does, on values and on Arrow arrays (spec: Partition Transforms).
+"""What every partition transform does (spec: Partition Transforms).
 
-``apply`` works on whole Arrow arrays of any layout that can hold the column's values; ``value`` is the same for one
-value. The helpers below look into Arrow's buffers without copying them.
+``Transform`` is all that other packages know of a transform: how it computes values, what its results say about the
+column, how Spark computes it and how people read its results. Its defaults claim nothing, so a new transform works with
+the three abstract methods and becomes faster with each further one.
 """
 
 from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -24,12 +26,66 @@ MAX_INT = 2**31 - 1
 ROWS = 2**15  # at a time, in computations of many steps
 Longs: TypeAlias = npt.NDArray[np.int64]
 Numbers: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+BEYOND = object()  # a limit that Python has no value for, although a column may hold values beyond it
+
+
+@dataclass(frozen=True, slots=True)
+class ResultNumbers:
+    """The numbers that a transform returns: multiples of ``step``, in units of the last digit, within limits."""
+
+    step: int = 1
+    lowest: int | None = None
+    highest: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The result for a literal, and whether the literal is the first and the last value that has this result.
+
+    ``late`` is the result that old writers may have stored instead. ``holds_earlier`` says that files of this result
+    may also hold values of the result before it.
+    """
+
+    value: Any
+    first: bool
+    last: bool
+    late: Any
+    holds_earlier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The least values of the column whose result is at least, and above, a given one.
+
+    Both functions return None if there is no such value, and ``BEYOND`` if Python has none.
+    """
+
+    at_least: Callable[[Any], Any]
+    above: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """Values from ``low`` up to ``end`` whose result is below the lowest value of the result type.
+
+    Writers that let integers overflow store ``stored``. For decimals, they store any value up to ``stored``.
+    """
+
+    low: Any
+    end: Any
+    stored: Any
+    overflows: bool
 
 
 class Transform(ABC):
     """A function from a column's values to partition values; null always gives null."""
 
     preserves_order: ClassVar[bool] = False
+    is_identity: ClassVar[bool] = False
+    is_void: ClassVar[bool] = False
+    is_known: ClassVar[bool] = True
+
+    # -- results
 
     @abstractmethod
     def accepts(self, source: Type) -> bool:
@@ -96,8 +152,67 @@ class Transform(ABC):
             array = pa.array([value], type_)
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise InputError(f"{self}: {value!r} is no value of type {source}: {error}", value=value) from error
-        found = self.apply(array, source)[0]
-        return found.value if found.type in (pa.timestamp("ns"), pa.timestamp("ns", "UTC")) else found.as_py()
+        result = self.apply(array, source)[0]
+        return result.value if result.type in (pa.timestamp("ns"), pa.timestamp("ns", "UTC")) else result.as_py()
+
+    def display(self, value: object) -> object:
+        """A partition value as people write it, which is also how folders are named."""
+        return value
+
+    # -- conclusions from stored results
+
+    def is_evidence(self, source: Type) -> bool:
+        """Whether stored results say anything about a column of this type."""
+        return self.accepts(source)
+
+    def source_bounds(self, lowest: Any, highest: Any, source: Type) -> tuple[Any, Any]:
+        """Bounds of the column from the lowest and highest stored results.
+
+        All are inclusive Arrow columns. A bound is null where nothing is certain, and None if it is null everywhere.
+        """
+        return None, None
+
+    def lowest_results(self, lowest: Any, source: Type) -> Any:
+        """The lowest results that the column may have, from the lowest stored results."""
+        return lowest
+
+    # -- tests of the column as tests of results, and the reverse
+
+    @property
+    def result_numbers(self) -> ResultNumbers:
+        """Which numbers are results, if results are numbers."""
+        return ResultNumbers()
+
+    def prefix_length(self, source: Type) -> int | None:
+        """The length of the beginning that is kept of texts or bytes; None if the results are no beginnings."""
+        return None
+
+    def images(self, literals: Sequence[Any], source: Type) -> list[Image]:
+        """The images of literals, without those below all values of the result type; order must be preserved."""
+        results = self.apply(pa.array(literals, arrow_type(source)), source).to_pylist()
+        return [Image(result, first=False, last=False, late=result) for result in results]
+
+    def overflow_zones(self, source: Type) -> list[Zone]:
+        """The values of the column whose results do not fit the result type."""
+        return []
+
+    def limits(self, source: Type) -> Limits | None:
+        """The intervals of the column that share a result; None if they are unknown."""
+        return None
+
+    # -- Spark
+
+    def spark_sql(self, column: str, source: Type) -> str | None:
+        """Spark SQL that computes the result of a quoted column; None if Spark has no function for it."""
+        return None
+
+    def spark_key(self, column: str, source: Type) -> str | None:
+        """Spark SQL with the order and equality of the results that fails for no value of the column, or None."""
+        return self.spark_sql(column, source)
+
+    def spark_folder(self, column: str, source: Type) -> str | None:
+        """Spark SQL for the folder name of a result; None if it is that of the value of ``spark_key``."""
+        return None
 
 
 def _as_type(array: pa.Array, source: Type) -> pa.Array:

@@ -24,7 +24,7 @@ from icefloe.model.schema.types import (
     Fixed,
     Type,
 )
-from icefloe.transforms.base import MAX_INT, Transform, masked, numbers, parts
+from icefloe.transforms.base import MAX_INT, ResultNumbers, Transform, masked, numbers, parts
 from icefloe.transforms.murmur3 import Hashes, hash_binary, hash_decimals, hash_integers
 
 _NARROW = frozenset({INT, DATE})
@@ -54,6 +54,11 @@ class Bucket(Transform):
         """An int from 0 to the number of buckets less one."""
         return INT
 
+    @property
+    def result_numbers(self) -> ResultNumbers:
+        """The numbers of the buckets."""
+        return ResultNumbers(lowest=0, highest=self.count - 1)
+
     def _apply(self, array: pa.Array, source: Type) -> pa.Array:
         return masked(_modulo(_hashes(array, source), self.count), pa.int32(), array)
 
@@ -72,8 +77,8 @@ def _modulo(hashes: Hashes, count: int) -> Hashes:
     """The hashes without their sign, modulo ``count``, computed in place."""
     divisor = np.int32(count)
     for part in parts(len(hashes)):
-        found = hashes[part]
-        found &= np.int32(MAX_INT)
+        chunk = hashes[part]
+        chunk &= np.int32(MAX_INT)
         # By way of the quotient: numpy divides by one number with vector instructions, but has none for remainders.
-        found -= found // divisor * divisor
+        chunk -= chunk // divisor * divisor
     return hashes

@@ -16,7 +16,7 @@ from icefloe.model.partition.spec import (
     spec_problem,
 )
 from icefloe.model.schema.schema import Schema
-from icefloe.transforms.transform import UnknownTransform, Void, transform_of
+from icefloe.transforms.transform import transform_of
 
 
 def check_spec(
@@ -48,12 +48,12 @@ def check_order(order: SortOrder, schema: Schema, format_version: int) -> None:
 
 def _misfit(field: PartitionField | SortField, schema: Schema, format_version: int) -> str | None:
     transform = transform_of(field)
-    if isinstance(transform, Void):
+    if transform.is_void:
         return None
     columns = ", ".join(repr(schema.names[source_id]) for source_id in field.source_ids)
     if len(field.source_ids) > 1 and not rules(format_version).source_ids:
         return f"{field.transform} of {columns}: transforms of several columns need format version 3"
-    if isinstance(transform, UnknownTransform):
+    if not transform.is_known:
         return f"{field.transform} of {columns} is not a transform that can be computed"
     source = schema.by_id[field.source_id].type
     return None if transform.accepts(source) else f"{field.transform} does not take column {columns} of type {source}"

@@ -18,7 +18,7 @@ from icefloe.errors import InputError
 from icefloe.model.partition.sort_order import SortField, SortOrder
 from icefloe.model.schema.schema import Schema
 from icefloe.transforms.source_columns import column_at, column_path
-from icefloe.transforms.transform import Void, transform_of
+from icefloe.transforms.transform import transform_of
 
 _Key = tuple[pa.Array, str]
 
@@ -47,7 +47,7 @@ def sort_indices(table: pa.Table, order: SortOrder, schema: Schema) -> pa.Array:
 def _keys(table: pa.Table, field: SortField, schema: Schema) -> Iterator[_Key]:
     """The columns to sort by for one key, with their directions: where nulls go, then the values."""
     transform = transform_of(field)
-    if isinstance(transform, Void):
+    if transform.is_void:
         return
     path = column_path(schema, field.source_id)
     if len(path) == 0:

@@ -7,8 +7,9 @@ writer refuses it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -22,7 +23,8 @@ from icefloe.transforms.bucket import Bucket
 from icefloe.transforms.times import Day, Hour, Month, Year
 from icefloe.transforms.truncate import Truncate
 
-_WITH_NUMBER = re.compile(r"(bucket|truncate)\[(\d+)\]", re.ASCII | re.IGNORECASE)
+_SIZED: dict[str, Callable[[int], Transform]] = {"bucket": Bucket, "truncate": Truncate}
+_WITH_NUMBER = re.compile(rf"({'|'.join(_SIZED)})\[(\d+)\]", re.ASCII | re.IGNORECASE)
 # A number of more digits than this is out of range whatever they are, and Python refuses to read very many.
 _DIGITS = 11
 
@@ -32,6 +34,7 @@ class Identity(Transform):
     """The value itself."""
 
     preserves_order: ClassVar[bool] = True
+    is_identity: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return "identity"
@@ -48,6 +51,14 @@ class Identity(Transform):
         """Values order whatever keeps their order."""
         return other.preserves_order
 
+    def source_bounds(self, lowest: Any, highest: Any, source: Type) -> tuple[Any, Any]:
+        """The stored values."""
+        return lowest, highest
+
+    def spark_sql(self, column: str, source: Type) -> str:
+        """The column."""
+        return column
+
     def _apply(self, array: pa.Array, source: Type) -> pa.Array:
         return array
 
@@ -55,6 +66,8 @@ class Identity(Transform):
 @dataclass(frozen=True, slots=True)
 class Void(Transform):
     """Null for every value: what remains of a field that was dropped from a spec."""
+
+    is_void: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return "void"
@@ -67,6 +80,10 @@ class Void(Transform):
         """The type of the column; no value of it ever occurs."""
         return source
 
+    def is_evidence(self, source: Type) -> bool:
+        """Never: all results are null."""
+        return False
+
     def _apply(self, array: pa.Array, source: Type) -> pa.Array:
         return pa.nulls(len(array), arrow_type(source))
 
@@ -75,6 +92,7 @@ class Void(Transform):
 class UnknownTransform(Transform):
     """A transform that this library does not compute."""
 
+    is_known: ClassVar[bool] = False
     text: str
 
     def __str__(self) -> str:
@@ -111,9 +129,8 @@ def parse_transform(text: str) -> Transform:
     >>> str(parse_transform("Day")), str(parse_transform("zorder[2]"))
     ('day', 'zorder[2]')
     """
-    if (found := _WITH_NUMBER.fullmatch(text)) is not None:
-        number = int(found[2].lstrip("0")[:_DIGITS] or "0")
-        return Bucket(number) if found[1].lower() == "bucket" else Truncate(number)
+    if (sized := _WITH_NUMBER.fullmatch(text)) is not None:
+        return _SIZED[sized[1].lower()](int(sized[2].lstrip("0")[:_DIGITS] or "0"))
     return _NAMED.get(text.lower()) or UnknownTransform(text)
 
 
@@ -127,5 +144,5 @@ def transform_of(field: PartitionField | SortField) -> Transform:
     Day()
     """
     transform = parse_transform(field.transform)
-    is_computed = len(field.source_ids) == 1 or isinstance(transform, Void)
+    is_computed = len(field.source_ids) == 1 or transform.is_void
     return transform if is_computed else UnknownTransform(field.transform)

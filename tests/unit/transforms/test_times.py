@@ -91,4 +91,4 @@ def test_the_first_and_the_last_hour_are_ints() -> None:
     ],
 )  # fmt: skip
 def test_people_read_units_as_dates(transform: Any, value: int, text: str) -> None:
-    assert transform.text(value) == text
+    assert transform.display(value) == text

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from icefloe.errors import FormatError, InputError, UnsupportedError
 from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.partition.transform_names import TRANSFORM_NAMES
 from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
@@ -259,3 +260,10 @@ def test_transforms_order_themselves_and_buckets_order_nothing_else() -> None:
     assert not Day().satisfies_order_of(Truncate(4), LONG)
     assert not Truncate(4).satisfies_order_of(Day(), LONG)
     assert not Identity().satisfies_order_of(UnknownTransform("week"), DATE)
+
+
+def test_every_name_of_the_model_is_a_transform_that_is_computed() -> None:
+    for name in TRANSFORM_NAMES:
+        transform = parse_transform(f"{name.name}[4]" if name.is_sized else name.name)
+        assert transform.is_known
+        assert str(transform).partition("[")[0] == name.name

@@ -22,13 +22,14 @@ from icefloe.codecs.json.input import Count, Int, Long, Record, convert_json, mi
 from icefloe.codecs.json.records import join
 from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS, MeasureMap
 from icefloe.codecs.manifest.avro_values import maps_of, statistics_of
-from icefloe.codecs.manifest.context import VOID, ManifestContext
+from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import columns_of, partition_stats, partition_value, to_table
 from icefloe.codecs.value.bounds import check_fixed
 from icefloe.errors import FormatError, InputError, LimitError, UnsupportedError
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import DELETES, ENTRY, ContentType, partition_key, stat
 from icefloe.model.partition.spec import PartitionField
+from icefloe.model.partition.transform_names import VOID
 from icefloe.model.schema.json_scalars import hex_from_json
 from icefloe.model.schema.json_values import value_from_json, value_to_json
 from icefloe.model.schema.types import TIMESTAMP_NS, TIMESTAMPTZ_NS, Type

@@ -37,7 +37,6 @@ from icefloe.expr.text.datetime_text import Nanos
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.schema.json_values import value_to_json
 from icefloe.model.schema.types import Type
-from icefloe.transforms import Identity
 
 _TYPES: dict[Op, str] = {
     Op.IS_NULL: "is-null",
@@ -74,7 +73,7 @@ def _leaf_to_json(leaf: Leaf) -> object:
     if isinstance(leaf, Constant):
         return leaf.value
     if isinstance(leaf, BoundPredicate):
-        term = _term_to_json(leaf.name, None if isinstance(leaf.transform, Identity) else str(leaf.transform))
+        term = _term_to_json(leaf.name, None if leaf.transform.is_identity else str(leaf.transform))
         values = [_bound_to_json(value, leaf.type) for value in leaf.literals]
     else:
         transform = leaf.term.transform if isinstance(leaf.term, TransformTerm) else None

@@ -16,12 +16,12 @@ from icefloe.errors import FormatError
 from icefloe.model.partition.sort_order import SortField, SortOrder
 from icefloe.model.partition.spec import (
     FIRST_PARTITION_FIELD_ID,
-    IDENTITY,
     Expression,
     PartitionField,
     PartitionSpec,
     expression_ids,
 )
+from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.types import Unknown
 from icefloe.transforms import parse_transform
 

@@ -77,7 +77,8 @@ from icefloe.model.metadata.version_rules import (
     rules,
 )
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder
-from icefloe.model.partition.spec import FIRST_PARTITION_FIELD_ID, IDENTITY, Expression, PartitionSpec, told_apart
+from icefloe.model.partition.spec import FIRST_PARTITION_FIELD_ID, Expression, PartitionSpec, told_apart
+from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.schema import Schema
 
 _GZIP = b"\x1f\x8b"

@@ -28,7 +28,7 @@ from icefloe.codecs.manifest.avro_schemas import (
     raw_type,
 )
 from icefloe.codecs.manifest.avro_values import maps_of, to_raw
-from icefloe.codecs.manifest.context import VOID, ManifestContext
+from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import columns_of, partition_value
 from icefloe.codecs.manifest.v3_entries import DELETES, Facts, StoredRows, check_tuple, entry_table, facts_of
 from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
@@ -45,6 +45,7 @@ from icefloe.model.metadata.version_rules import (
     written,
 )
 from icefloe.model.partition.spec import PartitionSpec
+from icefloe.model.partition.transform_names import VOID
 from icefloe.model.schema.types import INT, Type
 
 BLOCK_SIZE_IN_BYTES = 64 * 1024 * 1024  # v1 requires a number that no reader uses

@@ -14,7 +14,7 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.manifest.context import IDENTITY, ManifestContext
+from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import has_nan, is_file, partition_stats, without_nan
 from icefloe.codecs.manifest.field_ids import CONTENT_STATS, MEASURE_OFFSETS, STATS_FIELD_LIMIT, stats_id, stats_owner
 from icefloe.codecs.value.inferred_types import told_types, type_of_arrow
@@ -23,6 +23,7 @@ from icefloe.errors import FormatError, InputError
 from icefloe.model.arrow.conform import FIELD_ID, arrow_type
 from icefloe.model.entries import ContentType, column_key, partition_key, stat
 from icefloe.model.partition.spec import PartitionField
+from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.types import BINARY, STRING, UUID, Type
 
 Columns = Mapping[str, pa.Array]

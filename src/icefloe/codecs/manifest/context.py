@@ -14,13 +14,12 @@ from icefloe.errors import FormatError
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import PartitionField, PartitionSpec, expression_ids
+from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, Type, is_primitive
-from icefloe.transforms import UnknownTransform, transform_of
+from icefloe.transforms import transform_of
 
-IDENTITY = "identity"
-VOID = "void"
 # Position delete files have bounds for these two.
 RESERVED_TYPES: Mapping[int, Type] = {field.id: field.type for field in (DELETE_FILE_PATH, DELETE_POS)}
 
@@ -139,7 +138,7 @@ def partition_types(specs: Iterable[PartitionSpec], types: Mapping[int, Type]) -
 def _result_type(part: PartitionField, types: Mapping[int, Type]) -> Type | None:
     """The type of a field's values; none if that takes a column that no schema has any more."""
     transform = transform_of(part)
-    if part.is_void or isinstance(transform, UnknownTransform):
+    if part.is_void or not transform.is_known:
         return None
     if part.source_id in types:
         return transform.result_type(types[part.source_id])

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from icefloe.codecs.avro.container import Container, read_container, write_container
 from icefloe.codecs.manifest import field_ids as ids
 from icefloe.codecs.manifest.avro_schemas import AvroFields, avro_fields, manifest_list_schema
-from icefloe.codecs.manifest.context import VOID, ManifestContext
+from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import CONTAINS_NAN, CONTAINS_NULL, columns_of, has_nan, to_table
 from icefloe.codecs.value.bounds import decode_bounds, encode_bounds
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, UnsupportedError
@@ -24,6 +24,7 @@ from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import COUNTS, MANIFEST_COUNTS, ContentType, Status, partition_key, stat
 from icefloe.model.metadata.version_rules import MANIFEST_LIST_FIELDS, required, rules, written
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.partition.transform_names import VOID
 
 Columns = Mapping[str, pa.Array]
 

@@ -49,7 +49,7 @@ from icefloe.model.schema.types import (
     Type,
     is_primitive,
 )
-from icefloe.transforms import Identity, Transform, UnknownTransform, Void, parse_transform
+from icefloe.transforms import Transform, parse_transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,17 +185,17 @@ def _bind_transformed(node: Predicate, column: _Column, text: str) -> Expr:
         transform = parse_transform(text)
     except FormatError as error:
         raise InputError(f"{node.term} {node.op.value}: {error}", field=node.column) from error
-    if isinstance(transform, UnknownTransform) or not transform.accepts(column.type):
+    if not transform.accepts(column.type):
         reason = (
-            "the transform is not known; use bucket, truncate, year, month, day or hour"
-            if isinstance(transform, UnknownTransform)
-            else f"transform {transform} does not accept column {node.column!r} of type {column.type}"
+            f"transform {transform} does not accept column {node.column!r} of type {column.type}"
+            if transform.is_known
+            else "the transform is not known; use bucket, truncate, year, month, day or hour"
         )
         raise InputError(f"{node.term} {node.op.value}: {reason}", field=node.column, transform=text)
     result = transform.result_type(column.type)
-    if isinstance(transform, Void):
+    if transform.is_void:
         return _bind_null(node)
-    if isinstance(transform, Identity):
+    if transform.is_identity:
         return _bind_predicate(node, column)
     if not is_primitive(result):
         raise InputError(f"{node.term} is a {result}, which cannot be compared", field=node.column)

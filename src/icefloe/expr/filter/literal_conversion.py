@@ -36,7 +36,7 @@ from icefloe.model.schema.types import (
     Primitive,
     PrimitiveType,
 )
-from icefloe.transforms import Bucket, Day, Transform, Truncate
+from icefloe.transforms import ResultNumbers, Transform
 
 _BITS = {INT: 32, LONG: 64}
 _FAR = 400  # decimal digits
@@ -96,6 +96,11 @@ class _Grid:
     step: int = 1
     scale: int | None = None  # of a decimal
 
+    def within(self, numbers: ResultNumbers) -> _Grid:
+        lowest = self.lowest if numbers.lowest is None else numbers.lowest
+        highest = self.highest if numbers.highest is None else numbers.highest
+        return replace(self, lowest=lowest, highest=highest, step=numbers.step)
+
     def value(self, units: int) -> object:
         return units if self.scale is None else decimal.Decimal(units).scaleb(-self.scale, _WIDE)
 
@@ -116,22 +121,18 @@ def place(literal: object, type_: PrimitiveType) -> Place:
 def place_transformed(literal: object, transform: Transform, source: PrimitiveType, result: PrimitiveType) -> Place:
     """Where a literal falls among the values that a transform gives, which may be few of those of its result type.
 
-    >>> place_transformed(15, Truncate(10), LONG, LONG)
+    >>> from icefloe.transforms import parse_transform
+    >>> place_transformed(15, parse_transform("truncate[10]"), LONG, LONG)
     Gap(below=10, above=20)
     """
-    match transform:
-        case Bucket(count):
-            return _among_numbers(literal, _Grid(0, count - 1))
-        case Day() if isinstance(literal, int) and not isinstance(literal, bool):
-            return Exact(_date_of_day(literal))
-        case Truncate(width) if (grid := _grid(source)) is not None:
-            return _among_numbers(literal, replace(grid, step=width))
-        case Truncate(width):
-            found = place(literal, source)
-            if isinstance(found, Exact) and isinstance(found.value, (str, bytes)) and len(found.value) > width:
-                return After(found.value[:width])
-            return found
-    return place(literal, result)
+    if result == DATE and isinstance(literal, int) and not isinstance(literal, bool):
+        return Exact(_date_of_day(literal))
+    if (grid := _grid(result)) is not None:
+        return _among_numbers(literal, grid.within(transform.result_numbers))
+    position, length = place(literal, result), transform.prefix_length(source)
+    if length is None or not isinstance(position, Exact) or not isinstance(position.value, (str, bytes)):
+        return position
+    return position if len(position.value) <= length else After(position.value[:length])
 
 
 def _grid(type_: PrimitiveType) -> _Grid | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.expr.filter.nodes import IDENTITY, BoundPredicate
-from icefloe.expr.prune.projection import is_evidence, lowest_results, source_bounds
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import MANIFESTS, column_key, partition_key, stat
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.types import (
-    BINARY,
     DOUBLE,
     FLOAT,
-    STRING,
     UNKNOWN,
     Decimal,
     Fixed,
@@ -35,7 +32,7 @@ from icefloe.model.schema.types import (
     Type,
     is_primitive,
 )
-from icefloe.transforms import Bucket, Transform, Truncate, transform_of
+from icefloe.transforms import Transform, transform_of
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -69,7 +66,7 @@ def flat(column: Any) -> Any:
 class Transformed:
     """The lowest and highest values of a transform, which say more than bounds of the column can."""
 
-    transform: Bucket | Truncate
+    transform: Transform
     lowest: Any
     highest: Any
 
@@ -150,7 +147,7 @@ class Statistics:
             if field.source_id != node.field_id:
                 continue
             transform = transform_of(field)
-            if is_evidence(field, transform, source):
+            if transform.is_evidence(source):
                 yield self._evidence(partition_key(field.field_id), node, transform, of_partition=True)
 
     @cached_property
@@ -198,13 +195,11 @@ class Statistics:
             return None, None, None
         lowest, highest = self._bounds(key, transform.result_type(source))
         if node.transform != IDENTITY:
-            return lowest_results(transform, lowest, source), highest, None
+            return transform.lowest_results(lowest, source), highest, None
         transformed = None
         if _says_more(transform, source) and lowest is not None and highest is not None:
             transformed = Transformed(transform, lowest, highest)
-        if isinstance(transform, Bucket):
-            return None, None, transformed
-        return *source_bounds(transform, lowest, highest, source), transformed
+        return *transform.source_bounds(lowest, highest, source), transformed
 
     def _bounds(self, key: str, type_: Type) -> tuple[Any, Any]:
         if not is_ordered(type_):
@@ -255,9 +250,9 @@ def _promotes(given: pa.DataType, wanted: pa.DataType) -> bool:
     return bool((is_text and kinds.is_string(wanted)) or (kinds.is_binary(wanted) and not kinds.is_string(given)))
 
 
-def _says_more(transform: Transform, type_: PrimitiveType) -> TypeGuard[Bucket | Truncate]:
+def _says_more(transform: Transform, type_: PrimitiveType) -> bool:
     """Whether values of a transform say more than the bounds of the column that follow from them.
 
     The last text with a given beginning cannot be written, so for texts and bytes the beginnings are compared.
     """
-    return isinstance(transform, Bucket) or (isinstance(transform, Truncate) and type_ in (STRING, BINARY))
+    return not transform.preserves_order or transform.prefix_length(type_) is not None

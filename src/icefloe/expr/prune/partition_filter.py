@@ -7,15 +7,11 @@ inclusive one: times before 1970 rounded towards it, integers below the lowest t
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icefloe.expr.filter.nodes import (
     ALWAYS_FALSE,
@@ -34,18 +30,15 @@ from icefloe.expr.filter.nodes import (
     fold,
 )
 from icefloe.expr.filter.preimage import over_columns
-from icefloe.expr.prune.projection import is_evidence, lowest_number, wrapped_zones
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import DATE, Decimal, PrimitiveType, is_primitive
-from icefloe.transforms import Bucket, Day, TimeTransform, Transform, Truncate, parse_transform
+from icefloe.model.schema.types import PrimitiveType, is_primitive
+from icefloe.transforms import Transform, Zone, transform_of
 
 Projection: TypeAlias = Callable[[BoundPredicate, "Target"], Expr]
 
 _NULL_TESTS = (Op.IS_NULL, Op.NOT_NULL)
-_EXACT = decimal.Context(prec=100)
-_EPOCH = dt.date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +58,6 @@ class Target:
     def not_null(self) -> BoundPredicate:
         """A test that every row of a partition passes whose value is known."""
         return self.test(Op.NOT_NULL)
-
-    @property
-    def rounds_late(self) -> bool:
-        """Whether old writers rounded towards 1970: all units of time but the day of a date, which is the date."""
-        return isinstance(self.transform, TimeTransform) and not (
-            isinstance(self.transform, Day) and self.source == DATE
-        )
 
     def among(self, op: Op, values: set[Any]) -> Expr:
         """IN or NOT IN in its simplest form."""
@@ -132,15 +118,15 @@ def joined(node: Branch, parts: list[Expr]) -> Expr:
 
 def targets(fields: Sequence[PartitionField], schema: Schema) -> dict[int, list[Target]]:
     """The partition fields that say something, by the column they were made from."""
-    found: dict[int, list[Target]] = {}
+    by_source: dict[int, list[Target]] = {}
     for field in fields:
-        source, transform = schema.by_id.get(field.source_id), parse_transform(field.transform)
-        if source is None or not is_evidence(field, transform, source.type) or not is_primitive(source.type):
+        source, transform = schema.by_id.get(field.source_id), transform_of(field)
+        if source is None or not transform.is_evidence(source.type) or not is_primitive(source.type):
             continue
         result = transform.result_type(source.type)
         if is_primitive(result):
-            found.setdefault(field.source_id, []).append(Target(field, transform, source.type, result))
-    return found
+            by_source.setdefault(field.source_id, []).append(Target(field, transform, source.type, result))
+    return by_source
 
 
 def inclusive(node: BoundPredicate, target: Target) -> Expr:
@@ -150,8 +136,8 @@ def inclusive(node: BoundPredicate, target: Target) -> Expr:
         return exact
     if node.transform != IDENTITY:
         return ALWAYS_TRUE
-    if isinstance(target.transform, Bucket):
-        return _by_bucket(node, target)
+    if not target.transform.preserves_order:
+        return _by_equality(node, target)
     if node.op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
         return _by_prefix(node, target)
     return disjunction([_by_order(node, target), *_misplaced(node, target)])
@@ -187,12 +173,13 @@ def _exact(node: BoundPredicate, target: Target) -> Expr | None:
         return target.test(node.op)
     if target.transform == IDENTITY:
         return replace(node, field_id=target.field.field_id, path=(target.field.name,))
-    if isinstance(target.transform, Bucket) and target.transform == node.transform:
+    if target.transform == node.transform and not target.transform.preserves_order:
         return target.test(node.op, *node.literals)
     return None
 
 
-def _by_bucket(node: BoundPredicate, target: Target) -> Expr:
+def _by_equality(node: BoundPredicate, target: Target) -> Expr:
+    """Equal values have equal results, which is all that is known of a transform without order."""
     if node.op not in (Op.EQ, Op.IN):
         return target.not_null
     literals = pa.array(node.literals, arrow_type(target.source))
@@ -201,101 +188,53 @@ def _by_bucket(node: BoundPredicate, target: Target) -> Expr:
 
 def _by_prefix(node: BoundPredicate, target: Target) -> Expr:
     """Texts that start with something were cut to texts that start with it, unless it is longer than the cut."""
-    if not isinstance(target.transform, Truncate):
+    prefix, length = str(node.literal), target.transform.prefix_length(target.source)
+    if length is None:
         return target.not_null
-    prefix, width = str(node.literal), target.transform.width
-    if len(prefix) <= width:
+    if len(prefix) <= length:
         return target.test(node.op, prefix)
-    return target.test(Op.EQ, prefix[:width]) if node.op is Op.STARTS_WITH else target.not_null
+    return target.test(Op.EQ, prefix[:length]) if node.op is Op.STARTS_WITH else target.not_null
 
 
 # -- transforms that keep order
 
 
-@dataclass(frozen=True, slots=True)
-class _Image:
-    """The partition value of a literal, and whether the literal is the first and the last value that has it."""
-
-    value: Any
-    first: bool
-    last: bool
-
-
 def _by_order(node: BoundPredicate, target: Target) -> Expr:
-    images = _images(node.literals, target)
+    images = target.transform.images(node.literals, target.source)
     match node.op:
         case Op.EQ | Op.IN:
-            return target.among(Op.IN, {value for each in images for value in (each.value, _late(each.value, target))})
+            return target.among(Op.IN, {value for image in images for value in (image.value, image.late)})
         case Op.NE | Op.NOT_IN:
-            return target.among(Op.NOT_IN, {each.value for each in images if each.first and each.last})
+            return target.among(Op.NOT_IN, {image.value for image in images if image.first and image.last})
     if len(images) == 0:  # the partition value of the literal is below all values of the type
         return ALWAYS_FALSE if node.op in (Op.LT, Op.LE) else target.not_null
     image = images[0]
     match node.op:
         case Op.LT if image.first:
-            holds_earlier = target.rounds_late and _units(image.value) <= 0
-            return target.test(Op.LE if holds_earlier else Op.LT, image.value)
+            return target.test(Op.LE if image.holds_earlier else Op.LT, image.value)
         case Op.LT | Op.LE:
-            return target.test(Op.LE, _late(image.value, target))
+            return target.test(Op.LE, image.late)
         case Op.GT if image.last:
             return target.test(Op.GT, image.value)
         case _:
             return target.test(Op.GE, image.value)
 
 
-def _units(value: Any) -> int:
-    return (value - _EPOCH).days if isinstance(value, dt.date) else int(value)
-
-
-def _late(value: Any, target: Target) -> Any:
-    """The value that old writers may have stored: units before 1970 were rounded towards it."""
-    if not target.rounds_late or _units(value) >= 0:
-        return value
-    return value + (dt.timedelta(days=1) if isinstance(value, dt.date) else 1)
-
-
 def _misplaced(node: BoundPredicate, target: Target) -> Iterator[Expr]:
-    """Tests that let rows pass whose partition value is below the lowest of its type."""
-    transform, source = target.transform, target.source
-    if not isinstance(transform, Truncate) or node.op not in (Op.LT, Op.LE, Op.EQ, Op.IN):
+    """Tests that let rows pass whose partition value does not fit its type."""
+    if node.op not in (Op.LT, Op.LE, Op.EQ, Op.IN):
         return
-    for zone in wrapped_zones(transform, source):
-        if any(zone.touches(node.op, literal) for literal in node.literals):
-            yield target.test(Op.EQ, zone.stored)
-    if isinstance(source, Decimal) and any(_cut(a, target) is None for a in node.literals):
-        yield target.test(Op.LE, decimal.Decimal(1 - 10**source.precision).scaleb(-source.scale, _EXACT))
+    for zone in target.transform.overflow_zones(target.source):
+        if any(_touches(zone, node.op, literal) for literal in node.literals):
+            yield target.test(Op.EQ if zone.overflows else Op.LE, zone.stored)
 
 
-def _images(literals: tuple[Any, ...], target: Target) -> list[_Image]:
-    """The images of literals, without those below all values of the type."""
-    if isinstance(target.transform, Truncate):
-        found = [_cut(literal, target) for literal in literals]
-        return [image for image in found if image is not None]
-    values, before, after = _neighbours(literals, target)
-    columns = (values, pc.not_equal(values, before), pc.not_equal(values, after))
-    return [_Image(*each) for each in zip(*(column.to_pylist() for column in columns), strict=True)]
-
-
-def _neighbours(literals: tuple[Any, ...], target: Target) -> list[pa.Array]:
-    """The partition values of moments, and of those right before and after; of themselves at the ends of the type."""
-    type_, size = arrow_type(target.source), len(literals)
-    plain = pa.int32() if target.source == DATE else pa.int64()
-    numbers = pa.array(literals, type_).cast(plain).to_numpy()
-    limits = np.iinfo(numbers.dtype)
-    moved = np.concatenate([numbers, numbers - (numbers > limits.min), numbers + (numbers < limits.max)])
-    values = target.transform.apply(pa.array(moved, plain).cast(type_), target.source)
-    return [values.slice(start, size) for start in range(0, 3 * size, size)]
-
-
-def _cut(literal: Any, target: Target) -> _Image | None:
-    """The image of a literal under a truncation; None if it is below all values of the type."""
-    width = target.transform.width  # type: ignore[attr-defined]
-    if isinstance(literal, (str, bytes)):
-        return _Image(literal[:width], len(literal) <= width, len(literal) < width)
-    scale = target.source.scale if isinstance(target.source, Decimal) else None
-    number = int(literal if scale is None else literal.scaleb(scale, _EXACT))
-    rest = number % width
-    if number - rest < lowest_number(target.source):
-        return None
-    value = number - rest if scale is None else decimal.Decimal(number - rest).scaleb(-scale, _EXACT)
-    return _Image(value, rest == 0, rest == width - 1)
+def _touches(zone: Zone, op: Op, literal: Any) -> bool:
+    """Whether a value of the zone can be less than, at most or equal to a literal, and is not found by order."""
+    match op:
+        case Op.LT if zone.overflows:
+            return bool(literal > zone.low)
+        case Op.LE if zone.overflows:
+            return bool(literal >= zone.low)
+        case _:
+            return bool(zone.low <= literal < zone.end)

@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import MATCHES_NAN, And, Bound, BoundPredicate, Branch, Constant, Leaf, Op, fold
-from icefloe.expr.filter.preimage import over_columns, successor
+from icefloe.expr.filter.preimage import over_columns
 from icefloe.expr.prune.column_stats import Evidence, Mask, Statistics, certain
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.types import is_primitive
-from icefloe.transforms import Truncate
+from icefloe.transforms.truncate import successor
 
 
 class Match(IntEnum):
@@ -150,8 +150,8 @@ def _absent(node: BoundPredicate, evidence: Evidence) -> Mask:
     literals = pa.array(node.literals, arrow_type(node.type))
     absent = _none_within(literals, evidence, evidence.lower, evidence.upper)
     if (known := evidence.transformed) is not None:
-        found = pc.unique(known.transform.apply(literals, node.type)).sort()
-        absent = absent | _none_within(found, evidence, known.lowest, known.highest)
+        results = pc.unique(known.transform.apply(literals, node.type)).sort()
+        absent = absent | _none_within(results, evidence, known.lowest, known.highest)
     return absent
 
 
@@ -207,20 +207,20 @@ def _constant_among(node: BoundPredicate, evidence: Evidence) -> Mask:
 def _every_prefix(node: BoundPredicate, evidence: Evidence) -> Mask:
     """Where every value starts with the literal."""
     prefix = str(node.literal)
-    found = _with_prefix(prefix, evidence, evidence.lower, evidence.upper)
-    if (known := evidence.transformed) is not None and isinstance(known.transform, Truncate):
-        found = found | _with_prefix(prefix, evidence, known.lowest, known.highest)
-    return found
+    certainly = _with_prefix(prefix, evidence, evidence.lower, evidence.upper)
+    if (known := evidence.transformed) is not None and known.transform.prefix_length(node.type) is not None:
+        certainly = certainly | _with_prefix(prefix, evidence, known.lowest, known.highest)
+    return certainly
 
 
 def _no_prefix(node: BoundPredicate, evidence: Evidence) -> Mask:
     """Where no value starts with the literal."""
     prefix = str(node.literal)
-    found = _without_prefix(prefix, evidence, evidence.lower, evidence.upper)
-    if (known := evidence.transformed) is not None and isinstance(known.transform, Truncate):
-        # Whatever starts with the literal was cut to something that starts with the literal so cut.
-        found = found | _without_prefix(prefix[: known.transform.width], evidence, known.lowest, known.highest)
-    return found
+    certainly = _without_prefix(prefix, evidence, evidence.lower, evidence.upper)
+    if (known := evidence.transformed) is None or (length := known.transform.prefix_length(node.type)) is None:
+        return certainly
+    # Whatever starts with the literal was cut to something that starts with the literal so cut.
+    return certainly | _without_prefix(prefix[:length], evidence, known.lowest, known.highest)
 
 
 def _with_prefix(prefix: str, evidence: Evidence, lower: Any, upper: Any) -> Mask:

@@ -29,15 +29,14 @@ from icefloe.expr.filter.nodes import (
 )
 from icefloe.expr.text.datetime_text import Nanos, from_micros, nanos
 from icefloe.expr.text.spark_sql import quoted
-from icefloe.expr.text.transform_functions import SIZED_FUNCTIONS, TIME_FUNCTIONS
 from icefloe.lazy import LazyModule
+from icefloe.model.partition.transform_names import PLAIN_FUNCTIONS, SIZED_FUNCTIONS
 from icefloe.model.schema.types import TIMESTAMP_NS, TIMESTAMPTZ_NS, UUID, Type
-from icefloe.transforms import Identity
 
 spark_dialect = LazyModule("sqlglot.dialects.spark")
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_FUNCTION_OF = {transform: function for function, transform in TIME_FUNCTIONS.items()}
+_FUNCTION_OF = {transform: function for function, transform in PLAIN_FUNCTIONS.items()}
 _SIZED = re.compile(rf"({'|'.join(SIZED_FUNCTIONS)})\[(\d{{1,10}})\]", re.ASCII)
 _PLAIN_FLOAT = re.compile(r"-?\d+\.\d+", re.ASCII)
 
@@ -70,7 +69,7 @@ def _leaf(leaf: Leaf) -> _Text:
         case Constant(value):
             return ("true" if value else "false"), False
         case BoundPredicate():
-            transform = None if isinstance(leaf.transform, Identity) else str(leaf.transform)
+            transform = None if leaf.transform.is_identity else str(leaf.transform)
             term = _term(quoted(*leaf.path) if _must_quote(leaf.path) else leaf.name, transform, leaf.name)
             return _condition(leaf.op, term, [_bound_literal(value, leaf.type) for value in leaf.literals])
         case Predicate(op, TransformTerm(transform, column)):

@@ -6,20 +6,17 @@ day and hour, which are those of UTC. What Spark cannot say exactly is refused.
 
 from __future__ import annotations
 
-import decimal
 from typing import Any
 
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.nodes import BoundPredicate
 from icefloe.expr.text.datetime_text import micros
 from icefloe.model.schema.types import (
-    BINARY,
     DATE,
     DOUBLE,
     FLOAT,
     INT,
     LONG,
-    MAX_DECIMAL_PRECISION,
     STRING,
     TIME,
     TIMESTAMP,
@@ -27,13 +24,8 @@ from icefloe.model.schema.types import (
     TIMESTAMPTZ,
     TIMESTAMPTZ_NS,
     Decimal,
-    PrimitiveType,
     Type,
 )
-from icefloe.transforms import Day, Hour, Month, Truncate, Year
-
-_MICROS_PER_DAY = "86400000000L"
-_MICROS_PER_HOUR = "3600000000L"
 
 
 def quoted(*path: str) -> str:
@@ -52,53 +44,13 @@ def sql_term(node: BoundPredicate) -> str:
         return column
     if node.source in (TIMESTAMP_NS, TIMESTAMPTZ_NS):
         raise _no_nanos(node.source)
-    match node.transform:
-        case Year():
-            return f"(year({_day(column, node.source)}) - 1970)"
-        case Month():
-            day = _day(column, node.source)
-            return f"((year({day}) - 1970) * 12 + month({day}) - 1)"
-        case Day():
-            return _day(column, node.source)
-        case Hour():
-            return _hour(column, node.source)
-        case Truncate(width):
-            return _truncated(column, node.source, width)
-    raise UnsupportedError(
-        f"Spark SQL has no function for {node.transform} of column {node.name!r}; filter with another condition",
-        transform=str(node.transform),
-    )
-
-
-def _day(column: str, source: PrimitiveType) -> str:
-    """The UTC day; casting a local timestamp or a date to a date knows no time zone."""
-    if source != TIMESTAMPTZ:
-        return f"CAST({column} AS DATE)"
-    return f"date_from_unix_date(CAST({_units(column, _MICROS_PER_DAY)} AS INT))"
-
-
-def _hour(column: str, source: PrimitiveType) -> str:
-    if source == TIMESTAMPTZ:
-        return f"CAST({_units(column, _MICROS_PER_HOUR)} AS INT)"
-    return f"(unix_date({_day(column, source)}) * 24 + hour({column}))"
-
-
-def _units(column: str, size: str) -> str:
-    """How many units from 1970, rounded towards the past; Spark's own division rounds towards 1970."""
-    count = f"unix_micros({column})"
-    return f"(({count} - pmod({count}, {size})) div {size})"
-
-
-def _truncated(column: str, source: PrimitiveType, width: int) -> str:
-    if source in (STRING, BINARY):
-        return f"substring({column}, 1, {width})"
-    if not isinstance(source, Decimal):
-        return f"({column} - pmod({column}, {sql_literal(width, source)}))"
-    if source.precision >= MAX_DECIMAL_PRECISION:
-        raise UnsupportedError(f"Spark cannot compute truncate[{width}] of {source} without rounding", type=str(source))
-    step = decimal.Decimal(width).scaleb(-source.scale, decimal.Context(prec=100))
-    unit = Decimal(max(len(str(width)), source.scale), source.scale)
-    return f"({column} - pmod({column}, {sql_literal(step, unit)}))"
+    term = node.transform.spark_sql(column, node.source)
+    if term is None:
+        raise UnsupportedError(
+            f"Spark SQL has no function for {node.transform} of column {node.name!r}; filter with another condition",
+            transform=str(node.transform),
+        )
+    return term
 
 
 def sql_literal(value: Any, type_: Type) -> str:

@@ -15,9 +15,9 @@ from typing import Any
 from sqlglot import exp
 
 from icefloe.expr.filter.nodes import Op, Predicate, TransformTerm
-from icefloe.expr.text.transform_functions import SIZED_FUNCTIONS, TIME_FUNCTIONS
+from icefloe.model.partition.transform_names import PLAIN_FUNCTIONS, SIZED_FUNCTIONS
 
-_FUNCTIONS = frozenset({*TIME_FUNCTIONS, *SIZED_FUNCTIONS})
+_FUNCTIONS = frozenset({*PLAIN_FUNCTIONS, *SIZED_FUNCTIONS})
 _CALENDAR: dict[Any, tuple[str, str]] = {
     exp.Month: ("month", "months"),
     exp.Day: ("day", "days"),
@@ -89,11 +89,11 @@ def _transform(function: str, arguments: list[Any]) -> TransformTerm:
         if len(arguments) != 2 or not _is_size(arguments[0]):
             raise ValueError(f"write {function}(N, column) with a whole number N")
         return TransformTerm(f"{function}[{arguments[0].this}]", _name(arguments[1]))
-    if function not in TIME_FUNCTIONS:
+    if function not in PLAIN_FUNCTIONS:
         raise ValueError(f"system.{function} is not a transform; there are {', '.join(sorted(_FUNCTIONS))}")
     if len(arguments) != 1:
         raise ValueError(f"write {function}(column)")
-    return TransformTerm(TIME_FUNCTIONS[function], _name(arguments[0]))
+    return TransformTerm(PLAIN_FUNCTIONS[function], _name(arguments[0]))
 
 
 def _is_size(node: Any) -> bool:

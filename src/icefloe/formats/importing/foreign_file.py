@@ -31,7 +31,6 @@ from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.schema.name_mapping import NameMapping
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DOUBLE, FLOAT, Field
-from icefloe.transforms import Identity
 
 _ENDINGS = {".parquet": "parquet", ".parq": "parquet", ".orc": "orc", ".avro": "avro"}
 _BEGINNINGS = {b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro"}
@@ -145,7 +144,7 @@ class _Look:
                 " or take it from the path with partition='hive'",
                 name,
             )
-        if not isinstance(column.transform, Identity):
+        if not column.transform.is_identity:
             raise self._refused(
                 f"the file lacks column {name!r}; the value of {column.transform} cannot replace it", name
             )

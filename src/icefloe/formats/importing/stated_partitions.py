@@ -17,7 +17,6 @@ from icefloe.formats.write.partition_values import PartitionColumn, folder, plai
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.locations import parse_location
 from icefloe.model.schema.types import BINARY, BOOLEAN, UUID, Fixed, Type
-from icefloe.transforms import Identity
 
 HIVE = "hive"
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -38,7 +37,7 @@ def hive_values(location: str) -> dict[str, str | None]:
 def stated(column: PartitionColumn, values: Mapping[str, object]) -> tuple[object] | None:
     """What is stated of a partition field, by its name or by that of the column that it is; none if nothing is."""
     name = column.field.name
-    if name not in values and isinstance(column.transform, Identity):
+    if name not in values and column.transform.is_identity:
         name = ".".join(column.path)
     return (values[name],) if name in values else None
 
@@ -88,7 +87,7 @@ def agrees(given: object, found: object, column: PartitionColumn) -> bool:
     """Whether a stated value is the one that the rows of a file have."""
     if given is None or found is None:
         return given is None and found is None
-    if isinstance(column.transform, Identity):
+    if column.transform.is_identity:
         return (value_of(given, column),) == (found,)  # which takes one NaN for another
     shown = unquote_plus(folder((found,), (column,)).partition("=")[2])
     return str(given) in (shown, str(found))

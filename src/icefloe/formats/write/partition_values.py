@@ -25,12 +25,11 @@ from icefloe.model.entries import partition_key, stat
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import BINARY, UUID, Fixed, Type
-from icefloe.transforms import TimeTransform, Transform, UnknownTransform, transform_of
+from icefloe.transforms import Transform, transform_of
 from icefloe.transforms.source_columns import column_at, column_path
 
 Codes: TypeAlias = npt.NDArray[Any]
 
-_VOID = "void"
 _MANY_CODES = 2**31
 _PATH_LENGTH = 100  # of a name or value in a path: a segment is at most 255 bytes; the UUID makes names unique
 
@@ -58,10 +57,10 @@ def partition_fields(schema: Schema, spec: PartitionSpec) -> tuple[PartitionColu
     """The fields of a spec that have values, ready to compute; a transform that is not known cannot be written."""
     found = []
     for field in spec.fields:
-        if field.transform == _VOID:
+        if field.is_void:
             continue
         source, transform = schema.by_id.get(field.source_id), transform_of(field)
-        if source is None or isinstance(transform, UnknownTransform) or not transform.accepts(source.type):
+        if source is None or not transform.is_known or not transform.accepts(source.type):
             what = "a dropped column" if source is None else f"column {schema.names[source.id]!r} ({source.type})"
             raise InputError(f"cannot write partition field {field.name!r}: {field.transform} of {what}")
         path = column_path(schema, field.source_id)
@@ -171,8 +170,9 @@ def _text(value: object, column: PartitionColumn) -> str:
     type_ = column.result
     if value is None:
         return "null"
-    if isinstance(column.transform, TimeTransform) and isinstance(value, int):
-        return column.transform.text(value)
+    displayed = column.transform.display(value)
+    if isinstance(displayed, str):
+        return displayed
     if isinstance(value, bytes) and type_ == UUID:
         return str(uuid.UUID(bytes=value))
     if isinstance(value, bytes) and (type_ == BINARY or isinstance(type_, Fixed)):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder
 from icefloe.model.schema.schema import Schema
-from icefloe.transforms import UnknownTransform, transform_of
+from icefloe.transforms import transform_of
 from icefloe.transforms.ordering import sort_indices
 from icefloe.transforms.source_columns import column_path
 
@@ -22,7 +22,7 @@ def usable(order: SortOrder, schema: Schema) -> SortOrder:
     """The order, or none if rows cannot be put in it: a writer should sort, and does not have to."""
     for field in order.fields:
         known = all(len(column_path(schema, id_)) > 0 for id_ in field.source_ids)
-        if isinstance(transform_of(field), UnknownTransform) or not known:
+        if not known or not transform_of(field).is_known:
             return UNSORTED
     return order
 

@@ -31,6 +31,7 @@ from icefloe.model.evolution.steps import (
     SetIdentifiers,
 )
 from icefloe.model.metadata.version_rules import DEFAULT_FORMAT_VERSION, rules
+from icefloe.model.partition.transform_names import IDENTITY, VOID
 from icefloe.model.schema.defaults import default_json, promoted_default, without_default
 from icefloe.model.schema.metadata_columns import MAX_COLUMN_ID
 from icefloe.model.schema.schema import Schema, fresh_ids
@@ -288,7 +289,7 @@ class _Evolution:
             column = self.draft.find(part.name)
             former = before.by_name.get(part.name)
             kept = former is not None and former.id == column
-            same = part.source_id == column and part.transform in ("identity", "void")
+            same = part.source_id == column and part.transform in (IDENTITY, VOID)
             if column is not None and not kept and not same:
                 reason = f"partition field {part.name!r} of spec {spec.spec_id} ({part.transform}) has that name"
                 raise refused(part.name, "named so", f"{reason}; choose another one")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from icefloe.model.evolution.rules import keeps_partition_values, partition_source_problem
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.sort_order import SortOrder
-from icefloe.model.partition.spec import VOID, Expression, PartitionField, PartitionSpec
+from icefloe.model.partition.spec import Expression, PartitionField, PartitionSpec
+from icefloe.model.partition.transform_names import VOID
 from icefloe.model.schema.types import Type
 
 

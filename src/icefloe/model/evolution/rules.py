@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from icefloe.model.metadata.version_rules import DEFAULT_FORMAT_VERSION
+from icefloe.model.partition.transform_names import TRANSFORM_NAMES
 from icefloe.model.schema.metadata_columns import is_metadata_column
 from icefloe.model.schema.types import (
     DATE,
@@ -34,7 +35,7 @@ _PROMOTIONS: Mapping[tuple[Type, Type], int] = {
     (DATE, TIMESTAMP_NS): 3,
 }
 _ALLOWED = "int to long, float to double, decimals of more digits, and from format version 3 on date to timestamp"
-_SAME_FOR_DATE_AND_TIMESTAMP = frozenset({"void", "year", "month", "day"})
+_SAME_FOR_DATES = frozenset(transform.name for transform in TRANSFORM_NAMES if transform.same_for_dates)
 
 
 def promotion_since(old: Type, new: Type) -> int | None:
@@ -87,7 +88,7 @@ def keeps_partition_values(transform: str, old: Type) -> bool:
     Integers, floats and decimals hash, truncate and compare alike at every width, and all values of unknown are null.
     A date is another number than its midnight, so only what looks at the calendar stays.
     """
-    return old != DATE or transform in _SAME_FOR_DATE_AND_TIMESTAMP
+    return old != DATE or transform in _SAME_FOR_DATES
 
 
 def partition_source_problem(type_: Type) -> str | None:

@@ -13,7 +13,6 @@ from typing import TypeAlias
 from icefloe.errors import InputError
 from icefloe.model.metadata.version_rules import DEFAULT_FORMAT_VERSION, VersionRules, rules
 from icefloe.model.partition.spec import (
-    VOID,
     PartitionField,
     PartitionSpec,
     name_problem,
@@ -21,6 +20,7 @@ from icefloe.model.partition.spec import (
     redundancy_problem,
     source_problem,
 )
+from icefloe.model.partition.transform_names import VOID
 from icefloe.model.schema.schema import Schema
 
 

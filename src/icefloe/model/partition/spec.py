@@ -12,19 +12,18 @@ from itertools import count
 from operator import attrgetter
 from typing import TypeAlias
 
+from icefloe.model.partition.transform_names import IDENTITY, TRANSFORM_NAMES, VOID
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Geography, Geometry, Unknown
 from icefloe.model.text.text_checks import text_problem
 
 FIRST_PARTITION_FIELD_ID = 1000
-IDENTITY = "identity"
-VOID = "void"
 FIRST_ID_APART = 1 << 30  # far above all ids that tables count up to
-TIME_TRANSFORMS = frozenset({"year", "month", "day", "hour"})
 
 Derivation: TypeAlias = tuple[tuple[int, ...], str]  # source columns and transform
 
-_SUFFIXES = {"truncate": "trunc", VOID: "null"}
+_SUFFIXES = {transform.name: transform.suffix for transform in TRANSFORM_NAMES}
+_TIMES = frozenset(transform.name for transform in TRANSFORM_NAMES if transform.is_time)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +93,7 @@ def partition_name(transform: str, *columns: str) -> str:
     ('ts_day', 'note_trunc', 'id')
     """
     kind, source = transform.partition("[")[0], "_".join(columns)
-    return source if kind == IDENTITY else f"{source}_{_SUFFIXES.get(kind, kind)}"
+    return source + _SUFFIXES.get(kind, f"_{kind}")
 
 
 def told_apart(specs: Iterable[PartitionSpec]) -> tuple[PartitionSpec, ...]:
@@ -211,7 +210,7 @@ def redundancy_problem(spec: PartitionSpec, former: PartitionSpec = UNPARTITIONE
 
 
 def _are_times(a: PartitionField, b: PartitionField) -> bool:
-    return a.source_ids == b.source_ids and {a.transform, b.transform} <= TIME_TRANSFORMS
+    return a.source_ids == b.source_ids and {a.transform, b.transform} <= _TIMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from icefloe.errors import InputError
 from icefloe.model.arrow.schema_from_arrow import fields_from_arrow
 from icefloe.model.metadata.version_rules import DEFAULT_FORMAT_VERSION
 from icefloe.model.partition.spec import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, partition_name
+from icefloe.model.partition.transform_names import IDENTITY, TRANSFORM_NAMES, TransformName
 from icefloe.model.schema.rules import check_schema
 from icefloe.model.schema.schema import Schema, assign_ids
 from icefloe.model.text.column_list import format_ddl, numbered, parse_ddl
@@ -29,14 +30,7 @@ __all__ = [
     "spark_type_json",
 ]
 
-_TRANSFORMS = {
-    "identity": "identity",
-    **{name: name for name in ("year", "month", "day", "hour")},
-    **{f"{name}s": name for name in ("year", "month", "day", "hour")},
-    "bucket": "bucket",
-    "truncate": "truncate",
-    "void": "void",
-}
+_TRANSFORMS = {spelling: names for names in TRANSFORM_NAMES for spelling in (names.name, names.function)}
 _COLUMN = r"(?P<{0}>(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)"
 _CALL = re.compile(r"(?P<name>\w+)\s*\(\s*(?:(?P<width>\d{1,9})\s*,\s*)?" + _COLUMN.format("source") + r"\s*\)")
 _BARE = re.compile(_COLUMN.format("source"))
@@ -84,22 +78,20 @@ def parse_partition(text: str, schema: Schema) -> tuple[str, str]:
     source = found["source"].replace("`", "")
     schema.field(source)
     if called is None:
-        return "identity", source
+        return IDENTITY, source
     transform = _TRANSFORMS.get(called["name"].lower())
     if transform is None:
-        known = ", ".join(dict.fromkeys(_TRANSFORMS.values()))
+        known = ", ".join(transform.name for transform in TRANSFORM_NAMES)
         raise InputError(f"partition {text!r}: there is no transform {called['name']!r}; use one of {known}", text=text)
     return _with_width(transform, called["width"], text), source
 
 
-def _with_width(transform: str, width: str | None, text: str) -> str:
-    takes = transform in ("bucket", "truncate")
-    if takes != (width is not None):
-        rule = (
-            f"{transform} takes a number first, as in {transform}(16, id)" if takes else f"{transform} takes a column"
-        )
-        raise InputError(f"partition {text!r}: {rule}", text=text)
-    return transform if width is None else f"{transform}[{int(width)}]"
+def _with_width(transform: TransformName, width: str | None, text: str) -> str:
+    name = transform.name
+    if transform.is_sized != (width is not None):
+        rule = f"takes a number first, as in {name}(16, id)" if transform.is_sized else "takes a column"
+        raise InputError(f"partition {text!r}: {name} {rule}", text=text)
+    return name if width is None else f"{name}[{int(width)}]"
 
 
 def partition_spec(
@@ -116,7 +108,7 @@ def partition_spec(
         name = partition_name(transform, source)
         if any(field.name == name for field in fields):
             raise InputError(f"partition {text!r}: there is a partition field {name!r} already", text=text)
-        if transform != "identity" and name in schema.by_name:
+        if transform != IDENTITY and name in schema.by_name:
             raise InputError(f"partition {text!r}: its name {name!r} is that of a column", text=text)
         fields.append(
             PartitionField(source_id=schema.field(source).id, field_id=field_id, name=name, transform=transform)

@@ -14,12 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType
 
 from icefloe.engines.spark.write.conform import quoted
-from icefloe.engines.spark.write.transform_columns import computed, truncated_number, utc_day, utc_hour
+from icefloe.engines.spark.write.transform_columns import computed
 from icefloe.formats.write.partition_values import PartitionColumn, partition_fields
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import BINARY, DOUBLE, FLOAT, INT, LONG, STRING, TIMESTAMPTZ, UUID, Fixed, Type
-from icefloe.transforms import Bucket, Hour, Month, TimeTransform, Truncate, Year
+from icefloe.model.schema.types import BINARY, DOUBLE, FLOAT, STRING, TIMESTAMPTZ, UUID, Fixed, Type
 
 _PLAIN_TEXT = r"^[ -}][ -~]{0,63}\z"  # printable ASCII that fits a folder name and does not start like a hash
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
@@ -37,7 +36,7 @@ class PartitionFolder:
 def partition_folders(schema: Schema, spec: PartitionSpec) -> tuple[PartitionFolder, ...]:
     """One level for each partition field that is not void, under names that no column of the table has."""
     taken = {field.name.lower() for field in schema.fields}
-    found = []
+    folders = []
     for column in partition_fields(schema, spec):
         name = column.field.name
         while name.lower() in taken:
@@ -45,50 +44,30 @@ def partition_folders(schema: Schema, spec: PartitionSpec) -> tuple[PartitionFol
         taken.add(name.lower())
         # Never null, as Spark would sort the rows again by what it makes of a null, and undo the order within a folder.
         text = F.coalesce(_text(column), F.lit(_NULL_FOLDER))
-        found.append(PartitionFolder(name=name, text=text))
-    return tuple(found)
+        folders.append(PartitionFolder(name=name, text=text))
+    return tuple(folders)
 
 
 def _text(column: PartitionColumn) -> Column:
-    name, source, transform = quoted(*column.path), column.source, column.transform
-    if isinstance(transform, TimeTransform):
-        return _time(transform, name, source)
-    if isinstance(transform, Truncate) and source in (STRING, BINARY):
-        return _identity(F.substring(name, 1, transform.width), source)
-    if isinstance(transform, Truncate) and source in (INT, LONG):
-        # A value that the column's type cannot hold is refused later, by the name of its row.
-        return truncated_number(name, transform.width).cast("string")
-    if isinstance(transform, (Bucket, Truncate)):
-        return computed(transform, source, StringType(), pa.string())(F.col(name))
-    return _identity(F.col(name), source)
+    name, transform, source = quoted(*column.path), column.transform, column.source
+    if (text := transform.spark_folder(name, source)) is not None:
+        return F.expr(text)
+    # A value that the column's type cannot hold is refused later, by the name of its row.
+    if (key := transform.spark_key(name, source)) is not None:
+        return _plain_text(F.expr(key), column.result)
+    return computed(transform, source, StringType(), pa.string())(F.col(name))
 
 
-def _time(transform: TimeTransform, name: str, source: Type) -> Column:
-    day = utc_day(name, source)
-    match transform:
-        case Year():
-            return F.year(day).cast("string")
-        case Month():
-            return F.concat(F.year(day).cast("string"), F.lit("-"), _two_digits(F.month(day)))
-        case Hour():
-            return F.concat(day.cast("string"), F.lit("-"), _two_digits(utc_hour(name, source)))
-    return day.cast("string")
-
-
-def _two_digits(number: Column) -> Column:
-    return F.lpad(number.cast("string"), 2, "0")
-
-
-def _identity(column: Column, source: Type) -> Column:
-    if source == STRING:
+def _plain_text(column: Column, type_: Type) -> Column:
+    if type_ == STRING:
         is_plain = column.rlike(_PLAIN_TEXT) & (column != _NULL_FOLDER)
         return F.when(is_plain, column).otherwise(_hashed(column))
-    if source in (BINARY, UUID) or isinstance(source, Fixed):
+    if type_ in (BINARY, UUID) or isinstance(type_, Fixed):
         is_short = F.length(column) <= _LONG_BYTES
         return F.when(is_short, F.concat(F.lit("x"), F.hex(column))).otherwise(_hashed(column))
-    if source in (FLOAT, DOUBLE):
+    if type_ in (FLOAT, DOUBLE):
         return (column + F.lit(0.0)).cast("string")  # there is one zero
-    return F.unix_micros(column).cast("string") if source == TIMESTAMPTZ else column.cast("string")
+    return F.unix_micros(column).cast("string") if type_ == TIMESTAMPTZ else column.cast("string")
 
 
 def _hashed(column: Column) -> Column:

@@ -15,12 +15,12 @@ from pyspark.sql.types import IntegerType, LongType
 from icefloe.engines.spark.jvm_calls import static_call
 from icefloe.engines.spark.schema import spark_type
 from icefloe.engines.spark.write.conform import quoted
-from icefloe.engines.spark.write.transform_columns import computed, truncated_number, utc_day, utc_hour
+from icefloe.engines.spark.write.transform_columns import computed
 from icefloe.model.arrow.types import arrow_type
 from icefloe.model.partition.sort_order import SortField, SortOrder
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import BINARY, DOUBLE, FLOAT, INT, LONG, STRING, Field, Type
-from icefloe.transforms import Bucket, Hour, Month, TimeTransform, Transform, Truncate, Void, Year, transform_of
+from icefloe.model.schema.types import DOUBLE, FLOAT, Field, Type
+from icefloe.transforms import Transform, transform_of
 from icefloe.transforms.source_columns import column_path
 
 
@@ -38,7 +38,7 @@ def sorted_in_tasks(rows: DataFrame, folders: Sequence[str], order: SortOrder, s
 def _keys(spark: SparkSession, order: SortOrder, schema: Schema) -> Iterator[Column]:
     for field in order.fields:
         transform = transform_of(field)
-        if not isinstance(transform, Void):
+        if not transform.is_void:
             name = quoted(*column_path(schema, field.source_id))
             yield _directed(_key(spark, transform, name, schema.by_id[field.source_id].type), field)
 
@@ -52,28 +52,10 @@ def _directed(key: Column, field: SortField) -> Column:
 
 def _key(spark: SparkSession, transform: Transform, name: str, source: Type) -> Column:
     """The value to sort by; equal where the transform's results are equal."""
-    if isinstance(transform, TimeTransform):
-        return _time(transform, name, source)
-    if isinstance(transform, Truncate) and source in (STRING, BINARY):
-        return F.substring(name, 1, transform.width)
-    if isinstance(transform, Truncate) and source in (INT, LONG):
-        return truncated_number(name, transform.width)
-    if isinstance(transform, (Bucket, Truncate)):
-        result = transform.result_type(source)
+    result = transform.result_type(source)
+    if (key := transform.spark_key(name, source)) is None:
         return computed(transform, source, spark_type(Field(0, "key", result)), arrow_type(result))(F.col(name))
-    return _ordered_float(spark, F.col(name), source) if source in (FLOAT, DOUBLE) else F.col(name)
-
-
-def _time(transform: TimeTransform, name: str, source: Type) -> Column:
-    day = utc_day(name, source)
-    match transform:
-        case Year():
-            return F.year(day)
-        case Month():
-            return F.year(day) * 12 + F.month(day)
-        case Hour():
-            return F.unix_date(day) * 24 + utc_hour(name, source)
-    return day
+    return _ordered_float(spark, F.expr(key), source) if result in (FLOAT, DOUBLE) else F.expr(key)
 
 
 def _ordered_float(spark: SparkSession, value: Column, source: Type) -> Column:

@@ -1,7 +1,6 @@
-"""Transforms as Spark expressions, for partition folders and sort keys (spec: Partition Transforms).
+"""Transforms that Spark does not have, or not exactly, computed on Arrow arrays in a task (spec: Partition Transforms).
 
-Times are those of UTC, whatever the time zone of the session. Transforms that Spark does not have, or not exactly, are
-computed on Arrow arrays in a task.
+The Spark SQL of other transforms is part of the transform: ``spark_key`` and ``spark_folder``.
 """
 
 from __future__ import annotations
@@ -10,38 +9,13 @@ from collections.abc import Callable
 
 import pyarrow as pa
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType
 
 from icefloe.engines.spark.failures import marked
 from icefloe.engines.spark.task_python import arrow_function
 from icefloe.errors import IcefloeError
-from icefloe.model.schema.types import TIMESTAMPTZ, Type
+from icefloe.model.schema.types import Type
 from icefloe.transforms import Transform
-
-_MICROS_PER_DAY = "86400000000L"
-_MICROS_PER_HOUR = "3600000000L"
-
-
-def utc_day(name: str, source: Type) -> Column:
-    """The UTC day as a date; casting a local timestamp or a date to a date knows no time zone."""
-    if source != TIMESTAMPTZ:
-        return F.col(name).cast("date")
-    micros = f"unix_micros({name})"
-    days = f"({micros} - pmod({micros}, {_MICROS_PER_DAY})) div {_MICROS_PER_DAY}"
-    return F.expr(f"date_from_unix_date(cast({days} as int))")
-
-
-def utc_hour(name: str, source: Type) -> Column:
-    """The UTC hour within the day; that of a local timestamp knows no time zone."""
-    if source != TIMESTAMPTZ:
-        return F.hour(F.col(name))
-    return F.expr(f"pmod(unix_micros({name}), {_MICROS_PER_DAY}) div {_MICROS_PER_HOUR}")
-
-
-def truncated_number(name: str, width: int) -> Column:
-    """An integer cut to a multiple of a width, as a decimal wide enough that no value overflows."""
-    return F.expr(f"cast({name} as decimal(20, 0)) - pmod(cast({name} as bigint), {width}L)")
 
 
 def computed(transform: Transform, source: Type, result: DataType, arrow: pa.DataType) -> Callable[[Column], Column]:
