@@ -1,11 +1,15 @@
-"""Which engine does an operation: Spark for its DataFrames and when a session is given, this process otherwise."""
+"""Chooses the engine of an operation: Spark for DataFrames and for a given session, otherwise Arrow in this process.
+
+This is the only module that imports engines. Each is imported when it is first needed: pyspark is optional, and neither
+engine is needed to open a catalog.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from icefloe.engines.engine import Engine, is_spark, spark_engine
-from icefloe.lazy import LazyModule
+from icefloe.engines.engine import Engine
+from icefloe.lazy import LazyModule, load_optional
 
 if TYPE_CHECKING:
     from icefloe.engines.arrow import engine as arrow_engine
@@ -15,12 +19,18 @@ else:
 
 def engine_of(data: object) -> Engine:
     """The engine that data belongs to."""
-    return engine_for(data.sparkSession) if is_spark(data) else arrow_engine.ArrowEngine()  # type: ignore[attr-defined]  # a DataFrame
+    return engine_for(data.sparkSession if is_spark(data) else None)  # type: ignore[attr-defined]  # a DataFrame
 
 
 def engine_for(session: Any) -> Engine:
-    """The engine of a Spark session, or of this process without one."""
+    """The engine of a Spark session, or that of this process without one."""
     if session is None:
         return arrow_engine.ArrowEngine()
-    engine: Engine = spark_engine().SparkEngine(session)
+    spark_engine = load_optional("icefloe.engines.spark.engine", needed_by="the Spark engine")
+    engine: Engine = spark_engine.SparkEngine(session)
     return engine
+
+
+def is_spark(data: object) -> bool:
+    """Whether data is a DataFrame of pyspark, which need not be installed."""
+    return type(data).__module__.split(".")[0] == "pyspark"

@@ -1,57 +1,45 @@
-"""What the table asks of an engine, and the one place that loads the Spark engine.
+"""The protocol by which operations reach rows: an engine reads, finds and writes rows, and never commits.
 
-An engine moves rows and never commits: it writes data files and answers with entries, or finds rows by position.
-pyspark is an optional extra and slow to import, so the Spark engine is loaded when Spark data first appears.
+It writes files and returns their manifest entries, or returns the positions of rows. What it does not support is stated
+by its capabilities, which operations check.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.deletes.deleted_rows import DeletedRows
-from icefloe.errors import UnsupportedError
+from icefloe.engines.capabilities import Capabilities
+from icefloe.engines.merge_plan import MergePlan
+from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
-from icefloe.formats.read.supported import check_types
-from icefloe.io.file_io import FileIO
-from icefloe.lazy import load_optional
-from icefloe.model.entries import ContentType, of_type
-from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.schema.metadata_columns import LINEAGE
-from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
-from icefloe.scan.tasks import Plan
-
-Positions = Mapping[str, BitMap64]  # by data file location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keyed:
-    """The source of an upsert, checked: its rows, and a filter that every row with one of its keys satisfies.
+class UpsertSource:
+    """The checked source of an upsert, with ``filter``, which every row with one of its keys satisfies.
 
-    ``held`` lets go of what was made for it, when the upsert is done; ``index`` is what its engine finds rows by.
+    ``prepared`` is for the engine alone.
     """
 
     rows: Any
     on: tuple[str, ...]
-    range: Expr
-    index: Any = None
-    held: ExitStack = field(default_factory=ExitStack)
+    filter: Expr
+    prepared: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matched:
-    """What an upsert replaces, and the rows to write.
+class UpsertMatches:
+    """The rows that an upsert replaces, by position, and the rows to write.
 
-    ``rows`` are those of the source; with ``lineage`` they have these columns as well, which tell the ids of the rows
-    that they replace.
+    These are the rows of the source. With ``lineage`` they also have these columns, with the ids of the replaced rows.
     """
 
     positions: Positions
@@ -60,117 +48,95 @@ class Matched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Horizon:
-    """What is final of row lineage: a commit that is under way may give other ids and numbers from here on.
+class MergeSource:
+    """The source of a merge, with ``filter``, which every row of the table satisfies that the merge may change.
 
-    Such an id or number is not written down with a row that moves; the row gets another one.
+    ``prepared`` is for the engine alone.
     """
 
-    next_row_id: int
-    last_sequence_number: int
+    plan: MergePlan
+    filter: Expr
+    prepared: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeMatches:
+    """The rows that a merge updates or deletes, by position, and row counts; ``prepared`` is for the engine alone."""
+
+    positions: Positions
+    rows_inserted: int
+    rows_updated: int
+    rows_deleted: int
+    prepared: Any = None
 
 
 class Engine(Protocol):
-    """Something that moves rows."""
+    """Reads, finds and writes the rows of a table."""
 
-    def write(self, io: FileIO, rows: Any, metadata: TableMetadata, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
-        """Write rows to new data files of the table; their entries. They may have columns of ``lineage`` too."""
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the engine supports."""
         ...
 
-    def find_rows(self, io: FileIO, plan: Plan, drops: DeletedRows) -> dict[str, BitMap64]:
-        """Live rows that match the plan's filter, by file; files without any are left out."""
+    def read(self, scan: ScanRequest) -> Any:
+        """The rows of a scan: a RecordBatchReader from Arrow, a DataFrame from Spark."""
         ...
 
-    def keyed(self, rows: Any, metadata: TableMetadata, on: tuple[str, ...]) -> AbstractContextManager[Keyed]:
-        """Check the source of an upsert and hold it for the duration; InputError when a key comes twice."""
+    def count(self, scan: ScanRequest) -> int:
+        """The number of rows of a scan."""
         ...
 
-    def find_keys(
-        self, io: FileIO, plan: Plan, drops: DeletedRows, source: Keyed, *, settled: int | None = None
-    ) -> Matched:
-        """Live rows of the planned files whose key is one of the source's, and the source with their ids.
-
-        Only row ids below ``settled`` are final, and are kept.
-        """
+    def write(self, table: TableFiles, rows: Any, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
+        """Write rows to new data files; returns their entries. The rows have the columns ``lineage`` as well."""
         ...
 
-    def write_key_deletes(self, io: FileIO, source: Keyed, metadata: TableMetadata) -> pa.Table:
-        """Write equality delete files for the keys of a source; their entries. A key with a null deletes nothing."""
+    def find_rows(self, files: PlannedFiles) -> dict[str, BitMap64]:
+        """The positions of live rows that match the plan's filter, by file; files without any are left out."""
+        ...
+
+    def upsert_source(self, table: TableFiles, rows: Any, on: tuple[str, ...]) -> AbstractContextManager[UpsertSource]:
+        """Check the source of an upsert and keep it for the duration; InputError if a key occurs twice."""
+        ...
+
+    def find_keys(self, files: PlannedFiles, source: UpsertSource) -> UpsertMatches:
+        """The live rows with a key of the source, and the source with the row ids of these rows, if they are final."""
+        ...
+
+    def write_key_deletes(self, table: TableFiles, source: UpsertSource) -> pa.Table:
+        """Write equality delete files for the keys of a source; returns their entries. Keys with a null are omitted."""
         ...
 
     def write_updated(
-        self,
-        io: FileIO,
-        plan: Plan,
-        drops: DeletedRows,
-        found: Positions,
-        values: Mapping[str, Value],
-        metadata: TableMetadata,
-        *,
-        others: bool,
-        horizon: Horizon | None = None,
+        self, files: PlannedFiles, positions: Positions, values: Mapping[str, Value], *, copy_others: bool
     ) -> pa.Table:
-        """Write the live rows at these positions again, with new values by column; the new entries.
+        """Write the rows at these positions to new files, with new values by column; returns the entries.
 
-        With ``others`` the other live rows of those files are written too, as they are. Rows keep their ids.
+        With ``copy_others`` the other live rows of their files are written too, unchanged. Rows keep their ids.
         """
         ...
 
-    def write_survivors(
-        self,
-        io: FileIO,
-        plan: Plan,
-        drops: DeletedRows,
-        found: Positions,
-        metadata: TableMetadata,
-        *,
-        horizon: Horizon | None = None,
-    ) -> pa.Table:
-        """Write the live rows of the files named in ``found`` again, without those positions; the new entries.
+    def write_survivors(self, files: PlannedFiles, positions: Positions) -> pa.Table:
+        """Write the live rows of the files in ``positions`` to new files, without those positions; returns the entries.
 
-        Rows keep their ids and the sequence numbers of their last change, as far as those are final.
+        Rows keep their ids and the sequence numbers of their last change, as far as these are final.
         """
         ...
 
+    def source_columns(self, rows: Any) -> tuple[Any, tuple[str, ...]]:
+        """The source of a merge, opened, and the names of its columns; a stream can be opened only once."""
+        ...
 
-def lineage_of(plan: Plan) -> tuple[Field, ...]:
-    """The columns that rows of a plan keep when they are moved: none if no file has row ids."""
-    return LINEAGE if plan.tasks["first_row_id"].null_count < plan.files else ()
+    def merge_source(self, table: TableFiles, rows: Any, plan: MergePlan) -> AbstractContextManager[MergeSource]:
+        """Check the source of a merge and keep it for the duration."""
+        ...
 
+    def find_merged(self, files: PlannedFiles, source: MergeSource) -> MergeMatches:
+        """Decide which clause of a merge applies to each row of the planned files and of the source.
 
-def check_readable(plan: Plan) -> None:
-    """Refuse a plan whose rows Spark cannot tell yet, by name: rows would come back that the table does not have."""
-    numbers = pc.unique(pc.list_flatten(plan.tasks["deletes"]))
-    if len(numbers) > 0:
-        check_no_equality_deletes(plan.deletes.take(numbers))
-    check_defaults(plan.table_schema)
-    check_types(plan.schema)
+        InputError if several rows of the source match one row of the table.
+        """
+        ...
 
-
-def check_no_equality_deletes(deletes: pa.Table) -> None:
-    """Refuse equality deletes, which Spark does not apply yet."""
-    found = deletes.filter(of_type(deletes, ContentType.EQUALITY_DELETES))
-    if found.num_rows > 0:
-        location = found["location"][0].as_py()
-        raise UnsupportedError(
-            f"equality delete file {location}: equality deletes are not applied on Spark yet; read the table in this"
-            " process (to_arrow), or write its rows again without them",
-            location=location,
-        )
-
-
-def check_defaults(schema: Schema) -> None:
-    """Refuse initial defaults: rows written before such a column came would read as null."""
-    for name, column in schema.by_name.items():
-        if column.initial_default is not None:
-            raise UnsupportedError(f"column {name!r} has an initial default, which is not applied yet", field=name)
-
-
-def is_spark(value: object) -> bool:
-    """Whether a value is a DataFrame or session of pyspark, told without importing it."""
-    return type(value).__module__.split(".")[0] == "pyspark"
-
-
-def spark_engine() -> Any:
-    """The module ``icefloe.engines.spark.engine``."""
-    return load_optional("icefloe.engines.spark.engine", needed_by="the Spark engine")
+    def write_merged(self, files: PlannedFiles, source: MergeSource, matches: MergeMatches) -> pa.Table:
+        """Write the updated and the inserted rows of a merge to new data files; returns their entries."""
+        ...

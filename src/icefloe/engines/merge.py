@@ -1,7 +1,7 @@
-"""A MERGE as a value: what joins the rows of a source with those of a table, and what happens to each.
+"""A MERGE as its author states it: the condition that joins a source with a table, and what happens to each row.
 
-Names in the texts are qualified by ``t`` (or ``target``) for the table and ``s`` (or ``source``) for the source; a name
-that only one of them has needs none.
+Names in the texts are qualified by ``t`` (or ``target``) for the table and ``s`` (or ``source``) for the source. A name
+that only one of them has needs no qualifier.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIDES = {TARGET: "the table", SOURCE: "the source"}
 
 
 class When(Enum):
-    """Which rows a clause is about."""
+    """The rows that a clause applies to."""
 
     MATCHED = "when matched"
     NOT_MATCHED = "when not matched"
@@ -30,12 +30,12 @@ class When(Enum):
 
     @property
     def sides(self) -> frozenset[str]:
-        """Whose columns such rows have."""
+        """The sides whose columns such rows have."""
         return {When.MATCHED: BOTH, When.NOT_MATCHED: frozenset({SOURCE})}.get(self, frozenset({TARGET}))
 
 
 class Action(Enum):
-    """What a clause does."""
+    """What a clause does with a row."""
 
     UPDATE = "update"
     DELETE = "delete"
@@ -44,9 +44,9 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """What happens to rows for which ``condition`` is true, and no clause before it was.
+    """An action for the rows for which ``condition`` is true, and no condition of an earlier clause was.
 
-    ``assignments`` are the values of columns; none stands for all columns that the source has.
+    ``assignments`` are the new values by column; none means all columns that the source has too.
     """
 
     when: When
@@ -55,43 +55,42 @@ class Clause:
     assignments: Mapping[str, Value] | None = None
 
     def __str__(self) -> str:
-        tested = "" if self.condition is None else f" and {self.condition}"
-        return f"{self.when.value}{tested} {self.action.value}"
+        condition = "" if self.condition is None else f" and {self.condition}"
+        return f"{self.when.value}{condition} {self.action.value}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """The clauses of a merge in order, and the condition that joins its rows."""
+    """The joining condition of a merge, and its clauses in order."""
 
     on: Value
     clauses: tuple[Clause, ...]
 
-    def of(self, when: When) -> tuple[Clause, ...]:
-        """The clauses about some rows."""
+    def clauses_for(self, when: When) -> tuple[Clause, ...]:
+        """The clauses for some rows."""
         return tuple(clause for clause in self.clauses if clause.when is when)
 
     def check(self) -> None:
-        """Refuse a merge that does nothing, and clauses that no row can reach."""
+        """InputError if the merge does nothing, or no row can reach one of its clauses."""
         if len(self.clauses) == 0:
             raise InputError(
                 "merge: say what to do, such as when_matched_update_all() or when_not_matched_insert_all()"
             )
         for when in When:
-            reached = self.of(when)
-            for before, after in pairwise(reached):
+            for before, after in pairwise(self.clauses_for(when)):
                 if before.condition is None:
                     raise InputError(f"merge: no row reaches {str(after)!r}, because {str(before)!r} takes them all")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """The columns of both sides, by which names are told apart."""
+    """The column names of the table and of the source, by which names in texts are resolved."""
 
     target: frozenset[str]
     source: frozenset[str]
 
     def resolve(self, value: Value, sides: frozenset[str]) -> Value:
-        """The value with every name qualified by its side; ``sides`` are those whose columns there are."""
+        """The value with every name qualified by its side; ``sides`` are those that the rows have."""
         return Value(value.text, self._resolved(value.node, value.text, sides))
 
     def _resolved(self, node: Node, text: str, sides: frozenset[str]) -> Node:
@@ -118,24 +117,24 @@ class Names:
             if column not in self._columns(side):
                 raise InputError(f"merge: {text!r}: {_SIDES[side]} has no column {column!r}", field=column)
             return Reference((side, *path))
-        having = [side for side in sorted(sides) if node.path[0] in self._columns(side)]
-        if len(having) == 2:
+        owners = [side for side in sorted(sides) if node.path[0] in self._columns(side)]
+        if len(owners) == 2:
             name = node.name
             raise InputError(f"merge: {text!r}: both sides have {name!r}; write t.{name} or s.{name}", field=name)
-        if len(having) == 0:
-            of = " or ".join(_SIDES[side] for side in sorted(sides, reverse=True))
-            raise InputError(f"merge: {text!r}: there is no column {node.name!r} in {of}", field=node.name)
-        return Reference((having[0], *node.path))
+        if len(owners) == 0:
+            searched = " or ".join(_SIDES[side] for side in sorted(sides, reverse=True))
+            raise InputError(f"merge: {text!r}: there is no column {node.name!r} in {searched}", field=node.name)
+        return Reference((owners[0], *node.path))
 
     def _columns(self, side: str) -> frozenset[str]:
         return self.target if side == TARGET else self.source
 
 
 def sides_of(node: Node) -> frozenset[str]:
-    """Whose columns a resolved node reads."""
+    """The sides whose columns a resolved node reads."""
     return frozenset(part.path[0] for part in walk(node) if isinstance(part, Reference))
 
 
 def columns_read(value: Value, side: str) -> frozenset[str]:
-    """The columns of one side, by their own names, that a resolved value reads."""
+    """The columns of one side that a resolved value reads, by their own names."""
     return frozenset(part.path[1] for part in walk(value.node) if isinstance(part, Reference) and part.path[0] == side)

@@ -1,15 +1,14 @@
-"""Operations on rows: plan, let an engine find or move the rows, and return one operation to commit."""
+"""Operations on rows: each plans files, lets an engine find or write rows, and returns a change to commit."""
 
 from __future__ import annotations
 
-from icefloe.rows.append import append
 from icefloe.rows.delete import delete
 from icefloe.rows.merge import merge
-from icefloe.rows.overwrite import overwrite, overwrite_partitions, overwritten
 from icefloe.rows.prepared import Prepared
 from icefloe.rows.target import Target, branch_of
 from icefloe.rows.update import update
 from icefloe.rows.upsert import upsert
+from icefloe.rows.write import append, overwrite, overwrite_filter, overwrite_partitions
 
 __all__ = [
     "Prepared",
@@ -19,8 +18,8 @@ __all__ = [
     "delete",
     "merge",
     "overwrite",
+    "overwrite_filter",
     "overwrite_partitions",
-    "overwritten",
     "update",
     "upsert",
 ]

@@ -17,7 +17,8 @@ from icefloe.deletes.bitmaps import within
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
-from icefloe.engines.engine import Engine, Positions
+from icefloe.engines.engine import Engine
+from icefloe.engines.work import PlannedFiles, Positions
 from icefloe.errors import InputError
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.metadata.properties import Property
@@ -51,21 +52,22 @@ def mode_of(setting: Property[str], metadata: TableMetadata) -> Mode:
 
 
 def remove_rows(
-    target: Target, plan: Plan, deleted_rows: DeletedRows, positions: Positions, engine: Engine, setting: Property[str]
+    target: Target, files: PlannedFiles, positions: Positions, engine: Engine, setting: Property[str]
 ) -> CountedChanges:
     """Delete the live rows at these positions of planned files; files without remaining rows are removed."""
+    plan = files.plan
     tasks = tasks_of(plan, positions)
     row_counts = _row_counts(tasks)
-    old = deleted_before(deleted_rows, tasks)
+    old = deleted_before(files.deleted_rows, tasks)
     partly = {file: rows for file, rows in positions.items() if len(rows) + len(old.get(file, ())) < row_counts[file]}
     whole_files = remove_files(plan, tasks_of(plan, positions.keys() - partly.keys()), old)
     if len(partly) == 0:
         return whole_files
     touched = tasks_of(plan, partly)
     if mode_of(setting, target.metadata) is Mode.COPY_ON_WRITE:
-        files = engine.write_survivors(target.io, plan, deleted_rows, partly, target.metadata, horizon=target.horizon)
-        kept, deleted = _row_count(files), sum(len(rows) for rows in partly.values())
-        return whole_files.combined(replace_files(plan, touched, files, live=kept + deleted, copied=kept))
+        added = engine.write_survivors(files, partly)
+        kept, deleted = _row_count(added), sum(len(rows) for rows in partly.values())
+        return whole_files.combined(replace_files(plan, touched, added, live=kept + deleted, copied=kept))
     if target.metadata.rules.deletion_vectors:
         return whole_files.combined(_by_vectors(target, plan, touched, old, partly))
     return whole_files.combined(_by_position_files(target, touched, partly))

@@ -1,4 +1,4 @@
-"""Rows that bring columns of their own: the schema change that makes room for them (spec: Schema Evolution)."""
+"""Appends that add the columns that the table lacks: the schema change they need (spec: Schema Evolution)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from icefloe.commit.operations.schema_updates import ChangeSchema
-from icefloe.engines.engine import is_spark
-from icefloe.errors import InputError, UnsupportedError
+from icefloe.engines.capabilities import RowOperation
+from icefloe.engines.engine import Engine
+from icefloe.errors import InputError
 from icefloe.model.arrow.conform import as_table
 from icefloe.model.arrow.missing_columns import merge_steps
 from icefloe.model.evolution.steps import SchemaChange
@@ -17,24 +18,25 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 SchemaMode: TypeAlias = Literal["strict", "merge"]
 
 
-def schema_change(data: Any, metadata: TableMetadata, mode: SchemaMode) -> tuple[Any, ChangeSchema | None]:
-    """The rows to write, and the change that the table needs before them, if it needs one.
+def schema_change(
+    data: Any, metadata: TableMetadata, mode: SchemaMode, engine: Engine
+) -> tuple[Any, ChangeSchema | None]:
+    """The rows to write, and the schema change that must precede them; none if the table has all columns.
 
-    A stream can be opened only once, so the rows come back as what was opened.
+    A stream can be opened only once, so the opened rows are returned.
     """
     if mode not in ("strict", "merge"):
         raise InputError(f"schema_mode={mode!r}: expected 'strict', or 'merge' to add columns that the table lacks")
     if mode == "strict":
         return data, None
-    if is_spark(data):
-        raise UnsupportedError("schema_mode='merge' takes Arrow data; for a DataFrame, change the schema first")
+    engine.capabilities.check(RowOperation.SCHEMA_MERGE)
     rows = _opened(data)
     steps = merge_steps(metadata.schema, rows.schema, format_version=metadata.format_version)
     return rows, None if len(steps) == 0 else schema_steps(steps, metadata)
 
 
 def schema_steps(steps: tuple[SchemaChange, ...], metadata: TableMetadata) -> ChangeSchema:
-    """A schema change that rows are written after, in the same commit: its new columns must get the ids of now."""
+    """A schema change before rows of the same commit; a retry fails if its new columns would get other ids."""
     return ChangeSchema(steps=steps, read=metadata.current_schema_id, last_column_id=metadata.last_column_id)
 
 

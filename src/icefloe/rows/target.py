@@ -1,4 +1,4 @@
-"""What an operation on rows works on: a branch of a table as it was loaded, and what is final of it."""
+"""The branch of a table that an operation on rows works on, as it was loaded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from icefloe.commit.base import Base
 from icefloe.commit.draft import head_of
 from icefloe.commit.loop import discard
 from icefloe.commit.operations.snapshot_operation import file_locations
-from icefloe.engines.engine import Horizon
+from icefloe.engines.work import FinalLineage, PlannedFiles, TableFiles
 from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
@@ -26,7 +26,7 @@ from icefloe.scan.tasks import Plan
 
 
 def branch_of(branch: str | None) -> str:
-    """The branch that a caller means: main if none is named; InputError if it can be no branch.
+    """The name of a branch, main by default; InputError if it is no valid name.
 
     >>> branch_of(None)
     'main'
@@ -40,16 +40,16 @@ def branch_of(branch: str | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A branch to change; ``horizon`` says what of its row lineage is final, inside of a commit under way."""
+    """A branch to change. ``final`` is its final row lineage, by default all of it."""
 
     base: Base
     env: Env
     branch: str = MAIN
-    horizon: Horizon | None = None
+    final: FinalLineage | None = None
 
     @property
     def io(self) -> FileIO:
-        """The files of the table."""
+        """The storage of the table."""
         return self.base.store.io
 
     @property
@@ -64,32 +64,38 @@ class Target:
 
     @property
     def head(self) -> Snapshot | None:
-        """The snapshot that is read."""
+        """The newest snapshot of the branch."""
         return head_of(self.base.metadata, self.branch)
 
     @property
-    def settled(self) -> int | None:
-        """Row ids below this one are final; none where rows have no ids."""
-        return self.metadata.next_row_id if self.horizon is None else self.horizon.next_row_id
+    def table(self) -> TableFiles:
+        """The table, for writing new files."""
+        return TableFiles(io=self.io, metadata=self.metadata)
+
+    def planned(self, where: Expr = ALWAYS_TRUE) -> PlannedFiles:
+        """The planned files, with their deleted rows."""
+        plan = self.plan(where)
+        final = FinalLineage.of(self.metadata) if self.final is None else self.final
+        return PlannedFiles(table=self.table, plan=plan, deleted_rows=plan.deleted_rows(self.io), final_lineage=final)
 
     def plan(self, where: Expr = ALWAYS_TRUE) -> Plan:
-        """The files that may hold rows that match, read in terms of the current columns, as they will be written.
+        """The files that may contain matching rows, planned with the current schema, as rows will be written.
 
-        All of them have a number of rows, because it decides whether a file leaves with its last row.
+        The number of rows of every file is known, because a file is removed with its last row.
         """
         plan = plan_scan(self.base.store, self.metadata, self.head, filter=where, schema=self.metadata.schema)
         return plan.counted(self.io)
 
 
 class Scratch(AbstractContextManager["Scratch"]):
-    """Files that are written for an operation; they are deleted again if it cannot be prepared."""
+    """The files written for an operation; they are deleted if preparing it fails."""
 
     def __init__(self, io: FileIO) -> None:
         self._io = io
         self._written: list[str] = []
 
     def keep(self, entries: pa.Table) -> pa.Table:
-        """Entries of new files, as they are."""
+        """Register the files of these entries; returns the entries."""
         self._written.extend(file_locations(entries))
         return entries
 

@@ -1,4 +1,4 @@
-"""Rows changed in place of themselves: new values for some of their columns (spec: Row-level Deletes)."""
+"""Updates rows: sets columns of the rows that match a condition (spec: Row-level Deletes)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow.compute as pc
 
+from icefloe.engines.capabilities import RowOperation
 from icefloe.engines.engine import Engine
 from icefloe.env import Env
 from icefloe.errors import InputError
@@ -22,29 +23,29 @@ from icefloe.rows.target import Scratch, Target
 
 
 def update(target: Target, changes: Mapping[str, str | Value], where: Expr, engine: Engine) -> Prepared:
-    """Set columns of the rows that match ``where``; rows for which it is null stay as they are."""
-    io, metadata = target.io, target.metadata
-    values = new_values(changes, metadata.schema, target.env)
-    plan = target.plan(where)
-    drops = plan.deleted_rows(io)
-    found = engine.find_rows(io, plan, drops)
+    """Set columns of the rows that match ``where``; rows for which it is null do not change."""
+    engine.capabilities.check(RowOperation.UPDATE)
+    values = new_values(changes, target.metadata.schema, target.env)
+    files = target.planned(where)
+    plan = files.plan
+    positions = engine.find_rows(files)
     read = ReadSet.of(target, plan.filter, UPDATE_ISOLATION)
-    if len(found) == 0:
+    if len(positions) == 0:
         return read.nothing(Operation.OVERWRITE)
-    copies = mode_of(UPDATE_MODE, metadata) is Mode.COPY_ON_WRITE
-    with Scratch(io) as scratch:
-        files = engine.write_updated(io, plan, drops, found, values, metadata, others=copies, horizon=target.horizon)
-        scratch.keep(files)
+    copies = mode_of(UPDATE_MODE, target.metadata) is Mode.COPY_ON_WRITE
+    with Scratch(target.io) as scratch:
+        added = scratch.keep(engine.write_updated(files, positions, values, copy_others=copies))
         if not copies:
-            deletion = remove_rows(target, plan, drops, found, engine, UPDATE_MODE)
-            return read.prepared(deletion.with_added(files))
-    live, updated = pc.sum(files["record_count"]).as_py(), sum(len(rows) for rows in found.values())
-    return read.prepared(replace_files(plan, tasks_of(plan, found), files, live=live, copied=live - updated))
+            deletion = remove_rows(target, files, positions, engine, UPDATE_MODE)
+            return read.prepared(deletion.with_added(added))
+    live, updated = pc.sum(added["record_count"]).as_py(), sum(len(rows) for rows in positions.values())
+    return read.prepared(replace_files(plan, tasks_of(plan, positions), added, live=live, copied=live - updated))
 
 
 def new_values(changes: Mapping[str, str | Value], schema: Schema, env: Env) -> dict[str, Value]:
-    """The values that columns are set to, parsed, also where fields inside of them are; InputError names one that is
-    not there.
+    """The new values by column, parsed; assignments to fields inside structs become values of their columns.
+
+    InputError names a column that the table does not have.
 
     >>> from icefloe.env import SYSTEM
     >>> from icefloe.model.text.ddl import parse_ddl
@@ -57,11 +58,11 @@ def new_values(changes: Mapping[str, str | Value], schema: Schema, env: Env) -> 
     for name, text in changes.items():
         _check_settable(name, schema)
         parsed[name] = parse_value(text, env=env)
-        for read in columns_of(parsed[name]):
-            if path_of(read, schema.fields) is None:
+        for column in columns_of(parsed[name]):
+            if path_of(column, schema.fields) is None:
                 raise InputError(
-                    f"update: {name} = {parsed[name]}: the table has no column {read}, or it lies in a list or map",
-                    field=read,
+                    f"update: {name} = {parsed[name]}: the table has no column {column}, or it lies in a list or map",
+                    field=column,
                 )
     return column_values(parsed, schema.fields, lambda name: Reference((name,)))
 
@@ -71,5 +72,5 @@ def _check_settable(name: str, schema: Schema) -> None:
         return
     if name in schema.by_name:
         raise InputError(f"update: {name!r} lies in a list or map; set the whole column", field=name)
-    tops = ", ".join(sorted(field.name for field in schema.fields))
-    raise InputError(f"update: the table has no column {name}; it has: {tops}", field=name)
+    columns = ", ".join(sorted(field.name for field in schema.fields))
+    raise InputError(f"update: the table has no column {name}; it has: {columns}", field=name)

@@ -1,4 +1,4 @@
-"""Rows replaced by key: looked up and deleted by position, or by equality deletes (spec: Row-level Deletes)."""
+"""Replaces rows by key: found and deleted by position, or deleted by equality deletes (spec: Row-level Deletes)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from icefloe.commit.operations.replace_keys import ReplaceKeys
+from icefloe.engines.capabilities import RowOperation
 from icefloe.engines.engine import Engine
 from icefloe.errors import InputError
 from icefloe.model.entries import concat
@@ -18,7 +19,7 @@ from icefloe.rows.target import Scratch, Target
 
 
 def key_columns(on: Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
-    """The columns that tell rows apart: those that were given, or else the identifier fields of the schema."""
+    """The key columns of an upsert: ``on``, or else the identifier fields of the schema."""
     keys = [schema.names[id_] for id_ in schema.identifier_field_ids] if on is None else on
     if isinstance(keys, str) or len(keys) == 0:
         raise InputError("upsert: give the key columns as a list, such as on=['id']")
@@ -28,12 +29,12 @@ def key_columns(on: Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
 class DeleteKind(StrEnum):
     """How an upsert deletes the rows that it replaces."""
 
-    POSITION = "position"  # they are looked for, and deleted where they are
-    EQUALITY = "equality"  # their keys are written down, and readers do the rest
+    POSITION = "position"  # finds them, and deletes them by position
+    EQUALITY = "equality"  # writes their keys to equality delete files, which readers apply
 
 
 def delete_kind(deletes: str | None, properties: Mapping[str, str]) -> DeleteKind:
-    """The kind that was asked for, or else the one that the table asks for by ``write.upsert.deletes``."""
+    """The kind of deletes of an upsert: ``deletes``, or else the property ``write.upsert.deletes``."""
     text = UPSERT_DELETES.of(properties) if deletes is None else deletes
     known = {str(kind): kind for kind in DeleteKind}
     if text not in known:
@@ -45,7 +46,7 @@ def delete_kind(deletes: str | None, properties: Mapping[str, str]) -> DeleteKin
 def upsert(
     target: Target, rows: object, on: Sequence[str] | None, engine: Engine, *, deletes: str | None = None
 ) -> Prepared:
-    """Replace rows by key and add new ones, as one snapshot; ``deletes`` is a ``DeleteKind`` by name."""
+    """Replace rows by key and add the others, as one snapshot; ``deletes`` is the name of a ``DeleteKind``."""
     keys = key_columns(on, target.metadata.schema)
     if delete_kind(deletes, target.properties) is DeleteKind.EQUALITY:
         return _by_value(target, rows, keys, engine)
@@ -53,27 +54,26 @@ def upsert(
 
 
 def _by_value(target: Target, rows: object, on: tuple[str, ...], engine: Engine) -> Prepared:
-    """Without looking at the rows that are replaced; a new row has a new id."""
-    io, metadata = target.io, target.metadata
-    with engine.keyed(rows, metadata, on) as source, Scratch(io) as scratch:
-        old = scratch.keep(engine.write_key_deletes(io, source, metadata))
-        new = scratch.keep(engine.write(io, source.rows, metadata))
+    """Writes equality deletes, without reading the table; all rows get new ids."""
+    engine.capabilities.check(RowOperation.EQUALITY_DELETES)
+    table = target.table
+    with engine.upsert_source(table, rows, on) as source, Scratch(target.io) as scratch:
+        deletes = scratch.keep(engine.write_key_deletes(table, source))
+        new = scratch.keep(engine.write(table, source.rows))
     if new.num_rows == 0:
         return Prepared(operation=Operation.OVERWRITE)
-    specs = frozenset(spec.spec_id for spec in metadata.specs)
-    update = ReplaceKeys(added=concat([new, old]), specs=specs, branch=target.branch)
+    specs = frozenset(spec.spec_id for spec in table.metadata.specs)
+    update = ReplaceKeys(added=concat([new, deletes]), specs=specs, branch=target.branch)
     return Prepared(operation=Operation.OVERWRITE, update=update)
 
 
 def _by_position(target: Target, rows: object, on: tuple[str, ...], engine: Engine) -> Prepared:
-    """A row that replaces another goes on with its id."""
-    io, metadata = target.io, target.metadata
-    with engine.keyed(rows, metadata, on) as source, Scratch(io) as scratch:
-        plan = target.plan(source.range)
-        drops = plan.deleted_rows(io)
-        matched = engine.find_keys(io, plan, drops, source, settled=target.settled)
-        new = scratch.keep(engine.write(io, matched.rows, metadata, lineage=matched.lineage))
+    """Finds the replaced rows; a row that replaces another keeps its id."""
+    with engine.upsert_source(target.table, rows, on) as source, Scratch(target.io) as scratch:
+        files = target.planned(source.filter)
+        matches = engine.find_keys(files, source)
+        new = scratch.keep(engine.write(target.table, matches.rows, lineage=matches.lineage))
         if new.num_rows == 0:
             return Prepared(operation=Operation.OVERWRITE)
-        changes = remove_rows(target, plan, drops, matched.positions, engine, MERGE_MODE)
-    return ReadSet.of(target, plan.filter, MERGE_ISOLATION).prepared(changes.with_added(new))
+        changes = remove_rows(target, files, matches.positions, engine, MERGE_MODE)
+    return ReadSet.of(target, files.plan.filter, MERGE_ISOLATION).prepared(changes.with_added(new))

@@ -143,13 +143,13 @@ class MergeResult:
 
 def merge_result(prepared: PreparedMerge, landed: CommitResult, seconds: float) -> MergeResult:
     """The figures of a merge that landed, or that had nothing to do, after so many seconds."""
-    merged = prepared.merged
+    matches = prepared.matches
     return MergeResult(
         table=landed.table,
         snapshot_id=landed.snapshot_id,
-        rows_inserted=merged.inserted,
-        rows_updated=merged.updated,
-        rows_deleted=merged.deleted,
+        rows_inserted=matches.rows_inserted,
+        rows_updated=matches.rows_updated,
+        rows_deleted=matches.rows_deleted,
         rows_copied=landed.rows_copied,
         files_read=prepared.files_read,
         files_skipped=prepared.files_skipped,

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from icefloe.engines.engine import is_spark
+from icefloe.engines.choose import is_spark
 from icefloe.env import Env
 from icefloe.errors import CommitFailed, ConflictError, InputError
 from icefloe.model.metadata.properties import COMMIT_MAX_WAIT_MS, COMMIT_MIN_WAIT_MS, OPERATION_RETRIES

@@ -96,8 +96,8 @@ class RowChanges:
         >>> sorted(t.scan().to_arrow()["id"].to_pylist())
         [1, 20, 30]
         """
-        chosen, engine = rows.overwritten(where, overwrite_all=overwrite_all), engine_of(data)
-        return self._change(lambda target: rows.overwrite(target, data, chosen, engine), branch, retries, source=data)
+        replaced, engine = rows.overwrite_filter(where, overwrite_all=overwrite_all), engine_of(data)
+        return self._change(lambda target: rows.overwrite(target, data, replaced, engine), branch, retries, source=data)
 
     def overwrite_partitions(self, data: Any, *, branch: str | None = MAIN, retries: int | None = None) -> CommitResult:
         """Put rows in the place of everything in the partitions that they fall into.
@@ -201,7 +201,7 @@ class RowChanges:
 
         def run(merge: Merge, retries: int | None) -> MergeResult:
             def once(target: rows.Target) -> MergeResult:
-                prepared = rows.merge(target, merge, source, engine_for(None))
+                prepared = rows.merge(target, merge, source, engine_of(source))
                 return merge_result(prepared, self._run(prepared.change), 0.0)
 
             started = time.perf_counter()

@@ -6,25 +6,19 @@ from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icefloe.commit.base import Base
-from icefloe.deletes.bitmaps import within
-from icefloe.engines.arrow.read.read import count_plan, read_plan
-from icefloe.engines.engine import spark_engine
+from icefloe.engines.choose import engine_for
+from icefloe.engines.work import ScanRequest
 from icefloe.errors import UnsupportedError
-from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, Predicate, conjunction, leaves
-from icefloe.expr.prune.stats_eval import Match
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, Predicate, leaves
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.lazy import load_optional
 from icefloe.model.metadata.snapshots import Snapshot
-from icefloe.model.schema.metadata_columns import DELETED, is_metadata_column
+from icefloe.model.schema.metadata_columns import is_metadata_column
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.explain import explain
-from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
-
-_AT_ONCE = 1024  # files whose deletion vectors are read together
 
 
 class Scan:
@@ -57,32 +51,25 @@ class Scan:
         columns: Iterable[str] | None,
         schema: Schema | None = None,
     ) -> None:
-        self._base = base
-        self._schema = schema  # none for the one that reading the snapshot uses
-        self._snapshot = snapshot
-        self._filter = _on_columns(parse_filter(where), base)
-        self._columns = None if columns is None else tuple(columns)
+        self._request = ScanRequest(
+            base=base,
+            snapshot=snapshot,
+            filter=_on_columns(parse_filter(where), base),
+            columns=None if columns is None else tuple(columns),
+            schema=schema,
+        )
 
     @property
     def snapshot(self) -> Snapshot | None:
         """The snapshot that is read; none for a table that was never written."""
-        return self._snapshot
+        return self._request.snapshot
 
     def plan(self, more: Expr = ALWAYS_TRUE, *, trace: bool = False) -> Plan:
-        """The files to read; ``more`` is a filter that came later, such as one that Spark pushes down.
+        """The files to read; ``more`` is another filter, such as one that Spark pushes down.
 
         With ``trace`` the plan also lists why each manifest and file was kept or skipped, as an Arrow table.
         """
-        return plan_scan(
-            self._base.store,
-            self._base.metadata,
-            self._snapshot,
-            filter=conjunction([self._filter, more]),
-            columns=self._columns,
-            schema=self._schema,
-            trace=trace,
-            table=self._base.name,
-        )
+        return self._request.plan(more, trace=trace)
 
     def explain(self) -> str:
         """Say which manifests and files the scan reads or skips, and what decided, as text; no data file is read.
@@ -104,7 +91,7 @@ class Scan:
         file skipped (1): partition: city = 'Oslo'
           memory://.../city=Rome/....parquet
         """
-        return explain(self.plan(trace=True), self._snapshot, self._filter)
+        return explain(self.plan(trace=True), self.snapshot, self._request.filter)
 
     def to_arrow(self) -> pa.Table:
         """The rows as one Arrow table."""
@@ -112,7 +99,8 @@ class Scan:
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of Arrow batches, in a fixed order; files are read ahead, but only a little."""
-        return read_plan(self._base.store.io, self.plan())
+        reader: pa.RecordBatchReader = engine_for(None).read(self._request)
+        return reader
 
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
@@ -133,29 +121,11 @@ class Scan:
 
         Files are chosen when a query runs, with the query's own filters.
         """
-        return spark_engine().read_scan(spark, self._base, self._snapshot, self._filter, self._columns, self._schema)
+        return engine_for(spark).read(self._request)
 
     def count(self) -> int:
-        """How many rows there are; of files that match as a whole, only the deletes are read."""
-        plan = self.plan()
-        if DELETED in plan.schema.fields:
-            return sum(batch.num_rows for batch in read_plan(self._base.store.io, plan))
-        whole = pc.and_(
-            pc.equal(plan.tasks["match"], int(Match.ALL)), pc.equal(pc.list_value_length(plan.tasks["deletes"]), 0)
-        )
-        whole = pc.and_(whole, pc.is_valid(plan.tasks["record_count"]))
-        known = plan.tasks.filter(whole)
-        counted = int(pc.sum(known["record_count"], min_count=0).as_py()) - self._deleted(plan.with_tasks(known))
-        return counted + count_plan(self._base.store.io, plan.with_tasks(plan.tasks.filter(pc.invert(whole))))
-
-    def _deleted(self, plan: Plan) -> int:
-        """How many rows vectors delete; what their entries say may count rows that the files do not have."""
-        touched = plan.tasks.filter(pc.is_valid(plan.tasks["dv_location"]))
-        drops, dead = plan.deleted_rows(self._base.store.io), 0
-        for batch in touched.select(["location", "record_count"]).to_batches(max_chunksize=_AT_ONCE):
-            counts = dict(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-            dead += sum(len(within(rows, counts[file])) for file, rows in drops.positions(counts).items())
-        return dead
+        """The number of rows; of files in which every row matches, only the deletes are read."""
+        return engine_for(None).count(self._request)
 
 
 def _on_columns(filter_: Expr, base: Base) -> Expr:

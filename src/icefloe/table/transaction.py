@@ -19,8 +19,8 @@ from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.schema_updates import ChangePartitioning
 from icefloe.commit.result import CommitResult
 from icefloe.engines.choose import engine_for, engine_of
-from icefloe.engines.engine import Horizon
 from icefloe.engines.merge import Merge
+from icefloe.engines.work import FinalLineage
 from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
@@ -84,18 +84,19 @@ class Transaction:
     def append(self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN) -> None:
         """Add rows; with ``schema_mode="merge"``, after the columns that the table lacks."""
         self._check_open()
-        data, change = schema_change(data, self.metadata, schema_mode)
+        engine = engine_of(data)
+        data, change = schema_change(data, self.metadata, schema_mode, engine)
         with self._together():
             if change is not None:
                 self._add(change)
-            self._run(rows.append(self._target(branch), data, engine_of(data)))
+            self._run(rows.append(self._target(branch), data, engine))
 
     def overwrite(
         self, data: Any, where: str | Expr | None = None, *, overwrite_all: bool = False, branch: str | None = MAIN
     ) -> None:
         """Put rows in the place of those that match, or of all."""
-        chosen = rows.overwritten(where, overwrite_all=overwrite_all)
-        self._run(rows.overwrite(self._target(branch), data, chosen, engine_of(data)))
+        replaced = rows.overwrite_filter(where, overwrite_all=overwrite_all)
+        self._run(rows.overwrite(self._target(branch), data, replaced, engine_of(data)))
 
     def overwrite_partitions(self, data: Any, *, branch: str | None = MAIN) -> None:
         """Put rows in the place of everything in the partitions that they fall into."""
@@ -134,7 +135,7 @@ class Transaction:
         def run(merge: Merge, retries: int | None) -> None:
             if retries is not None:
                 raise InputError("merge: retries= has no use in a transaction, which commits at its end")
-            self._run(rows.merge(self._target(branch), merge, source, engine_for(None)).change)
+            self._run(rows.merge(self._target(branch), merge, source, engine_of(source)).change)
 
         return MergeBuilder(on, run, self._env)
 
@@ -212,9 +213,8 @@ class Transaction:
     def _target(self, branch: str | None) -> rows.Target:
         """A branch as the operations so far have left it; the lineage they gave changes if the commit is repeated."""
         self._check_open()
-        before = self._draft.base.metadata
-        final = Horizon(next_row_id=before.next_row_id, last_sequence_number=before.last_sequence_number)
-        return rows.Target(base=self._base, env=self._env, branch=rows.branch_of(branch), horizon=final)
+        final = FinalLineage.of(self._draft.base.metadata)
+        return rows.Target(base=self._base, env=self._env, branch=rows.branch_of(branch), final=final)
 
     def _run(self, prepared: rows.Prepared) -> None:
         with self._together():

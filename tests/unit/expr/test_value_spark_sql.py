@@ -60,3 +60,9 @@ def test_types_and_columns_that_spark_does_not_have_are_refused() -> None:
         to_spark_sql(parse_value("s.ns = cast('2026-01-01' as timestamp_ntz)"), TYPES)
     with pytest.raises(InputError, match=r"there is no column 't\.x'"):
         to_spark_sql(parse_value("t.x + 1"), TYPES)
+
+
+def test_a_value_that_cannot_be_computed_is_an_input_error() -> None:
+    for text in ("t.n = 'x'", "t.day + 1", "t.at = t.n"):
+        with pytest.raises(InputError):
+            to_spark_sql(parse_value(text), TYPES)

@@ -1,4 +1,4 @@
-"""The engine that works in this process on Arrow, for small work and without a JVM."""
+"""The engine that works in this process on Arrow, without a JVM."""
 
 from __future__ import annotations
 
@@ -9,77 +9,94 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.engines.arrow.change.delete import find_rows, write_survivors
+from icefloe.engines.arrow.change.merge import find_merged, write_merged
+from icefloe.engines.arrow.change.merge_source import IndexedSource
 from icefloe.engines.arrow.change.update import write_updated
-from icefloe.engines.arrow.change.upsert import find_keys, key_range, unique_keys
+from icefloe.engines.arrow.change.upsert import find_keys, indexed_source
+from icefloe.engines.arrow.read.read import count_plan, read_plan
 from icefloe.engines.arrow.write.write import write_rows
-from icefloe.engines.engine import Horizon, Keyed, Matched, Positions
+from icefloe.engines.capabilities import Capabilities
+from icefloe.engines.engine import MergeMatches, MergeSource, UpsertMatches, UpsertSource
+from icefloe.engines.merge_plan import MergePlan
+from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
 from icefloe.expr.value.expressions import Value
-from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import as_table, conform
 from icefloe.model.entries import empty
-from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.types import Field
-from icefloe.scan.tasks import Plan
+
+ARROW = Capabilities(engine="Arrow")
 
 
 class ArrowEngine:
-    """Rows as Arrow tables and streams."""
+    """Rows as Arrow tables and streams; sources are read whole."""
 
-    def write(self, io: FileIO, rows: Any, metadata: TableMetadata, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
-        """Write rows to new data files of the table; their entries."""
-        return write_rows(io, rows, metadata, lineage=lineage)
+    @property
+    def capabilities(self) -> Capabilities:
+        """Everything is supported."""
+        return ARROW
 
-    def find_rows(self, io: FileIO, plan: Plan, drops: DeletedRows) -> dict[str, BitMap64]:
-        """Live rows that match the plan's filter, by file."""
-        return find_rows(io, plan, drops)
+    def read(self, scan: ScanRequest) -> pa.RecordBatchReader:
+        """The rows as a stream of batches."""
+        return read_plan(scan.io, scan.plan())
+
+    def count(self, scan: ScanRequest) -> int:
+        """The number of rows; files of which the metadata states it are not read."""
+        return count_plan(scan.io, scan.plan())
+
+    def write(self, table: TableFiles, rows: Any, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
+        """Write rows to new data files; returns their entries."""
+        return write_rows(table, rows, lineage=lineage)
+
+    def find_rows(self, files: PlannedFiles) -> dict[str, BitMap64]:
+        """The positions of live rows that match the plan's filter, by file."""
+        return find_rows(files)
 
     @contextmanager
-    def keyed(self, rows: Any, metadata: TableMetadata, on: tuple[str, ...]) -> Iterator[Keyed]:
-        """The source as one table, with distinct keys."""
-        metadata.schema.select(on)
-        source = conform(as_table(rows), metadata.schema)
-        yield Keyed(rows=source, on=on, range=key_range(source, on), index=unique_keys(source, on))
+    def upsert_source(self, table: TableFiles, rows: Any, on: tuple[str, ...]) -> Iterator[UpsertSource]:
+        """The source as one table, with an index of its keys."""
+        schema = table.metadata.schema
+        schema.select(on)
+        yield indexed_source(conform(as_table(rows), schema), on)
 
-    def find_keys(
-        self, io: FileIO, plan: Plan, drops: DeletedRows, source: Keyed, *, settled: int | None = None
-    ) -> Matched:
-        """Live rows whose key is one of the source's, and the source with their ids."""
-        return find_keys(io, plan, drops, source, settled=settled)
+    def find_keys(self, files: PlannedFiles, source: UpsertSource) -> UpsertMatches:
+        """The live rows with a key of the source."""
+        return find_keys(files, source)
 
-    def write_key_deletes(self, io: FileIO, source: Keyed, metadata: TableMetadata) -> pa.Table:
-        """The keys of the source in equality delete files."""
+    def write_key_deletes(self, table: TableFiles, source: UpsertSource) -> pa.Table:
+        """Write the keys of the source to equality delete files; returns their entries."""
         keys = source.rows.select(list(source.on)).drop_null()
         if keys.num_rows == 0:
             return empty()
-        return write_equality_deletes(io, keys, metadata.schema.select(source.on).fields, metadata=metadata)
+        metadata = table.metadata
+        return write_equality_deletes(table.io, keys, metadata.schema.select(source.on).fields, metadata=metadata)
 
     def write_updated(
-        self,
-        io: FileIO,
-        plan: Plan,
-        drops: DeletedRows,
-        found: Positions,
-        values: Mapping[str, Value],
-        metadata: TableMetadata,
-        *,
-        others: bool,
-        horizon: Horizon | None = None,
+        self, files: PlannedFiles, positions: Positions, values: Mapping[str, Value], *, copy_others: bool
     ) -> pa.Table:
-        """Rows with new values in new files, alone or with the others of their files."""
-        return write_updated(io, plan, drops, found, values, metadata, others=others, horizon=horizon)
+        """Write updated rows to new files, alone or with the other rows of their files; returns the entries."""
+        return write_updated(files, positions, values, copy_others=copy_others)
 
-    def write_survivors(
-        self,
-        io: FileIO,
-        plan: Plan,
-        drops: DeletedRows,
-        found: Positions,
-        metadata: TableMetadata,
-        *,
-        horizon: Horizon | None = None,
-    ) -> pa.Table:
-        """The rows that touched files keep, in new files."""
-        return write_survivors(io, plan, drops, found, metadata, horizon=horizon)
+    def write_survivors(self, files: PlannedFiles, positions: Positions) -> pa.Table:
+        """Write the rows that files keep to new files; returns the entries."""
+        return write_survivors(files, positions)
+
+    def source_columns(self, rows: Any) -> tuple[pa.Table, tuple[str, ...]]:
+        """The source as one table, and the names of its columns."""
+        source = as_table(rows)
+        return source, tuple(source.column_names)
+
+    @contextmanager
+    def merge_source(self, table: TableFiles, rows: Any, plan: MergePlan) -> Iterator[MergeSource]:
+        """The source with an index of its keys."""
+        indexed = IndexedSource(plan, rows)
+        yield MergeSource(plan=plan, filter=indexed.filter, prepared=indexed)
+
+    def find_merged(self, files: PlannedFiles, source: MergeSource) -> MergeMatches:
+        """Decide which clause applies to each row."""
+        return find_merged(files, source.prepared)
+
+    def write_merged(self, files: PlannedFiles, source: MergeSource, matches: MergeMatches) -> pa.Table:
+        """Write the updated and the inserted rows to new data files; returns their entries."""
+        return write_merged(files, source.prepared, matches)

@@ -1,8 +1,8 @@
-"""Child sessions with the settings that reading and writing tables need, and what this Spark can do.
+"""Child sessions with the settings for reading and writing tables, and internals of the running Spark.
 
-Settings of Spark belong to its user, so none is ever set on the user's session. A clone of it carries ours: it shares
-the context, the caches and the user's own settings, and costs about two milliseconds.
-Capabilities are probed in the running JVM, never guessed from a version number.
+The settings of a session belong to its user, so none is ever changed. Our settings are set on a clone, which shares the
+context, the caches and the user's own settings, and takes about two milliseconds to make.
+Internals are looked up in the running JVM, not derived from a version number.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ WRITE_SETTINGS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Capabilities:
-    """What a running Spark offers beyond its public interface."""
+class SparkInternals:
+    """Internals of a running Spark that are not part of its public interface."""
 
     row_index_column: str  # the name under which the Parquet reader fills in physical row positions
 
 
-_known: WeakKeyDictionary[Any, Capabilities] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Any, SparkInternals] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def capabilities(spark: SparkSession) -> Capabilities:
-    """Probe a session once per JVM; raises ``UnsupportedError`` naming what is missing."""
+def spark_internals(spark: SparkSession) -> SparkInternals:
+    """The internals of the session's JVM, looked up once; UnsupportedError names one that is missing."""
     _require_classic(spark)
     gateway = spark.sparkContext._gateway
     with _lock:
@@ -72,7 +72,7 @@ def _require_classic(spark: SparkSession) -> None:
         )
 
 
-def _probe(spark: SparkSession) -> Capabilities:
+def _probe(spark: SparkSession) -> SparkInternals:
     jvm = spark._jvm
     for name in ("org.codehaus.janino.SimpleCompiler", "org.apache.parquet.bytes.BytesUtils"):
         try:
@@ -90,11 +90,11 @@ def _probe(spark: SparkSession) -> Capabilities:
         raise UnsupportedError(
             f"Spark {spark.version}: the Parquet reader has no {feature}", feature=feature
         ) from error
-    return Capabilities(row_index_column=row_index)
+    return SparkInternals(row_index_column=row_index)
 
 
 def child_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A clone of the session with more settings; the session itself stays as it is."""
+    """A clone of the session with further settings; the session itself does not change."""
     java = spark._jsparkSession.cloneSession()
     for name, value in settings.items():
         java.conf().set(name, value)
@@ -102,6 +102,6 @@ def child_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
 
 
 def in_session(frame: DataFrame, session: SparkSession) -> DataFrame:
-    """The same query, to be run with the settings of another session."""
+    """The same query with the settings of another session."""
     dataset = session._jvm.org.apache.spark.sql.classic.Dataset
     return DataFrame(dataset.ofRows(session._jsparkSession, frame._jdf.queryExecution().analyzed()), session)

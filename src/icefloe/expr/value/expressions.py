@@ -105,13 +105,13 @@ def evaluate_value(
         raise InputError(f"cannot compute {_shown(value.text)!r}: {error}", value=value.text) from error
 
 
-def value_type(node: Node, columns: Mapping[str, pa.DataType], *, wanted: pa.DataType | None = None) -> pa.DataType:
-    """The type of a node's value over columns of these types; InputError or ValueError if it has none.
+def value_type(value: Value, columns: Mapping[str, pa.DataType], *, wanted: pa.DataType | None = None) -> pa.DataType:
+    """The type of a value over columns of these types.
 
-    >>> value_type(parse_value("n / 2").node, {"n": pa.int32()})
+    >>> value_type(parse_value("n / 2"), {"n": pa.int32()})
     DataType(double)
     """
-    return _evaluated(node, {name: pa.nulls(0, type_) for name, type_ in columns.items()}, 0, wanted).type
+    return evaluate_value(value, {name: pa.nulls(0, type_) for name, type_ in columns.items()}, 0, wanted=wanted).type
 
 
 def _by_chunk(node: Node, columns: Mapping[str, Any], wanted: pa.DataType | None) -> pa.ChunkedArray:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from icefloe.errors import IcefloeError, InputError
 from icefloe.expr.text.spark_sql import quoted
 from icefloe.expr.value.expressions import Value, value_type
 from icefloe.expr.value.nodes import Call, Case, Constant, Node, Reference
@@ -37,18 +38,24 @@ def to_spark_sql(value: Value, columns: Mapping[str, pa.DataType], *, wanted: pa
     >>> to_spark_sql(Value("t.n + 1", Call("+", (Reference(("t", "n")), Constant(pa.scalar(1))))), {"t.n": pa.int32()})
     '(CAST(`t`.`n` AS BIGINT) + 1L)'
     """
-    printer = _Printer(columns)
-    return (printer.sql(value.node) if wanted is None else printer.sql_for(value.node, wanted)).text
+    printer = _Printer(value.text, columns)
+    try:
+        return (printer.sql(value.node) if wanted is None else printer.sql_for(value.node, wanted)).text
+    except IcefloeError:
+        raise
+    except (ValueError, pa.ArrowException) as error:
+        raise InputError(f"cannot compute {value.text!r}: {error}", value=value.text) from error
 
 
 class _Printer:
     """Prints the nodes of values over columns of known types."""
 
-    def __init__(self, columns: Mapping[str, pa.DataType]) -> None:
+    def __init__(self, text: str, columns: Mapping[str, pa.DataType]) -> None:
+        self._text = text
         self._columns = columns
 
     def type_of(self, node: Node, wanted: pa.DataType | None = None) -> pa.DataType:
-        return value_type(node, self._columns, wanted=wanted)
+        return value_type(Value(self._text, node), self._columns, wanted=wanted)
 
     def sql(self, node: Node) -> Sql:
         match node:

@@ -1,7 +1,7 @@
-"""Rows deleted in this process: found by position, or left out of rewritten files (spec: Row-level Deletes).
+"""Deletes on Arrow: finds rows by position, and rewrites files without them (spec: Row-level Deletes).
 
-Matching is decided once, by reading only the columns of the filter. Merge-on-read takes the positions as they are;
-copy-on-write rewrites just the files that keep some of their rows. A row whose filter is null is kept.
+The filter is evaluated once, on its own columns. Merge-on-read stores the positions; copy-on-write rewrites the files
+that keep some of their rows. A row for which the filter is null is kept.
 """
 
 from __future__ import annotations
@@ -14,70 +14,53 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from icefloe.deletes.bitmaps import bitmap_of
-from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.arrow.read.read import FileTask, file_tasks, read_task, reading_threads
-from icefloe.engines.arrow.write.moved_rows import choose_files, moved, moving_rows, write_moved
-from icefloe.engines.engine import Horizon, Positions, lineage_of
+from icefloe.engines.arrow.read.row_positions import all_positions
+from icefloe.engines.arrow.write.rewrite import rewrite_files, rows_to_rewrite
+from icefloe.engines.work import PlannedFiles, Positions
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.formats.read.row_mask import FileDrops
-from icefloe.io.file_io import FileIO
-from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.metadata_columns import POS
 from icefloe.model.schema.schema import Schema
-from icefloe.scan.tasks import Plan
 
-_POSITIONS = Schema(fields=(POS,))
+_POSITION = Schema(fields=(POS,))
 
 
-def find_rows(io: FileIO, plan: Plan, drops: DeletedRows) -> dict[str, BitMap64]:
+def find_rows(files: PlannedFiles) -> dict[str, BitMap64]:
     """The positions of live rows that match the plan's filter, by file; files without any are left out."""
-
-    def find(part: FileTask) -> BitMap64:
-        return _positions(io, plan, part, drops.of(part.location))
-
-    parts = [part for task in file_tasks(plan) for part in _parts(task)]
+    parts = [part for task in file_tasks(files.plan) for part in _parts(task)]
+    positions: dict[str, BitMap64] = {}
     with ThreadPoolExecutor(reading_threads(), thread_name_prefix="icefloe-find") as pool:
-        found: dict[str, BitMap64] = {}
-        for part, rows in zip(parts, pool.map(find, parts), strict=True):
-            known = found.get(part.location)
-            found[part.location] = rows if known is None else known | rows
-    return {location: rows for location, rows in found.items() if len(rows) > 0}
+        for part, matching in zip(parts, pool.map(lambda part: _matching(files, part), parts), strict=True):
+            known = positions.get(part.location)
+            positions[part.location] = matching if known is None else known | matching
+    return {location: matching for location, matching in positions.items() if len(matching) > 0}
 
 
 def _parts(task: FileTask) -> tuple[FileTask, ...]:
     return (task,) if task.filter == ALWAYS_TRUE else task.parts()
 
 
-def _positions(io: FileIO, plan: Plan, part: FileTask, lost: FileDrops) -> BitMap64:
-    found = BitMap64()
-    if part.filter == ALWAYS_TRUE and len(lost.tests) == 0:  # planning knows that all rows match: nothing to read
-        found.add_range(0, part.row_count)
-        return found if lost.positions is None else found - lost.positions
-    for batch in read_task(io, part, schema=_POSITIONS, table_schema=plan.table_schema, drops=lost):
-        found |= bitmap_of(np.asarray(batch.column(POS.name)))
-    return found
+def _matching(files: PlannedFiles, part: FileTask) -> BitMap64:
+    deletes = files.deleted_rows.of(part.location)
+    if part.filter == ALWAYS_TRUE and len(deletes.tests) == 0:  # every row matches, so nothing is read
+        positions = all_positions(part.row_count)
+        return positions if deletes.positions is None else positions - deletes.positions
+    positions = BitMap64()
+    table_schema = files.plan.table_schema
+    for batch in read_task(files.io, part, schema=_POSITION, table_schema=table_schema, drops=deletes):
+        positions |= bitmap_of(np.asarray(batch.column(POS.name)))
+    return positions
 
 
-def write_survivors(
-    io: FileIO,
-    plan: Plan,
-    drops: DeletedRows,
-    found: Positions,
-    metadata: TableMetadata,
-    *,
-    horizon: Horizon | None = None,
-) -> pa.Table:
-    """Write the live rows of the planned files named in ``found`` again, without those positions; the new entries.
+def write_survivors(files: PlannedFiles, positions: Positions) -> pa.Table:
+    """Write the live rows of the files in ``positions`` to new files, without those positions; returns the entries."""
+    touched = files.only(positions)
 
-    A row that only moves keeps its id and the sequence number of its last change.
-    """
-    touched = choose_files(plan, found)
-    lineage = lineage_of(touched)
-    schema = Schema(fields=(*metadata.schema.fields, *lineage))
+    def survivors(part: FileTask) -> Iterator[pa.RecordBatch]:
+        deletes, deleted = files.deleted_rows.of(part.location), positions[part.location]
+        if deletes.positions is not None:
+            deleted = deleted | deletes.positions
+        return rows_to_rewrite(touched, part, FileDrops(positions=deleted, tests=deletes.tests))
 
-    def rows(part: FileTask) -> Iterator[pa.RecordBatch]:
-        lost, gone = drops.of(part.location), found[part.location]
-        left = FileDrops(positions=gone if lost.positions is None else lost.positions | gone, tests=lost.tests)
-        return moving_rows(io, part, left, schema, horizon=horizon)
-
-    return write_moved(io, moved(touched, rows), metadata, lineage)
+    return rewrite_files(touched, survivors)

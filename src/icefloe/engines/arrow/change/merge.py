@@ -1,7 +1,7 @@
-"""A merge in this process: which rows of the table it updates or deletes, and the rows it writes.
+"""A merge on Arrow: decides which rows of the table are updated or deleted, and writes the new rows.
 
-The table is read once for what decides, and once more for the rows that change, if the new ones are made of more than
-the source. A row that is updated keeps its id (spec: Row-level Deletes).
+The table is read once for the columns that decide. It is read a second time, for the updated rows alone, if new values
+are computed from columns of the table. An updated row keeps its id (spec: Row-level Deletes).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,72 +17,62 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.deletes.bitmaps import bitmap_of
-from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.arrow.change.key_index import Ints
-from icefloe.engines.arrow.change.merge_source import MergeSource
-from icefloe.engines.arrow.read.row_positions import Chunk, located_rows, rows_at
-from icefloe.engines.arrow.write.moved_rows import choose_files
-from icefloe.engines.merge import SOURCE, TARGET, Action, Clause, When, columns_read
+from icefloe.engines.arrow.change.merge_source import IndexedSource
+from icefloe.engines.arrow.read.row_positions import Chunk, add_positions, rows_at, rows_with_positions
+from icefloe.engines.arrow.write.write import write_batches
+from icefloe.engines.engine import MergeMatches
+from icefloe.engines.merge import TARGET, Action, Clause, When, columns_read
+from icefloe.engines.work import PlannedFiles
 from icefloe.errors import InputError
 from icefloe.expr.value.expressions import Value, evaluate_value
-from icefloe.formats.write.split_by_partition import write_files
-from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import arrow_type, conform
 from icefloe.model.entries import empty
-from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.metadata_columns import POS, ROW_ID
 from icefloe.model.schema.schema import Schema
-from icefloe.scan.tasks import Plan
 
-MAX_PAIRS = 100_000_000  # that are compared one by one where no equality joins the sides
+MAX_PAIRS = 100_000_000  # pairs of rows that are compared if no equality joins the sides
 _PAIRS_AT_ONCE = 1 << 20
 _ROWS_AT_ONCE = 1 << 17
-_NONE = -1
+_NO_SOURCE_ROW = -1
+
+_Decided: TypeAlias = tuple[Ints, Ints, Ints]  # rows of a chunk, their clauses, their rows of the source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updates:
-    """Rows of one file to be written anew: their positions in order, the clause and source row of each, and its id."""
+    """Updated rows of one file: their positions in order, and the clause, source row and row id of each."""
 
     positions: Ints
     clauses: Ints
-    sources: Ints
-    ids: Ints
+    source_rows: Ints
+    row_ids: Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
-    """What a merge comes to: rows of the table that leave, those that come back in another form, and new ones."""
+class NewRows:
+    """The rows that a merge writes: updated rows by file, and rows of the source to insert by clause."""
 
-    positions: Mapping[str, BitMap64]
     updates: Mapping[str, Updates]
-    inserts: tuple[tuple[Clause, Ints], ...]  # with the rows of the source
-    updated: int
-    deleted: int
-
-    @property
-    def inserted(self) -> int:
-        """How many rows are new."""
-        return sum(len(rows) for _, rows in self.inserts)
+    inserts: tuple[tuple[Clause, Ints], ...]
 
 
-def find_merged(
-    io: FileIO, plan: Plan, drops: DeletedRows, source: MergeSource, *, settled: int | None = None
-) -> Merged:
-    """Decide about every row of the planned files and of the source; only row ids below ``settled`` are kept."""
-    if not source.is_keyed:
-        _check_size(plan, source)
-    finder = _Finder(source, 0 if settled is None else settled)
-    fields = tuple(field for field in source.schema.fields if field.name in source.read)
-    read = Schema(fields=(*fields, POS, ROW_ID))
-    with closing(located_rows(io, plan, drops, read, at_least=source.index.batch_rows)) as chunks:
+def find_merged(files: PlannedFiles, source: IndexedSource) -> MergeMatches:
+    """Decide about every row of the planned files and of the source; only final row ids are kept."""
+    if len(source.plan.keys) == 0:
+        _check_pairs(files, source)
+    finder = _Finder(source, files.final_lineage.next_row_id)
+    columns = source.plan.deciding_columns
+    fields = tuple(field for field in source.plan.schema.fields if field.name in columns)
+    schema = Schema(fields=(*fields, POS, ROW_ID))
+    with closing(rows_with_positions(files, schema, min_rows=source.index.batch_rows)) as chunks:
         for chunk in chunks:
-            finder.take(chunk)
-    return finder.merged()
+            finder.decide(chunk)
+    return finder.matches()
 
 
-def _check_size(plan: Plan, source: MergeSource) -> None:
-    rows = pc.sum(plan.tasks["record_count"], min_count=0).as_py()
+def _check_pairs(files: PlannedFiles, source: IndexedSource) -> None:
+    rows = pc.sum(files.plan.tasks["record_count"], min_count=0).as_py()
     if rows * source.rows > MAX_PAIRS:
         raise InputError(
             f"merge: no equality joins the table and the source, so {rows} x {source.rows} pairs of rows would be"
@@ -91,222 +81,218 @@ def _check_size(plan: Plan, source: MergeSource) -> None:
 
 
 class _Finder:
-    """Decides chunk by chunk; keeps what was decided."""
+    """Decides chunk by chunk which clause applies to each row."""
 
-    def __init__(self, source: MergeSource, settled: int) -> None:
+    def __init__(self, source: IndexedSource, next_row_id: int) -> None:
         self._source = source
-        self._settled = settled
-        self._matched = source.of(When.MATCHED)
-        self._alone = source.of(When.NOT_MATCHED_BY_SOURCE)
-        self._seen = np.zeros(source.rows, np.bool_)
+        self._next_row_id = next_row_id
+        self._matched = source.plan.clauses_for(When.MATCHED)
+        self._not_matched = source.plan.clauses_for(When.NOT_MATCHED_BY_SOURCE)
+        self._has_match = np.zeros(source.rows, np.bool_)  # rows of the source
         self._positions: dict[str, BitMap64] = {}
         self._updates: dict[str, list[Updates]] = {}
-        self._is_update = np.array([clause.action is Action.UPDATE for clause in source.clauses], np.bool_)
+        self._is_update = np.array([clause.action is Action.UPDATE for clause in source.plan.clauses], np.bool_)
         self._deleted = 0
 
-    def take(self, chunk: Chunk) -> None:
-        """Decide about the rows of a chunk."""
+    def decide(self, chunk: Chunk) -> None:
+        """Decide about the rows of a chunk, a part of them at a time to bound the number of pairs."""
         index, rows = self._source.index, chunk.rows.num_rows
-        groups = index.key_numbers(self._source.keys_of(chunk.rows), rows)
-        ends = np.cumsum(index.row_counts(groups))
+        key_numbers = index.key_numbers(self._source.keys_of(chunk.rows), rows)
+        pairs_before = np.concatenate([[0], np.cumsum(index.row_counts(key_numbers))])
         start = 0
         while start < rows:
-            done = ends[start - 1] if start > 0 else 0
-            stop = max(start + 1, int(np.searchsorted(ends, done + _PAIRS_AT_ONCE, side="right")))
-            self._part(chunk, groups[start:stop], start)
+            limit = pairs_before[start] + _PAIRS_AT_ONCE
+            stop = max(start + 1, int(np.searchsorted(pairs_before[1:], limit, side="right")))
+            self._decide_part(chunk, key_numbers[start:stop], start)
             start = stop
 
-    def _part(self, chunk: Chunk, groups: Ints, start: int) -> None:
-        places, sources = self._source.index.pairs(groups)
-        places += start
-        if self._source.rest is not None:
-            joined = _true(self._source.rest, self._columns(self._source.rest, chunk, places, sources), len(places))
-            places, sources = places[joined], sources[joined]
-        self._seen[sources] = True
+    def _decide_part(self, chunk: Chunk, key_numbers: Ints, start: int) -> None:
+        rows, source_rows = self._source.index.pairs(key_numbers)
+        rows += start
+        condition = self._source.plan.condition
+        if condition is not None:
+            is_match = _is_true(condition, self._columns(condition, chunk, rows, source_rows), len(rows))
+            rows, source_rows = rows[is_match], source_rows[is_match]
+        self._has_match[source_rows] = True
         if len(self._matched) > 0:
-            self._check_single(places, sources)
-        found = self._decide(self._matched, chunk, places, sources)
-        if len(self._alone) > 0:
-            others = np.ones(len(groups), np.bool_)
-            others[places - start] = False
-            alone = np.flatnonzero(others) + start
-            found = [*found, *self._decide(self._alone, chunk, alone, np.full(len(alone), _NONE, np.int64))]
-        self._keep(chunk, found)
+            self._check_single_match(rows, source_rows)
+        decided = self._apply(self._matched, chunk, rows, source_rows)
+        if len(self._not_matched) > 0:
+            is_unmatched = np.ones(len(key_numbers), np.bool_)
+            is_unmatched[rows - start] = False
+            unmatched = np.flatnonzero(is_unmatched) + start
+            no_source = np.full(len(unmatched), _NO_SOURCE_ROW, np.int64)
+            decided = [*decided, *self._apply(self._not_matched, chunk, unmatched, no_source)]
+        self._record(chunk, decided)
 
-    def _decide(
-        self, clauses: Iterable[tuple[int, Clause]], chunk: Chunk, places: Ints, sources: Ints
-    ) -> list[tuple[Ints, Ints, Ints]]:
-        """Rows of the table with their clause, the first whose condition is true, and their row of the source."""
+    def _apply(
+        self, clauses: Iterable[tuple[int, Clause]], chunk: Chunk, rows: Ints, source_rows: Ints
+    ) -> list[_Decided]:
+        """For each clause the rows that it applies to: those whose first true condition is the clause's."""
         decided = []
-        for number, clause in clauses:
-            chosen = np.ones(len(places), np.bool_)
+        for index, clause in clauses:
+            applies = np.ones(len(rows), np.bool_)
             if clause.condition is not None:
-                columns = self._columns(clause.condition, chunk, places, sources)
-                chosen = _true(clause.condition, columns, len(places))
-            taken = places[chosen]
-            decided.append((taken, np.full(len(taken), number, np.int64), sources[chosen]))
-            places, sources = places[~chosen], sources[~chosen]
+                columns = self._columns(clause.condition, chunk, rows, source_rows)
+                applies = _is_true(clause.condition, columns, len(rows))
+            chosen = rows[applies]
+            decided.append((chosen, np.full(len(chosen), index, np.int64), source_rows[applies]))
+            rows, source_rows = rows[~applies], source_rows[~applies]
         return decided
 
-    def _keep(self, chunk: Chunk, decided: list[tuple[Ints, Ints, Ints]]) -> None:
+    def _record(self, chunk: Chunk, decided: list[_Decided]) -> None:
         if len(decided) == 0:
             return
-        places, clauses, sources = (np.concatenate(part) for part in zip(*decided, strict=True))
-        order = np.argsort(places, kind="stable")
-        places, clauses, sources = places[order], clauses[order], sources[order]
-        ids = chunk.rows.column(ROW_ID.name).take(pa.array(places)).fill_null(self._settled).to_numpy()
-        at, update = chunk.positions[places], self._is_update[clauses]
-        self._deleted += int((~update).sum())
-        for file, part in chunk.by_file(places):
-            gone = bitmap_of(at[part])
-            self._positions[file] = self._positions[file] | gone if file in self._positions else gone
-            some = np.flatnonzero(update[part]) + part.start
-            if len(some) > 0:
-                new = Updates(positions=at[some], clauses=clauses[some], sources=sources[some], ids=ids[some])
-                self._updates.setdefault(file, []).append(new)
+        rows, clauses, source_rows = (np.concatenate(part) for part in zip(*decided, strict=True))
+        order = np.argsort(rows, kind="stable")
+        rows, clauses, source_rows = rows[order], clauses[order], source_rows[order]
+        row_ids = chunk.rows.column(ROW_ID.name).take(pa.array(rows)).fill_null(self._next_row_id).to_numpy()
+        positions, is_update = chunk.positions[rows], self._is_update[clauses]
+        self._deleted += int((~is_update).sum())
+        for file, part in chunk.by_file(rows):
+            add_positions(self._positions, file, positions[part])
+            updated = np.flatnonzero(is_update[part]) + part.start
+            if len(updated) > 0:
+                self._updates.setdefault(file, []).append(
+                    Updates(
+                        positions=positions[updated],
+                        clauses=clauses[updated],
+                        source_rows=source_rows[updated],
+                        row_ids=row_ids[updated],
+                    )
+                )
 
-    def _check_single(self, places: Ints, sources: Ints) -> None:
-        again = np.flatnonzero(places[1:] == places[:-1])
+    def _check_single_match(self, rows: Ints, source_rows: Ints) -> None:
+        again = np.flatnonzero(rows[1:] == rows[:-1])
         if len(again) > 0:
             first, second = (
                 {name: column[int(row)].as_py() for name, column in self._source.columns.items()}
-                for row in sources[again[0] : again[0] + 2]
+                for row in source_rows[again[0] : again[0] + 2]
             )
             raise InputError(
                 f"merge: two rows of the source match the same row of the table: {first} and {second}; keep one of them"
             )
 
-    def _columns(self, value: Value, chunk: Chunk, places: Ints, sources: Ints) -> dict[str, Any]:
-        theirs = {name: chunk.rows.column(name) for name in columns_read(value, TARGET)}
-        return {**_taken(TARGET, theirs, places), **source_columns(self._source, value, sources)}
+    def _columns(self, value: Value, chunk: Chunk, rows: Ints, source_rows: Ints) -> dict[str, Any]:
+        target = {name: chunk.rows.column(name) for name in columns_read(value, TARGET)}
+        return {**_target_columns(target, rows), **self._source.columns_at(value, source_rows)}
 
-    def merged(self) -> Merged:
-        """All that was decided, about the rows of the source that matched nothing too."""
-        updates = {file: _joined(parts) for file, parts in self._updates.items()}
-        return Merged(
+    def matches(self) -> MergeMatches:
+        """All decisions, those about rows of the source without a match included."""
+        updates = {file: _in_order(parts) for file, parts in self._updates.items()}
+        inserts = tuple(self._inserts())
+        return MergeMatches(
             positions=self._positions,
-            updates=updates,
-            inserts=tuple(self._inserts()),
-            updated=sum(len(each.positions) for each in updates.values()),
-            deleted=self._deleted,
+            rows_inserted=sum(len(rows) for _, rows in inserts),
+            rows_updated=sum(len(of_file.positions) for of_file in updates.values()),
+            rows_deleted=self._deleted,
+            prepared=NewRows(updates=updates, inserts=inserts),
         )
 
     def _inserts(self) -> Iterator[tuple[Clause, Ints]]:
-        rows = np.flatnonzero(~self._seen)
-        for _, clause in self._source.of(When.NOT_MATCHED):
-            chosen = np.ones(len(rows), np.bool_)
+        rows = np.flatnonzero(~self._has_match)
+        for _, clause in self._source.plan.clauses_for(When.NOT_MATCHED):
+            applies = np.ones(len(rows), np.bool_)
             if clause.condition is not None:
-                columns = source_columns(self._source, clause.condition, rows)
-                chosen = _true(clause.condition, columns, len(rows))
-            yield clause, rows[chosen]
-            rows = rows[~chosen]
+                applies = _is_true(clause.condition, self._source.columns_at(clause.condition, rows), len(rows))
+            yield clause, rows[applies]
+            rows = rows[~applies]
 
 
-def _joined(parts: list[Updates]) -> Updates:
+def _in_order(parts: list[Updates]) -> Updates:
     order = np.argsort(np.concatenate([part.positions for part in parts]), kind="stable")
 
-    def column(name: str) -> Ints:
-        joined: Ints = np.concatenate([getattr(part, name) for part in parts])[order]
-        return joined
+    def joined(name: str) -> Ints:
+        column: Ints = np.concatenate([getattr(part, name) for part in parts])[order]
+        return column
 
     return Updates(
-        positions=column("positions"), clauses=column("clauses"), sources=column("sources"), ids=column("ids")
+        positions=joined("positions"),
+        clauses=joined("clauses"),
+        source_rows=joined("source_rows"),
+        row_ids=joined("row_ids"),
     )
 
 
-def _true(value: Value, columns: Mapping[str, Any], rows: int) -> Any:
-    """Where a condition is true; where it is null, it is not."""
-    found = evaluate_value(value, columns, rows)
-    if not (pa.types.is_boolean(found.type) or pa.types.is_null(found.type)):
-        raise InputError(f"merge: {value.text!r} is no condition, but {found.type}", value=value.text)
-    return pc.fill_null(found.cast(pa.bool_()), False).to_numpy(zero_copy_only=False)
+def _is_true(value: Value, columns: Mapping[str, Any], rows: int) -> Any:
+    """For which rows a condition is true, and not false or null."""
+    result = evaluate_value(value, columns, rows)
+    if not (pa.types.is_boolean(result.type) or pa.types.is_null(result.type)):
+        raise InputError(f"merge: {value.text!r} is not a condition, its type is {result.type}", value=value.text)
+    return pc.fill_null(result.cast(pa.bool_()), False).to_numpy(zero_copy_only=False)
 
 
-def _taken(side: str, columns: Mapping[str, pa.Array], places: Ints) -> dict[str, pa.Array]:
-    numbers = pa.array(places)
-    return {f"{side}.{name}": column.take(numbers) for name, column in columns.items()}
+def _target_columns(columns: Mapping[str, pa.Array], rows: Ints) -> dict[str, pa.Array]:
+    numbers = pa.array(rows)
+    return {f"{TARGET}.{name}": column.take(numbers) for name, column in columns.items()}
 
 
-def source_columns(source: MergeSource, value: Value, rows: Ints) -> dict[str, pa.Array]:
-    """The columns of the source that a value reads, at some of its rows."""
-    return _taken(SOURCE, {name: source.columns[name] for name in columns_read(value, SOURCE)}, rows)
-
-
-def write_merged(
-    io: FileIO, plan: Plan, source: MergeSource, merged: Merged, metadata: TableMetadata, *, settled: int | None = None
-) -> pa.Table:
-    """Write the updated rows and the new ones to new data files; their entries."""
-    if merged.updated + merged.inserted == 0:
+def write_merged(files: PlannedFiles, source: IndexedSource, matches: MergeMatches) -> pa.Table:
+    """Write the updated and the inserted rows to new data files; returns their entries."""
+    if matches.rows_updated + matches.rows_inserted == 0:
         return empty()
-    last = 0 if settled is None else settled
-    keeps_ids = any(bool((each.ids < last).any()) for each in merged.updates.values())
+    new: NewRows = matches.prepared
+    next_row_id = files.final_lineage.next_row_id
+    keeps_ids = any(bool((updates.row_ids < next_row_id).any()) for updates in new.updates.values())
     lineage = (ROW_ID,) if keeps_ids else ()
-    schema = Schema(fields=(*metadata.schema.fields, *lineage))
-    writer = _Writer(source, schema, last)
-    rows = (batch for table in writer.tables(io, plan, merged) for batch in table.to_batches())
-    return write_files(
-        io,
-        rows,
-        schema=metadata.schema,
-        spec=metadata.spec,
-        sort_order=metadata.sort_order,
-        data_location=metadata.data_location,
-        properties=metadata.properties,
-        lineage=lineage,
-    )
+    writer = _RowWriter(source, Schema(fields=(*files.metadata.schema.fields, *lineage)), next_row_id)
+    batches = (batch for table in writer.tables(files, new) for batch in table.to_batches())
+    return write_batches(files.table, batches, lineage=lineage)
 
 
-class _Writer:
-    """Makes the rows that a merge writes, with the columns of ``schema``, which may have the row id behind."""
+class _RowWriter:
+    """Computes the rows that a merge writes, with the columns of ``schema``; the last one may be the row id."""
 
-    def __init__(self, source: MergeSource, schema: Schema, settled: int) -> None:
+    def __init__(self, source: IndexedSource, schema: Schema, next_row_id: int) -> None:
         self._source = source
         self._schema = schema
-        self._settled = settled
+        self._next_row_id = next_row_id
 
-    def tables(self, io: FileIO, plan: Plan, merged: Merged) -> Iterator[pa.Table]:
-        """The updated rows, then the new ones, part by part."""
-        if len(self._source.rewritten) > 0:
-            yield from self._read_again(io, plan, merged)
+    def tables(self, files: PlannedFiles, new: NewRows) -> Iterator[pa.Table]:
+        """The updated rows, then the inserted ones, a part at a time."""
+        if len(self._source.plan.updating_columns) > 0:
+            yield from self._updated_from_table(files, new)
         else:
-            for updates in merged.updates.values():
+            for updates in new.updates.values():
                 for first in range(0, len(updates.positions), _ROWS_AT_ONCE):
                     yield from self._updated(updates, np.arange(len(updates.positions))[first : first + _ROWS_AT_ONCE])
-        for clause, rows in merged.inserts:
+        for clause, rows in new.inserts:
             for first in range(0, len(rows), _ROWS_AT_ONCE):
-                some = rows[first : first + _ROWS_AT_ONCE]
-                yield self._made(clause, {}, some, np.full(len(some), self._settled, np.int64))
+                part = rows[first : first + _ROWS_AT_ONCE]
+                yield self._rows(clause, {}, part, np.full(len(part), self._next_row_id, np.int64))
 
-    def _read_again(self, io: FileIO, plan: Plan, merged: Merged) -> Iterator[pa.Table]:
-        fields = tuple(field for field in self._source.schema.fields if field.name in self._source.rewritten)
-        read = Schema(fields=(*fields, POS))
-        wanted = {file: bitmap_of(updates.positions) for file, updates in merged.updates.items()}
-        with closing(rows_at(io, choose_files(plan, wanted), wanted, read, at_least=_ROWS_AT_ONCE)) as chunks:
+    def _updated_from_table(self, files: PlannedFiles, new: NewRows) -> Iterator[pa.Table]:
+        columns = self._source.plan.updating_columns
+        fields = tuple(field for field in self._source.plan.schema.fields if field.name in columns)
+        positions = {file: bitmap_of(updates.positions) for file, updates in new.updates.items()}
+        schema = Schema(fields=(*fields, POS))
+        with closing(rows_at(files.only(positions), positions, schema, min_rows=_ROWS_AT_ONCE)) as chunks:
             for chunk in chunks:
                 start = 0
                 for file, end in zip(chunk.files, chunk.ends.tolist(), strict=True):
-                    updates, rows = merged.updates[file], chunk.rows.slice(start, end - start)
+                    updates, rows = new.updates[file], chunk.rows.slice(start, end - start)
                     numbers = np.searchsorted(updates.positions, chunk.positions[start:end])
                     yield from self._updated(updates, numbers, rows)
                     start = end
 
     def _updated(self, updates: Updates, numbers: Ints, rows: pa.RecordBatch | None = None) -> Iterator[pa.Table]:
-        """Some of the updates of a file, given what must be known of the rows that they replace."""
+        """Some of the updated rows of a file, by number; ``rows`` has the old columns that their values need."""
         clauses = updates.clauses[numbers]
-        for number in np.unique(clauses).tolist():
-            places = np.flatnonzero(clauses == number)
-            chosen = numbers[places]
+        for index in np.unique(clauses).tolist():
+            of_clause = np.flatnonzero(clauses == index)
+            chosen = numbers[of_clause]
             old = {} if rows is None else {name: rows.column(name) for name in rows.schema.names if name != POS.name}
-            columns = _taken(TARGET, old, places)
-            yield self._made(self._source.clauses[number], columns, updates.sources[chosen], updates.ids[chosen])
+            columns = _target_columns(old, of_clause)
+            clause = self._source.plan.clauses[index]
+            yield self._rows(clause, columns, updates.source_rows[chosen], updates.row_ids[chosen])
 
-    def _made(self, clause: Clause, old: Mapping[str, pa.Array], sources: Ints, ids: Ints) -> pa.Table:
-        """New rows as a clause says, checked against the schema."""
-        made: dict[str, Any] = {}
+    def _rows(self, clause: Clause, old: Mapping[str, pa.Array], source_rows: Ints, row_ids: Ints) -> pa.Table:
+        """The rows that a clause writes, checked against the schema."""
+        columns: dict[str, Any] = {}
         fields = {field.name: field for field in self._schema.fields}
         for name, value in (clause.assignments or {}).items():
-            columns = {**old, **source_columns(self._source, value, sources)}
-            made[name] = evaluate_value(value, columns, len(sources), wanted=arrow_type(fields[name].type))
+            read = {**old, **self._source.columns_at(value, source_rows)}
+            columns[name] = evaluate_value(value, read, len(source_rows), wanted=arrow_type(fields[name].type))
         if ROW_ID.name in fields:
-            made[ROW_ID.name] = pa.array(ids, mask=ids >= self._settled)
-        return conform(pa.table(made), self._schema)
+            columns[ROW_ID.name] = pa.array(row_ids, mask=row_ids >= self._next_row_id)
+        return conform(pa.table(columns), self._schema)

@@ -1,7 +1,7 @@
-"""Rows updated in this process: new values for some columns of rows that were found (spec: Reserved Field IDs).
+"""Updates on Arrow: writes rows at given positions with new values (spec: Reserved Field IDs).
 
-Values are computed for the rows that are updated and for no others. Such a row keeps its id; the sequence number of its
-last change is left to the commit.
+Values are computed for the updated rows only. An updated row keeps its id; the commit sets the sequence number of its
+last change.
 """
 
 from __future__ import annotations
@@ -14,114 +14,97 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.arrow.read.read import FileTask
-from icefloe.engines.arrow.write.moved_rows import choose_files, moved, moving_rows, write_moved
-from icefloe.engines.engine import Horizon, Positions, lineage_of
+from icefloe.engines.arrow.read.row_positions import all_positions
+from icefloe.engines.arrow.write.rewrite import rewrite_files, rewrite_schema, rows_to_rewrite
+from icefloe.engines.work import PlannedFiles, Positions
 from icefloe.expr.value.expressions import Value, columns_of, evaluate_value
 from icefloe.expr.value.struct_fields import path_of
 from icefloe.formats.read.row_mask import FileDrops, Mask
-from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import arrow_type, conform
-from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, POS
 from icefloe.model.schema.schema import Schema
-from icefloe.scan.tasks import Plan
 
 
 def write_updated(
-    io: FileIO,
-    plan: Plan,
-    drops: DeletedRows,
-    found: Positions,
-    values: Mapping[str, Value],
-    metadata: TableMetadata,
-    *,
-    others: bool,
-    horizon: Horizon | None = None,
+    files: PlannedFiles, positions: Positions, values: Mapping[str, Value], *, copy_others: bool
 ) -> pa.Table:
-    """Write the rows at the positions that were found again, with new values; the new entries.
+    """Write the rows at these positions to new files, with new values; returns the entries.
 
-    With ``others`` the other live rows of those files are written too, as they are.
+    With ``copy_others`` the other live rows of their files are written too, unchanged.
     """
-    touched = choose_files(plan, found)
-    lineage = lineage_of(touched)
-    schema = Schema(fields=(*metadata.schema.fields, *lineage))
+    touched = files.only(positions)
+    schema = rewrite_schema(touched)
 
-    def rows(part: FileTask) -> Iterator[pa.RecordBatch]:
-        wanted = found[part.location]
-        if others:
-            lost = drops.of(part.location)
-            for batch in moving_rows(io, part, lost, schema, row_positions=True, horizon=horizon):
-                chosen = _are_in(np.asarray(batch.column(batch.num_columns - 1)), wanted)
-                yield _updated(batch.drop_columns([POS.name]), chosen, values, schema)
-            return
-        lost = FileDrops(positions=_all_but(wanted, part.row_count))
-        for batch in moving_rows(io, part, lost, schema, horizon=horizon):
+    def updated(part: FileTask) -> Iterator[pa.RecordBatch]:
+        others = FileDrops(positions=all_positions(part.row_count) - positions[part.location])
+        for batch in rows_to_rewrite(touched, part, others):
             yield set_columns(batch, values, schema)
 
-    return write_moved(io, moved(touched, rows), metadata, lineage)
+    def all_rows(part: FileTask) -> Iterator[pa.RecordBatch]:
+        deletes = files.deleted_rows.of(part.location)
+        for batch in rows_to_rewrite(touched, part, deletes, row_positions=True):
+            is_updated = _is_in(np.asarray(batch.column(batch.num_columns - 1)), positions[part.location])
+            yield _with_updates(batch.drop_columns([POS.name]), is_updated, values, schema)
+
+    return rewrite_files(touched, all_rows if copy_others else updated)
 
 
-def _all_but(positions: BitMap64, rows: int) -> BitMap64:
-    every = BitMap64()
-    every.add_range(0, rows)
-    return every - positions
-
-
-def _are_in(positions: npt.NDArray[np.int64], wanted: BitMap64) -> Mask:
-    """Which of some positions, in order, are wanted ones."""
+def _is_in(positions: npt.NDArray[np.int64], wanted: BitMap64) -> Mask:
+    """Which of these ascending positions are wanted."""
     if len(positions) == 0:
         return np.zeros(0, np.bool_)
-    around = BitMap64()
-    around.add_range(int(positions[0]), int(positions[-1]) + 1)
-    near = np.asarray((wanted & around).to_array()).astype(np.int64)
-    return np.isin(positions, near, assume_unique=True)
+    covered = BitMap64()
+    covered.add_range(int(positions[0]), int(positions[-1]) + 1)
+    in_range = np.asarray((wanted & covered).to_array()).astype(np.int64)
+    return np.isin(positions, in_range, assume_unique=True)
 
 
-def _updated(rows: pa.RecordBatch, chosen: Mask, values: Mapping[str, Value], schema: Schema) -> pa.RecordBatch:
-    """The batch with new values in the rows that are chosen."""
-    if not chosen.any():
+def _with_updates(
+    rows: pa.RecordBatch, is_updated: Mask, values: Mapping[str, Value], schema: Schema
+) -> pa.RecordBatch:
+    """The batch with new values in some of its rows."""
+    if not is_updated.any():
         return rows
-    new = set_columns(rows.filter(pa.array(chosen)), values, schema)
-    if chosen.all():
+    new = set_columns(rows.filter(pa.array(is_updated)), values, schema)
+    if is_updated.all():
         return new
-    # Each column of new values behind that of the old ones; a row that is updated takes its place there.
-    places = np.arange(rows.num_rows)
-    places[chosen] = rows.num_rows + np.arange(new.num_rows)
+    # New values are appended to the old column, and updated rows take their value from there.
+    sources = np.arange(rows.num_rows)
+    sources[is_updated] = rows.num_rows + np.arange(new.num_rows)
     changed = {*values, LAST_UPDATED.name}
     for index, field in enumerate(rows.schema):
         if field.name in changed:
             both = pa.concat_arrays([rows.column(index), new.column(index)])
-            rows = rows.set_column(index, field, both.take(pa.array(places)))
+            rows = rows.set_column(index, field, both.take(pa.array(sources)))
     return rows
 
 
 def set_columns(rows: pa.RecordBatch, values: Mapping[str, Value], schema: Schema) -> pa.RecordBatch:
-    """Rows with new values, which are computed from the old ones and made to fit their columns.
+    """Rows with new values, computed from the old ones and conformed to their columns.
 
-    The columns of the rows are those of ``schema``; among them may be those of row lineage.
+    The columns of the rows are those of ``schema``, lineage columns included.
     """
     names = {name for value in values.values() for name in columns_of(value)}
     paths = {name: path_of(name, schema.fields) for name in names}
-    read = {name: column_of(rows, path) for name, path in paths.items() if path is not None}
+    columns = {name: column_at(rows, path) for name, path in paths.items() if path is not None}
     for name, value in values.items():
         field = schema.field(name)
-        computed = evaluate_value(value, read, rows.num_rows, wanted=arrow_type(field.type))
-        fitted = conform(pa.table({field.name: computed}), Schema(fields=(field,))).column(0)
+        computed = evaluate_value(value, columns, rows.num_rows, wanted=arrow_type(field.type))
+        conformed = conform(pa.table({field.name: computed}), Schema(fields=(field,))).column(0)
         index = rows.schema.get_field_index(field.name)
         old = rows.schema.field(index)
-        rows = rows.set_column(index, old, _joined(fitted, old.type))
+        rows = rows.set_column(index, old, _one_array(conformed, old.type))
     index = rows.schema.get_field_index(LAST_UPDATED.name)
     if index >= 0:
         rows = rows.set_column(index, rows.schema.field(index), pa.nulls(rows.num_rows, pa.int64()))
     return rows
 
 
-def _joined(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
+def _one_array(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([*column.chunks, pa.nulls(0, type_)])
 
 
-def column_of(rows: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
-    """A column by its place, which may lead into structs; null wherever a struct around it is."""
+def column_at(rows: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
+    """A column, or a field inside structs, by its indices; null where a struct around it is null."""
     return rows.column(path[0]) if len(path) == 1 else pc.struct_field(rows.column(path[0]), list(path[1:]))

@@ -1,6 +1,6 @@
-"""Rows of planned files with where they lie, in chunks that are worth asking an index for.
+"""Reads rows of planned files with their positions, in chunks large enough to search an index with.
 
-Files are read at the same time; their rows come in the order of the plan, and small files are put together.
+Files are read in parallel. Rows come in the order of the plan, and small files share a chunk.
 """
 
 from __future__ import annotations
@@ -15,91 +15,97 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from icefloe.deletes.deleted_rows import DeletedRows
+from icefloe.deletes.bitmaps import bitmap_of
 from icefloe.engines.arrow.read.parallel_streams import in_order
 from icefloe.engines.arrow.read.read import FileTask, file_tasks, read_task, reading_threads
-from icefloe.engines.engine import Positions
+from icefloe.engines.work import PlannedFiles, Positions
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.formats.read.row_mask import FileDrops
-from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.metadata_columns import POS
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.tasks import Plan
 
 Ints: TypeAlias = npt.NDArray[np.int64]
-_Located: TypeAlias = tuple[str, pa.RecordBatch]
+_FileBatch: TypeAlias = tuple[str, pa.RecordBatch]  # with the location of its file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Rows of one file or of several, one after the other; ``ends`` are where in ``rows`` those of a file end."""
+    """Rows of one or several files in order; ``ends`` has for each file the index in ``rows`` after its last row."""
 
     rows: pa.RecordBatch
     files: tuple[str, ...]
     ends: Ints
 
-    def by_file(self, places: Ints) -> Iterator[tuple[str, slice]]:
-        """Which part of these places, which ascend, is of which file; files without any are left out."""
-        bounds = np.concatenate([[0], np.searchsorted(places, self.ends)])
+    def by_file(self, rows: Ints) -> Iterator[tuple[str, slice]]:
+        """The slice of these ascending row indices that belongs to each file; files without any are left out."""
+        bounds = np.concatenate([[0], np.searchsorted(rows, self.ends)])
         for file, first, last in zip(self.files, bounds[:-1], bounds[1:], strict=True):
             if last > first:
                 yield file, slice(int(first), int(last))
 
     @property
     def positions(self) -> Ints:
-        """Where the rows lie in their files."""
-        found: Ints = self.rows.column(POS.name).to_numpy()
-        return found
+        """The positions of the rows in their files."""
+        positions: Ints = self.rows.column(POS.name).to_numpy()
+        return positions
 
 
-def located_rows(
-    io: FileIO, plan: Plan, drops: DeletedRows, schema: Schema, *, at_least: int
-) -> Generator[Chunk, None, None]:
+def add_positions(positions: dict[str, BitMap64], file: str, more: Ints) -> None:
+    """Add positions of rows of one file."""
+    known = positions.get(file)
+    positions[file] = bitmap_of(more) if known is None else known | bitmap_of(more)
+
+
+def rows_with_positions(files: PlannedFiles, schema: Schema, *, min_rows: int) -> Generator[Chunk, None, None]:
     """Live rows that match the plan's filter; ``schema`` has the columns to read, the position among them."""
 
-    def rows(part: FileTask) -> Iterator[_Located]:
-        lost = drops.of(part.location)
-        for batch in read_task(io, part, schema=schema, table_schema=plan.table_schema, drops=lost):
+    def batches(part: FileTask) -> Iterator[_FileBatch]:
+        deletes, table_schema = files.deleted_rows.of(part.location), files.plan.table_schema
+        for batch in read_task(files.io, part, schema=schema, table_schema=table_schema, drops=deletes):
             yield part.location, batch
 
-    return _gathered(plan, rows, schema, at_least)
+    return _chunks(files.plan, batches, schema, min_rows)
 
 
 def rows_at(
-    io: FileIO, plan: Plan, wanted: Positions, schema: Schema, *, at_least: int
+    files: PlannedFiles, positions: Positions, schema: Schema, *, min_rows: int
 ) -> Generator[Chunk, None, None]:
     """The rows at these positions of the planned files; ``schema`` has the columns to read, the position among them."""
 
-    def rows(part: FileTask) -> Iterator[_Located]:
-        others = BitMap64()
-        others.add_range(0, part.row_count)
-        lost = FileDrops(positions=others - wanted[part.location])
-        for batch in read_task(io, part, schema=schema, filter=ALWAYS_TRUE, drops=lost):
+    def batches(part: FileTask) -> Iterator[_FileBatch]:
+        others = FileDrops(positions=all_positions(part.row_count) - positions[part.location])
+        for batch in read_task(files.io, part, schema=schema, filter=ALWAYS_TRUE, drops=others):
             yield part.location, batch
 
-    return _gathered(plan, rows, schema, at_least)
+    return _chunks(files.plan, batches, schema, min_rows)
 
 
-def _gathered(
-    plan: Plan, rows: Callable[[FileTask], Iterator[_Located]], schema: Schema, at_least: int
+def all_positions(rows: int) -> BitMap64:
+    """The positions of a file of so many rows."""
+    positions = BitMap64()
+    positions.add_range(0, rows)
+    return positions
+
+
+def _chunks(
+    plan: Plan, batches: Callable[[FileTask], Iterator[_FileBatch]], schema: Schema, min_rows: int
 ) -> Generator[Chunk, None, None]:
-    """What ``rows`` makes of every file, in chunks of some size."""
-
     parts = (part for task in file_tasks(plan) for part in task.parts())
-    waiting: list[_Located] = []
-    gathered = 0
-    for item in in_order((partial(rows, part) for part in parts), threads=reading_threads()):
-        waiting.append(item)
-        gathered += item[1].num_rows
-        if gathered >= at_least:
-            yield _chunk(waiting, schema)
-            waiting, gathered = [], 0
-    if gathered > 0:
-        yield _chunk(waiting, schema)
+    collected: list[_FileBatch] = []
+    rows = 0
+    for item in in_order((partial(batches, part) for part in parts), threads=reading_threads()):
+        collected.append(item)
+        rows += item[1].num_rows
+        if rows >= min_rows:
+            yield _chunk(collected, schema)
+            collected, rows = [], 0
+    if rows > 0:
+        yield _chunk(collected, schema)
 
 
-def _chunk(items: list[_Located], schema: Schema) -> Chunk:
+def _chunk(items: list[_FileBatch], schema: Schema) -> Chunk:
     files: list[str] = []
     ends: list[int] = []
     end = 0

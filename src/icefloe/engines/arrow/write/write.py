@@ -1,31 +1,38 @@
-"""Rows of this process written to data files of a table (spec: Writer requirements).
+"""Writes rows of this process to data files of a table (spec: Writer requirements).
 
-Nothing is committed here: the entries of the new, durable files are handed back.
+Nothing is committed here: the entries of the new, durable files are returned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from icefloe.engines.work import TableFiles
 from icefloe.formats.write.split_by_partition import write_files
-from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import as_table, conform
-from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 
 
-def write_rows(io: FileIO, data: object, metadata: TableMetadata, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
-    """Write rows under the table's current schema and spec; the entries of the files made.
+def write_rows(table: TableFiles, data: object, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
+    """Write rows under the table's current schema and spec; returns the entries of the new files.
 
-    ``data`` is an Arrow table, or anything that speaks Arrow's stream protocol, which is then read batch by batch.
-    ``lineage`` are the columns of row lineage that the rows have beside those of the table.
+    ``data`` is an Arrow table, or anything with Arrow's stream protocol, which is then read batch by batch. The rows
+    have the lineage columns ``lineage`` as well.
     """
+    return write_batches(table, _rows(data, Schema(fields=(*table.metadata.schema.fields, *lineage))), lineage=lineage)
+
+
+def write_batches(
+    table: TableFiles, rows: pa.Table | Iterable[pa.RecordBatch], *, lineage: tuple[Field, ...] = ()
+) -> pa.Table:
+    """Write rows that conform to the table's schema already, with the lineage columns after its columns."""
+    metadata = table.metadata
     return write_files(
-        io,
-        _rows(data, Schema(fields=(*metadata.schema.fields, *lineage))),
+        table.io,
+        rows,
         schema=metadata.schema,
         spec=metadata.spec,
         sort_order=metadata.sort_order,
@@ -42,8 +49,8 @@ def _rows(data: object, schema: Schema) -> pa.Table | Iterator[pa.RecordBatch]:
 
 
 def _stream(reader: pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordBatch]:
-    nothing = [pa.nulls(0, field.type) for field in reader.schema]  # of any type, unlike pyarrow's empty_table
-    # Wrong columns are told before the first batch, or without one.
-    conform(pa.Table.from_arrays(nothing, schema=reader.schema), schema)
+    no_rows = [pa.nulls(0, field.type) for field in reader.schema]  # of any type, unlike pyarrow's empty_table
+    # Wrong columns are reported before the first batch, and even if there is none.
+    conform(pa.Table.from_arrays(no_rows, schema=reader.schema), schema)
     for batch in reader:
         yield from conform(pa.Table.from_batches([batch]), schema).to_batches()

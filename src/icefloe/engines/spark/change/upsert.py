@@ -1,7 +1,7 @@
-"""Upserts on Spark: the keys of a frame, and the rows of a table that have one of them.
+"""Upserts on Spark: finds the rows of a table that have a key of a DataFrame.
 
-Only keys are read to find the matches, and only in files whose range of keys meets that of the frame. A null key
-equals nothing, as in SQL: such rows match none and are always added. The frame is evaluated once.
+Of the table only the key columns are read, and only files whose range of keys overlaps that of the frame. A key with a
+null equals nothing, as in SQL, so such rows are always added. The frame is evaluated once.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.storagelevel import StorageLevel
 
-from icefloe.engines.engine import Keyed, Matched
-from icefloe.engines.spark.change.delete import positions
+from icefloe.engines.engine import UpsertMatches, UpsertSource
+from icefloe.engines.spark.change.delete import positions_of
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read.read import Positioned
 from icefloe.engines.spark.write.conform import conformed, quoted
@@ -30,51 +30,48 @@ _RANGED = frozenset({INT, LONG, DATE, TIMESTAMP, TIMESTAMPTZ, STRING})
 
 
 @contextmanager
-def keyed(frame: DataFrame, schema: Schema, on: Sequence[str]) -> Iterator[Keyed]:
-    """A frame made to fit the table and kept, in memory or on disk, with proof that no key occurs twice in it.
-
-    Two rows with one key are an error: which of them should win?
-    """
+def upsert_source(frame: DataFrame, schema: Schema, on: Sequence[str]) -> Iterator[UpsertSource]:
+    """A frame that conforms to the table, persisted for the duration; InputError if a key occurs twice in it."""
     fields = _key_fields(schema, on)
-    _check_given(frame, fields)
-    with ExitStack() as held:
-        kept = _kept(conformed(frame, schema), held)
+    _check_has_columns(frame, fields)
+    with ExitStack() as persisted:
+        rows = _persist(conformed(frame, schema), persisted)
         with translated():
-            within = _range(kept, fields)
-        yield Keyed(rows=kept, on=tuple(on), range=within, held=held)
+            filter_ = _key_filter(rows, fields)
+        yield UpsertSource(rows=rows, on=tuple(on), filter=filter_, prepared=persisted)
 
 
-def _kept(frame: DataFrame, held: ExitStack) -> DataFrame:
-    """The frame, evaluated once and kept in memory or on disk until ``held`` lets go."""
+def _persist(frame: DataFrame, persisted: ExitStack) -> DataFrame:
+    """The frame, evaluated once and kept in memory or on disk until ``persisted`` is closed."""
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    held.callback(kept.unpersist)
+    persisted.callback(kept.unpersist)
     return kept
 
 
-def find_keys(rows: Positioned, source: Keyed) -> Matched:
-    """The positions, by file, of rows whose key is one of the source's."""
+def find_keys(rows: Positioned, source: UpsertSource) -> UpsertMatches:
+    """The rows with a key of the source."""
     with translated():
-        return Matched(positions=positions(_matches(rows, source), rows.files), rows=source.rows)
+        return UpsertMatches(positions=positions_of(_matching_rows(rows, source), rows.files), rows=source.rows)
 
 
-def find_keys_and_ids(rows: Positioned, source: Keyed, *, settled: int) -> Matched:
-    """The same, and the source with the ids of those rows as ``_row_id``; only ids below ``settled`` are final."""
+def find_keys_and_ids(rows: Positioned, source: UpsertSource, *, next_row_id: int) -> UpsertMatches:
+    """The rows with a key of the source, and the source with the ids of these rows, as far as below ``next_row_id``."""
     id_ = F.col(ROW_ID.name)
     with translated():
-        found = _matches(rows, source).withColumn(ROW_ID.name, F.when(id_ < settled, id_))
-        kept = _kept(found, source.held)
-        at = positions(kept, rows.files)
-        if len(at) == 0 or kept.select(F.max(id_)).toArrow().column(0)[0].as_py() is None:
-            return Matched(positions=at, rows=source.rows)
-    # A row may replace several; it goes on as the oldest of them.
-    ids = kept.groupBy(*(F.col(quoted(name)) for name in source.on)).agg(F.min(id_).alias(ROW_ID.name))
-    joined = source.rows.join(ids, on=list(source.on), how="left")
-    return Matched(positions=at, rows=joined, lineage=(ROW_ID,))
+        matching = _matching_rows(rows, source).withColumn(ROW_ID.name, F.when(id_ < next_row_id, id_))
+        matching = _persist(matching, source.prepared)
+        positions = positions_of(matching, rows.files)
+        if len(positions) == 0 or matching.select(F.max(id_)).toArrow().column(0)[0].as_py() is None:
+            return UpsertMatches(positions=positions, rows=source.rows)
+    # A row that replaces several keeps the lowest id.
+    ids = matching.groupBy(*(F.col(quoted(name)) for name in source.on)).agg(F.min(id_).alias(ROW_ID.name))
+    with_ids = source.rows.join(ids, on=list(source.on), how="left")
+    return UpsertMatches(positions=positions, rows=with_ids, lineage=(ROW_ID,))
 
 
-def _matches(rows: Positioned, source: Keyed) -> DataFrame:
-    wanted = _with_keys(source.rows, source.on).select(*(quoted(name) for name in source.on))
-    return rows.frame.join(wanted, on=list(source.on), how="left_semi")
+def _matching_rows(rows: Positioned, source: UpsertSource) -> DataFrame:
+    keys = _with_keys(source.rows, source.on).select(*(quoted(name) for name in source.on))
+    return rows.frame.join(keys, on=list(source.on), how="left_semi")
 
 
 def _key_fields(schema: Schema, on: Sequence[str]) -> tuple[Field, ...]:
@@ -87,20 +84,20 @@ def _key_fields(schema: Schema, on: Sequence[str]) -> tuple[Field, ...]:
     return fields
 
 
-def _check_given(frame: DataFrame, fields: tuple[Field, ...]) -> None:
-    given = {name.lower() for name in frame.columns}
-    missing = [field.name for field in fields if field.name.lower() not in given]
+def _check_has_columns(frame: DataFrame, fields: tuple[Field, ...]) -> None:
+    columns = {name.lower() for name in frame.columns}
+    missing = [field.name for field in fields if field.name.lower() not in columns]
     if len(missing) > 0:
         raise InputError(f"the frame lacks the key column {', '.join(missing)}", field=missing[0])
 
 
 def _with_keys(frame: DataFrame, on: Sequence[str]) -> DataFrame:
-    """The rows none of whose keys is null."""
+    """The rows whose keys are all non-null."""
     return frame.where(reduce(and_, [F.col(quoted(name)).isNotNull() for name in on]))
 
 
-def _range(frame: DataFrame, fields: tuple[Field, ...]) -> Expr:
-    """A filter that every matching row satisfies, found in one pass with the check that each key occurs once."""
+def _key_filter(frame: DataFrame, fields: tuple[Field, ...]) -> Expr:
+    """The range of the keys as a filter; the same pass checks that each key occurs once."""
     columns = [F.col(quoted(field.name)) for field in fields]
     per_key = _with_keys(frame, [field.name for field in fields]).groupBy(*columns).agg(F.count("*").alias("__rows"))
     ranged = [i for i, field in enumerate(fields) if field.type in _RANGED or isinstance(field.type, Decimal)]

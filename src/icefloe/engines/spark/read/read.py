@@ -23,13 +23,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from icefloe.deletes.bitmaps import within
-from icefloe.engines.engine import check_readable
+from icefloe.engines.spark.capabilities import SPARK
 from icefloe.engines.spark.jvm_calls import static_call
 from icefloe.engines.spark.read.file_index import Lister, relation
 from icefloe.engines.spark.read.identity_columns import NO_IDENTITY, IdentityColumns
 from icefloe.engines.spark.read.inherited_columns import NO_COLUMNS, FileConstant, InheritedColumns
 from icefloe.engines.spark.schema import struct_type
-from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, capabilities
+from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, spark_internals
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.bind import bind_pushed
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, conjuncts
@@ -92,8 +92,8 @@ class FileNumbers:
 def dataframe(spark: SparkSession, source: Source) -> DataFrame:
     """The live rows of a snapshot; filters applied to the DataFrame later still decide which files are read."""
     if source.has_deletes or len(source.inherited.fields) > 0:
-        return _live_rows(spark, source, None).drop(_BITMAP, capabilities(spark).row_index_column)
-    capabilities(spark)
+        return _live_rows(spark, source, None).drop(_BITMAP, spark_internals(spark).row_index_column)
+    spark_internals(spark)
     return _relation(spark, source, struct_type(source.schema), ())
 
 
@@ -101,7 +101,7 @@ def rows_with_positions(spark: SparkSession, source: Source) -> Positioned:
     """The live rows of a snapshot with file number and position: what deletes and upserts match against."""
     files = FileNumbers()
     rows = _live_rows(spark, source, files).drop(_BITMAP)
-    return Positioned(frame=rows.withColumnRenamed(capabilities(spark).row_index_column, POSITION), files=files)
+    return Positioned(frame=rows.withColumnRenamed(spark_internals(spark).row_index_column, POSITION), files=files)
 
 
 def survivors(spark: SparkSession, source: Source, deleted: Mapping[str, BitMap64]) -> DataFrame:
@@ -121,7 +121,7 @@ def survivors(spark: SparkSession, source: Source, deleted: Mapping[str, BitMap6
 
 def _live_rows(spark: SparkSession, source: Source, numbers: FileNumbers | None) -> DataFrame:
     """Rows with the reader's row index column, the bitmap of their file and, if wanted, its number."""
-    row_index, inherited = capabilities(spark).row_index_column, source.inherited
+    row_index, inherited = spark_internals(spark).row_index_column, source.inherited
     constants = (*_constants(source, numbers), *inherited.constants)
     own = {POSITION, row_index, *(constant.name for constant in constants), *(field.name for field in inherited.stored)}
     _check_names(source.schema, own)
@@ -188,7 +188,7 @@ def _lister(source: Source, constants: tuple[FileConstant, ...]) -> Lister:
 
     def files(filters: list[str], zone: str) -> pa.Table:
         plan = source.plan(_understood(parse_pushed(filters, zone), source.schema))
-        check_readable(plan)
+        SPARK.check_plan(plan)
         tasks = plan.tasks
         _check_formats(tasks)
         source.identity.check(tasks)
@@ -257,7 +257,7 @@ def _is_live(spark: SparkSession) -> Column:
     gateway = spark.sparkContext._gateway
     found = _conditions.get(gateway)
     if found is None:
-        row = capabilities(spark).row_index_column
+        row = spark_internals(spark).row_index_column
         bit = F.getbit(_word_around(spark, _BITMAP, row), F.expr(f"cast({row} & 31 as int)"))
         found = _conditions[gateway] = F.col(_BITMAP).isNull() | (bit == 0)
     return found

@@ -21,7 +21,7 @@ from pyspark.sql.types import BinaryType, StructType
 
 from icefloe.engines.spark.failures import marked, translated
 from icefloe.engines.spark.read.read import hadoop_path
-from icefloe.engines.spark.session import WRITE_SETTINGS, capabilities, child_session, in_session
+from icefloe.engines.spark.session import WRITE_SETTINGS, child_session, in_session, spark_internals
 from icefloe.engines.spark.storage import TaskStorage, task_storage
 from icefloe.engines.spark.task_python import map_in_arrow
 from icefloe.engines.spark.write.conform import conformed, quoted
@@ -60,7 +60,7 @@ def write(frame: DataFrame, *, metadata: TableMetadata, io: FileIO, lineage: tup
     ``lineage`` are the columns of row lineage that the rows have beside those of the table.
     """
     spark = frame.sparkSession
-    capabilities(spark)
+    spark_internals(spark)
     child = child_session(spark, {**WRITE_SETTINGS, **_codec(metadata.properties)})
     rows = conformed(in_session(frame, child), Schema(fields=(*metadata.schema.fields, *lineage)))
     folder = f"{metadata.data_location}/{uuid.uuid4()}"

@@ -1,10 +1,12 @@
-"""Rows put in the place of others: of those that match a condition, of whole partitions, of all (spec: Snapshots)."""
+"""Writes rows to a table: appended, or replacing rows by a condition or by partition (spec: Snapshots)."""
 
 from __future__ import annotations
 
 import logging
 
 from icefloe.commit.conflicts import Isolation, isolation_of
+from icefloe.commit.operations.append import Append
+from icefloe.commit.operations.cherry_pick import STAGED_WAP_ID
 from icefloe.commit.operations.overwrite import OverwriteWhere, ReplacePartitions
 from icefloe.engines.engine import Engine
 from icefloe.errors import IcefloeError, InputError
@@ -12,35 +14,48 @@ from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.metadata.properties import DELETE_ISOLATION
 from icefloe.model.metadata.snapshots import Operation, SummaryKey
-from icefloe.rows.delete import Matching
+from icefloe.model.text.text_checks import check_text
+from icefloe.rows.delete import MatchingFiles, removal_of
 from icefloe.rows.prepared import CountedChanges, Prepared, ReadSet
 from icefloe.rows.target import Scratch, Target
 
 logger = logging.getLogger(__name__)
 
 
-def overwritten(where: str | Expr | None, *, overwrite_all: bool) -> Expr:
-    """Which rows an overwrite takes away: a condition, or all of them if that is said outright."""
+def append(target: Target, rows: object, engine: Engine, *, wap_id: str | None = None) -> Prepared:
+    """Add rows; without rows no snapshot is made. With ``wap_id`` the snapshot is staged, and part of no branch."""
+    if wap_id is not None:
+        check_text(wap_id, "append: wap_id")
+    added = engine.write(target.table, rows)
+    if added.num_rows == 0:
+        return Prepared(operation=Operation.APPEND)
+    staged = {} if wap_id is None else {STAGED_WAP_ID: wap_id}
+    update = Append(added=added, branch=target.branch, staged=wap_id is not None, properties=staged)
+    return Prepared(operation=Operation.APPEND, update=update)
+
+
+def overwrite_filter(where: str | Expr | None, *, overwrite_all: bool) -> Expr:
+    """The filter of the rows that an overwrite replaces; InputError unless either ``where`` or ``overwrite_all``."""
     if (where is None) != overwrite_all:
         raise InputError("overwrite: say which rows to replace by where=, or all of them by overwrite_all=True")
     return parse_filter(where)
 
 
 def overwrite(target: Target, rows: object, where: Expr, engine: Engine) -> Prepared:
-    """Delete the rows that match ``where`` and add others, as one snapshot; rows for which it is null stay.
+    """Delete the rows that match ``where`` and add others, as one snapshot; rows for which it is null are kept.
 
     If no file contains both rows that match and rows that do not, each attempt chooses the files to remove by metadata
     alone, so other commits do not conflict.
     """
-    matching = Matching.of(target, where)
+    matching = MatchingFiles.of(target, where)
     with Scratch(target.io) as scratch:
-        new = scratch.keep(engine.write(target.io, rows, target.metadata))
-        if matching.partly.files > 0:
-            read = ReadSet.of(target, matching.plan.filter, DELETE_ISOLATION)
+        new = scratch.keep(engine.write(target.table, rows))
+        if matching.partly.plan.files > 0:
+            read = ReadSet.of(target, matching.filter, DELETE_ISOLATION)
             return read.prepared(matching.deletion(target, engine).with_added(new))
-        changes = matching.whole_files.with_added(new)
+        changes = removal_of(matching.whole).with_added(new)
     update = OverwriteWhere(
-        filter=matching.plan.filter, added=new, branch=target.branch, operation=changes.operation, whole_files=True
+        filter=matching.filter, added=new, branch=target.branch, operation=changes.operation, whole_files=True
     )
     if changes.is_empty:
         strict = isolation_of(DELETE_ISOLATION, target.properties) is Isolation.SERIALIZABLE
@@ -49,9 +64,9 @@ def overwrite(target: Target, rows: object, where: Expr, engine: Engine) -> Prep
 
 
 def overwrite_partitions(target: Target, rows: object, engine: Engine) -> Prepared:
-    """Put rows in the place of all that is in their partitions; of the whole table where it has none."""
+    """Replace all rows of the partitions of the new rows; of an unpartitioned table, all rows."""
     with Scratch(target.io) as scratch:
-        new = scratch.keep(engine.write(target.io, rows, target.metadata))
+        new = scratch.keep(engine.write(target.table, rows))
         if new.num_rows == 0:
             return Prepared(operation=Operation.OVERWRITE)
         update = ReplacePartitions(added=new, branch=target.branch)
@@ -65,12 +80,10 @@ def _deleted_in_partitions(target: Target, update: ReplacePartitions) -> int:
     head = target.head
     if head is None or head.summary.get(SummaryKey.TOTAL_DELETE_FILES) == "0":
         return 0
-    plan = target.plan()
-    replaced = plan.with_tasks(update.replaced_files(plan.tasks, target.base.store.context))
-    nothing = plan.with_tasks(plan.tasks.slice(0, 0))
     try:
-        matching = Matching(plan=plan, whole=replaced, partly=nothing, drops=replaced.deleted_rows(target.io))
-        return _already_deleted(matching.whole_files)
+        files = target.planned()
+        replaced = update.replaced_files(files.plan.tasks, target.base.store.context)
+        return _already_deleted(removal_of(files.with_tasks(replaced)))
     except IcefloeError as error:  # a wrong count must not stop a commit, which may replace damaged files
         logger.warning("rows_deleted includes rows that were already deleted: %s", error)
         return 0

@@ -1,0 +1,132 @@
+"""What an operation knows about the table and the files it works on, as values for engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from icefloe.commit.base import Base
+from icefloe.deletes.deleted_rows import DeletedRows
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction
+from icefloe.io.file_io import FileIO
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.schema.metadata_columns import LINEAGE
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field
+from icefloe.scan.plan import plan_scan, read_schema
+from icefloe.scan.tasks import Plan
+
+Positions: TypeAlias = Mapping[str, BitMap64]  # row positions by data file location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalLineage:
+    """Which row ids and sequence numbers are final (spec: Row Lineage).
+
+    Operations of a transaction assign ids and numbers that change if its commit is retried. A rewritten row does not
+    store such an id or number, so it gets new ones.
+    """
+
+    next_row_id: int  # row ids below it are final
+    last_sequence_number: int  # sequence numbers up to it are final
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> FinalLineage:
+        """The lineage of a table as it was loaded."""
+        return cls(next_row_id=metadata.next_row_id, last_sequence_number=metadata.last_sequence_number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFiles:
+    """A table and its storage, for writing new files."""
+
+    io: FileIO
+    metadata: TableMetadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFiles:
+    """Planned files of a table, with their deleted rows, for finding rows and for rewriting files."""
+
+    table: TableFiles
+    plan: Plan
+    deleted_rows: DeletedRows
+    final_lineage: FinalLineage
+
+    @property
+    def io(self) -> FileIO:
+        """The storage of the files."""
+        return self.table.io
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table that rewritten rows are written to."""
+        return self.table.metadata
+
+    @property
+    def lineage(self) -> tuple[Field, ...]:
+        """The lineage columns that rewritten rows keep: none if no file has row ids."""
+        return LINEAGE if self.plan.tasks["first_row_id"].null_count < self.plan.files else ()
+
+    @property
+    def is_all_final(self) -> bool:
+        """Whether all row ids and sequence numbers of the files are final."""
+        return self.final_lineage == FinalLineage.of(self.metadata)
+
+    def only(self, locations: Iterable[str]) -> PlannedFiles:
+        """These of the planned files."""
+        chosen = pc.is_in(self.plan.tasks["location"], value_set=pa.array(list(locations), pa.string()))
+        return self.with_tasks(self.plan.tasks.filter(chosen))
+
+    def with_tasks(self, tasks: pa.Table) -> PlannedFiles:
+        """Some of the planned files, by their tasks."""
+        return replace(self, plan=self.plan.with_tasks(tasks))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanRequest:
+    """A scan of one snapshot: the rows that match ``filter``, with ``columns`` or all of them.
+
+    ``schema`` are the columns of the table, by default those of the schema that reading this snapshot uses.
+    """
+
+    base: Base
+    snapshot: Snapshot | None
+    filter: Expr = ALWAYS_TRUE
+    columns: tuple[str, ...] | None = None
+    schema: Schema | None = None
+
+    @property
+    def io(self) -> FileIO:
+        """The storage of the files."""
+        return self.base.store.io
+
+    @property
+    def table_schema(self) -> Schema:
+        """The columns of the table."""
+        if self.schema is not None:
+            return self.schema
+        metadata = self.base.metadata
+        return metadata.schema if self.snapshot is None else read_schema(metadata, self.snapshot)
+
+    def plan(self, more: Expr = ALWAYS_TRUE, *, trace: bool = False) -> Plan:
+        """The files to read; ``more`` is another filter, such as one that Spark pushes down.
+
+        With ``trace`` the plan also lists why each manifest and file was kept or skipped.
+        """
+        return plan_scan(
+            self.base.store,
+            self.base.metadata,
+            self.snapshot,
+            filter=conjunction([self.filter, more]),
+            columns=self.columns,
+            schema=self.schema,
+            trace=trace,
+            table=self.base.name,
+        )
