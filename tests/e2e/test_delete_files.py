@@ -18,10 +18,12 @@ from icefloe.deletes.bitmaps import bitmap_of
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
-from icefloe.engines.arrow.change.equality_to_positions import convert_equality_deletes
+from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.errors import InputError
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.schema.types import INT, LONG, STRING, Field
+from icefloe.rows.convert_deletes import convert_equality_deletes
+from icefloe.rows.target import Target
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 from icefloe.tree.file_changes import FileChanges
@@ -34,6 +36,11 @@ POOLS: Mapping[str, list[object]] = {
     "string": [None, "", "a", "b", "a-long-text-of-more-than-16-letters"],
     "date": [None, 0, 20_000],
 }
+
+
+def converted(table: Table) -> RowDelta | None:
+    """The change that converts the equality deletes of a table."""
+    return convert_equality_deletes(Target(base=table._pointer.load(), env=table._env), ArrowEngine())
 
 
 @dataclass
@@ -126,8 +133,7 @@ class Model:
 
     def convert(self) -> None:
         table = self.table
-        head = table.metadata.current_snapshot
-        operation = convert_equality_deletes(table._pointer.io, table.scan().plan(), table.metadata, read=head)
+        operation = converted(table)
         if operation is not None:
             self.commit(operation)
         assert not self.table.scan().plan().deleted_rows(table._pointer.io).by_value
@@ -247,9 +253,7 @@ def test_equality_deletes_are_converted_without_a_change_of_rows(tmp_path: Path,
     before = sorted_rows(model.table.scan().to_arrow())
     assert before == [(1, "a"), (2, "again"), (3, "c"), (4, "d"), (5, "e")]
     read = model.table
-    operation = convert_equality_deletes(
-        read._pointer.io, read.scan().plan(), read.metadata, read=read.metadata.current_snapshot
-    )
+    operation = converted(read)
     assert operation is not None
     model.table.append(pa.table({"id": [6], "note": ["late"]}))  # rows that come meanwhile are not in the way
     model.commit(operation)
@@ -261,20 +265,4 @@ def test_equality_deletes_are_converted_without_a_change_of_rows(tmp_path: Path,
     )
     summary = model.table.metadata.current_snapshot.summary
     assert summary["operation"] == "replace"
-    assert convert_equality_deletes(
-        table._pointer.io, plan, model.table.metadata, read=model.table.metadata.current_snapshot
-    ) is None  # fmt: skip
-
-
-def test_a_filtered_plan_is_not_converted(tmp_path: Path) -> None:
-    table = new_catalog(tmp_path).create_table("db.t", schema="id bigint", format_version=2)
-    table.append(pa.table({"id": [1, 2]}))
-    entries = write_equality_deletes(
-        table._pointer.io, pa.table({"id": [1]}), table.schema.fields, metadata=table.metadata
-    )
-    commit(
-        table._pointer, RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot), table._env
-    )
-    plan = table.scan("id < 2").plan()
-    with pytest.raises(InputError, match="plan without a filter"):
-        convert_equality_deletes(table._pointer.io, plan, table.metadata, read=table.metadata.current_snapshot)
+    assert converted(model.table) is None

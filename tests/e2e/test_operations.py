@@ -16,7 +16,6 @@ from icefloe.commit.operations.overwrite import OverwriteWhere
 from icefloe.commit.operations.ref_updates import SetCurrentSnapshot, SetRef
 from icefloe.commit.operations.replace_table import ReplaceTable, replace_table
 from icefloe.commit.operations.snapshot_updates import RemoveSnapshots, RemoveStatistics, SetStatistics
-from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.errors import AlreadyExists, ConflictError, InputError, NoSuchSnapshot
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.io.select import file_io
@@ -25,6 +24,7 @@ from icefloe.model.metadata.statistics import StatisticsFile
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.table.table import Table
+from support.engine_work import write_entries
 from support.tables import VERSIONS, new_catalog
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
@@ -231,7 +231,7 @@ def test_an_overwrite_by_filter_from_rows(tmp_path, version):
         "db.p", schema="id bigint, city string", partition_by=["city"], format_version=version
     )
     table.append(pa.table({"id": [1, 2], "city": ["Oslo", "Rome"]}))
-    added = ArrowEngine().write(table._pointer.io, pa.table({"id": [9], "city": ["Oslo"]}), table.metadata)
+    added = write_entries(table._pointer.io, pa.table({"id": [9], "city": ["Oslo"]}), table.metadata)
     commit(table._pointer, OverwriteWhere(filter=parse_filter("city = 'Oslo'"), added=added))
     assert ids(table) == [2, 9]
 
@@ -261,7 +261,7 @@ def test_a_replaced_table_begins_anew_and_keeps_its_past(table):
 
 def test_a_table_is_replaced_with_its_rows_in_one_commit(table):
     table.append(rows(1))
-    added = ArrowEngine().write(table._pointer.io, rows(7), table.metadata)
+    added = write_entries(table._pointer.io, rows(7), table.metadata)
     result = replace_table(
         table._pointer, schema=parse_ddl("id bigint"), spec=UNPARTITIONED, steps=(Append(added=added),)
     )
@@ -290,7 +290,7 @@ def test_a_table_is_born_with_its_rows(tmp_path, version):
     place = f"file://{tmp_path}/born"
     io, schema = file_io(place), parse_ddl("id bigint")
     metadata = new_metadata(location=place, schema=schema, spec=UNPARTITIONED, properties={}, format_version=version)
-    steps = (Append(added=ArrowEngine().write(io, rows(1, 2), metadata)),)
+    steps = (Append(added=write_entries(io, rows(1, 2), metadata)),)
     create_table(cat._pointers, ("db", "born"), io, metadata, steps=steps)
     table = Table(TablePointer(cat._pointers, ("db", "born"), io))
     assert ids(table) == [1, 2]
@@ -298,7 +298,7 @@ def test_a_table_is_born_with_its_rows(tmp_path, version):
     table.append(rows(3))
     assert ids(table) == [1, 2, 3]
     before = sorted((tmp_path / "born").rglob("*.*"))
-    steps = (Append(added=ArrowEngine().write(io, rows(1, 2), metadata)),)
+    steps = (Append(added=write_entries(io, rows(1, 2), metadata)),)
     with pytest.raises(AlreadyExists):
         create_table(cat._pointers, ("db", "born"), io, metadata, steps=steps)
     assert sorted((tmp_path / "born").rglob("*.*")) == before
@@ -316,7 +316,7 @@ def test_a_table_that_could_not_be_born_leaves_no_file_behind(tmp_path, version)
         def resolve(self, draft, work):
             raise TypeError("nobody foresaw this")
 
-    good, bad = (ArrowEngine().write(io, rows(n), metadata) for n in (1, 2))
+    good, bad = (write_entries(io, rows(n), metadata) for n in (1, 2))
     with pytest.raises(TypeError, match="foresaw"):
         create_table(cat._pointers, ("db", "born"), io, metadata, steps=(Append(added=good), Broken(added=bad)))
     assert sorted((tmp_path / "born").rglob("*.*")) == []

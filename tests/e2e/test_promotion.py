@@ -11,9 +11,9 @@ from pyiceberg.types import LongType
 
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
-from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.model.schema.types import TIMESTAMP, TIMESTAMP_NS, Primitive
 from icefloe.table.table import Table
+from support.engine_work import write_entries
 from support.tables import new_catalog
 
 UNITS = {TIMESTAMP: "us", TIMESTAMP_NS: "ns"}
@@ -26,7 +26,7 @@ def rows(number: int, type_: pa.DataType) -> pa.Table:
 def test_files_written_before_a_promotion_are_committed_after_it(tmp_path):
     table = new_catalog(tmp_path).create_table("db.t", schema="id int, note string", partition_by=["id"])
     table.append(rows(1, pa.int32()))
-    late = Append(added=ArrowEngine().write(table._pointer.io, rows(2, pa.int32()), table.metadata))
+    late = Append(added=write_entries(table._pointer.io, rows(2, pa.int32()), table.metadata))
     warehouse = f"file://{tmp_path}/warehouse"
     other = SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=warehouse).load_table("db.t")
     with other.update_schema() as update:
@@ -67,7 +67,7 @@ def test_dates_measured_before_they_became_timestamps_are_committed_after_it(tmp
     """An append that another session's promotion overtook died in Arrow, at once or with the append after it."""
     table = new_catalog(tmp_path).create_table("db.t", schema="id bigint, d date", format_version=version)
     table.append(dated(dt.date(2024, 1, 1)))
-    late = Append(added=ArrowEngine().write(table._pointer.io, dated(dt.date(2024, 1, 2)), table.metadata))
+    late = Append(added=write_entries(table._pointer.io, dated(dt.date(2024, 1, 2)), table.metadata))
     promote(new_catalog(tmp_path).load_table("db.t"), type_)
 
     commit(table._pointer, late)

@@ -21,10 +21,10 @@ from e2e.test_evolved_tables import path_of, put, stored
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.replace_table import replace_table
-from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
+from support.engine_work import write_entries
 from support.tables import VERSIONS, new_catalog, sorted_rows
 
 SCHEMA = "a int, b string, n int, ts timestamp_ntz"
@@ -208,7 +208,7 @@ def test_an_append_lands_after_another_program_used_its_partition_id_again(tmp_p
     """Values that were written before the id meant two things are still those of the spec they were written with."""
     table = new_catalog(tmp_path).create_table("db.t", schema=SCHEMA, partition_by=["a"], format_version=1)
     table.append(rows(0))
-    added = ArrowEngine().write(table._pointer.io, rows(1), table.metadata)
+    added = write_entries(table._pointer.io, rows(1), table.metadata)
     field = {"source-id": IDS["b"], "transform": "identity", "field-id": 1000, "name": "b"}
 
     put(table, lambda d: {**d, "partition-specs": [*d["partition-specs"], {"spec-id": 1, "fields": [field]}]})

@@ -15,9 +15,11 @@ from e2e.test_other_writers import edit
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.deletes.equality_writer import write_equality_deletes
-from icefloe.engines.arrow.change.equality_to_positions import convert_equality_deletes
+from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.inspect.outline import outline
 from icefloe.model.entries import MANIFESTS
+from icefloe.rows.convert_deletes import convert_equality_deletes
+from icefloe.rows.target import Target
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.file_changes import FileChanges
@@ -157,10 +159,7 @@ def test_deletes_by_value_apply_and_become_deletes_by_position(tmp_path, file_fo
     left = [i for i in ALL if i not in (2, 6, 10)]
     check(tmp_path, *left)
     now = new_catalog(tmp_path).load_table("db.t")
-    intent = convert_equality_deletes(
-        now._pointer.io, now.scan().plan(), now.metadata, read=now.metadata.current_snapshot
-    )
-    commit(now._pointer, intent)
+    commit(now._pointer, convert_equality_deletes(Target(base=now._pointer.load(), env=now._env), ArrowEngine()))
     check(tmp_path, *left)
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import icefloe
 from icefloe.engines.spark.engine import SparkEngine
+from icefloe.engines.work import TableFiles
 from icefloe.errors import InputError
 from icefloe.io.local import LocalFileIO
 from icefloe.model.schema.schema import Schema
@@ -48,4 +49,4 @@ def test_a_table_is_written_read_and_changed(spark: SparkSession, tmp_path: Path
 def test_rows_that_are_no_dataframe_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     metadata = metadata_of(tmp_path, Schema(fields=(Field(1, "id", LONG),)))
     with pytest.raises(InputError, match="expected a Spark DataFrame, got Table"):
-        SparkEngine(spark).write(LocalFileIO(), pa.table({"id": [1]}), metadata)
+        SparkEngine(spark).write(TableFiles(io=LocalFileIO(), metadata=metadata), pa.table({"id": [1]}))

@@ -13,11 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.spark.engine import SparkEngine
+from icefloe.engines.work import TableFiles
 from icefloe.errors import InputError
 from icefloe.io.local import LocalFileIO
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DOUBLE, LONG, STRING, TIMESTAMPTZ, Field, Struct
 from spark.fakes import Files, metadata_of
+from support.engine_work import planned_for_engine
 
 pytestmark = pytest.mark.spark
 
@@ -40,10 +42,10 @@ class Done:
 
 def run(frame: DataFrame, files: Files, folder: Path, on: tuple[str, ...] = ("id",), schema: Schema = ID) -> Done:
     engine, io, metadata = SparkEngine(frame.sparkSession), LocalFileIO(), metadata_of(folder / "new", schema)
-    with engine.keyed(frame, metadata, on) as source:
-        plan = files.plan(source.range)
-        matched = engine.find_keys(io, plan, files, source)
-        return Done(deleted=dict(matched.positions), entries=engine.write(io, matched.rows, metadata))
+    table = TableFiles(io=io, metadata=metadata)
+    with engine.upsert_source(table, frame, on) as source:
+        matches = engine.find_keys(planned_for_engine(io, metadata, files.plan(source.filter), files), source)
+        return Done(deleted=dict(matches.positions), entries=engine.write(table, matches.rows))
 
 
 def written(entries: pa.Table) -> list[tuple[object, object]]:

@@ -22,7 +22,6 @@ from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions
 from icefloe.commit.operations.rewrite import RewriteFiles
 from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
-from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.env import SYSTEM
 from icefloe.errors import CommitStateUnknown, IcefloeError
 from icefloe.expr.text.filter_parser import parse_filter
@@ -37,6 +36,7 @@ from icefloe.testing.check import check_table
 from icefloe.testing.crash_io import CrashFileIO, CrashPointers, Died, Effect, Fuse, Strike
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_live_leaf, read_root
+from support.engine_work import write_entries
 
 LONG = os.environ.get("ICEFLOE_LONG", "") == "1"  # everything, instead of what matters most
 VERSIONS = WRITABLE
@@ -168,7 +168,7 @@ def _commit(table: Table, update: Update) -> None:
 
 
 def _write(table: Table, data: pa.Table) -> pa.Table:
-    return ArrowEngine().write(table._pointer.io, data, table.metadata)
+    return write_entries(table._pointer.io, data, table.metadata)
 
 
 def overwrite_files(table: Table) -> None:
@@ -176,7 +176,7 @@ def overwrite_files(table: Table) -> None:
     base = table._pointer.load()
     head = base.metadata.current_snapshot
     plan = plan_scan(base.store, base.metadata, head, filter=where)
-    added = ArrowEngine().write(table._pointer.io, rows(3, 40), base.metadata)
+    added = write_entries(table._pointer.io, rows(3, 40), base.metadata)
     _commit(table, OverwriteFiles(changes=FileChanges(added=added, removed=plan.tasks), read=head, filter=where))
 
 
@@ -190,7 +190,7 @@ def rewrite_files(table: Table) -> None:
     head = base.metadata.current_snapshot
     plan = plan_scan(base.store, base.metadata, head, filter=parse_filter("part < 2 and id < 100"))
     kept = table.at(snapshot=head.snapshot_id).scan("part < 2 and id < 100").to_arrow()
-    added = ArrowEngine().write(table._pointer.io, kept, base.metadata)
+    added = write_entries(table._pointer.io, kept, base.metadata)
     _commit(table, RewriteFiles(changes=FileChanges(added=added, removed=plan.tasks), read=head))
 
 

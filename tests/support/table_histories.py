@@ -42,6 +42,7 @@ from icefloe.table.table import Table
 from icefloe.testing.check import Check, check_table
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.store import ManifestCache
+from support.engine_work import planned_for_engine, write_entries
 
 NAME = ("db", "t")
 LOCATION = "memory://wh/t"
@@ -366,20 +367,20 @@ class History:
         plan = plan_scan(base.store, base.metadata, head, filter=filter_)
         if plan.files == 0 and rows is None:
             return
-        drops = plan.deleted_rows(io)
-        found = engine.find_rows(io, plan, drops) if rows is not None else {}
+        files = planned_for_engine(io, base.metadata, plan)
+        found = engine.find_rows(files) if rows is not None else {}
         gone = {name: found.get(name, BitMap64()) for name in plan.tasks["location"].to_pylist()}
         every = plan_scan(base.store, base.metadata, head)
         touched = pc.is_in(every.tasks["location"], value_set=plan.tasks["location"].combine_chunks())
         whole = every.with_tasks(every.tasks.filter(touched))
-        parts = [] if plan.files == 0 else [engine.write_survivors(io, whole, drops, gone, base.metadata)]
+        parts = [] if plan.files == 0 else [engine.write_survivors(files.with_tasks(whole.tasks), gone)]
         if rows is None:
             number = head.sequence_number if keep and head is not None else None
             lane.commit(
                 RewriteFiles(changes=FileChanges(added=parts[0], removed=plan.tasks), read=head, sequence_number=number)
             )
             return
-        parts.append(engine.write(io, self.arrow(rows, lane.table), base.metadata))
+        parts.append(write_entries(io, self.arrow(rows, lane.table), base.metadata))
         added = pa.concat_tables(parts, promote_options="permissive")
         lane.commit(OverwriteFiles(changes=FileChanges(added=added, removed=plan.tasks), read=head, filter=filter_))
 
@@ -396,7 +397,7 @@ class History:
 
         def act(lane: Lane) -> None:
             base = lane.table._pointer.load()
-            added = ArrowEngine().write(base.store.io, self.arrow(rows, lane.table), base.metadata)
+            added = write_entries(base.store.io, self.arrow(rows, lane.table), base.metadata)
             lane.commit(ReplacePartitions(added=added))
 
         self.each(act)

@@ -13,11 +13,11 @@ from icefloe.commit.draft import Work
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.metadata_update import MetadataUpdate
-from icefloe.engines.arrow.write.write import write_rows
 from icefloe.model.entries import column_key, put
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.table.catalog import Catalog, catalog
 from icefloe.table.table import Table
+from support.engine_work import write_entries
 
 VERSIONS = (1, 2, 3, 4)
 
@@ -52,7 +52,7 @@ def append_without(table: Table, rows: pa.Table, *names: str) -> list[str]:
 
     Their entries have no statistics of these columns either; the locations are in the order of the files.
     """
-    entries = write_rows(table._pointer.io, rows, table.metadata)
+    entries = write_entries(table._pointer.io, rows, table.metadata)
     locations = entries["location"].to_pylist()
     paths = [Path(location.removeprefix("file://")) for location in locations]
     for path in paths:

@@ -20,13 +20,13 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.overwrite import OverwriteFiles
 from icefloe.commit.result import CommitResult
-from icefloe.engines.arrow.write.write import write_rows
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, concat
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.table.table import Table
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import leaves_of, read_live_leaf, read_root
+from support.engine_work import write_entries
 from support.tables import new_catalog
 
 KINDS = ("DATA", "DV", "EQUALITY_DELETE", "DATA_MANIFEST", "DELETE_MANIFEST", "MANIFEST_DV")
@@ -77,7 +77,7 @@ class Stage:
         for name in names:
             start = int(name[1:]) * 10
             ids = pa.table({"id": pa.array(range(start, start + count), pa.int64())})
-            entry = write_rows(base.store.io, ids, base.metadata)
+            entry = write_entries(base.store.io, ids, base.metadata)
             self.names[self.stored_location(entry["location"][0].as_py()), None] = name
             found.append(entry)
         return concat(found)

@@ -18,11 +18,11 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.row_delta import RowDelta
-from icefloe.engines.arrow.write.write import write_rows
 from icefloe.model.entries import MANIFESTS, ContentType, column_key, entries
 from icefloe.table.table import Table
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
+from support.engine_work import write_entries
 from support.tables import new_catalog
 
 NOON = dt.datetime(2025, 6, 20, 12, 30)
@@ -185,7 +185,7 @@ def test_50_a_text_of_1000_characters_is_stored_whole_whatever_the_metrics_mode(
     table = new_table(tmp_path, "id bigint, city string", ["city"])
     table.set_properties({"write.metadata.metrics.default": mode, **settings})
     base = table._pointer.load()
-    rows = write_rows(base.store.io, pa.table({"id": [1, 2], "city": [LONG_TEXT, LONG_TEXT]}), base.metadata)
+    rows = write_entries(base.store.io, pa.table({"id": [1, 2], "city": [LONG_TEXT, LONG_TEXT]}), base.metadata)
     city = column_key(2)
     bounds = [name for name in rows.column_names if name.endswith(f":{city}") and "bound" in name]
     if mode == "none":

@@ -15,13 +15,13 @@ from icefloe.codecs.puffin.puffin_file import decode_puffin_footer, deletion_vec
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.snapshot_updates import RemoveSnapshots, SetStatistics
-from icefloe.engines.arrow.write.write import write_rows
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.model.entries import put
 from icefloe.model.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
+from support.engine_work import write_entries
 from support.tables import new_catalog, sorted_rows
 
 ROWS = pa.table({"id": pa.array(range(6), pa.int64()), "city": ["Oslo", "Oslo", "Rome", "Rome", None, None]})
@@ -306,7 +306,7 @@ def test_70_a_file_outside_of_the_table_stays_where_it_is(tmp_path):
     """Its location is absolute, in the original and in the copy."""
     table = changed(new_catalog(tmp_path))
     base = table._pointer.load()
-    entry = write_rows(base.store.io, pa.table({"id": [9], "city": ["Oslo"]}), base.metadata)
+    entry = write_entries(base.store.io, pa.table({"id": [9], "city": ["Oslo"]}), base.metadata)
     outside = tmp_path / "outside.parquet"
     shutil.move(entry["location"][0].as_py().removeprefix("file://"), outside)
     commit(table._pointer, Append(added=put(entry, "location", f"file://{outside}")))

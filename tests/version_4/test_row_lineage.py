@@ -30,6 +30,7 @@ from icefloe.table.catalog import catalog
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.root import read_live_leaf, read_root
+from support.engine_work import planned_for_engine
 from support.entry_tables import LOCATION, NAME, Scripted, World
 from support.metadata_tree import Tree, data_file, planned_files, short
 from support.metadata_tree import rows as entry_rows
@@ -455,7 +456,7 @@ def test_rows_that_are_written_again_keep_their_ids_and_numbers(version) -> None
     io, tasks = table._pointer.io, plan.tasks.sort_by("first_row_id")
     first, second = tasks["location"].to_pylist()
     gone = {first: BitMap64([0]), second: BitMap64()}  # its second row had been replaced
-    entries = ArrowEngine().write_survivors(io, plan, plan.deleted_rows(io), gone, table.metadata)
+    entries = ArrowEngine().write_survivors(planned_for_engine(io, table.metadata, plan), gone)
     assert entries["record_count"].to_pylist() == [3]
     written = pq.read_table(io.arrow_path(entries["location"][0].as_py())[1], filesystem=io.arrow_path(first)[0])
     assert [written.schema.field(name).metadata for name in LINEAGE] == [

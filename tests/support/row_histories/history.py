@@ -22,6 +22,7 @@ from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.transforms.transform import parse_transform
 from icefloe.tree.file_changes import FileChanges
+from support.engine_work import planned_for_engine
 from support.row_histories.assignments import Assignment, draw_assignments
 from support.row_histories.columns import VALUES, Column, Row, draw, flat, in_order, plain, shown, value_in
 from support.row_histories.conditions import value_at
@@ -268,7 +269,7 @@ class RowHistory(MergingRows):
         touched = every.tasks.filter(pa.array([location in chosen for location in locations]))
         plan = every.with_tasks(touched)
         gone = {location: BitMap64() for location in chosen}
-        added = engine.write_survivors(self.io, plan, plan.deleted_rows(self.io), gone, base.metadata)
+        added = engine.write_survivors(planned_for_engine(self.io, base.metadata, plan), gone)
         number = snapshot.sequence_number if rng.random() < 0.5 else None
         commit(
             self.table._pointer,

@@ -16,7 +16,6 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.row_delta import RowDelta
-from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.env import SYSTEM
 from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError, NoSuchTable
 from icefloe.io.memory import MemoryFileIO
@@ -26,6 +25,7 @@ from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.file_changes import FileChanges
+from support.engine_work import write_entries
 from support.tables import VERSIONS
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
@@ -108,7 +108,7 @@ def rows(*ids: int) -> pa.Table:
 
 def append_of(world: World, *ids: int) -> Append:
     metadata = world.pointer().load().metadata
-    return Append(added=ArrowEngine().write(world.io, rows(*ids), metadata))
+    return Append(added=write_entries(world.io, rows(*ids), metadata))
 
 
 def test_a_lost_race_is_run_again_on_the_new_base_and_keeps_the_other_writers_rows(world):
@@ -250,7 +250,7 @@ def test_a_conflict_is_final_and_removes_what_was_written_for_it(world):
     world.table().append(rows(1, 2, 3))
     stale = world.pointer().load()
     plan = plan_scan(stale.store, stale.metadata, stale.metadata.current_snapshot)
-    added = ArrowEngine().write(world.io, rows(9), stale.metadata)
+    added = write_entries(world.io, rows(9), stale.metadata)
     operation = RowDelta(changes=FileChanges(added=added, removed=plan.tasks), read=stale.metadata.current_snapshot)
     world.table().append(rows(4))
     before = world.files() - set(added["location"].to_pylist())
@@ -265,7 +265,7 @@ def test_a_row_delta_lands_beside_a_commit_that_it_did_not_read(world):
     stale = world.pointer().load()
     plan = world.table().scan("id < 10").plan()
     operation = RowDelta(
-        changes=FileChanges(added=ArrowEngine().write(world.io, rows(5), stale.metadata), removed=plan.tasks),
+        changes=FileChanges(added=write_entries(world.io, rows(5), stale.metadata), removed=plan.tasks),
         read=stale.metadata.current_snapshot,
         filter=plan.filter,
     )
@@ -279,7 +279,7 @@ def test_rows_deleted_meanwhile_are_a_conflict_for_a_rewrite_of_their_file(world
     world.table().append(rows(1, 2, 3))
     base = world.pointer().load()
     plan = plan_scan(base.store, base.metadata, base.metadata.current_snapshot)
-    added = ArrowEngine().write(world.io, rows(1, 2, 3, 4), base.metadata)
+    added = write_entries(world.io, rows(1, 2, 3, 4), base.metadata)
     operation = RowDelta(changes=FileChanges(added=added, removed=plan.tasks), read=base.metadata.current_snapshot)
     world.table().delete("id = 2")
     with pytest.raises(ConflictError):

@@ -13,11 +13,11 @@ from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
-from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.errors import AlreadyExists, CommitFailed, CommitStateUnknown, ConflictError
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.text.ddl import parse_ddl
+from support.engine_work import write_entries
 from support.entry_tables import ENV, World, new_world
 from support.tables import VERSIONS
 
@@ -31,7 +31,7 @@ def world(version) -> World:
 
 def append_of(world: World, *ids: int) -> Append:
     people = pa.table({"id": pa.array(ids, pa.int64()), "city": ["Oslo"] * len(ids)})
-    return Append(added=ArrowEngine().write(world.io, people, world.metadata))
+    return Append(added=write_entries(world.io, people, world.metadata))
 
 
 def ids_of(world: World) -> list[int]:
@@ -193,7 +193,7 @@ def test_creating_a_table_again_keeps_the_files_of_a_creation_of_unknown_outcome
         properties={},
         format_version=version,
     )
-    step = Append(added=ArrowEngine().write(io, pa.table({"id": pa.array([1, 2], pa.int64())}), metadata))
+    step = Append(added=write_entries(io, pa.table({"id": pa.array([1, 2], pa.int64())}), metadata))
     with pytest.raises(CommitStateUnknown):
         create_table(CreatesUnseen(names), ("db", "t"), io, metadata, ENV, (step,))
     again = replace(metadata, table_uuid=str(ENV.new_uuid()))

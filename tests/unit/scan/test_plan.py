@@ -9,7 +9,7 @@ import pytest
 
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE
-from icefloe.engines.engine import check_readable
+from icefloe.engines.capabilities import Capabilities
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.expr.text.filter_parser import parse_filter
@@ -123,10 +123,11 @@ def test_planning_never_refuses_equality_deletes_but_reading_on_spark_does():
     tree = Tree(version=2)
     tree.commit(added=rows(data_file("A", lower=0, upper=4), data_file("B", lower=5, upper=9)))
     tree.commit(added=rows(delete_file(POSITIONS, "P", referenced_file=path("A"))))
-    check_readable(plan_of(tree))
+    engine = Capabilities(engine="Spark", applies_equality_deletes=False)
+    engine.check_plan(plan_of(tree))
     tree.commit(added=rows(delete_file(EQUALITY, "E")))
     with pytest.raises(UnsupportedError, match=r"E\.parquet: equality deletes are not applied on Spark yet"):
-        check_readable(plan_of(tree, "id > 6"))
+        engine.check_plan(plan_of(tree, "id > 6"))
 
 
 def test_tasks_carry_statistics_of_columns_only_on_request():

@@ -14,7 +14,6 @@ from pyroaring import BitMap64
 
 from icefloe.engines.arrow.change.delete import find_rows, write_survivors
 from icefloe.engines.arrow.read.read import read_plan
-from icefloe.engines.arrow.write.write import write_rows
 from icefloe.errors import InputError, NoSuchFile, UnsupportedError
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound
@@ -30,6 +29,7 @@ from icefloe.model.partition.spec import UNPARTITIONED, PartitionField, Partitio
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DOUBLE, LONG, STRING, Field, Struct
 from icefloe.scan.tasks import TASK, Plan
+from support.engine_work import planned_for_engine, write_entries
 
 IO = LocalFileIO()
 SCHEMA = Schema(fields=(Field(1, "id", LONG), Field(2, "x", DOUBLE), Field(3, "note", STRING)))
@@ -75,11 +75,11 @@ class Rewrite:
 
 def rewrite_without(plan: Plan, vectors: Vectors, metadata: TableMetadata) -> Rewrite:
     """Copy-on-write as the table does it: find the rows, then write what the touched files keep."""
-    found = find_rows(IO, plan, vectors)
+    found = find_rows(planned_for_engine(IO, metadata, plan, vectors))
     counts = dict(zip(plan.tasks["location"].to_pylist(), plan.tasks["record_count"].to_pylist(), strict=True))
     gone = {name: rows | vectors.get(name, BitMap64()) for name, rows in found.items()}
     partly = {name: rows for name, rows in gone.items() if len(rows) < counts[name]}
-    added = write_survivors(IO, plan, vectors, partly, metadata)
+    added = write_survivors(planned_for_engine(IO, metadata, plan, vectors), partly)
     return Rewrite(added, tuple(name for name in counts if name in gone), sum(map(len, found.values())))
 
 
@@ -93,7 +93,7 @@ def rows(count: int, start: int = 0) -> pa.Table:
 
 
 def files(metadata: TableMetadata, *tables: pa.Table) -> pa.Table:
-    return model_entries.concat([write_rows(IO, table, metadata) for table in tables])
+    return model_entries.concat([write_entries(IO, table, metadata) for table in tables])
 
 
 def test_rows_written_are_read_back_in_the_order_of_the_plan(tmp_path: Path) -> None:
@@ -142,11 +142,11 @@ def test_a_reader_given_up_early_stops_its_threads(tmp_path: Path) -> None:
 def test_streams_and_foreign_types_are_written(tmp_path: Path) -> None:
     metadata = table_at(tmp_path, spec=BUCKETS)
     stream = pa.RecordBatchReader.from_batches(rows(1).schema, iter(rows(30).to_batches(max_chunksize=7)))
-    entries = write_rows(IO, stream, metadata)
+    entries = write_entries(IO, stream, metadata)
     assert entries.num_rows == 3
     assert sorted(read_plan(IO, plan_of(entries)).read_all()["id"].to_pylist()) == list(range(30))
     narrow = pa.table({"id": pa.array([1], pa.int8()), "note": pa.array(["x"], pa.large_string())})
-    assert write_rows(IO, narrow, metadata)["null_value_count:2"].to_pylist() == [1]
+    assert write_entries(IO, narrow, metadata)["null_value_count:2"].to_pylist() == [1]
 
 
 def test_wrong_rows_are_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -155,32 +155,36 @@ def test_wrong_rows_are_refused_before_anything_is_written(tmp_path: Path) -> No
     empty = pa.RecordBatchReader.from_batches(extra.schema, iter([]))
     for data in (extra, extra.to_reader(), empty):
         with pytest.raises(InputError, match="other"):
-            write_rows(IO, data, metadata)
+            write_entries(IO, data, metadata)
     with pytest.raises(InputError, match="cannot read rows from"):
-        write_rows(IO, [{"id": 1}], metadata)
+        write_entries(IO, [{"id": 1}], metadata)
     assert list(tmp_path.rglob("*.parquet")) == []
 
 
 def test_found_rows_are_physical_positions_of_live_rows(tmp_path: Path) -> None:
-    entries = files(table_at(tmp_path), rows(10), rows(10, 10), rows(10, 20))
+    metadata = table_at(tmp_path)
+    entries = files(metadata, rows(10), rows(10, 10), rows(10, 20))
     first, second, third = entries["location"].to_pylist()
-    found = find_rows(IO, plan_of(entries, where("id > 7")), Vectors({first: BitMap64([9]), second: BitMap64([0, 5])}))
+    vectors = Vectors({first: BitMap64([9]), second: BitMap64([0, 5])})
+    found = find_rows(planned_for_engine(IO, metadata, plan_of(entries, where("id > 7")), vectors))
     assert found == {first: BitMap64([8]), second: BitMap64([1, 2, 3, 4, 6, 7, 8, 9]), third: BitMap64(range(10))}
 
 
 def test_a_file_whose_rows_all_match_is_not_opened(tmp_path: Path) -> None:
-    entries = files(table_at(tmp_path), rows(4))
+    metadata = table_at(tmp_path)
+    entries = files(metadata, rows(4))
     location = entries["location"][0].as_py()
     Path(location.removeprefix("file://")).unlink()
-    assert find_rows(IO, plan_of(entries, where("id >= 0")), Vectors({location: BitMap64([1])})) == {
-        location: BitMap64([0, 2, 3])
-    }
+    plan, vectors = plan_of(entries, where("id >= 0")), Vectors({location: BitMap64([1])})
+    assert find_rows(planned_for_engine(IO, metadata, plan, vectors)) == {location: BitMap64([0, 2, 3])}
 
 
 def test_rows_found_already_deleted_are_no_rows(tmp_path: Path) -> None:
-    entries = files(table_at(tmp_path), rows(4))
+    metadata = table_at(tmp_path)
+    entries = files(metadata, rows(4))
     location = entries["location"][0].as_py()
-    assert find_rows(IO, plan_of(entries, where("id = 2")), Vectors({location: BitMap64([2])})) == {}
+    plan, vectors = plan_of(entries, where("id = 2")), Vectors({location: BitMap64([2])})
+    assert find_rows(planned_for_engine(IO, metadata, plan, vectors)) == {}
 
 
 def test_only_files_that_keep_some_rows_are_rewritten(tmp_path: Path) -> None:
@@ -215,7 +219,7 @@ def test_required_fields_below_null_structs_survive_a_rewrite(tmp_path: Path) ->
     schema = Schema(fields=(Field(1, "id", LONG, True), Field(2, "s", Struct((Field(3, "a", STRING, True),)))))
     metadata = table_at(tmp_path, schema)
     data = pa.table({"id": [1, 2, 3], "s": [None, {"a": "x"}, None]})
-    entries = write_rows(IO, data, metadata)
+    entries = write_entries(IO, data, metadata)
     done = rewrite_without(plan_of(entries, where("id = 2", schema), schema), Vectors(), metadata)
     assert read_plan(IO, plan_of(done.added, schema=schema)).read_all().to_pylist() == [
         {"id": 1, "s": None},
@@ -268,7 +272,9 @@ def test_reading_finding_and_rewriting_agree_with_brute_force(
 
     found = read_plan(IO, plan, vectors).read_all().to_pylist()
     assert str(found) == str([content[name][p] for name in locations for p in hits[name]])
-    assert find_rows(IO, plan, vectors) == {name: BitMap64(p) for name, p in hits.items() if len(p) > 0}
+    assert find_rows(planned_for_engine(IO, metadata, plan, vectors)) == {
+        name: BitMap64(p) for name, p in hits.items() if len(p) > 0
+    }
 
     done = rewrite_without(plan, vectors, metadata)
     assert done.removed == tuple(name for name in locations if len(hits[name]) > 0)

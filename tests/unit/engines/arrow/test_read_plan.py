@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 from test_arrow_engine import IO, SCHEMA, Vectors, files, plan_of, rows, table_at, where
 
 from icefloe.engines.arrow.read import read
-from icefloe.engines.arrow.read.read import FileTask, count_plan, file_tasks, read_plan, read_task, reading_threads
+from icefloe.engines.arrow.read.read import FileTask, count_rows, file_tasks, read_plan, read_task, reading_threads
 from icefloe.errors import FormatError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.formats.parquet import file as parquet_file
@@ -56,7 +56,7 @@ def test_parts_of_files_are_read_side_by_side_and_leave_in_order(
     entries = files(small_groups(tmp_path), rows(300), rows(10, 300), rows(200, 310))
     plan = plan_of(entries)
     [first, *_] = file_tasks(plan)
-    assert first.pieces is not None
+    assert first.row_groups is not None
     assert len(first.parts()) > 5
     assert read_plan(IO, plan).read_all()["id"].to_pylist() == list(range(510))
     some = read_plan(IO, plan_of(entries, where("id BETWEEN 250 AND 400"))).read_all()
@@ -95,7 +95,7 @@ def test_a_large_file_of_one_row_group_may_take_all_processors(
     monkeypatch.setattr(read, "PART_BYTES", 1)
     monkeypatch.setattr(read.os, "cpu_count", lambda: 2)
     tasks = file_tasks(plan_of(files(make(tmp_path), rows(300))))
-    assert [task.alone for task in tasks] == [alone]
+    assert [task.uses_all_processors for task in tasks] == [alone]
 
 
 def test_rows_are_counted_without_the_files_where_the_plan_knows(tmp_path: Path) -> None:
@@ -103,9 +103,9 @@ def test_rows_are_counted_without_the_files_where_the_plan_knows(tmp_path: Path)
     first, second = entries["location"].to_pylist()
     lost = Vectors({first: BitMap64([0, 9, 20]), second: BitMap64([1])})  # what lies behind the end counts for nothing
     Path(second.removeprefix("file://")).unlink()
-    assert count_plan(IO, plan_of(entries), lost) == 8 + 9  # type: ignore[arg-type]
-    assert count_plan(IO, plan_of(entries, where("id >= 5")), lost) == 4 + 9  # type: ignore[arg-type]
-    assert count_plan(IO, plan_of(entries.slice(0, 0)), lost) == 0  # type: ignore[arg-type]
+    assert count_rows(IO, plan_of(entries), lost) == 8 + 9  # type: ignore[arg-type]
+    assert count_rows(IO, plan_of(entries, where("id >= 5")), lost) == 4 + 9  # type: ignore[arg-type]
+    assert count_rows(IO, plan_of(entries.slice(0, 0)), lost) == 0  # type: ignore[arg-type]
 
 
 def test_counting_reads_only_the_columns_of_the_filter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_counting_reads_only_the_columns_of_the_filter(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(pa.parquet.ParquetFile, "iter_batches", recording)
     entries = files(table_at(tmp_path), rows(10))
-    assert count_plan(IO, plan_of(entries, where("x < 2 AND note != 'n1'"))) == 3
+    assert count_rows(IO, plan_of(entries, where("x < 2 AND note != 'n1'"))) == 3
     assert sorted(set(asked)) == ["note", "x"]
 
 
@@ -138,7 +138,7 @@ def test_counts_are_the_numbers_of_rows(tmp_path: Path, text: str, gone: set[int
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(read, "PART_BYTES", part_bytes)
         found = read_plan(IO, plan, lost).read_all()
-        assert count_plan(IO, plan, lost) == found.num_rows
+        assert count_rows(IO, plan, lost) == found.num_rows
     whole = pa.concat_tables([rows(25), rows(5, 25)])
     kept = whole.filter(pa.array([n not in gone for n in range(30)])).filter(_as_expression(text))
     assert found["id"].to_pylist() == kept["id"].to_pylist()

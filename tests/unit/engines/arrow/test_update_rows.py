@@ -13,16 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.engines.arrow.change.update import _are_in, column_of, set_columns
+from icefloe.engines.arrow.change.update import _is_in, column_at, set_columns
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.engines.arrow.read.read import read_plan
-from icefloe.engines.engine import Horizon
+from icefloe.engines.work import FinalLineage
 from icefloe.errors import InputError
 from icefloe.expr.value.expressions import parse_value
 from icefloe.expr.value.struct_fields import path_of
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.table import Table
+from support.engine_work import planned_for_engine
 from support.tables import new_catalog
 
 VALUES = {"n": parse_value("n + id"), "note": parse_value("CASE WHEN id % 2 = 0 THEN NULL ELSE note || '!' END")}
@@ -65,13 +66,14 @@ def test_rows_are_updated_as_by_hand(
     live = table.scan().to_arrow().to_pylist()
     wanted = {row["id"] for row in live if row["id"] in found}
     plan = table.scan().plan()
-    io, drops = table._pointer.io, plan.deleted_rows(table._pointer.io)
     places = table.scan(columns=["id", "_file", "_pos"]).to_arrow().to_pylist()
     positions: dict[str, BitMap64] = {}
     for place in places:
         if place["id"] in wanted:
             positions.setdefault(place["_file"], BitMap64()).add(place["_pos"])
-    entries = ArrowEngine().write_updated(io, plan, drops, positions, VALUES, table.metadata, others=others)
+    entries = ArrowEngine().write_updated(
+        planned_for_engine(table._pointer.io, table.metadata, plan), positions, VALUES, copy_others=others
+    )
     touched = {place["id"] for place in places if place["_file"] in positions}
     expected = [changed(row) if row["id"] in wanted else row for row in live if row["id"] in touched]
     if not others:
@@ -94,11 +96,10 @@ def test_lineage_that_is_not_final_is_left_out(tmp_path: Path) -> None:
     plan = table.scan().plan()
     io = table._pointer.io
     found = {location: BitMap64([0]) for location in plan.tasks["location"].to_pylist()}
-    final = Horizon(next_row_id=3, last_sequence_number=1)
+    final = FinalLineage(next_row_id=3, last_sequence_number=1)
     values = {"note": parse_value("'x'")}
-    entries = ArrowEngine().write_updated(
-        io, plan, plan.deleted_rows(io), found, values, table.metadata, others=True, horizon=final
-    )
+    files = planned_for_engine(io, table.metadata, plan, final=final)
+    entries = ArrowEngine().write_updated(files, found, values, copy_others=True)
     (location,) = entries["location"].to_pylist()
     rows = pq.read_table(location.removeprefix("file://")).to_pylist()
     assert {row["id"]: (row["_row_id"], row["_last_updated_sequence_number"]) for row in rows} == {
@@ -109,7 +110,7 @@ def test_lineage_that_is_not_final_is_left_out(tmp_path: Path) -> None:
         20: (None, None),
         21: (None, None),
     }
-    moved = ArrowEngine().write_survivors(io, plan, plan.deleted_rows(io), found, table.metadata, horizon=final)
+    moved = ArrowEngine().write_survivors(files, found)
     rows = pq.read_table(moved["location"][0].as_py().removeprefix("file://")).to_pylist()
     assert [(row["id"], row["_row_id"], row["_last_updated_sequence_number"]) for row in rows] == [
         (1, 1, 1),
@@ -121,9 +122,9 @@ def test_lineage_that_is_not_final_is_left_out(tmp_path: Path) -> None:
 
 @given(st.sets(st.integers(0, 70_000), min_size=1, max_size=20), st.sets(st.integers(0, 70_000), max_size=20))
 def test_positions_are_told_from_the_others(positions: set[int], wanted: set[int]) -> None:
-    found = _are_in(np.array(sorted(positions), np.int64), BitMap64(wanted))
+    found = _is_in(np.array(sorted(positions), np.int64), BitMap64(wanted))
     assert found.tolist() == [position in wanted for position in sorted(positions)]
-    assert _are_in(np.zeros(0, np.int64), BitMap64(wanted)).tolist() == []
+    assert _is_in(np.zeros(0, np.int64), BitMap64(wanted)).tolist() == []
 
 
 def test_a_name_may_lead_into_structs_and_have_dots_of_its_own() -> None:
@@ -139,8 +140,8 @@ def test_a_name_may_lead_into_structs_and_have_dots_of_its_own() -> None:
         pa.struct([("b", pa.struct([("c", pa.int32())])), ("x.y", pa.int32())]),
     )
     rows = pa.record_batch({"a": inner})
-    assert column_of(rows, (0, 0, 0)).to_pylist() == [1, None, None]
-    assert column_of(rows, (0, 1)).to_pylist() == [2, 3, None]
+    assert column_at(rows, (0, 0, 0)).to_pylist() == [1, None, None]
+    assert column_at(rows, (0, 1)).to_pylist() == [2, 3, None]
 
 
 def test_new_values_see_the_old_row_and_fit_their_columns() -> None:
