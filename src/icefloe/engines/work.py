@@ -27,7 +27,7 @@ Positions: TypeAlias = Mapping[str, BitMap64]  # row positions by data file loca
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalLineage:
-    """Which row ids and sequence numbers are final (spec: Row Lineage).
+    """Which row ids and sequence numbers are final (spec: Reserved Field IDs).
 
     Operations of a transaction assign ids and numbers that change if its commit is retried. A rewritten row does not
     store such an id or number, so it gets new ones.

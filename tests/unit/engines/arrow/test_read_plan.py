@@ -31,18 +31,20 @@ def small_groups(folder: Path) -> TableMetadata:
     return replace(table_at(folder), properties={"write.parquet.row-group-size-bytes": "200"})
 
 
-def task(size: int, pieces: int | None) -> FileTask:
+def task(size: int, row_groups: int | None) -> FileTask:
     return FileTask(
-        location="f", rows=1, filter=ALWAYS_TRUE, constants={}, lineage=NO_LINEAGE, size=size, pieces=pieces
+        location="f", rows=1, filter=ALWAYS_TRUE, constants={}, lineage=NO_LINEAGE, size=size, row_groups=row_groups
     )
 
 
 @pytest.mark.parametrize(
-    ("size", "pieces", "parts"),
+    ("size", "row_groups", "parts"),
     [(100, 50, 1), (64 * MIB, 1, 1), (64 * MIB, 2, 2), (640 * MIB, 1000, 40), (640 * MIB, None, 10), (0, 0, 1)],
 )
-def test_a_file_has_as_many_parts_as_its_size_and_pieces_allow(size: int, pieces: int | None, parts: int) -> None:
-    found = task(size, pieces).parts()
+def test_a_file_has_as_many_parts_as_its_size_and_row_groups_allow(
+    size: int, row_groups: int | None, parts: int
+) -> None:
+    found = task(size, row_groups).parts()
     assert [part.share for part in found] == [Share(index=index, of=parts) for index in range(parts)]
     assert all(part.parts() == (part,) for part in found[1:])
 
