@@ -405,7 +405,7 @@ def test_values_are_checked_against_the_column_that_takes_them(table: Table) -> 
         ("t.key = s.id", None, "the table has no column 'key'"),
         ("t.id = s.id AND color = 1", None, "no column 'color' in the table or the source"),
         ("t.id = s.id", "s.op + 1", "s.op"),
-        ("t.id = s.id", "t.n", "is no condition"),
+        ("t.id = s.id", "t.n", "is not a condition"),
         ("t.note = s.id", None, "have no common type"),
     ],
 )
