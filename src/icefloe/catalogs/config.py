@@ -45,22 +45,6 @@ class CatalogSettings:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold keys
 
 
-def open_catalog(
-    name: str | None = None,
-    *,
-    uri: str | None = None,
-    warehouse: str | None = None,
-    type: str | None = None,
-    properties: Mapping[str, str] | None = None,
-) -> Catalog:
-    """Open a catalog; an argument that is given wins over the configuration.
-
-    >>> open_catalog("demo", uri="memory://", warehouse="memory://wh")
-    MemoryCatalog('demo', warehouse='memory://wh')
-    """
-    return open_settings(catalog_settings(name, uri=uri, warehouse=warehouse, type=type, properties=properties))
-
-
 def catalog_settings(
     name: str | None = None,
     *,
@@ -94,7 +78,11 @@ def catalog_settings(
 
 
 def open_settings(settings: CatalogSettings) -> Catalog:
-    """Open the catalog that the settings describe."""
+    """Open the catalog that the settings describe.
+
+    >>> open_settings(catalog_settings("demo", uri="memory://", warehouse="memory://wh"))
+    MemoryCatalog('demo', warehouse='memory://wh')
+    """
     return _OPENERS[settings.type](settings)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -16,17 +17,10 @@ from icefloe.model.schema.types import Type
 U = TypeVar("U", SchemaUpdate, PartitionUpdate)
 
 
-class Edit(Generic[U]):
-    """A schema or partition update under way.
+class CommittedBlock(ABC):
+    """A ``with`` block that commits when it ends; ``result`` is then what the commit returned."""
 
-    The block commits when it ends, unless it ends with an error. ``result`` is then what the commit returned.
-    """
-
-    def __init__(self, update: U, land: Callable[[U], CommitResult | None]) -> None:
-        self._update: U = update
-        self._land: Callable[[U], CommitResult | None] = land
-        self._landed = False
-        self.result: CommitResult | None = None
+    result: CommitResult | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -34,7 +28,23 @@ class Edit(Generic[U]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
+        self._end(failed=kind is not None)
+
+    @abstractmethod
+    def _end(self, *, failed: bool) -> None:
+        """Commit, unless the block failed."""
+
+
+class Edit(CommittedBlock, Generic[U]):
+    """A schema or partition update under way. The block commits when it ends, unless it ends with an error."""
+
+    def __init__(self, update: U, land: Callable[[U], CommitResult | None]) -> None:
+        self._update: U = update
+        self._land: Callable[[U], CommitResult | None] = land
+        self._landed = False
+
+    def _end(self, *, failed: bool) -> None:
+        if not failed:
             self.commit()
 
     def commit(self) -> CommitResult | None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from icefloe import rows
 from icefloe.commit.base import Base, TablePointer
@@ -33,12 +32,12 @@ from icefloe.model.partition.update import PartitionUpdate
 from icefloe.model.text.text_checks import property_names
 from icefloe.rows.add_files import Partition, add_files
 from icefloe.rows.schema_merge import SchemaMode, schema_change, schema_steps
-from icefloe.table.edits import PartitionEdit, SchemaEdit
+from icefloe.table.edits import CommittedBlock, PartitionEdit, SchemaEdit
 from icefloe.table.merge import MergeBuilder
 from icefloe.table.scan import Scan
 
 
-class Transaction:
+class Transaction(CommittedBlock):
     """Operations under way; the ``with`` block commits them when it ends, and drops them if it ends with an error.
 
     >>> import icefloe, tempfile, pyarrow as pa
@@ -61,20 +60,12 @@ class Transaction:
         self._steps: list[Update] = []
         self._copied = self._already_deleted = 0
         self._open = True
-        self.result: CommitResult | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if not self._open:
-            return
-        if kind is None:
-            self.commit()
-        else:
+    def _end(self, *, failed: bool) -> None:
+        if self._open and failed:
             self.drop()
+        elif self._open:
+            self.commit()
 
     @property
     def metadata(self) -> TableMetadata:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from icefloe.catalogs.config import catalog_settings, open_catalog
+from icefloe.catalogs.catalog import Catalog
+from icefloe.catalogs.config import catalog_settings, open_settings
 from icefloe.catalogs.files import FilesCatalog
 from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.catalogs.sql import SqlCatalog
@@ -25,6 +27,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "home"
+
+
+def open_catalog(name: str | None = None, **arguments: Any) -> Catalog:
+    return open_settings(catalog_settings(name, **arguments))
 
 
 def configure(folder: Path, name: str, key: str) -> None:

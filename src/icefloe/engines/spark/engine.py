@@ -13,12 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from icefloe.engines.capabilities import Capabilities, RowOperation
 from icefloe.engines.engine import MergeMatches, MergeSource, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
-from icefloe.engines.spark.capabilities import SPARK
 from icefloe.engines.spark.change.delete import find_rows, rewrite_without
 from icefloe.engines.spark.change.upsert import find_keys, find_keys_and_ids, upsert_source
 from icefloe.engines.spark.read.read import rows_with_positions
 from icefloe.engines.spark.read.scan import planned_source, read_scan
-from icefloe.engines.spark.session import spark_internals
+from icefloe.engines.spark.session import SPARK, spark_internals
 from icefloe.engines.spark.write.write import write
 from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
 from icefloe.errors import InputError

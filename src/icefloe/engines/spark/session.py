@@ -1,4 +1,4 @@
-"""Child sessions with the settings for reading and writing tables, and internals of the running Spark.
+"""What the Spark engine supports, its child sessions with their settings, and internals of the running Spark.
 
 The settings of a session belong to its user, so none is ever changed. Our settings are set on a clone, which shares the
 context, the caches and the user's own settings, and takes about two milliseconds to make.
@@ -8,15 +8,32 @@ Internals are looked up in the running JVM, not derived from a version number.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
+from icefloe.engines.capabilities import Capabilities, RowOperation
 from icefloe.errors import UnsupportedError
+from icefloe.model.schema.types import TIMESTAMP_NS, TIMESTAMPTZ_NS, Geography, Geometry, Variant
+
+T = TypeVar("T")
+
+SPARK = Capabilities(
+    engine="Spark",
+    applies_equality_deletes=False,
+    applies_initial_defaults=False,
+    refused={
+        RowOperation.UPDATE: "update is not done on Spark yet; do it in this process, without a Spark session",
+        RowOperation.MERGE: "merge of a Spark DataFrame is not supported yet; give Arrow data, such as df.toArrow()",
+        RowOperation.EQUALITY_DELETES: "equality deletes are not written on Spark yet; upsert with deletes='position'",
+        RowOperation.SCHEMA_MERGE: "schema_mode='merge' takes Arrow data; for a DataFrame, change the schema first",
+    },
+    refused_types=(Variant, Geometry, Geography, TIMESTAMP_NS, TIMESTAMPTZ_NS),
+)
 
 READ_SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
@@ -41,6 +58,23 @@ WRITE_SETTINGS: Mapping[str, str] = {
 }
 
 
+class PerJvm(Generic[T]):
+    """A value that is computed once per JVM, because that takes many calls into it."""
+
+    def __init__(self, compute: Callable[[SparkSession], T]) -> None:
+        self._compute = compute
+        self._values: WeakKeyDictionary[Any, T] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    def of(self, spark: SparkSession) -> T:
+        """The value for the JVM of a session."""
+        gateway = spark.sparkContext._gateway
+        with self._lock:
+            if gateway not in self._values:
+                self._values[gateway] = self._compute(spark)
+            return self._values[gateway]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkInternals:
     """Internals of a running Spark that are not part of its public interface."""
@@ -48,19 +82,10 @@ class SparkInternals:
     row_index_column: str  # the name under which the Parquet reader fills in physical row positions
 
 
-_known: WeakKeyDictionary[Any, SparkInternals] = WeakKeyDictionary()
-_lock = threading.Lock()
-
-
 def spark_internals(spark: SparkSession) -> SparkInternals:
     """The internals of the session's JVM, looked up once; UnsupportedError names one that is missing."""
     _require_classic(spark)
-    gateway = spark.sparkContext._gateway
-    with _lock:
-        found = _known.get(gateway)
-        if found is None:
-            found = _known[gateway] = _probe(spark)
-    return found
+    return _INTERNALS.of(spark)
 
 
 def _require_classic(spark: SparkSession) -> None:
@@ -91,6 +116,9 @@ def _probe(spark: SparkSession) -> SparkInternals:
             f"Spark {spark.version}: the Parquet reader has no {feature}", feature=feature
         ) from error
     return SparkInternals(row_index_column=row_index)
+
+
+_INTERNALS = PerJvm(_probe)
 
 
 def child_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:

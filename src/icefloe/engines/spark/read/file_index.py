@@ -11,7 +11,6 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -21,14 +20,12 @@ from pyspark.sql.types import StructType
 
 from icefloe.engines.spark.failures import marked
 from icefloe.engines.spark.read.file_index_java import CLASS_NAME, SOURCE
-from icefloe.engines.spark.session import child_session
+from icefloe.engines.spark.session import PerJvm, child_session
 from icefloe.errors import IcefloeError, UnsupportedError
 
 Lister = Callable[[list[str], str], pa.Table]  # (filters as SQL text, session time zone) -> location, size, constants
 
 _ANSWERS_KEPT = 4  # Spark may ask several times for one scan: when it plans, explains and re-plans
-_constructors: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_lock = threading.Lock()
 
 
 class _Planner:
@@ -100,7 +97,7 @@ def relation(
         arguments.add(argument)
     sources = jvm.org.apache.spark.sql.execution.datasources
     described = sources.HadoopFsRelation(
-        _constructor(spark).newInstance(arguments.toArray()),
+        _CONSTRUCTOR.of(spark).newInstance(arguments.toArray()),
         _parsed(java, constants),
         _parsed(java, columns),
         jvm.scala.Option.empty(),
@@ -116,16 +113,7 @@ def _parsed(java_session: Any, schema: StructType) -> Any:
 
 
 def _constructor(spark: SparkSession) -> Any:
-    """The constructor of the Java class, compiled once per JVM."""
-    gateway = spark.sparkContext._gateway
-    with _lock:
-        found = _constructors.get(gateway)
-        if found is None:
-            found = _constructors[gateway] = _compiled(spark)
-    return found
-
-
-def _compiled(spark: SparkSession) -> Any:
+    """The constructor of the Java class, which is compiled here."""
     jvm = spark._jvm
     try:
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
@@ -137,3 +125,6 @@ def _compiled(spark: SparkSession) -> Any:
             f"Spark {spark.version}: its planning classes differ from those this version was made for: {error}",
             feature="file index",
         ) from error
+
+
+_CONSTRUCTOR = PerJvm(_constructor)

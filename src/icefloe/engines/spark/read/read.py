@@ -10,8 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
-from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +21,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from icefloe.deletes.bitmaps import within
-from icefloe.engines.spark.capabilities import SPARK
 from icefloe.engines.spark.jvm_calls import static_call
 from icefloe.engines.spark.read.file_index import Lister, relation
 from icefloe.engines.spark.read.identity_columns import NO_IDENTITY, IdentityColumns
 from icefloe.engines.spark.read.inherited_columns import NO_COLUMNS, FileConstant, InheritedColumns
 from icefloe.engines.spark.schema import struct_type
-from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, spark_internals
+from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, SPARK, PerJvm, spark_internals
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.bind import bind_pushed
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, conjuncts
@@ -43,7 +40,6 @@ Vectors = Callable[[pa.Table], Mapping[str, BitMap64]]
 FILE = "_file_ordinal"
 POSITION = "_pos"
 _BITMAP = "_icefloe_deleted"
-_conditions: WeakKeyDictionary[Any, Column] = WeakKeyDictionary()
 _BITMAP_BYTES_MAX = 1 << 30  # all bitmaps of one plan pass through the driver at once
 
 
@@ -127,7 +123,7 @@ def _live_rows(spark: SparkSession, source: Source, numbers: FileNumbers | None)
     _check_names(source.schema, own)
     stored = Schema(fields=(*source.schema.fields, *inherited.stored))
     rows = _relation(spark, source, struct_type(stored).add(row_index, LongType(), True), constants)
-    return inherited.fill(rows.where(_is_live(spark)) if source.has_deletes else rows, row_index)
+    return inherited.fill(rows.where(_IS_LIVE.of(spark)) if source.has_deletes else rows, row_index)
 
 
 def _constants(source: Source, numbers: FileNumbers | None) -> Iterator[FileConstant]:
@@ -253,14 +249,13 @@ def _packed(vector: BitMap64, rows: int) -> bytes:
 
 
 def _is_live(spark: SparkSession) -> Column:
-    """The condition that a row's bit is not set; made once per JVM, as it costs dozens of calls into it."""
-    gateway = spark.sparkContext._gateway
-    found = _conditions.get(gateway)
-    if found is None:
-        row = spark_internals(spark).row_index_column
-        bit = F.getbit(_word_around(spark, _BITMAP, row), F.expr(f"cast({row} & 31 as int)"))
-        found = _conditions[gateway] = F.col(_BITMAP).isNull() | (bit == 0)
-    return found
+    """The condition that a row's bit is not set."""
+    row = spark_internals(spark).row_index_column
+    bit = F.getbit(_word_around(spark, _BITMAP, row), F.expr(f"cast({row} & 31 as int)"))
+    return F.col(_BITMAP).isNull() | (bit == 0)
+
+
+_IS_LIVE = PerJvm(_is_live)
 
 
 def _word_around(spark: SparkSession, bitmap: str, row: str) -> Column:

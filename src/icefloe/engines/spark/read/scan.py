@@ -12,12 +12,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.deletes.delete_index import DELETE_NUMBERS
 from icefloe.deletes.deleted_rows import DeletedRows
-from icefloe.engines.spark.capabilities import SPARK
 from icefloe.engines.spark.read.identity_columns import IdentityColumns
 from icefloe.engines.spark.read.inherited_columns import InheritedColumns
 from icefloe.engines.spark.read.read import Source, dataframe
 from icefloe.engines.spark.read.selection import columns_to_read, select_columns
 from icefloe.engines.spark.schema import names_are_stable
+from icefloe.engines.spark.session import SPARK
 from icefloe.engines.work import PlannedFiles, Positions, ScanRequest
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
