@@ -37,7 +37,7 @@ from icefloe.codecs.avro.container import read_container
 from icefloe.codecs.avro.encode import encode_metadata, number
 from icefloe.codecs.avro.vectorized.decode import decode_together
 from icefloe.codecs.avro.vectorized.lanes import PADDING, Source
-from icefloe.codecs.avro.vectorized.projection import ByKeys, Found, Shape
+from icefloe.codecs.avro.vectorized.projection import ByKeys, ColumnTree, Shape
 from icefloe.codecs.json.table_metadata import decode_metadata
 from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
 from icefloe.codecs.manifest.context import manifest_context
@@ -77,7 +77,7 @@ def by_fastavro(schema: Json, record: Json) -> bytes:
     return sink.getvalue()
 
 
-def together(blocks: list[list[bytes]], schema: Json, shape: Shape) -> Found:
+def together(blocks: list[list[bytes]], schema: Json, shape: Shape) -> ColumnTree:
     """The records of some blocks, read together; never handed over."""
     data = [b"".join(block) for block in blocks]
     counts = np.array([len(block) for block in blocks])

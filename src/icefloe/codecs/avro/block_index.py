@@ -37,13 +37,13 @@ class Cursor:
         return self.position == len(self._data)
 
     def take(self, count: int) -> bytes:
-        """The next bytes; EOFError if there are not so many."""
+        """Reads the next ``count`` bytes; EOFError if fewer are left."""
         end = self.position + count
         if count < 0 or end > len(self._data):
             raise EOFError(f"the file ends inside {count} bytes at offset {self.position}")
-        found = self._data[self.position : end]
+        chunk = self._data[self.position : end]
         self.position = end
-        return found
+        return chunk
 
     def long(self) -> int:
         """The next zigzag number; EOFError where the bytes end, ValueError where there is none."""
@@ -60,15 +60,15 @@ class Cursor:
         raise ValueError(f"no number at offset {self.position}")
 
     def metadata(self) -> dict[str, bytes]:
-        """The next map of bytes."""
-        found: dict[str, bytes] = {}
+        """Reads the next map of strings to bytes."""
+        entries: dict[str, bytes] = {}
         while (count := self.long()) != 0:
             if count < 0:
-                self.long()  # the size of the block in bytes, for those who skip it
+                self.long()  # the size of the block in bytes, which lets readers skip it
             for _ in range(abs(count)):
                 key = self.take(self.long()).decode()
-                found[key] = self.take(self.long())
-        return found
+                entries[key] = self.take(self.long())
+        return entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +123,8 @@ def _header(cursor: Cursor, where: str) -> Header:
 
 
 def find_blocks(fetch: Fetch, header: Header, size: int, where: str) -> list[BlockPlace]:
-    """The blocks of a file without empty ones; every block ends with the sync marker."""
-    found: list[BlockPlace] = []
+    """Lists the blocks of a file except empty ones. CorruptFile if a block does not end with the sync marker."""
+    blocks: list[BlockPlace] = []
     offset, most = header.size, 2 * _MAX_VARINT_BYTES
     data = fetch(offset, min(most, size - offset))
     while offset < size:
@@ -138,10 +138,10 @@ def find_blocks(fetch: Fetch, header: Header, size: int, where: str) -> list[Blo
             message = f"{where}: a block of {count} records and {length} bytes at offset {offset} of {size}"
             raise CorruptFile(message, location=where)
         offset = begin + length + SYNC_BYTES
-        behind = fetch(begin + length, min(SYNC_BYTES + most, size - begin - length))  # the next head comes along
+        behind = fetch(begin + length, min(SYNC_BYTES + most, size - begin - length))  # and the next block header
         if behind[:SYNC_BYTES] != header.sync:
             raise CorruptFile(f"{where}: the block at offset {begin} does not end with the sync marker", location=where)
         data = behind[SYNC_BYTES:]
         if count > 0:
-            found.append(BlockPlace(begin, length, count))
-    return found
+            blocks.append(BlockPlace(begin, length, count))
+    return blocks

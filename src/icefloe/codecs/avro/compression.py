@@ -19,27 +19,27 @@ _CHECKSUM_BYTES = 4
 
 
 def decompress(block: bytes, codec: str, budget: int, where: str) -> bytes:
-    """The bytes of a block; more of them than the budget are refused, and damaged ones are a ValueError."""
+    """Decompresses a block. LimitError if the result exceeds the budget, ValueError if the block is damaged."""
     match codec:
         case "null":
-            found = block
+            data = block
         case "deflate":
-            found = _whole(zlib.decompressobj(-zlib.MAX_WBITS), block, budget, codec)
+            data = _whole(zlib.decompressobj(-zlib.MAX_WBITS), block, budget, codec)
         case "snappy":
-            found = bytes(pa.Codec("snappy").decompress(block[:-4], _snappy_size(block, budget), asbytes=True))
-            if zlib.crc32(found) != int.from_bytes(block[-_CHECKSUM_BYTES:], "big"):
+            data = bytes(pa.Codec("snappy").decompress(block[:-4], _snappy_size(block, budget), asbytes=True))
+            if zlib.crc32(data) != int.from_bytes(block[-_CHECKSUM_BYTES:], "big"):
                 raise ValueError("the checksum of a block is wrong")
         case "zstandard":
-            found = _zstandard(block, budget)
+            data = _zstandard(block, budget)
         case "bzip2":
-            found = _whole(bz2.BZ2Decompressor(), block, budget, codec)
+            data = _whole(bz2.BZ2Decompressor(), block, budget, codec)
         case "xz":
-            found = _whole(lzma.LZMADecompressor(memlimit=64 * MIB), block, budget, codec)
+            data = _whole(lzma.LZMADecompressor(memlimit=64 * MIB), block, budget, codec)
         case _:
             raise UnsupportedError(f"{where}: Avro codec {codec!r}", location=where)
-    if len(found) > budget:
+    if len(data) > budget:
         raise LimitError(f"{where}: blocks inflate beyond the limit", location=where)
-    return found
+    return data
 
 
 def compressor(codec: str, level: int | None = None) -> Callable[[memoryview], bytes]:
@@ -66,10 +66,10 @@ def _deflated(data: memoryview, level: int) -> bytes:
 def _whole(
     engine: zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor, block: bytes, budget: int, codec: str
 ) -> bytes:
-    found = engine.decompress(block, budget + 1)
-    if len(found) <= budget and not engine.eof:
+    data = engine.decompress(block, budget + 1)
+    if len(data) <= budget and not engine.eof:
         raise ValueError(f"a {codec} block is cut short")
-    return found
+    return data
 
 
 def _zstandard(block: bytes, budget: int) -> bytes:

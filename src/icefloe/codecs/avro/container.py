@@ -22,7 +22,7 @@ from icefloe.codecs.avro.compression import compressor, decompress
 from icefloe.codecs.avro.encode import encode_metadata, encode_records, number
 from icefloe.codecs.avro.vectorized.decode import FEWEST_RECORDS, decode_together
 from icefloe.codecs.avro.vectorized.lanes import PADDING
-from icefloe.codecs.avro.vectorized.projection import Found, Shape, arrow_struct, joined, taken_apart
+from icefloe.codecs.avro.vectorized.projection import ColumnTree, Shape, arrow_struct, joined, taken_apart
 from icefloe.errors import CorruptFile, IcefloeError, LimitError, UnsupportedError
 from icefloe.limits import Limits
 
@@ -54,7 +54,7 @@ class Container:
         """How many records the file has."""
         return sum(block.count for block in self.blocks)
 
-    def rows(self, shape: Shape) -> Found:
+    def rows(self, shape: Shape) -> ColumnTree:
         """The wanted fields of all records, in file order, under the names they have in the file."""
         schema = _without_logical_types(self.schema)
         parts = [_decoded(group, schema, shape) for group in _groups(self.blocks)]
@@ -113,7 +113,7 @@ def _groups(blocks: tuple[Block, ...]) -> Iterator[list[Block]]:
         yield group
 
 
-def _decoded(group: list[Block], schema: Any, shape: Shape) -> tuple[int, Found]:
+def _decoded(group: list[Block], schema: Any, shape: Shape) -> tuple[int, ColumnTree]:
     counts = np.array([block.count for block in group], np.int64)
     total = int(counts.sum())
     if total >= FEWEST_RECORDS:
@@ -131,15 +131,15 @@ def _decoded(group: list[Block], schema: Any, shape: Shape) -> tuple[int, Found]
 
 
 def records_of(block: Block, schema: Any) -> list[dict[str, Any]]:
-    """All records of a block, by fastavro; ValueError if there are more bytes than that.
+    """Decodes all records of a block with fastavro; ValueError if bytes are left over.
 
-    A block has the form of an Avro array, so one call decodes them.
+    A block is decoded as one Avro array, so a single call reads all of its records.
     """
     stream = io.BytesIO(number(block.count) + block.data + _ZERO)
-    found: list[dict[str, Any]] = fastavro.schemaless_reader(stream, schema, None)
+    records: list[dict[str, Any]] = fastavro.schemaless_reader(stream, schema, None)
     if stream.read(1) != b"":
         raise ValueError("bytes are left over behind the last record")
-    return found
+    return records
 
 
 def _without_logical_types(schema: Any) -> Any:

@@ -1,8 +1,9 @@
 """Records of Avro data files as Arrow columns (spec: Appendix A, Avro).
 
-Where a record ends is known only after reading it, but where a block begins is known at once. So all blocks are gone
-through side by side, a record of each at a time, which tells where every record begins; then all records are read
-together, column by column. Where blocks are few, or hold what is not read so, fastavro reads them in order.
+Where a record ends is known only after reading it, but where a block begins is known at once. So all blocks are
+scanned side by side, one record of each block per step, to find where every record begins. Then all records are read
+together, column by column. If there are few blocks, or their types have no vectorized reader, fastavro reads the
+records in order.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ def _together(blocks: list[Block], counts: Longs, reader: Reader, wanted: pa.Str
 
 def _starts(source: Source, reader: Reader, counts: Longs, ends: Longs) -> Longs:
     """Where each record begins."""
-    order = np.argsort(-counts, kind="stable")  # blocks with many records first, so that those going on are in front
+    order = np.argsort(-counts, kind="stable")  # blocks with many records first: unfinished blocks stay in front
     first, many = (np.cumsum(counts) - counts)[order], counts[order]
     at = np.concatenate(([0], ends[:-1]))[order]
-    going = np.searchsorted(-many, -np.arange(int(many[0])), side="left")  # blocks with more records than that
+    going = np.searchsorted(-many, -np.arange(int(many[0])), side="left")  # blocks that still have a record, per step
     starts = np.empty(int(counts.sum()), np.int64)
     for step, blocks in enumerate(going.tolist()):
         here = at[:blocks]

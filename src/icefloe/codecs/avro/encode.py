@@ -58,8 +58,8 @@ def encode_records(rows: pa.Array, schema: Any, *, sized: bool = False) -> pa.Ar
 
 
 def _child(rows: pa.StructArray, place: int, name: str) -> pa.Array:
-    found = rows.type.get_field_index(name)
-    return rows.field(place if found < 0 else found)
+    index = rows.type.get_field_index(name)
+    return rows.field(place if index < 0 else index)
 
 
 def _numbers(rows: pa.Array) -> pa.Array:

@@ -60,8 +60,8 @@ def stored_schema(value: object, *, where: str, limits: Limits = DEFAULT) -> Sto
     """The schema of a file from its header.
 
     >>> field = {"name": "d", "type": ["null", {"type": "int", "logicalType": "date"}], "field-id": 8}
-    >>> found = stored_schema({"type": "record", "name": "table", "fields": [field]}, where="file")
-    >>> found.plain["fields"], found.arrow.field("d").type
+    >>> schema = stored_schema({"type": "record", "name": "table", "fields": [field]}, where="file")
+    >>> schema.plain["fields"], schema.arrow.field("d").type
     ([{'name': 'f0', 'type': ['null', 'int']}], DataType(date32[day]))
     """
     plain, type_, nullable = _Walk().type(value, where, limits.type_depth, "")
@@ -106,7 +106,7 @@ class _Walk:
                 raise FormatError(f"{path}: expected an Avro type, got {other!r:.80}", field=path)
 
     def _optional(self, value: list[Any], path: str, depth: int, space: str) -> Made:
-        kept = [each for each in value if not _is_null(each)]
+        kept = [branch for branch in value if not _is_null(branch)]
         if len(value) != 2 or len(kept) != 1 or isinstance(kept[0], list):
             raise UnsupportedError(f"{path}: only unions of null and one type are read", field=path)
         plain, type_, _ = self.type(kept[0], path, depth - 1, space)
@@ -138,16 +138,16 @@ class _Walk:
         if not isinstance(listed, list):
             raise FormatError(f"{path}.fields: expected a list of fields", field=path)
         number, plains, fields = self._nodes, [], []
-        for index, each in enumerate(listed):
+        for index, field in enumerate(listed):
             here = f"{path}.fields[{index}]"
-            if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+            if not isinstance(field, dict) or not isinstance(field.get("name"), str):
                 raise FormatError(f"{here}: expected a field with a name", field=here)
-            plain, type_, nullable = self.type(each.get("type"), join(here, "type"), depth - 1, space)
+            plain, type_, nullable = self.type(field.get("type"), join(here, "type"), depth - 1, space)
             plains.append({"name": f"f{index}", "type": plain})
             fields.append(
-                _field(str(each.get("iceberg-field-name", each["name"])), each, "field-id", type_, nullable, here)
+                _field(str(field.get("iceberg-field-name", field["name"])), field, "field-id", type_, nullable, here)
             )
-        ids = [mark for each in fields if (mark := (each.metadata or {}).get(FIELD_ID)) is not None]
+        ids = [mark for field in fields if (mark := (field.metadata or {}).get(FIELD_ID)) is not None]
         if len(set(ids)) < len(ids):
             raise FormatError(f"{path}: two fields have the same id", field=path)
         if value.get("logicalType") == "variant":
@@ -218,18 +218,18 @@ def _field(name: str, holder: dict[str, Any], key: str, type_: pa.DataType, null
 
 
 def _variant(fields: list[pa.Field], path: str) -> list[pa.Field]:
-    if [(each.name, each.type) for each in fields] != [(part.name, part.type) for part in VARIANT_PARTS]:
+    if [(field.name, field.type) for field in fields] != [(part.name, part.type) for part in VARIANT_PARTS]:
         raise FormatError(f"{path}: a variant is stored as metadata and value, both bytes", field=path)
     return list(VARIANT_PARTS)
 
 
 def takes_nothing(plain: Plain) -> bool:
-    """Whether values of a type take no bytes at all."""
+    """Whether values of this type are encoded in zero bytes."""
     match plain:
         case "null":
             return True
         case {"type": "record", "fields": fields}:
-            return all(takes_nothing(each["type"]) for each in fields)
+            return all(takes_nothing(field["type"]) for field in fields)
         case {"type": "fixed", "size": size}:
             return bool(size == 0)
         case _:

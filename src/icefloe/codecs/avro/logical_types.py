@@ -32,7 +32,7 @@ def project(schema: pa.Schema, wanted: tuple[Field, ...]) -> Projection:
 
 
 def _fields(fields: list[pa.Field], wanted: tuple[Field, ...]) -> tuple[list[pa.Field], list[pa.Field]]:
-    by_id = {str(each.id).encode(): each for each in wanted}
+    by_id = {str(field.id).encode(): field for field in wanted}
     plains, kept = [], []
     for place, field in enumerate(fields):
         target = by_id.get((field.metadata or {}).get(FIELD_ID, b""))

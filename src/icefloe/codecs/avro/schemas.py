@@ -179,7 +179,7 @@ def _fields(record: Json, path: str, depth: int) -> tuple[Field, ...]:
     fields = record.get("fields")
     if not isinstance(fields, list):
         raise FormatError(f"{path}.fields: expected a list of fields", field=path)
-    return tuple(_field_of(each, f"{path}.fields[{index}]", depth) for index, each in enumerate(fields))
+    return tuple(_field_of(field, f"{path}.fields[{index}]", depth) for index, field in enumerate(fields))
 
 
 def _field_of(value: object, path: str, depth: int) -> Field:
@@ -200,20 +200,20 @@ def _entries(value: Json, path: str, depth: int) -> Map:
 
 
 def _optional(value: object, path: str, depth: int) -> tuple[Type, bool]:
-    """A type and whether it is required: a union with null is the only union that data files may have."""
+    """A type and whether it is required. Unions with null are the only unions allowed in data files."""
     if not isinstance(value, list):
         return _read(value, path, depth - 1), True
-    others = [each for each in value if each != "null"]
+    others = [branch for branch in value if branch != "null"]
     if len(value) != 2 or len(others) != 1:
         raise UnsupportedError(f"{path}: only unions of null and one type are read", field=path)
     return _read(others[0], path, depth - 1), False
 
 
 def _id(value: Json, key: str, path: str) -> int:
-    found = value.get(key)
-    if not isinstance(found, int) or isinstance(found, bool):
+    id_ = value.get(key)
+    if not isinstance(id_, int) or isinstance(id_, bool):
         raise FormatError(f"{path}: missing {key}", field=join(path, key))
-    return found
+    return id_
 
 
 def _fixed(value: Json, path: str) -> Type:
@@ -246,7 +246,7 @@ def _primitive(value: Json, kind: object, path: str) -> Type:
         return _TIMESTAMPS[logical][1 if value.get("adjust-to-utc") is True else 0]
     if kind == "bytes" and logical == "decimal":
         return _decimal(value, path)
-    found = _LOGICAL.get((str(kind), str(logical)), _PLAIN.get(str(kind)))
-    if found is None:
+    type_ = _LOGICAL.get((str(kind), str(logical)), _PLAIN.get(str(kind)))
+    if type_ is None:
         raise UnsupportedError(f"{path}: Avro type {kind!r:.80} has no counterpart in the format", field=path)
-    return found
+    return type_

@@ -30,8 +30,8 @@ class Values:
 
     def arrow(self, source: Source, type_: pa.DataType) -> pa.Array:
         """As an Arrow array."""
-        found = pa.array(self.numbers, mask=None if self.valid is None else ~self.valid)
-        return found if found.type == type_ else found.cast(type_)
+        array = pa.array(self.numbers, mask=None if self.valid is None else ~self.valid)
+        return array if array.type == type_ else array.cast(type_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Rows:
         mask = None if self.valid is None else pa.array(~self.valid)
         if len(self.columns) == 0:
             return pa.array([{}] * self.size, type_, mask=None if self.valid is None else ~self.valid)
-        arrays = [self.columns[each.name].arrow(source, each.type) for each in type_]
+        arrays = [self.columns[child.name].arrow(source, child.type) for child in type_]
         return pa.StructArray.from_arrays(arrays, fields=list(type_), mask=mask)
 
 
@@ -119,7 +119,7 @@ class Lists:
 
 
 def _spread(starts: Longs, counts: Longs) -> Longs:
-    """So many places from each start on, one after another."""
+    """The positions ``start, start + 1, ...`` for each start, ``count`` of them, concatenated."""
     spread: Longs = np.repeat(starts - (np.cumsum(counts) - counts), counts)
     spread += np.arange(len(spread))
     return spread
@@ -143,7 +143,7 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class ByKey:
-    """Arrays of pairs, turned: one column for each key."""
+    """Arrays of (key, value) pairs as one column per key."""
 
     columns: dict[int, Column]
 

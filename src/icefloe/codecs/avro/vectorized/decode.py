@@ -18,7 +18,7 @@ import numpy as np
 
 from icefloe.codecs.avro.vectorized.columns import ByKey
 from icefloe.codecs.avro.vectorized.lanes import Longs, Source
-from icefloe.codecs.avro.vectorized.projection import Found, Shape
+from icefloe.codecs.avro.vectorized.projection import ColumnTree, Shape
 from icefloe.codecs.avro.vectorized.readers import Reader, Record, Text, reader_of
 from icefloe.errors import UnsupportedError
 
@@ -38,7 +38,7 @@ class _Field:
     wanted: Any  # None: it is skipped
 
 
-def decode_together(padded: bytes, counts: Longs, ends: Longs, schema: Any, shape: Shape) -> Found:
+def decode_together(padded: bytes, counts: Longs, ends: Longs, schema: Any, shape: Shape) -> ColumnTree:
     """All records of a buffer of blocks followed by padding; ``counts`` and ``ends`` are the blocks'."""
     record = reader_of(schema)
     if not isinstance(record, Record):
@@ -64,18 +64,18 @@ def decode_together(padded: bytes, counts: Longs, ends: Longs, schema: Any, shap
 
 
 def _flat(record: Record, shape: Shape | None, path: tuple[str, ...]) -> list[_Field]:
-    """The fields of a record in order, those of records inside it one by one."""
-    found: list[_Field] = []
+    """The fields of a record in order; nested records are flattened into their fields."""
+    fields: list[_Field] = []
     for name, reader in record.fields:
         wanted = None if shape is None else shape.get(name)
         here = (*path, name)
         if isinstance(reader, Record):
-            found += _flat(reader, wanted if isinstance(wanted, Mapping) else None, here)
+            fields += _flat(reader, wanted if isinstance(wanted, Mapping) else None, here)
         elif isinstance(wanted, Mapping):
             raise UnsupportedError("a record where there may be none")
         else:
-            found.append(_Field(here, reader, wanted))
-    return found
+            fields.append(_Field(here, reader, wanted))
+    return fields
 
 
 def _read(source: Source, fields: list[_Field], at: Longs) -> tuple[dict[tuple[str, ...], Any], Longs]:
@@ -88,19 +88,19 @@ def _read(source: Source, fields: list[_Field], at: Longs) -> tuple[dict[tuple[s
     return columns, at
 
 
-def _arrow(source: Source, columns: Mapping[tuple[str, ...], Any], shape: Shape, path: tuple[str, ...]) -> Found:
-    found: Found = {}
+def _arrow(source: Source, columns: Mapping[tuple[str, ...], Any], shape: Shape, path: tuple[str, ...]) -> ColumnTree:
+    arrays: ColumnTree = {}
     for name, wanted in shape.items():
         here = (*path, name)
         if isinstance(wanted, Mapping):
-            found[name] = _arrow(source, columns, wanted, here)
+            arrays[name] = _arrow(source, columns, wanted, here)
             continue
         column = columns[here]
         if isinstance(column, ByKey):
-            found[name] = {key: each.arrow(source, wanted.value) for key, each in column.columns.items()}
+            arrays[name] = {key: values.arrow(source, wanted.value) for key, values in column.columns.items()}
         else:
-            found[name] = column.arrow(source, wanted)
-    return found
+            arrays[name] = column.arrow(source, wanted)
+    return arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,20 +147,20 @@ class _Chain:
         return at
 
     def _alike(self, text: int) -> Longs:
-        """Where texts may be that begin like the one at a position, that one among them."""
+        """Positions of possible texts with the same prefix as the text at a position, including that position."""
         source = self.source
-        start, length, _ = (int(each[0]) for each in source.slices(np.array([text], np.int64)))
+        start, length, _ = (int(values[0]) for values in source.slices(np.array([text], np.int64)))
         if length <= 0 or start + length > source.end:
             raise UnsupportedError("no text where one should be")
         prefix = source.padded[start : start + min(length, _PREFIX_BYTES)]
         if source.padded.count(prefix) > _MOST_ALIKE * self.count + _FEW:
             raise UnsupportedError("too many places look like records")
         between = np.fromiter(map(len, source.padded.split(prefix)), np.int64)[:-1]
-        found = np.cumsum(between + len(prefix)) - len(prefix) - 1
-        found = found[found >= 0]
+        candidates = np.cumsum(between + len(prefix)) - len(prefix) - 1
+        candidates = candidates[candidates >= 0]
         for _ in range(_LENGTH_BYTES - 1):
-            found = np.where((found > 0) & (source.data[found - 1] >= 0x80), found - 1, found)
-        return np.unique(np.append(found, text))
+            candidates = np.where((candidates > 0) & (source.data[candidates - 1] >= 0x80), candidates - 1, candidates)
+        return np.unique(np.append(candidates, text))
 
     def _follow(self, texts: Longs, ends: Longs, following: Longs) -> tuple[Longs, int | None]:
         """The texts of the records in order, or the position of one that is not known yet."""

@@ -133,21 +133,21 @@ class Source:
         return start, length, self._moved(start, length)
 
     def fixed(self, at: Longs, size: int) -> Longs:
-        """The position of each lane after so many bytes."""
+        """The position of each lane after ``size`` bytes."""
         return self._moved(at, min(size, self.dead))
 
     def unpacked(self, at: Longs, dtype: str) -> tuple[npt.NDArray[Any], Longs]:
-        """A number of fixed width of each lane, and the position after it."""
+        """The fixed-width number of each lane, and the position after it."""
         return self._from_anywhere(dtype)[at], self._moved(at, np.dtype(dtype).itemsize)
 
     def gathered(self, starts: Longs, width: int) -> Bytes:
-        """The bytes of values of one width, one after another."""
+        """The bytes of values of one width, concatenated."""
         if width in (4, 8):
             wide: Bytes = self._from_anywhere(f"<u{width}")[starts].view(np.uint8)
             return wide
         places = (starts[:, None] + np.arange(width)).ravel()
-        found: Bytes = self.data[places]
-        return found
+        gathered: Bytes = self.data[places]
+        return gathered
 
     def _moved(self, at: Longs, by: Longs | int) -> Longs:
         moved: Longs = at + by

@@ -1,7 +1,7 @@
 """What to read of the records of an Avro file: a shape is a record of the wanted fields by their names in the file.
 
 A wanted value is an Arrow type, a record inside is a shape, and a map that is stored as an array of pairs is
-``ByKeys``: it comes out as one column for each key that is asked for (spec: Appendix A, Avro).
+``ByKeys``: it becomes one column for each requested key (spec: Appendix A, Avro).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ByKeys:
 
 
 Shape: TypeAlias = Mapping[str, Any]  # of pa.DataType, ByKeys or Shape
-Found: TypeAlias = dict[str, Any]  # of pa.Array, {key: pa.Array} or Found, under the names of the shape
+ColumnTree: TypeAlias = dict[str, Any]  # of pa.Array, {key: pa.Array} or ColumnTree, under the names of the shape
 
 
 def arrow_struct(shape: Shape) -> pa.DataType:
@@ -42,36 +42,36 @@ def _arrow(wanted: Any) -> pa.DataType:
             return wanted
 
 
-def taken_apart(rows: pa.StructArray, shape: Shape) -> Found:
-    """The projected columns, from rows in their Arrow type."""
-    found: Found = {}
+def taken_apart(rows: pa.StructArray, shape: Shape) -> ColumnTree:
+    """The projected columns of rows that have the Arrow type of the shape."""
+    columns: ColumnTree = {}
     for (name, wanted), column in zip(shape.items(), rows.flatten(), strict=True):
         match wanted:
             case ByKeys(keys=keys):
-                found[name] = {key: values for key, values in split_pairs(column).items() if key in keys}
+                columns[name] = {key: values for key, values in split_pairs(column).items() if key in keys}
             case Mapping():
-                found[name] = taken_apart(column, wanted)
+                columns[name] = taken_apart(column, wanted)
             case _:
-                found[name] = column
-    return found
+                columns[name] = column
+    return columns
 
 
-def joined(parts: Sequence[tuple[int, Found]], shape: Shape) -> Found:
-    """Parts concatenated, each with its number of rows."""
+def joined(parts: Sequence[tuple[int, ColumnTree]], shape: Shape) -> ColumnTree:
+    """Concatenates parts; each comes with its number of rows."""
     if len(parts) == 1:
         return parts[0][1]
-    found: Found = {}
+    merged: ColumnTree = {}
     for name, wanted in shape.items():
         mine = [(size, part[name]) for size, part in parts]
         match wanted:
             case ByKeys(value=value):
                 keys = sorted({key for _, columns in mine for key in columns})
-                found[name] = {key: _concat([(n, c.get(key)) for n, c in mine], value) for key in keys}
+                merged[name] = {key: _concat([(n, c.get(key)) for n, c in mine], value) for key in keys}
             case Mapping():
-                found[name] = joined(mine, wanted)
+                merged[name] = joined(mine, wanted)
             case _:
-                found[name] = _concat(mine, wanted)
-    return found
+                merged[name] = _concat(mine, wanted)
+    return merged
 
 
 def _concat(parts: Sequence[tuple[int, pa.Array | None]], type_: pa.DataType) -> pa.Array:
@@ -80,15 +80,15 @@ def _concat(parts: Sequence[tuple[int, pa.Array | None]], type_: pa.DataType) ->
 
 
 def split_pairs(pairs: pa.Array) -> dict[int, pa.Array]:
-    """A column of lists of (key, value) as one column per key; of equal keys in one record the last counts."""
+    """Splits a column of lists of (key, value) into one column per key; the last of equal keys in a record wins."""
     rows = np.asarray(pc.list_parent_indices(pairs))
     flat = pairs.flatten()
     keys, values = np.asarray(flat.field(0)), flat.field(1)
     order = np.argsort(keys, kind="stable")
-    found, starts = np.unique(keys[order], return_index=True)
-    ends = np.append(starts[1:], len(keys))[: len(found)]
+    distinct_keys, starts = np.unique(keys[order], return_index=True)
+    ends = np.append(starts[1:], len(keys))[: len(distinct_keys)]
     columns: dict[int, pa.Array] = {}
-    for key, start, end in zip(found.tolist(), starts, ends, strict=True):
+    for key, start, end in zip(distinct_keys.tolist(), starts, ends, strict=True):
         chosen = order[start:end]
         if len(chosen) == len(pairs) and np.array_equal(rows[chosen], np.arange(len(pairs))):
             columns[key] = values.take(pa.array(chosen))

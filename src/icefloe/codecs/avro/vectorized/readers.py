@@ -23,7 +23,7 @@ _ALL = slice(None)
 
 
 class Reader(ABC):
-    """What reads values of one Avro type at many positions."""
+    """Reads values of one Avro type at many positions."""
 
     __slots__ = ()
 
@@ -136,7 +136,7 @@ class _Optional(Reader):
             return self.inner.read(source, at, wanted)
         column, at[rows] = self.inner.read(source, at[rows], wanted)
         if isinstance(column, ByKey):
-            return ByKey({key: gathered([(rows, each)], len(at)) for key, each in column.columns.items()}), at
+            return ByKey({key: gathered([(rows, values)], len(at)) for key, values in column.columns.items()}), at
         return gathered([(rows, column)], len(at)), at
 
     def _present(self, source: Source, at: Longs) -> tuple[Longs | None, Longs]:
@@ -168,7 +168,7 @@ class Record(Reader):
 
     def read(self, source: Source, at: Longs, wanted: Any) -> tuple[Any, Longs]:
         """The wanted fields."""
-        types = {each.name: each.type for each in wanted}
+        types = {field.name: field.type for field in wanted}
         columns: dict[str, Column] = {}
         for name, reader in self.fields:
             if name in types:
@@ -218,14 +218,14 @@ class _Array(Reader):
         for lanes in self._steps(source, at):
             keys, here = source.numbers(at[lanes])
             alike = (keys == keys[0]).all()  # files of one table mostly have the same columns
-            found = [int(keys[0])] if alike else np.unique(keys).tolist()
-            found = [key for key in found if key in wanted.keys]
-            if len(found) == 0:
+            wanted_keys = [int(keys[0])] if alike else np.unique(keys).tolist()
+            wanted_keys = [key for key in wanted_keys if key in wanted.keys]
+            if len(wanted_keys) == 0:
                 at[lanes] = value.skip(source, here)
                 continue
             column, at[lanes] = value.read(source, here, wanted.value)
             rows = everyone[lanes]
-            for key in found:
+            for key in wanted_keys:
                 mine = _ALL if alike else np.flatnonzero(keys == key)
                 parts.setdefault(key, []).append((rows[mine], column if alike else column.take(mine)))
         return ByKey({key: gathered(parts[key], len(at)) for key in sorted(parts)}), at
@@ -285,7 +285,7 @@ _SIMPLE: Mapping[str, Reader] = {
 
 
 def reader_of(schema: Any) -> Reader:
-    """What reads values of an Avro schema."""
+    """The reader for values of an Avro schema."""
     match schema:
         case str() if schema in _SIMPLE:
             return _SIMPLE[schema]
@@ -294,7 +294,7 @@ def reader_of(schema: Any) -> Reader:
         case [inner, "null"]:
             return _Optional(1, reader_of(inner))
         case {"type": "record", "fields": fields}:
-            return Record(tuple((each["name"], reader_of(each["type"])) for each in fields))
+            return Record(tuple((field["name"], reader_of(field["type"])) for field in fields))
         case {"type": "array", "items": items}:
             reader = reader_of(items)
             if _takes_nothing(reader):
