@@ -76,7 +76,7 @@ def add_files(
 
 def _look(io: FileIO, host: Host, partition: Partition, file_format: str | None, location: str) -> Imported | None:
     given = hive_values(location) if partition == HIVE else partition
-    return imported(io, location, host, file_format=file_format, given=given)  # type: ignore[arg-type]  # no text left
+    return imported(io, location, host, file_format=file_format, stated_values=given)  # type: ignore[arg-type]  # no text left
 
 
 def _locations(io: FileIO, paths: list[str]) -> list[str]:

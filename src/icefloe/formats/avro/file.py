@@ -63,13 +63,13 @@ class AvroFile:
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         """The runs of blocks."""
-        found, start, where = [], 0, self._source.location
+        pieces, start, where = [], 0, self._source.location
         for index, run in enumerate(self._runs):
-            found.append(Piece(index=index, start=start, rows=run.rows))
+            pieces.append(Piece(index=index, start=start, rows=run.rows))
             start += run.rows
         if self._is_empty and start > _MOST_EMPTY_ROWS:
             raise LimitError(f"{where}: {start} records without a byte, limit {_MOST_EMPTY_ROWS}", location=where)
-        return tuple(found)
+        return tuple(pieces)
 
     @cached_property
     def _runs(self) -> list[_Run]:
@@ -156,16 +156,16 @@ class _Run:
 
 
 def _runs(places: list[BlockPlace]) -> list[_Run]:
-    found: list[list[BlockPlace]] = []
+    runs: list[list[BlockPlace]] = []
     for place in places:
-        if len(found) == 0 or found[-1][-1].offset + found[-1][-1].size - found[-1][0].offset >= PIECE_BYTES:
-            found.append([])
-        found[-1].append(place)
-    return [_Run(blocks=blocks) for blocks in found]
+        if len(runs) == 0 or runs[-1][-1].offset + runs[-1][-1].size - runs[-1][0].offset >= PIECE_BYTES:
+            runs.append([])
+        runs[-1].append(place)
+    return [_Run(blocks=blocks) for blocks in runs]
 
 
 class _Source:
-    """The bytes of a file; far away each read is a request, so reads are large and what was read is kept."""
+    """The bytes of a file. On remote storage every read is a request, so reads are large and their bytes are cached."""
 
     def __init__(self, file: Any, location: str, *, far: bool, limits: Limits) -> None:
         self.location = location

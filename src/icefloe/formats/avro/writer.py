@@ -36,7 +36,7 @@ BLOCK_BYTES = 16 * 1024  # before compression: readers go through blocks side by
 _CODECS = {"gzip": "deflate", "zstd": "zstandard", "snappy": "snappy", "uncompressed": "null"}
 _LEVELS = {"gzip": range(10), "zstd": range(1, 23)}
 _WAITING_BYTES = 8 * MIB  # of rows that are encoded together
-_SLICE_ROWS, _SLICE_BYTES = 32 * 1024, 64 * MIB  # of rows at each step, which bounds what encoding takes
+_SLICE_ROWS, _SLICE_BYTES = 32 * 1024, 64 * MIB  # encoded at a time, which bounds the memory of encoding
 
 
 class AvroWriter:

@@ -22,17 +22,17 @@ Names = Mapping[int, frozenset[str]]
 
 
 def known_names(schemas: Iterable[Schema], mapping: NameMapping) -> Names:
-    """The names that each field id has had in a table, and those that its name mapping has for it."""
-    found: dict[int, set[str]] = {}
+    """All names of each field id: those in the table's schemas and those in its name mapping."""
+    names_by_id: dict[int, set[str]] = {}
     for schema in schemas:
         for id_, column in schema.by_id.items():
-            found.setdefault(id_, set()).add(column.name)
+            names_by_id.setdefault(id_, set()).add(column.name)
     pending: list[MappedField] = list(mapping.fields)
-    for mapped in pending:  # grows while it is read
+    for mapped in pending:  # grows during the loop
         if mapped.field_id is not None:
-            found.setdefault(mapped.field_id, set()).update(mapped.names)
+            names_by_id.setdefault(mapped.field_id, set()).update(mapped.names)
         pending.extend(mapped.fields)
-    return {id_: frozenset(names) for id_, names in found.items()}
+    return {id_: frozenset(names) for id_, names in names_by_id.items()}
 
 
 def check_columns(stored: pa.Schema, known: Names, location: str) -> None:

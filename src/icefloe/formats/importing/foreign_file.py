@@ -41,7 +41,7 @@ Values = Mapping[int, object]  # partition values by partition field id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """The table that takes files over; ``known`` are the names that each field id has had in it."""
+    """The table that files are added to; ``known`` has all names of each field id."""
 
     schema: Schema
     spec: PartitionSpec
@@ -72,12 +72,17 @@ def format_of(io: FileIO, location: str) -> str:
 
 
 def imported(
-    io: FileIO, location: str, host: Host, *, file_format: str | None = None, given: Mapping[str, object] | None = None
+    io: FileIO,
+    location: str,
+    host: Host,
+    *,
+    file_format: str | None = None,
+    stated_values: Mapping[str, object] | None = None,
 ) -> Imported | None:
-    """A file as a table would have it, none if it has no rows; InputError says why the table cannot have it.
+    """Read what a table records of a file; none if the file has no rows. InputError if the table cannot add it.
 
-    ``given`` are partition values that somebody states, by the name of the partition field or its column. They stand
-    in for columns that the file lacks; of a column that it has they must be true.
+    ``stated_values`` are partition values from the caller, by the name of the partition field or its column. They
+    supply the columns that the file lacks. For a column that the file has, they must equal its values.
     """
     chosen = format_of(io, location) if file_format is None else file_format.lower()
     written = WrittenFile(location=location, size=io.size(location), file_format=chosen)
@@ -85,12 +90,14 @@ def imported(
         with open_file(io, location, chosen, NameMapping()) as file:
             by_name = len(file.schema) > 0 and not has_ids(file.schema)
             if not by_name:
-                return _taken(_Look(io=io, host=host, file=file, given=given or {}, written=written), by_name=False)
+                look = _Look(io=io, host=host, file=file, stated_values=stated_values or {}, written=written)
+                return _taken(look, by_name=False)
         with open_file(io, location, chosen, host.mapping) as file:
-            return _taken(_Look(io=io, host=host, file=file, given=given or {}, written=written), by_name=True)
+            look = _Look(io=io, host=host, file=file, stated_values=stated_values or {}, written=written)
+            return _taken(look, by_name=True)
     except (CorruptFile, InputError):
         raise
-    except FormatError as error:  # what a reader would stumble over later is the caller's to mend now
+    except FormatError as error:  # a file that readers would reject must not be added
         raise InputError(f"cannot add the file: {error}", **{"location": location, **error.context}) from error
 
 
@@ -102,21 +109,21 @@ def _taken(look: _Look, *, by_name: bool) -> Imported | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """An open file beside the table, and what is written down of it so far."""
+    """An open file, the table that it is added to, and what is recorded of it so far."""
 
     io: FileIO
     host: Host
     file: StoredFile
-    given: Mapping[str, object]
+    stated_values: Mapping[str, object]
     written: WrittenFile
 
     def taken(self) -> WrittenFile | None:
-        """What the table would have of the file."""
+        """What the table records of the file."""
         columns, present = partition_fields(self.host.schema, self.host.spec), struct_ids(self.file.schema)
         lacking = [column for column in columns if column.field.source_id not in present]
-        told = {column.field.field_id: self._stated(column) for column in lacking}
+        stated_by_id = {column.field.field_id: self._stated(column) for column in lacking}
         self._check_states_columns(present, columns)
-        constants = {c.field.source_id: constant_of(told[c.field.field_id], c) for c in lacking}
+        constants = {c.field.source_id: constant_of(stated_by_id[c.field.field_id], c) for c in lacking}
         wanted, stored = self.host.schema, self.file.schema
         stored = self.file.schema_for(wanted.fields) if isinstance(self.file, ParquetFile) else stored
         Aligner(stored, wanted, self.written.location, constants)  # refuses what cannot be read
@@ -124,11 +131,11 @@ class _Look:
             return None
         held = [column for column in columns if column.field.source_id in present]
         if isinstance(self.file, ParquetFile):
-            found, written = self._by_footer(held, constants), self._with_footer(self.file)
+            stored_by_id, written = self._by_footer(held, constants), self._with_footer(self.file)
         else:
-            found, written = self._by_rows(held, constants)
-        self._check_true(held, found)
-        values = {**told, **found}
+            stored_by_id, written = self._by_rows(held, constants)
+        self._check_true(held, stored_by_id)
+        values = {**stated_by_id, **stored_by_id}
         return replace(written, partition=tuple(values[column.field.field_id] for column in columns))
 
     @property
@@ -137,8 +144,8 @@ class _Look:
 
     def _stated(self, column: PartitionColumn) -> object:
         """The value of a partition field whose column the file lacks."""
-        given, name = stated(column, self.given), ".".join(column.path)
-        if given is None:
+        value, name = stated(column, self.stated_values), ".".join(column.path)
+        if value is None:
             raise self._refused(
                 f"the file lacks column {name!r}, by which the table is partitioned; state its value with partition=,"
                 " or take it from the path with partition='hive'",
@@ -148,12 +155,12 @@ class _Look:
             raise self._refused(
                 f"the file lacks column {name!r}; the value of {column.transform} cannot replace it", name
             )
-        return value_of(given[0], column)
+        return value_of(value[0], column)
 
     def _check_states_columns(self, present: frozenset[int], columns: Sequence[PartitionColumn]) -> None:
         """Refuse a path that states a column which the file lacks and no partition field can hold: it would be null."""
         used = {".".join(column.path) for column in columns} | {column.field.name for column in columns}
-        for name in self.given:
+        for name in self.stated_values:
             column = self.host.schema.by_name.get(name)
             if name not in used and column is not None and column.id not in present:
                 raise self._refused(
@@ -164,20 +171,20 @@ class _Look:
         return replace(self.written, rows=self._row_count, footer=file.footer, labels=file.schema)
 
     def _by_footer(self, columns: Sequence[PartitionColumn], constants: Mapping[int, pa.Scalar]) -> Values:
-        """Partition values by the statistics of row groups; columns that these leave open are read."""
+        """Partition values from the statistics of row groups; columns whose statistics are not enough are read."""
         statistics = self.file.statistics(self.host.schema)
         proved = {column.field.field_id: _proved(column, statistics) for column in columns}
-        found = {id_: value[0] for id_, value in proved.items() if value is not None}
-        open_ = [column for column in columns if column.field.field_id not in found]
+        values = {id_: value[0] for id_, value in proved.items() if value is not None}
+        open_ = [column for column in columns if column.field.field_id not in values]
         lax = [column for column in lax_columns(self.file.schema, self.host.schema) if not _has_all(column, statistics)]
         if len(open_) == 0 and len(lax) == 0:
-            return found
+            return values
         tops = {column.path[0] for column in open_} | {column.name for column in lax}
         wanted = Schema(fields=tuple(column for column in self.host.schema.fields if column.name in tops))
         seen = _Seen(tuple(open_))
         for rows in self._rows(wanted, constants):
             seen.add(rows, self.written.location)
-        return {**found, **seen.values()}
+        return {**values, **seen.values()}
 
     def _by_rows(
         self, columns: Sequence[PartitionColumn], constants: Mapping[int, pa.Scalar]
@@ -202,12 +209,12 @@ class _Look:
             mapping=self.host.mapping,
         )
 
-    def _check_true(self, columns: Sequence[PartitionColumn], found: Values) -> None:
+    def _check_true(self, columns: Sequence[PartitionColumn], values: Values) -> None:
         for column in columns:
-            given, value = stated(column, self.given), found[column.field.field_id]
-            if given is not None and not agrees(given[0], value, column):
+            claim, value = stated(column, self.stated_values), values[column.field.field_id]
+            if claim is not None and not agrees(claim[0], value, column):
                 raise self._refused(
-                    f"partition field {column.field.name!r} is said to be {given[0]!r}, but its rows have"
+                    f"partition field {column.field.name!r} is said to be {claim[0]!r}, but its rows have"
                     f" {folder((value,), (column,))}",
                     column.field.name,
                 )
@@ -282,7 +289,9 @@ class _Seen:
             return
         for group in split(rows, self._columns):
             if self._partition is not None and group.partition != self._partition:
-                both = " and ".join(folder(each, self._columns) for each in (self._partition, group.partition))
+                both = " and ".join(
+                    folder(partition, self._columns) for partition in (self._partition, group.partition)
+                )
                 raise InputError(
                     f"cannot add {location}: its rows belong to several partitions, such as {both}; write them to the"
                     " table instead, with append",

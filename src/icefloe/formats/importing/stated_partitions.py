@@ -1,7 +1,7 @@
 """Partition values that the caller states for a file: in its path, as Hive writes them, or explicitly.
 
 A path such as ``region=eu/day=2026-11-15/part-0.parquet`` states two of them. Text becomes a value of the column's type
-where that is beyond doubt; what is not is refused by name (spec: Partitioning).
+where that is unambiguous; other text is refused with the name of the field (spec: Partitioning).
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ def hive_values(location: str) -> dict[str, str | None]:
 
 
 def stated(column: PartitionColumn, values: Mapping[str, object]) -> tuple[object] | None:
-    """What is stated of a partition field, by its name or by that of the column that it is; none if nothing is."""
+    """The value stated for a partition field, by its name or, for identity, by that of its column; none if absent."""
     name = column.field.name
     if name not in values and column.transform.is_identity:
         name = ".".join(column.path)
     return (values[name],) if name in values else None
 
 
-def value_of(given: object, column: PartitionColumn) -> object:
-    """A stated value of an identity field as partition tuples hold it; text is read as the column's type.
+def value_of(stated_value: object, column: PartitionColumn) -> object:
+    """A stated value of an identity field in the form of partition tuples; text is parsed as the column's type.
 
     >>> from icefloe.formats.write.partition_values import partition_fields
     >>> from icefloe.model.text.ddl import parse_ddl
@@ -54,13 +54,15 @@ def value_of(given: object, column: PartitionColumn) -> object:
     2
     """
     name, type_ = column.field.name, column.source
-    if given is None:
+    if stated_value is None:
         return None
     try:
-        value = _from_text(given, type_) if isinstance(given, str) else given
+        value = _from_text(stated_value, type_) if isinstance(stated_value, str) else stated_value
         array = pa.array([value.bytes if isinstance(value, uuid.UUID) else value], arrow_type(type_))
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"partition {name}={given!r} is no value of type {type_}: {error}", field=name) from error
+        raise InputError(
+            f"partition {name}={stated_value!r} is no value of type {type_}: {error}", field=name
+        ) from error
     return plain_values(array)[0]
 
 
@@ -83,11 +85,11 @@ def _from_text(text: str, type_: Type) -> object:
     return pa.scalar(text).cast(arrow_type(type_))
 
 
-def agrees(given: object, found: object, column: PartitionColumn) -> bool:
-    """Whether a stated value is the one that the rows of a file have."""
-    if given is None or found is None:
-        return given is None and found is None
+def agrees(stated_value: object, stored_value: object, column: PartitionColumn) -> bool:
+    """Whether a stated value equals the one in the rows of a file."""
+    if stated_value is None or stored_value is None:
+        return stated_value is None and stored_value is None
     if column.transform.is_identity:
-        return (value_of(given, column),) == (found,)  # which takes one NaN for another
-    shown = unquote_plus(folder((found,), (column,)).partition("=")[2])
-    return str(given) in (shown, str(found))
+        return (value_of(stated_value, column),) == (stored_value,)  # tuples, so that NaN equals NaN
+    shown = unquote_plus(folder((stored_value,), (column,)).partition("=")[2])
+    return str(stated_value) in (shown, str(stored_value))

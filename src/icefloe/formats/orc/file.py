@@ -65,10 +65,10 @@ class OrcFile:
     def pieces(self) -> tuple[Piece, ...]:
         """The stripes."""
         starts = np.cumsum([0, *(stripe.rows for stripe in self._stripes)]).tolist()
-        return tuple(Piece(index=i, start=starts[i], rows=each.rows) for i, each in enumerate(self._stripes))
+        return tuple(Piece(index=i, start=starts[i], rows=stripe.rows) for i, stripe in enumerate(self._stripes))
 
     def statistics(self, schema: Schema) -> pa.Table | None:
-        """What the file says of the columns, one row for each stripe."""
+        """The statistics of the columns, one row for each stripe."""
         return stripe_stats(self._stripes, self._schema, schema)
 
     def runs(self, piece: Piece, schema: Schema) -> Runs | None:
@@ -170,23 +170,23 @@ def _names_are_paths(fields: list[pa.Field]) -> bool:
 def _paths(fields: list[pa.Field], wanted: tuple[Field, ...], prefix: str) -> list[str]:
     """The columns to read from the file; for a struct without any of the fields, the field that is read fastest."""
     by_id: dict[int | None, Field] = {field.id: field for field in wanted}
-    found: list[str] = []
+    paths: list[str] = []
     for field in fields:
         target, path = by_id.get(field_id(field)), prefix + field.name
         if target is None:
             continue
         if not isinstance(target.type, Struct) or not isinstance(field.type, pa.StructType):
-            found.append(path)
+            paths.append(path)
             continue
         inside = _paths(list(field.type), target.type.fields, f"{path}.")
-        found.extend(inside if len(inside) > 0 else [_lightest(field, path)])
-    return found
+        paths.extend(inside if len(inside) > 0 else [_lightest(field, path)])
+    return paths
 
 
 def _lightest(field: pa.Field, path: str) -> str:
     """The column in a struct that is read fastest: any column shows which structs are null."""
-    _, found = min(_weights(field, path), key=itemgetter(0))
-    return found
+    _, lightest = min(_weights(field, path), key=itemgetter(0))
+    return lightest
 
 
 def _weights(field: pa.Field, path: str) -> Iterator[tuple[int, str]]:
@@ -198,9 +198,9 @@ def _weights(field: pa.Field, path: str) -> Iterator[tuple[int, str]]:
 
 
 def _pruned(fields: list[pa.Field], stored: list[pa.Field]) -> list[pa.Field]:
-    """The labels of what was read, of structs of which only some fields were."""
+    """The labels of the fields that were read, where only some fields of a struct were."""
     by_name = {field.name: field for field in fields}
-    return [_pruned_field(by_name[each.name], each) for each in stored]
+    return [_pruned_field(by_name[field.name], field) for field in stored]
 
 
 def _pruned_field(field: pa.Field, stored: pa.Field) -> pa.Field:

@@ -75,31 +75,31 @@ class _StripeUnit:
         leaf = self.leaves.get(column.id)
         if leaf is None or leaf.number >= len(self.stripe.columns):
             return NOTHING
-        found = self.stripe.columns[leaf.number]
-        lower, upper = _bounds(found, leaf.type, type_)
+        statistics = self.stripe.columns[leaf.number]
+        lower, upper = _bounds(statistics, leaf.type, type_)
         return Known(
             values=self.stripe.rows,
-            nulls=None if found.values is None else self.stripe.rows - found.values,
-            nans=0 if found.no_nans else None,
+            nulls=None if statistics.values is None else self.stripe.rows - statistics.values,
+            nans=0 if statistics.no_nans else None,
             lower=lower,
             upper=upper,
         )
 
 
-def _bounds(found: OrcColumn, given: pa.DataType, wanted: pa.DataType) -> tuple[Raw | None, Raw | None]:
-    """The bounds as comparable values of the table's type; none if the file has values of another kind there."""
-    if found.lower is None or found.upper is None or not readable(given, wanted):
+def _bounds(statistics: OrcColumn, file_type: pa.DataType, table_type: pa.DataType) -> tuple[Raw | None, Raw | None]:
+    """The bounds as comparable values of the table's type; none if the file's type cannot be read as that."""
+    if statistics.lower is None or statistics.upper is None or not readable(file_type, table_type):
         return None, None
-    if pa.types.is_timestamp(wanted):
-        if not pa.types.is_timestamp(given):  # a date that has become a timestamp
+    if pa.types.is_timestamp(table_type):
+        if not pa.types.is_timestamp(file_type):  # a date column promoted to timestamp
             return None, None
-        per_ms = _PER_MS[wanted.unit]
-        ends = (found.lower - _ROOM_MS) * per_ms, (found.upper + _ROOM_MS + 1) * per_ms
-    elif pa.types.is_decimal(wanted):
-        ends = _unscaled(found.lower, wanted.scale), _unscaled(found.upper, wanted.scale)
+        per_ms = _PER_MS[table_type.unit]
+        ends = (statistics.lower - _ROOM_MS) * per_ms, (statistics.upper + _ROOM_MS + 1) * per_ms
+    elif pa.types.is_decimal(table_type):
+        ends = _unscaled(statistics.lower, table_type.scale), _unscaled(statistics.upper, table_type.scale)
     else:
-        ends = found.lower, found.upper
-    return ends if all(_is_value(end, wanted) for end in ends) else (None, None)
+        ends = statistics.lower, statistics.upper
+    return ends if all(_is_value(end, table_type) for end in ends) else (None, None)
 
 
 def _is_value(value: Raw | None, type_: pa.DataType) -> bool:

@@ -106,10 +106,10 @@ class OrcWriter:
         )
 
     def abandon(self) -> None:
-        """Let go of the file without finishing it; deleting it is the caller's part."""
-        for each in (self._writer, self._sink):
+        """Close the file without finishing it; the caller deletes it."""
+        for resource in (self._writer, self._sink):
             with contextlib.suppress(OSError, pa.ArrowException):
-                each.close()
+                resource.close()
 
     def _write(self, batch: pa.RecordBatch) -> None:
         columns = [column if column.type.num_fields == 0 else _plain(column) for column in batch.columns]
@@ -130,21 +130,21 @@ class OrcWriter:
 
 
 def stored_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema that makes a file of these columns: types that ORC has, and attributes as metadata."""
+    """The Arrow schema for a file of these columns: types that ORC has, and attributes as metadata."""
     kept = Schema(fields=tuple(_kept_field(field, field.name) for field in schema.fields if field.type != UNKNOWN))
     made = orc_schema(kept)
-    return pa.schema([_stored(field, each) for field, each in zip(kept.fields, made.inside, strict=True)])
+    return pa.schema([_stored(field, orc_type) for field, orc_type in zip(kept.fields, made.inside, strict=True)])
 
 
 def _kept_field(field: Field, name: str) -> Field:
     """A field without the fields of type unknown inside structs, refused inside lists and maps."""
     match field.type:
         case Struct(fields):
-            inner = tuple(_kept_field(each, f"{name}.{each.name}") for each in fields if each.type != UNKNOWN)
+            inner = tuple(_kept_field(child, f"{name}.{child.name}") for child in fields if child.type != UNKNOWN)
             return replace(field, type=Struct(inner))
         case List() | Map():
-            for inside, each in walk(children(field.type)):
-                if each.type == UNKNOWN:
+            for inside, nested in walk(children(field.type)):
+                if nested.type == UNKNOWN:
                     message = f"column {f'{name}.{inside}'!r}: ORC files have no lists or maps of type unknown"
                     raise UnsupportedError(message, field=name)
     return field
@@ -157,7 +157,7 @@ def _stored(field: Field, made: OrcType) -> pa.Field:
 def _stored_type(type_: Type, made: OrcType) -> pa.DataType:
     if isinstance(type_, Variant):
         return arrow_type(type_)
-    inner = [_stored(child, each) for child, each in zip(children(type_), made.inside, strict=True)]
+    inner = [_stored(child, orc_type) for child, orc_type in zip(children(type_), made.inside, strict=True)]
     match type_:
         case Struct():
             return pa.struct(inner)

@@ -95,9 +95,9 @@ class StoredColumns:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._starts: list[int] = []  # the first Parquet column of each
-        self._ids: dict[int, int] = {}  # the place of each among the columns
-        self._again: dict[int, list[int]] = {}  # those of an id that another one has: whoever reads them refuses them
+        self._starts: list[int] = []  # the first Parquet column of each top-level column
+        self._ids: dict[int, int] = {}  # the position of each top-level column, by field id
+        self._again: dict[int, list[int]] = {}  # positions of columns that repeat an id: reading them raises an error
         start = 0
         for place, field in enumerate(schema):
             if (id_ := field_id(field)) is not None and self._ids.setdefault(id_, place) != place:
@@ -111,7 +111,7 @@ class StoredColumns:
         return self._ids.keys()
 
     def _stored(self, wanted: tuple[Field, ...]) -> Iterator[tuple[Field, pa.Field, int]]:
-        """Those of the fields that the file has, as it has them, with the first Parquet column of each."""
+        """The fields that the file has, with their Arrow fields in the file and the first Parquet column of each."""
         for field in wanted:
             if field.id in self._ids:
                 for place in (self._ids[field.id], *self._again.get(field.id, ())):
@@ -132,13 +132,13 @@ class StoredColumns:
 
 def struct_ids(schema: pa.Schema) -> frozenset[int]:
     """The ids of columns and of fields inside structs, at any depth."""
-    found, pending = set(), list(schema)
+    ids, pending = set(), list(schema)
     while len(pending) > 0:
         field = pending.pop()
-        found.add(field_id(field))
+        ids.add(field_id(field))
         if isinstance(plain := storage(field.type), pa.StructType):
             pending.extend(inner_fields(plain))
-    return frozenset(id_ for id_ in found if id_ is not None)
+    return frozenset(id_ for id_ in ids if id_ is not None)
 
 
 def measured_leaves(schema: pa.Schema) -> Mapping[int, Leaf]:
@@ -158,13 +158,13 @@ def _measured(fields: list[pa.Field], start: int) -> Iterator[tuple[int, Leaf]]:
 
 def _struct_leaves(fields: list[pa.Field], wanted: tuple[Field, ...], start: int) -> list[int]:
     by_id: dict[int | None, Field] = {field.id: field for field in wanted}
-    found: list[int] = []
+    leaves: list[int] = []
     for field in fields:
         target = by_id.get(field_id(field))
         if target is not None:
-            found.extend(_type_leaves(field.type, target.type, start))
+            leaves.extend(_type_leaves(field.type, target.type, start))
         start += width(field.type)
-    return found
+    return leaves
 
 
 def weight(type_: pa.DataType) -> int:

@@ -93,15 +93,15 @@ class ParquetFile:
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         """The row groups."""
-        footer, found, start = self._file.metadata, [], 0
+        footer, pieces, start = self._file.metadata, [], 0
         for index in range(footer.num_row_groups):
             rows = footer.row_group(index).num_rows
-            found.append(Piece(index=index, start=start, rows=rows))
+            pieces.append(Piece(index=index, start=start, rows=rows))
             start += rows
-        return tuple(found)
+        return tuple(pieces)
 
     def statistics(self, schema: Schema) -> pa.Table | None:
-        """What the footer says of the columns, one row for each row group."""
+        """The statistics of the columns in the footer, one row for each row group."""
         return group_stats(self._file.metadata, schema, self._columns.measured(schema.fields))
 
     def runs(self, piece: Piece, schema: Schema) -> Runs | None:
@@ -120,7 +120,7 @@ class ParquetFile:
 
     @cached_property
     def _is_divisible(self) -> bool:
-        """Whether columns are found by their paths: a dot in a name makes it look like the path of another one."""
+        """Whether paths identify columns: a name with a dot looks like the path of a nested column."""
         return not any("." in field.name for field in self._schema)
 
     def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -241,11 +241,11 @@ def open_parquet(
 ) -> AbstractContextManager[StoredFile]:
     """An open Parquet file; ``mapping`` gives ids to the columns of a file that has none.
 
-    Columns are decoded by as many threads as there are processors, unless it is not ``alone``: where every processor
-    reads a file anyhow, they would wait for each other.
+    If the file is read ``alone``, columns are decoded by one thread per processor. Where every processor already reads
+    a file of its own, more threads would only wait for each other.
 
-    Texts of top-level columns come back as dictionaries where they are stored so, and always those of ``repeating``:
-    rows are then dropped, and texts put together, in half the time.
+    Top-level text columns are returned as dictionaries if they are stored so, and always if they are in ``repeating``:
+    filtering and concatenating dictionaries takes half the time.
     """
     return _open(io, location, mapping, repeating, alone)
 
@@ -254,10 +254,10 @@ def open_parquet(
 def _open(
     io: FileIO, location: str, mapping: NameMapping | None, repeating: tuple[str, ...], alone: bool
 ) -> Iterator[StoredFile]:
-    """The open file; what goes wrong while it is read is told in the terms of this library."""
+    """The open file; errors of Arrow while it is read are raised as errors of this library."""
     files, path = io.arrow_path(location)
     with reading(location):
-        # Far away each read is a request, so the columns of a row group are fetched together.
+        # On remote storage every read is a request, so the columns of a row group are fetched together.
         far = not isinstance(files, fs.LocalFileSystem)
         source = files.open_input_file(path)
         plain = pq.ParquetFile(source, coerce_int96_timestamp_unit=UNIT, pre_buffer=far)
@@ -284,7 +284,7 @@ def _special(footer: Any) -> tuple[dict[str, int], frozenset[int]]:
 
 
 def _is_by_dictionary(footer: Any, place: int) -> bool:
-    """Whether a column mostly holds numbers of values rather than values, each of which would take four bytes.
+    """Whether a column mostly holds dictionary indices rather than plain values, which take at least four bytes each.
 
     A footer lists the encodings of a chunk, and dictionaries themselves are stored plain: it does not say which pages
     have which encoding.

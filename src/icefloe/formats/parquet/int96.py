@@ -56,12 +56,12 @@ class _Old:
 
 def _fields(fields: list[pa.Field], wanted: tuple[Field, ...], start: int, old: _Old) -> list[pa.Field]:
     by_id: dict[int | None, Field] = {field.id: field for field in wanted}
-    found = []
+    read_fields = []
     for field in fields:
         target = by_id.get(field_id(field))
-        found.append(field if target is None else _field(field, target.type, start, old))
+        read_fields.append(field if target is None else _field(field, target.type, start, old))
         start += width(field.type)
-    return found
+    return read_fields
 
 
 def _field(field: pa.Field, target: Type, start: int, old: _Old) -> pa.Field:

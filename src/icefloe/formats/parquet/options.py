@@ -33,13 +33,13 @@ from icefloe.model.schema.schema import Schema, derived
 from icefloe.model.schema.types import BOOLEAN, is_primitive
 
 _LEVELLED = frozenset({"zstd", "gzip", "brotli"})
-_KNOWN = frozenset(inspect.signature(pq.ParquetWriter).parameters)  # what this Arrow can be told
+_KNOWN = frozenset(inspect.signature(pq.ParquetWriter).parameters)  # the options of this Arrow version
 _FPP = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetOptions:
-    """What a Parquet writer is told."""
+    """The options of a Parquet writer."""
 
     stored: Stored
     row_group_bytes: int
@@ -110,8 +110,8 @@ def _compression(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _blooms(schema: Schema, properties: Mapping[str, str], paths: Mapping[int, str]) -> dict[str, float]:
-    """The columns that get a Bloom filter; names that the table does not have any more ask for none."""
-    found: dict[str, float] = {}
+    """The columns that get a Bloom filter, with its rate; names of columns that the table lacks are ignored."""
+    rates: dict[str, float] = {}
     for name in properties:
         if not name.startswith(PARQUET_BLOOM_COLUMN) or not Property(name, False).of(properties):
             continue
@@ -122,8 +122,8 @@ def _blooms(schema: Schema, properties: Mapping[str, str], paths: Mapping[int, s
             raise InputError(f"property {name}: a column of type {column.type} has no Bloom filter", property=name)
         if "bloom_filter_options" not in _KNOWN:
             raise UnsupportedError(f"property {name}: Bloom filters need a newer pyarrow", property=name)
-        found[paths[column.id]] = _rate(PARQUET_BLOOM_FPP_COLUMN + schema.names[column.id], properties)
-    return found
+        rates[paths[column.id]] = _rate(PARQUET_BLOOM_FPP_COLUMN + schema.names[column.id], properties)
+    return rates
 
 
 def _rate(name: str, properties: Mapping[str, str]) -> float:

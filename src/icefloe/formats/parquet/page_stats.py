@@ -1,6 +1,6 @@
-"""What runs of rows inside of a row group are known to hold, from the index of its pages (spec: Appendix A, Parquet).
+"""Statistics of runs of rows inside a row group, from its page index (spec: Appendix A, Parquet).
 
-Pages of different columns end at different rows. A run of rows is inside of one page of every column that is asked for.
+Pages of different columns end at different rows. A run of rows is inside one page of every requested column.
 """
 
 from __future__ import annotations
@@ -29,25 +29,28 @@ _FIXED = "FIXED_LEN_BYTE_ARRAY"
 
 
 def page_runs(reader: PageReader, footer: Any, piece: Piece, schema: Schema, leaves: Mapping[int, Leaf]) -> Runs | None:
-    """The runs of rows of a row group that pages of the schema's columns tell apart; none if nothing is told."""
-    columns = _told(reader, footer, piece.index, leaves)
+    """The runs of rows between page boundaries of the schema's columns in a row group, with their statistics.
+
+    None if no column has page statistics, if there is only one run, or if there are too many.
+    """
+    columns = _measured_columns(reader, footer, piece.index, leaves)
     if len(columns) == 0:
         return None
     starts = np.unique(np.concatenate([column.pages.firsts for column in columns.values()]))
     if not 1 < len(starts) <= _MOST_RUNS:
         return None
     rows = np.diff(np.append(starts, piece.rows)).tolist()
-    found = tuple(
+    pieces = tuple(
         Piece(index=piece.index, start=piece.start + start, rows=count)
         for start, count in zip(starts.tolist(), rows, strict=True)
     )
-    pages = {id_: (np.searchsorted(each.pages.firsts, starts, side="right") - 1) for id_, each in columns.items()}
+    pages = {id_: (np.searchsorted(column.pages.firsts, starts, side="right") - 1) for id_, column in columns.items()}
     units = [
         _Run(rows=count, pages={id_: int(at[place]) for id_, at in pages.items()}, columns=columns)
         for place, count in enumerate(rows)
     ]
     statistics = {"record_count": pa.array(rows, pa.int64()), **stat_columns(units, schema, None)}
-    return Runs(pieces=found, statistics=pa.table(statistics))
+    return Runs(pieces=pieces, statistics=pa.table(statistics))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,23 +64,23 @@ class _Column:
     bounds: PageBounds
 
 
-def _told(reader: PageReader, footer: Any, group: int, leaves: Mapping[int, Leaf]) -> dict[int, _Column]:
-    """The columns whose pages are known and measured, by field id."""
+def _measured_columns(reader: PageReader, footer: Any, group: int, leaves: Mapping[int, Leaf]) -> dict[int, _Column]:
+    """The columns whose pages have known places and bounds, by field id."""
     places = {id_: leaf for id_, leaf in leaves.items() if _is_measured(footer.row_group(group).column(leaf.index))}
-    told = reader.bounds(group, [leaf.index for leaf in places.values()])
-    found = {}
+    bounds_by_leaf = reader.bounds(group, [leaf.index for leaf in places.values()])
+    columns = {}
     for id_, leaf in places.items():
         pages = reader.pages(group, leaf.index)
-        if pages is not None and leaf.index in told:
+        if pages is not None and leaf.index in bounds_by_leaf:
             stored = footer.schema.column(leaf.index)
-            found[id_] = _Column(
+            columns[id_] = _Column(
                 leaf=leaf,
                 physical=stored.physical_type,
                 length=stored.length,
                 pages=pages,
-                bounds=told[leaf.index],
+                bounds=bounds_by_leaf[leaf.index],
             )
-    return found
+    return columns
 
 
 def _is_measured(chunk: Any) -> bool:
@@ -94,18 +97,18 @@ class _Run:
     columns: Mapping[int, _Column]
 
     def known(self, column: Field, type_: pa.DataType) -> Known:
-        """What the page says that holds these rows of a column; of some nulls among its rows, nothing."""
-        told = self.columns.get(column.id)
-        if told is None:
+        """The statistics of the page with these rows; the null count is unknown if only some of its rows are null."""
+        measured = self.columns.get(column.id)
+        if measured is None:
             return NOTHING
-        page, index = self.pages[column.id], told.bounds
+        page, index = self.pages[column.id], measured.bounds
         if index.null_pages[page]:
             return Known(values=self.rows, nulls=self.rows)
         nulls = 0 if index.null_counts is not None and index.null_counts[page] == 0 else None
         if isinstance(column.type, (Geometry, Geography)):
             return Known(values=self.rows, nulls=nulls)
-        lower = _plain(told, index.lowers[page], type_)
-        upper = _plain(told, index.uppers[page], type_)
+        lower = _plain(measured, index.lowers[page], type_)
+        upper = _plain(measured, index.uppers[page], type_)
         return Known(values=self.rows, nulls=nulls, lower=lower, upper=upper)
 
 

@@ -48,7 +48,7 @@ class _Span:
 
 
 class PageReader:
-    """The pages of an open Parquet file; ``far`` says that each read of it is a request."""
+    """The pages of an open Parquet file; ``far`` says that it is on remote storage, where every read is a request."""
 
     def __init__(self, source: Any, footer: Any, reopen: Reopen, *, far: bool) -> None:
         self._source = source
@@ -83,9 +83,9 @@ class PageReader:
         return self._pages[group, leaf]
 
     def bounds(self, group: int, leaves: Sequence[int]) -> Mapping[int, PageBounds]:
-        """What the pages of columns hold, for those of which it is known."""
+        """The bounds of the pages of columns, for the columns that have them."""
         self._load(group, leaves)
-        places, found = {}, {}
+        places, bounds_by_leaf = {}, {}
         for leaf in leaves:
             with suppress(CorruptFile):
                 place = None if self._tail is None else self._tail.bounds_at(group, leaf)
@@ -95,8 +95,8 @@ class PageReader:
             pages = self._pages[group, leaf]
             with suppress(CorruptFile):
                 if pages is not None and (bounds := decode_page_bounds(data, pages=len(pages.firsts))) is not None:
-                    found[leaf] = bounds
-        return found
+                    bounds_by_leaf[leaf] = bounds
+        return bounds_by_leaf
 
     def _load(self, group: int, leaves: Sequence[int]) -> None:
         """Read where the pages of columns are, all that are not known yet at once."""
@@ -121,7 +121,7 @@ class PageReader:
         return all(0 <= begin < end <= self._size for begin, end in places)
 
     def read(self, group: int, leaves: list[int], first: int, rows: int, *, threads: bool) -> pa.Table:
-        """So many rows from ``first`` on, counted in the row group, of columns whose pages are known, in order."""
+        """Read ``rows`` rows of a row group from row ``first`` on, of columns whose pages are known, in order."""
         tail = self._tail
         if tail is None:
             raise CorruptFile(f"the pages of row group {group} are not known")
@@ -139,18 +139,18 @@ class PageReader:
             if table.num_rows != span.end - span.first:
                 raise CorruptFile(f"pages of row group {group} have {table.num_rows} rows, not {span.end - span.first}")
             part = table.slice(first - span.first, rows)
-            places = [min(ranks[leaf] for leaf in each) for each in self._columns(inside)]
+            places = [min(ranks[leaf] for leaf in siblings) for siblings in self._columns(inside)]
             columns.extend(zip(places, part.schema, part.columns, strict=True))
         columns.sort(key=lambda column: column[0])
         schema = pa.schema([field for _, field, _ in columns])
-        return pa.Table.from_arrays([each for *_, each in columns], schema=schema).combine_chunks()
+        return pa.Table.from_arrays([values for *_, values in columns], schema=schema).combine_chunks()
 
     def _columns(self, leaves: list[int]) -> list[list[int]]:
-        """Primitive columns by the column of the table that they are inside of."""
-        found: dict[str, list[int]] = {}
+        """Primitive columns, grouped by their top-level column."""
+        by_column: dict[str, list[int]] = {}
         for leaf in sorted(leaves):
-            found.setdefault(self._footer.schema.column(leaf).path.partition(".")[0], []).append(leaf)
-        return list(found.values())
+            by_column.setdefault(self._footer.schema.column(leaf).path.partition(".")[0], []).append(leaf)
+        return list(by_column.values())
 
     def _span(self, group: int, leaves: list[int], first: int, last: int) -> _Span:
         """The fewest rows around some that are whole pages of all of the columns; all rows of the row group are."""
@@ -172,14 +172,14 @@ class PageReader:
         wanted = [(span, leaf) for span, leaves in spans.items() for leaf in leaves]
         pages = self._fetch([self._place(group, leaf, span) for span, leaf in wanted])
         headers = [self._headers(group, leaf, span, data) for (span, leaf), data in zip(wanted, pages, strict=True)]
-        # A dictionary that was given up, as too many values differ, may be far larger than some pages behind it.
-        used = [any(each.by_dictionary for each in found) for found in headers]
+        # A dictionary that the writer abandoned for too many distinct values may be far larger than the pages wanted.
+        used = [any(header.by_dictionary for header in page_headers) for page_headers in headers]
         places = [self._dictionary(tail, group, leaf) for _, leaf in wanted]
         dictionaries = self._fetch([place if use else (0, 0) for place, use in zip(places, used, strict=True)])
         out, at = [MAGIC], len(MAGIC)
         copied: dict[_Span, dict[int, Copied]] = {span: {} for span in spans}
-        for (span, leaf), dictionary, data, found in zip(wanted, dictionaries, pages, headers, strict=True):
-            size, values = len(dictionary) + len(data), sum(each.values for each in found)
+        for (span, leaf), dictionary, data, page_headers in zip(wanted, dictionaries, pages, headers, strict=True):
+            size, values = len(dictionary) + len(data), sum(header.values for header in page_headers)
             copied[span][leaf] = Copied(start=at, dictionary=len(dictionary), size=size, values=values)
             out += [dictionary, data]
             at += size
@@ -196,12 +196,12 @@ class PageReader:
         return tail.dictionary(group, leaf, int(self._known(group, leaf).offsets[0]))
 
     def _headers(self, group: int, leaf: int, span: _Span, data: bytes) -> list[PageHeader]:
-        """What the pages of a column say of themselves: outside of lists and maps there is one value in a row."""
+        """The headers of the pages of a column, checked: outside of lists and maps every row has one value."""
         pages = self._known(group, leaf)
         begin, end = pages.covering(span.first, span.end - 1)
         starts = (pages.offsets[begin : end + 1] - pages.offsets[begin]).tolist()
-        found = [read_page_header(data, start) for start in starts]
-        values, rows = sum(each.values for each in found), span.end - span.first
+        headers = [read_page_header(data, start) for start in starts]
+        values, rows = sum(header.values for header in headers), span.end - span.first
         column = self._footer.schema.column(leaf)
         if values != rows and column.max_repetition_level == 0:
             raise CorruptFile(
@@ -209,7 +209,7 @@ class PageReader:
                 f" {rows} rows",
                 field=column.path,
             )
-        return found
+        return headers
 
     def _known(self, group: int, leaf: int) -> Pages:
         pages = self.pages(group, leaf)
@@ -218,7 +218,7 @@ class PageReader:
         return pages
 
     def _fetch(self, places: list[Range]) -> list[bytes]:
-        """Bytes of the file; those that are near to each other are read together."""
+        """Bytes of the file; ranges that are near to each other are read together."""
         runs: list[Range] = []
         for begin, end in sorted(place for place in places if place[0] < place[1]):
             if len(runs) > 0 and begin <= runs[-1][1] + NEAR:
@@ -239,7 +239,7 @@ class PageReader:
 
 
 def _cut(place: Range, starts: list[int], data: list[bytes]) -> bytes:
-    """Some of the bytes that were read, by where each read began."""
+    """The bytes of a range, from reads that began at ``starts``."""
     begin, end = place
     if begin >= end:
         return b""

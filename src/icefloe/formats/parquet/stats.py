@@ -44,7 +44,7 @@ class FooterUnit:
     measures: Mapping[int, Measures] = field(default_factory=dict)
 
     def known(self, column: Field, type_: pa.DataType) -> Known:
-        """One column over the row groups; a file that lacks the column says nothing about it."""
+        """The statistics of one column over the row groups; nothing if the file lacks the column."""
         leaf = self.leaves.get(column.id)
         if leaf is None:
             return NOTHING
@@ -55,8 +55,8 @@ class FooterUnit:
             return replace(known, lower=lower, upper=upper)
         stats = [chunk.statistics for chunk in chunks]
         values = sum(chunk.num_values for chunk in chunks)
-        told = all(s is not None and s.has_null_count for s in stats)
-        nulls = sum(s.null_count for s in stats) if told else None
+        has_null_counts = all(s is not None and s.has_null_count for s in stats)
+        nulls = sum(s.null_count for s in stats) if has_null_counts else None
         lower, upper = self._bounds(column, leaf, type_, chunks, stats)
         nans = self._nans(column.id, values == nulls, upper is not None)
         return Known(values=values, nulls=nulls, nans=nans, lower=lower, upper=upper)
@@ -79,7 +79,7 @@ class FooterUnit:
 def group_stats(footer: Any, schema: Schema, leaves: Mapping[int, Leaf] | None = None) -> pa.Table:
     """One row for each row group: its record count and the statistics of the schema's columns, bounds uncut.
 
-    ``leaves`` are the columns of the file, where the footer does not tell their ids or they are known already.
+    ``leaves`` are the columns of the file, if the footer does not have their ids or they are known already.
     """
     leaves = measured_leaves(footer.schema.to_arrow_schema()) if leaves is None else leaves
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
@@ -125,13 +125,13 @@ def column_sizes(footer: Any, labels: pa.Schema) -> dict[int, int]:
 
 def _leaf_ids(fields: list[pa.Field]) -> Iterator[int | None]:
     """The ids of a file's Parquet columns, in order."""
-    for each in fields:
-        plain = storage(each.type)
+    for column in fields:
+        plain = storage(column.type)
         inner = [plain.field(i) for i in range(plain.num_fields)]
         if isinstance(plain, pa.MapType):
             inner = [plain.key_field, plain.item_field]
         if len(inner) == 0:
-            yield field_id(each)
+            yield field_id(column)
         else:
             yield from _leaf_ids(inner)
 

@@ -118,29 +118,29 @@ def _check(schema: Schema) -> None:
 
 
 def _changes(field: Field) -> bool:
-    """Whether a column is stored in another form than it has in memory."""
+    """Whether the stored form of a column differs from its form in memory."""
     pending = [field]
     while len(pending) > 0:
-        each = pending.pop()
-        if each.type == UNKNOWN or isinstance(each.type, (Geometry, Geography)):
+        nested = pending.pop()
+        if nested.type == UNKNOWN or isinstance(nested.type, (Geometry, Geography)):
             return True
-        pending.extend(children(each.type))
+        pending.extend(children(nested.type))
     return False
 
 
 def _leaf_ids(fields: tuple[Field, ...]) -> list[int | None]:
     """The field ids of a file's Parquet columns in their order; those inside variants have none."""
-    found: list[int | None] = []
+    ids: list[int | None] = []
     pending = list(reversed(fields))
     while len(pending) > 0:
         field = pending.pop()
         inner = children(field.type)
         if isinstance(field.type, Variant):
-            found += [None, None]
+            ids += [None, None]
         elif len(inner) == 0 and field.type != UNKNOWN:
-            found.append(field.id)
+            ids.append(field.id)
         pending.extend(reversed(inner))
-    return found
+    return ids
 
 
 def _stored(field: Field, *, shapes: bool) -> pa.Field:
@@ -167,11 +167,11 @@ def _stored_type(type_: Type, shapes: bool) -> pa.DataType:
 
 
 def _changed(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """An array in the form that is stored: shapes named, fields of unknown type left out."""
+    """An array in its stored form: geometries have their extension type, fields of unknown type are omitted."""
     if isinstance(type_, ShapeType):
         return pa.ExtensionArray.from_storage(type_, array)
     if isinstance(type_, pa.StructType):
-        inner = [_changed(array.field(each.name), each.type) for each in type_]
+        inner = [_changed(array.field(child.name), child.type) for child in type_]
         return struct_array(inner, list(type_), array.is_null())
     if not isinstance(type_, (pa.ListType, pa.MapType)):
         return array

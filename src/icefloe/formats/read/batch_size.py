@@ -19,9 +19,9 @@ _FEW = 4  # parts: so many are cut evenly, more of them by what the rows really 
 
 
 def in_parts(batch: pa.RecordBatch, most: int, kept: int | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch, in parts whose texts by dictionary take up to ``most`` bytes when they are put together.
+    """The rows of a batch, in parts whose dictionary-encoded texts take up to ``most`` bytes when decoded.
 
-    Only ``kept`` of the rows will be, if that is given.
+    With ``kept``, only that many of the rows will be decoded.
 
     >>> texts = pa.array(["a", "a", "long", "long", "a"]).dictionary_encode()
     >>> [part.num_rows for part in in_parts(pa.record_batch({"s": texts}), 4)]
@@ -29,15 +29,15 @@ def in_parts(batch: pa.RecordBatch, most: int, kept: int | None = None) -> Itera
     """
     texts = [batch.column(place) for place, type_ in enumerate(batch.schema.types) if _is_by_dictionary(type_)]
     lengths = [pc.binary_length(column.dictionary) for column in texts]
-    widest = sum(pc.max(each).as_py() or 0 for each in lengths)
+    widest = sum(pc.max(text_lengths).as_py() or 0 for text_lengths in lengths)
     if widest * (batch.num_rows if kept is None else kept) <= most:
         yield batch
         return
-    if widest * batch.num_rows <= _FEW * most:  # as if all texts were the longest: no row need be looked at
+    if widest * batch.num_rows <= _FEW * most:  # assume the longest text in every row, without looking at the rows
         step = max(1, most // widest)
         yield from (batch.slice(start, step) for start in range(0, batch.num_rows, step))
         return
-    ends = np.cumsum(sum(_sizes(column, each) for column, each in zip(texts, lengths, strict=True)))
+    ends = np.cumsum(sum(_sizes(column, text_lengths) for column, text_lengths in zip(texts, lengths, strict=True)))
     start, before = 0, 0
     while start < batch.num_rows:
         end = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
@@ -77,10 +77,10 @@ def _is_by_dictionary(type_: pa.DataType) -> bool:
 
 
 def _sizes(column: pa.DictionaryArray, lengths: pa.Array) -> Ints:
-    """How long the text of each row is."""
+    """The length of the text of each row."""
     known: Ints = np.append(pc.fill_null(lengths, 0).to_numpy(zero_copy_only=False).astype(np.int64), 0)
     indices = column.indices
     if indices.null_count > 0:
         indices = pc.fill_null(indices.cast(pa.int64()), len(known) - 1)
-    found: Ints = known[indices.to_numpy(zero_copy_only=False)]
-    return found
+    row_lengths: Ints = known[indices.to_numpy(zero_copy_only=False)]
+    return row_lengths

@@ -37,10 +37,10 @@ NOTHING = Known()
 
 
 class Source(Protocol):
-    """A file or a row group that can tell of its columns."""
+    """A file or a row group that has statistics of its columns."""
 
     def known(self, column: Field, type_: pa.DataType) -> Known:
-        """What is known of a column of the table, whose Arrow type is given."""
+        """The known statistics of a column of the table; ``type_`` is its Arrow type."""
         ...
 
 
@@ -51,9 +51,9 @@ class Measured:
     measures: Mapping[int, Measures]
 
     def known(self, column: Field, type_: pa.DataType) -> Known:
-        """What the writer measured."""
-        found = self.measures.get(column.id)
-        return NOTHING if found is None else known_measures(found)
+        """The statistics that the writer measured."""
+        measures = self.measures.get(column.id)
+        return NOTHING if measures is None else known_measures(measures)
 
 
 def known_measures(measures: Measures) -> Known:
@@ -68,27 +68,27 @@ def known_measures(measures: Measures) -> Known:
 
 
 def stat_columns(units: Sequence[Source], schema: Schema, modes: Modes | None) -> dict[str, pa.Array]:
-    """The statistics columns of all measured columns, one row for each unit; no modes: all there is, bounds uncut."""
-    found: dict[str, pa.Array] = {}
+    """The statistics of all measured columns, one row for each unit; without modes all of them, bounds untruncated."""
+    arrays: dict[str, pa.Array] = {}
     counts: dict[str, list[int | None]] = {}
     for id_, column in schema.measured.items():
         mode = None if modes is None else modes.get(id_, DEFAULT)
         if column.type == UNKNOWN or (mode is not None and not mode.counts):
             continue
         type_, key = arrow_type(column.type), column_key(id_)
-        known = [unit.known(column, type_) for unit in units]
-        counts[stat("value_count", key)] = [each.values for each in known]
-        counts[stat("null_value_count", key)] = [each.nulls for each in known]
+        per_unit = [unit.known(column, type_) for unit in units]
+        counts[stat("value_count", key)] = [stats.values for stats in per_unit]
+        counts[stat("null_value_count", key)] = [stats.nulls for stats in per_unit]
         if pa.types.is_floating(type_):
-            counts[stat("nan_value_count", key)] = [each.nans for each in known]
+            counts[stat("nan_value_count", key)] = [stats.nans for stats in per_unit]
         if mode is not None and not mode.bounds:
             continue
         shape = isinstance(column.type, (Geometry, Geography))  # its bounds are corners, which are short
         down, up = bounds.kept(type_, None if mode is None or shape else mode.length)
-        lower = [None if each.lower is None else down(each.lower) for each in known]
-        upper = [None if each.upper is None else up(each.upper) for each in known]
-        found[stat("lower_bound", key)] = bounds.to_array(lower, type_)
-        found[stat("upper_bound", key)] = bounds.to_array(upper, type_)
-    # One array for all of them, as making it takes longer than the few numbers in it.
-    together = pa.array([count for each in counts.values() for count in each], pa.int64())
-    return found | {name: together.slice(i * len(units), len(units)) for i, name in enumerate(counts)}
+        lower = [None if stats.lower is None else down(stats.lower) for stats in per_unit]
+        upper = [None if stats.upper is None else up(stats.upper) for stats in per_unit]
+        arrays[stat("lower_bound", key)] = bounds.to_array(lower, type_)
+        arrays[stat("upper_bound", key)] = bounds.to_array(upper, type_)
+    # One array for all counts: building many small arrays would take longer than filling them.
+    together = pa.array([count for column_counts in counts.values() for count in column_counts], pa.int64())
+    return arrays | {name: together.slice(i * len(units), len(units)) for i, name in enumerate(counts)}

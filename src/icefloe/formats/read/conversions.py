@@ -42,15 +42,15 @@ class Conversions:
 
     def positions(self, fields: list[pa.Field]) -> Mapping[int, int]:
         """Where the fields of a file or of a struct in it are, by id."""
-        found: dict[int, int] = {}
+        positions: dict[int, int] = {}
         for position, field in enumerate(fields):
             id_ = field_id(field)
-            if id_ is not None and id_ in found:
-                both = f"{fields[found[id_]].name!r} and {field.name!r}"
+            if id_ is not None and id_ in positions:
+                both = f"{fields[positions[id_]].name!r} and {field.name!r}"
                 raise self._refused(f"the columns {both} both have the field id {id_}", field.name)
             if id_ is not None:
-                found[id_] = position
-        return found
+                positions[id_] = position
+        return positions
 
     def field(self, stored: pa.Field, target: Field, name: str) -> Convert | None:
         """What to do with the values of a column or of an element; none if they are right as they are."""
@@ -176,7 +176,7 @@ class Conversions:
 
 
 class _Part:
-    """One field of a struct: found at a place in the file's struct, or filled in."""
+    """One field of a struct: read from a position in the file's struct, or filled in."""
 
     __slots__ = ("at", "checked", "convert", "fill", "name")
 

@@ -35,7 +35,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """Parts of a piece, which are pieces of its number themselves, and a row of statistics for each."""
+    """Parts of a piece, which are pieces with the same index, and a row of statistics for each."""
 
     pieces: tuple[Piece, ...]
     statistics: pa.Table
@@ -60,7 +60,7 @@ class StoredFile(Protocol):
         ...
 
     def statistics(self, schema: Schema) -> pa.Table | None:
-        """What is known of the columns of ``schema``, one row for each piece; none if the format keeps nothing."""
+        """The statistics of the columns of ``schema``, one row for each piece; none if the format has none."""
         ...
 
     def runs(self, piece: Piece, schema: Schema) -> Runs | None:

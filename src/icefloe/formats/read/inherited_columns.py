@@ -43,7 +43,7 @@ class Completer:
         self._location = location
         self._lineage = lineage
         self._has_work = any(field.id in _INHERITED for field in schema.fields)
-        self.tells_deleted = any(field.id == DELETED.id for field in schema.fields)
+        self.has_deleted_column = any(field.id == DELETED.id for field in schema.fields)
         if self._has_work:
             self.stored = Schema(fields=tuple(field for field in schema.fields if field.id not in _PHYSICAL))
             self._target = arrow_schema(schema)
@@ -55,10 +55,10 @@ class Completer:
         keep: pa.BooleanArray | None = None,
         deleted: pa.BooleanArray | None = None,
     ) -> pa.RecordBatch:
-        """The batch, whose columns are those of ``stored`` and whose first row lies at ``position``.
+        """Complete a batch that has the columns of ``stored`` and whose first row is at ``position`` in the file.
 
-        With ``keep`` the rows are those for which it is true, among as many rows as it is long. ``deleted`` says of
-        each row whether it is; none of them is if that is not given.
+        With ``keep``, a mask over rows from ``position`` on, the batch has only the rows where it is true. ``deleted``
+        says which rows of the batch are deleted; without it none are.
         """
         if not self._has_work:
             return rows

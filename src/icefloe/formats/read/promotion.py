@@ -23,22 +23,22 @@ def readable(file_type: pa.DataType, table_type: pa.DataType) -> bool:
     >>> readable(pa.int32(), pa.int64()), readable(pa.int64(), pa.int32())
     (True, False)
     """
-    given, kinds = storage(file_type), pa.types
-    if given == table_type or kinds.is_null(given):
+    stored, kinds = storage(file_type), pa.types
+    if stored == table_type or kinds.is_null(stored):
         return True
     if kinds.is_signed_integer(table_type):
-        return bool(kinds.is_integer(given)) and given.bit_width + _unsigned(given) <= table_type.bit_width
+        return bool(kinds.is_integer(stored)) and stored.bit_width + _unsigned(stored) <= table_type.bit_width
     if kinds.is_floating(table_type):
-        return bool(kinds.is_floating(given)) and given.bit_width <= table_type.bit_width
+        return bool(kinds.is_floating(stored)) and stored.bit_width <= table_type.bit_width
     if kinds.is_decimal(table_type):
-        return bool(kinds.is_decimal(given)) and _fits(given, table_type)
+        return bool(kinds.is_decimal(stored)) and _fits(stored, table_type)
     if kinds.is_timestamp(table_type):
-        return _is_moment(given, table_type)
+        return _is_moment(stored, table_type)
     if kinds.is_time(table_type):
-        return bool(kinds.is_time(given)) and given.unit in _UNITS
+        return bool(kinds.is_time(stored)) and stored.unit in _UNITS
     if kinds.is_string(table_type):
-        return _is_text(given) or _is_bytes(given)  # old writers left the UTF-8 annotation out
-    return bool(kinds.is_binary(table_type)) and _is_bytes(given)
+        return _is_text(stored) or _is_bytes(stored)  # old writers left the UTF-8 annotation out
+    return bool(kinds.is_binary(table_type)) and _is_bytes(stored)
 
 
 def _unsigned(type_: pa.DataType) -> int:
@@ -46,17 +46,17 @@ def _unsigned(type_: pa.DataType) -> int:
     return 1 if pa.types.is_unsigned_integer(type_) else 0
 
 
-def _is_moment(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a type holds moments no finer than those wanted; days turn into midnights where there is no zone."""
-    if pa.types.is_date(given):
+def _is_moment(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a type has timestamps no finer than those wanted; dates become midnight if there is no zone."""
+    if pa.types.is_date(stored):
         return wanted.tz is None
-    if not pa.types.is_timestamp(given):
+    if not pa.types.is_timestamp(stored):
         return False
-    return (given.unit in _UNITS or given.unit == wanted.unit) and (given.tz is None) == (wanted.tz is None)
+    return (stored.unit in _UNITS or stored.unit == wanted.unit) and (stored.tz is None) == (wanted.tz is None)
 
 
-def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
-    return bool(given.scale == wanted.scale and given.precision <= wanted.precision)
+def _fits(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    return bool(stored.scale == wanted.scale and stored.precision <= wanted.precision)
 
 
 def _is_text(type_: pa.DataType) -> bool:

@@ -27,15 +27,15 @@ def row_count(io: FileIO, location: str, file_format: str | None) -> int:
 
 
 def with_row_counts(io: FileIO, files: pa.Table) -> pa.Table:
-    """Entries or tasks with the number of rows of every file; files whose entries do not say it are opened."""
+    """Entries or tasks with the row count of every file; files without one in their entry are opened."""
     if files["record_count"].null_count == 0:
         return files
     places = np.flatnonzero(np.asarray(pc.is_null(files["record_count"])))
     unknown = files.select(["location", "file_format"]).take(pa.array(places))
     with ThreadPoolExecutor(_READERS, thread_name_prefix="icefloe-count") as pool:
-        found = pool.map(
+        row_counts = pool.map(
             lambda location, kind: row_count(io, location, kind), *(column.to_pylist() for column in unknown.columns)
         )
         counts = np.asarray(pc.fill_null(files["record_count"], 0)).copy()
-        counts[places] = list(found)
+        counts[places] = list(row_counts)
     return put(files, "record_count", pa.array(counts, pa.int64()))

@@ -22,7 +22,7 @@ RUNS = 16  # at most in a piece: runs with less than this part of its rows betwe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """One of ``of`` parts of a file, each with about as many pieces; parts can be read at the same time."""
+    """One of ``of`` parts of a file with about equally many pieces; parts can be read at the same time."""
 
     index: int
     of: int
@@ -42,19 +42,19 @@ WHOLE = Share(index=0, of=1)
 def chosen(file: StoredFile, filter: Bound, tested: Schema, share: Share) -> list[Choice]:
     """The parts of a share of a file that statistics do not rule out; ``tested`` has the columns of the filter."""
     if filter == ALWAYS_TRUE:
-        found = [(piece, True) for piece in file.pieces if piece.rows > 0]
-        return [found[index] for index in share.among(len(found))]
+        candidates = [(piece, True) for piece in file.pieces if piece.rows > 0]
+        return [candidates[index] for index in share.among(len(candidates))]
     statistics = file.statistics(tested)
     matches = [int(Match.SOME)] * len(file.pieces)
     if statistics is not None:
         matches = evaluate(filter, statistics).to_pylist()
-    found = [
+    candidates = [
         (piece, match == Match.ALL)
         for piece, match in zip(file.pieces, matches, strict=True)
         if match != Match.NONE and piece.rows > 0
     ]
-    lies_together = len(found) < len(file.pieces) or len(found) == 1
-    mine = [found[index] for index in share.among(len(found))]
+    lies_together = len(candidates) < len(file.pieces) or len(candidates) == 1
+    mine = [candidates[index] for index in share.among(len(candidates))]
     if not lies_together:
         return mine
     return [
@@ -73,19 +73,19 @@ def _within(file: StoredFile, piece: Piece, filter: Bound, tested: Schema) -> li
 
 
 def joined(piece: Piece, parts: Iterable[Choice]) -> list[Choice]:
-    """Parts of a piece in order, those together that are near to each other; all of it where they are most of it.
+    """Join parts of a piece that are near to each other; the whole piece if the parts cover most of it.
 
     >>> piece = Piece(index=0, start=100, rows=64)
     >>> near = [Piece(index=0, start=start, rows=2) for start in (100, 104, 160)]
     >>> [(part.start, part.rows, every) for part, every in joined(piece, ((part, True) for part in near))]
     [(100, 6, False), (160, 2, True)]
     """
-    found: list[Choice] = []
+    joined_parts: list[Choice] = []
     for part, every in parts:
-        before, all_before = found[-1] if len(found) > 0 else (None, False)
+        before, all_before = joined_parts[-1] if len(joined_parts) > 0 else (None, False)
         if before is None or part.start - before.end > piece.rows // RUNS:
-            found.append((part, every))
+            joined_parts.append((part, every))
             continue
         whole = replace(before, rows=part.end - before.start)
-        found[-1] = (whole, all_before and every and part.start == before.end)
-    return [(piece, False)] if 2 * sum(part.rows for part, _ in found) > piece.rows else found
+        joined_parts[-1] = (whole, all_before and every and part.start == before.end)
+    return [(piece, False)] if 2 * sum(part.rows for part, _ in joined_parts) > piece.rows else joined_parts

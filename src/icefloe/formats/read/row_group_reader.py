@@ -62,12 +62,12 @@ class PieceReader:
         self._shapes: dict[str, _Shape] = {}
 
     def rows(self, piece: Piece, *, every: bool) -> Iterator[pa.RecordBatch]:
-        """The rows of a piece that are left; ``every`` one of them is known to match the filter, or some may.
+        """The rows of a piece that are not deleted and match the filter; ``every`` says that all are known to match.
 
-        Where deleted rows are to be told from others, they are not left out.
+        If the ``_deleted`` column is requested, deleted rows are returned too.
         """
-        if self._reading.complete.tells_deleted:
-            return self._told(piece, [] if every else [self._filter])
+        if self._reading.complete.has_deleted_column:
+            return self._flagged(piece, [] if every else [self._filter])
         if self._deleted.count(piece.start, piece.rows) == piece.rows:
             return iter(())
         tests = self._drops if every else [*self._drops, self._filter]
@@ -93,15 +93,15 @@ class PieceReader:
                 yield self._reading.complete(rows, position, keep)
             position += batch.num_rows
 
-    def _told(self, piece: Piece, tests: list[_Test]) -> Iterator[pa.RecordBatch]:
-        """The rows that pass the tests, with what became of them."""
+    def _flagged(self, piece: Piece, tests: list[_Test]) -> Iterator[pa.RecordBatch]:
+        """The rows that pass the tests, with a flag that says which are deleted."""
         position, both = piece.start, [*self._drops, *tests]
         fields = merged(self._reading.complete.stored.fields, *(test.schema.fields for test in both))
         for batch in self._read(piece, fields):
             live = self._shape("live", batch, self._drops)
             alive = live.kept(batch, self._deleted.kept(position, batch.num_rows))
             deleted = pa.repeat(False, batch.num_rows) if alive is None else pc.invert(alive)
-            keep = self._shape(f"told for {len(tests)}", batch, tests).kept(batch, None)
+            keep = self._shape(f"flagged for {len(tests)}", batch, tests).kept(batch, None)
             rows = live.returned(batch)
             if keep is not None:
                 rows, deleted = filtered(rows, keep), deleted.filter(keep)
@@ -219,7 +219,7 @@ class _Shape:
 
 
 def _runs(piece: Piece, masks: list[pa.BooleanArray]) -> Iterator[list[Piece]]:
-    """For each mask, the runs of its rows that have all rows it keeps; all of its rows where those are most of it."""
+    """For each mask, the runs that cover the rows it keeps; one run of all its rows if those cover most of it."""
     start = piece.start
     for mask in masks:
         whole = Piece(index=piece.index, start=start, rows=len(mask))
@@ -228,7 +228,7 @@ def _runs(piece: Piece, masks: list[pa.BooleanArray]) -> Iterator[list[Piece]]:
 
 
 def runs_of(mask: pa.BooleanArray, piece: Piece) -> list[Piece]:
-    """The runs of a piece with all rows that a mask keeps, those together that are near to each other.
+    """The runs of a piece that cover the rows a mask keeps; rows near to each other are in one run.
 
     >>> mask = pa.array([n in (1, 2, 40) for n in range(64)])
     >>> [(part.start, part.rows) for part in runs_of(mask, Piece(index=0, start=100, rows=64))]
@@ -239,8 +239,8 @@ def runs_of(mask: pa.BooleanArray, piece: Piece) -> list[Piece]:
         return []
     ends = np.flatnonzero(np.diff(rows) > piece.rows // RUNS)
     firsts, lasts = rows[np.append(0, ends + 1)], rows[np.append(ends, len(rows) - 1)]
-    found = zip(firsts.tolist(), lasts.tolist(), strict=True)
-    return [Piece(index=piece.index, start=piece.start + first, rows=last + 1 - first) for first, last in found]
+    runs = zip(firsts.tolist(), lasts.tolist(), strict=True)
+    return [Piece(index=piece.index, start=piece.start + first, rows=last + 1 - first) for first, last in runs]
 
 
 def _drop(test: RowTest) -> _Test:
@@ -259,13 +259,13 @@ def _beside(batch: pa.RecordBatch, more: pa.RecordBatch) -> pa.RecordBatch:
 def merged(*several: tuple[Field, ...]) -> tuple[Field, ...]:
     """The columns of several schemas together, each id once; structs have the fields of all.
 
-    Schemas of different times can have one name for different columns, so what comes back is no schema.
+    Returns fields, not a schema: different columns of older and newer schemas can have the same name.
     """
-    found: dict[int, Field] = {}
+    by_id: dict[int, Field] = {}
     for field in (field for fields in several for field in fields):
-        known = found.get(field.id)
-        found[field.id] = field if known is None else replace(known, type=_merged_type(known.type, field.type))
-    return tuple(found.values())
+        known = by_id.get(field.id)
+        by_id[field.id] = field if known is None else replace(known, type=_merged_type(known.type, field.type))
+    return tuple(by_id.values())
 
 
 def _merged_type(one: Type, other: Type) -> Type:

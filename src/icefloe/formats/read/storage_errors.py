@@ -1,4 +1,4 @@
-"""What goes wrong while a data file is read or written, told in the terms of this library, with the file's location."""
+"""Raises errors of reading and writing data files as errors of this library, with the location of the file."""
 
 from __future__ import annotations
 

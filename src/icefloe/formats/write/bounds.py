@@ -28,19 +28,19 @@ Keep: TypeAlias = Callable[[Raw], Raw | None]
 
 
 def decoder(file_type: pa.DataType, table_type: pa.DataType) -> Callable[[Raw], Raw] | None:
-    """How a footer's bound becomes a comparable value of the table's type; none if it cannot."""
-    given = storage(file_type)
-    if not readable(given, table_type) or pa.types.is_null(given):
+    """The function that converts a footer's bound to a comparable value of the table's type; none if there is none."""
+    stored = storage(file_type)
+    if not readable(stored, table_type) or pa.types.is_null(stored):
         return None
-    if pa.types.is_unsigned_integer(given) or pa.types.is_float16(given):  # shown with a sign, or as two bytes
+    if pa.types.is_unsigned_integer(stored) or pa.types.is_float16(stored):  # read as signed, or as two bytes
         return None
-    if pa.types.is_decimal(given):
+    if pa.types.is_decimal(stored):
         return _unscaled
     if pa.types.is_timestamp(table_type) or pa.types.is_time(table_type):
         per_second = _PER_SECOND[table_type.unit]
-        if pa.types.is_date(given):
+        if pa.types.is_date(stored):
             return _times(_DAY_SECONDS * per_second)
-        return _times(per_second // _PER_SECOND[given.unit])
+        return _times(per_second // _PER_SECOND[stored.unit])
     return _same
 
 

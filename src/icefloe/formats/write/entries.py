@@ -54,8 +54,8 @@ class WrittenFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
-    """What entries take of a file."""
+class _Details:
+    """The parts of a file's entry that are read from its footer, or were recorded by its writer."""
 
     source: Source
     column_sizes: Mapping[int, int]
@@ -74,9 +74,9 @@ def entries_of(
     """The entries (ADDED, sequence numbers to be inherited) of new files; without modes, bounds have 16 characters."""
     if len(files) == 0:
         return empty()
-    told = [_told(file) for file in files]
+    details = [_details(file) for file in files]
     rows = pa.array([file.record_count for file in files], pa.int64())
-    offsets = [None if each.split_offsets is None else list(each.split_offsets) for each in told]
+    offsets = [None if detail.split_offsets is None else list(detail.split_offsets) for detail in details]
     columns: dict[str, pa.Array] = {
         "content_type": pa.repeat(pa.scalar(int(content), pa.int32()), len(files)),
         "location": pa.array([file.location for file in files], pa.string()),
@@ -90,19 +90,19 @@ def entries_of(
     }
     fixed = {f.name: columns.get(f.name) for f in ENTRY}
     filled = {n: pa.nulls(len(files), ENTRY.field(n).type) if a is None else a for n, a in fixed.items()}
-    measured = stat_columns([each.source for each in told], schema, {} if modes is None else modes)
-    sizes = _size_columns([each.column_sizes for each in told], schema, {} if modes is None else modes)
+    measured = stat_columns([detail.source for detail in details], schema, {} if modes is None else modes)
+    sizes = _size_columns([detail.column_sizes for detail in details], schema, {} if modes is None else modes)
     parts = partition_columns([file.partition for file in files], rows, schema=schema, spec=spec)
     return pa.table({**filled, **measured, **sizes, **parts})
 
 
-def _told(file: WrittenFile) -> _Told:
+def _details(file: WrittenFile) -> _Details:
     if file.footer is None:
         offsets = file.split_offsets if len(file.split_offsets) > 0 else None
-        return _Told(source=Measured(file.measures), column_sizes=file.column_sizes, split_offsets=offsets)
+        return _Details(source=Measured(file.measures), column_sizes=file.column_sizes, split_offsets=offsets)
     labels = file.footer.schema.to_arrow_schema() if file.labels is None else file.labels
     require_ids(labels, file.location)
-    return _Told(
+    return _Details(
         source=footer_unit(file.footer, labels, file.nan_counts, file.measures),
         column_sizes=column_sizes(file.footer, labels),
         split_offsets=split_offsets(file.footer),
@@ -111,7 +111,9 @@ def _told(file: WrittenFile) -> _Told:
 
 def _size_columns(sizes: Sequence[Mapping[int, int]], schema: Schema, modes: Modes) -> dict[str, pa.Array]:
     """The sizes of columns that the table has and whose mode is not ``none``, one row for each file."""
-    ids = [id_ for id_ in schema.by_id if any(id_ in each for each in sizes) and modes.get(id_, DEFAULT).counts]
-    together = pa.array([each.get(id_) for id_ in ids for each in sizes], pa.int64())
+    ids = [
+        id_ for id_ in schema.by_id if any(id_ in file_sizes for file_sizes in sizes) and modes.get(id_, DEFAULT).counts
+    ]
+    together = pa.array([file_sizes.get(id_) for id_ in ids for file_sizes in sizes], pa.int64())
     names = [stat(COLUMN_SIZE, column_key(id_)) for id_ in ids]
     return {name: together.slice(i * len(sizes), len(sizes)) for i, name in enumerate(names)}

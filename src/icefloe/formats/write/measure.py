@@ -65,7 +65,7 @@ class Measurer:
         }
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take rows into account; columns are found by their names in the schema."""
+        """Measure more rows; columns are looked up by their names in the schema."""
         for column in self._columns.values():
             column.add(column_at(rows, column.path))
 
@@ -75,7 +75,7 @@ class Measurer:
 
 
 class _Column:
-    """A column and the extremes of each batch; the extremes of those are taken at the end."""
+    """A column with the minimum and maximum of each batch, from which those of the file are computed at the end."""
 
     def __init__(self, *, path: tuple[str, ...], bounded: bool, nans: int | None) -> None:
         self.path = path

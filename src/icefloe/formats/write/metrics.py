@@ -44,21 +44,20 @@ def parse_mode(text: str, name: str) -> MetricsMode:
     known = {"none": NONE, "counts": COUNTS, "full": FULL}.get(plain)
     if known is not None:
         return known
-    found = _TRUNCATE.fullmatch(plain)
-    if found is None or int(found[1]) == 0:
+    match = _TRUNCATE.fullmatch(plain)
+    if match is None or int(match[1]) == 0:
         raise InputError(
             f"property {name}: expected none, counts, truncate(n) with n of 1 or more, or full, got {text!r}",
             property=name,
         )
-    return MetricsMode(length=int(found[1]))
+    return MetricsMode(length=int(match[1]))
 
 
 def metrics_modes(schema: Schema, properties: Mapping[str, str], sorted_ids: frozenset[int] = frozenset()) -> Modes:
     """The mode of each column that may have statistics, by field id.
 
-    Without a default of the table, only the first columns have bounds (``write.metadata.metrics.max-inferred-column-
-    defaults`` of them). Columns that rows are sorted by have bounds in any case, unless a property of their own says
-    otherwise.
+    If the table sets no default mode, only the first columns have bounds (``write.metadata.metrics.max-inferred-column-
+    defaults`` of them). Sort columns always have bounds, unless the property of the column says otherwise.
     """
     asked = properties.get(METRICS_DEFAULT.name)
     others = DEFAULT if asked is None else parse_mode(asked, METRICS_DEFAULT.name)

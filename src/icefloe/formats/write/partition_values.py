@@ -54,8 +54,8 @@ class Group:
 
 
 def partition_fields(schema: Schema, spec: PartitionSpec) -> tuple[PartitionColumn, ...]:
-    """The fields of a spec that have values, ready to compute; a transform that is not known cannot be written."""
-    found = []
+    """The fields of a spec that have values, with their transforms; InputError for an unknown transform."""
+    columns = []
     for field in spec.fields:
         if field.is_void:
             continue
@@ -65,14 +65,14 @@ def partition_fields(schema: Schema, spec: PartitionSpec) -> tuple[PartitionColu
             raise InputError(f"cannot write partition field {field.name!r}: {field.transform} of {what}")
         path = column_path(schema, field.source_id)
         result = transform.result_type(source.type)
-        found.append(PartitionColumn(field=field, transform=transform, path=path, source=source.type, result=result))
-    return tuple(found)
+        columns.append(PartitionColumn(field=field, transform=transform, path=path, source=source.type, result=result))
+    return tuple(columns)
 
 
 def split(
     batch: pa.RecordBatch | pa.Table, columns: Sequence[PartitionColumn], within: Codes | None = None
 ) -> list[Group]:
-    """The rows of a batch by partition, each partition's rows in the order they came, or in that of ``within``."""
+    """The rows of a batch by partition, within a partition in their original order or in that of ``within``."""
     codes: Codes = np.zeros(batch.num_rows, np.int64)
     values: list[tuple[Codes, list[object]]] = []
     for column in columns:
@@ -131,21 +131,21 @@ def partition_columns(
     partitions: Sequence[tuple[object, ...]], counts: pa.Array, *, schema: Schema, spec: PartitionSpec
 ) -> dict[str, pa.Array]:
     """The statistics columns of partition values, one row for each file of ``counts`` rows."""
-    found: dict[str, pa.Array] = {}
+    arrays: dict[str, pa.Array] = {}
     zero = pa.scalar(0, pa.int64())
     for position, column in enumerate(partition_fields(schema, spec)):
         type_, key = arrow_type(column.result), partition_key(column.field.field_id)
-        given = [partition[position] for partition in partitions]
-        nans = pa.array([isinstance(value, float) and value != value for value in given])
-        array = pc.if_else(nans, pa.scalar(None, type_), pa.array(given, type_))
-        is_null = pa.array([value is None for value in given])
-        found[stat("lower_bound", key)] = array
-        found[stat("upper_bound", key)] = array
-        found[stat("value_count", key)] = counts
-        found[stat("null_value_count", key)] = pc.if_else(is_null, counts, zero)
+        values = [partition[position] for partition in partitions]
+        nans = pa.array([isinstance(value, float) and value != value for value in values])
+        array = pc.if_else(nans, pa.scalar(None, type_), pa.array(values, type_))
+        is_null = pa.array([value is None for value in values])
+        arrays[stat("lower_bound", key)] = array
+        arrays[stat("upper_bound", key)] = array
+        arrays[stat("value_count", key)] = counts
+        arrays[stat("null_value_count", key)] = pc.if_else(is_null, counts, zero)
         if pa.types.is_floating(type_):
-            found[stat("nan_value_count", key)] = pc.if_else(nans, counts, zero)
-    return found
+            arrays[stat("nan_value_count", key)] = pc.if_else(nans, counts, zero)
+    return arrays
 
 
 def folder(partition: tuple[object, ...], columns: Sequence[PartitionColumn]) -> str:

@@ -89,7 +89,7 @@ class PartitionWriter:
         self._begun: list[str] = []
 
     def add(self, piece: pa.RecordBatch) -> None:
-        """Send each row to the file of its partition."""
+        """Write each row to the file of its partition."""
         if len(self.columns) == 0:
             self._write((), piece)
         else:
@@ -207,8 +207,10 @@ class PartitionWriter:
     def _sizes(self) -> dict[Partition, int]:
         """The bytes that the rows of each partition take."""
         sizes = {partition: writer.pending_bytes for partition, writer in self._open.items()}
-        each = self._batch_bytes
-        sizes.update((partition, rows.bytes + len(rows.batches) * each) for partition, rows in self._waiting.items())
+        batch_bytes = self._batch_bytes
+        sizes.update(
+            (partition, rows.bytes + len(rows.batches) * batch_bytes) for partition, rows in self._waiting.items()
+        )
         return sizes
 
 

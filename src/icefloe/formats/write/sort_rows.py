@@ -35,7 +35,7 @@ def ordered_ids(order: SortOrder) -> frozenset[int]:
 def sorted_runs(
     rows: pa.Table | Iterable[pa.RecordBatch], order: SortOrder, schema: Schema, *, run_bytes: int, piece_rows: int
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Runs of rows that are each in order, in batches of ``piece_rows``; a table is one run, however large it is."""
+    """Sorted runs of rows, in batches of ``piece_rows``; a table is one run of any size."""
     for run in (rows,) if isinstance(rows, pa.Table) else _runs(rows, run_bytes):
         compact = run.combine_chunks() if run.nbytes <= run_bytes else run
         yield _in_order(compact, sort_indices(compact, order, schema), piece_rows)

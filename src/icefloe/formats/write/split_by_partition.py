@@ -60,7 +60,7 @@ def write_files(
 
     Batches whose schema is not the table's are conformed to it. If anything fails, the files made so far are deleted.
     ``lineage`` are columns that files store after those of the table, without statistics in entries.
-    The file format and the metrics modes are those of the table's properties unless given.
+    Without ``file_format`` and ``modes``, those of the table's properties are used.
     """
     asked = {} if properties is None else properties
     stored = Schema(fields=(*schema.fields, *lineage)) if len(lineage) > 0 else schema
