@@ -74,7 +74,7 @@ class ContentFileRecord(Record, frozen=True):
     content_size_in_bytes: Count | None = None
 
 
-Files = Sequence[tuple[str, ContentFileRecord]]  # each with its path
+Files = Sequence[tuple[str, ContentFileRecord]]  # (JSON path, record)
 
 # Fields whose values are those of an entry column, with its name: first those that every file has.
 _REQUIRED = {"file_path": "location", "record_count": "record_count", "file_size_in_bytes": "file_size_in_bytes"}
@@ -182,22 +182,22 @@ def _domain(values: pa.Array, type_: Type, name: str) -> list[Any]:
     if type_ in (TIMESTAMP_NS, TIMESTAMPTZ_NS):
         values = values.view(pa.int64())
     try:
-        found: list[Any] = values.to_pylist()
+        python_values: list[Any] = values.to_pylist()
     except (ValueError, OverflowError) as error:
         raise InputError(f"partition field {name!r}: a value is outside the years 1 to 9999", field=name) from error
-    return found
+    return python_values
 
 
 # -- reading
 
 
 def content_files_from_json(values: list[object], context: ManifestContext, path: str = "content-files") -> pa.Table:
-    """The entry table of files given as parsed JSON objects, in order; FormatError names the field that is wrong."""
-    given = convert_json(values, list[Any], path)
-    if len(given) > context.limits.manifest_entries:
+    """The entry table of files from parsed JSON objects, in order; FormatError names the invalid field."""
+    objects = convert_json(values, list[Any], path)
+    if len(objects) > context.limits.manifest_entries:
         limit = context.limits.manifest_entries
         raise LimitError(f"{path}: more than {limit} files (Limits.manifest_entries)", field=path)
-    return _table(given, context, [f"{path}[{row}]" for row in range(len(given))])
+    return _table(objects, context, [f"{path}[{row}]" for row in range(len(objects))])
 
 
 def content_file_from_json(value: object, context: ManifestContext, path: str = "content-file") -> pa.Table:
@@ -273,15 +273,15 @@ def _pairs(files: Files, shape: MeasureMap) -> pa.Array:
     values: list[Any] = []
     lengths = np.zeros(len(files) + 1, np.int32)
     for row, (path, record) in enumerate(files):
-        found: _Counts | _Bounds | None = getattr(record, shape.name)
-        if found is None:
+        stored: _Counts | _Bounds | None = getattr(record, shape.name)
+        if stored is None:
             continue
         at = f"{path}.{_key(shape.name)}"
-        if len(found.keys) != len(found.values):
-            raise FormatError(f"{at}: {len(found.keys)} keys but {len(found.values)} values", field=at)
-        keys += found.keys
-        values += _map_values(found, at)
-        lengths[row + 1] = len(found.keys)
+        if len(stored.keys) != len(stored.values):
+            raise FormatError(f"{at}: {len(stored.keys)} keys but {len(stored.values)} values", field=at)
+        keys += stored.keys
+        values += _map_values(stored, at)
+        lengths[row + 1] = len(stored.keys)
     type_ = shape.arrow
     entries = pa.StructArray.from_arrays(
         [pa.array(keys, pa.int32()), pa.array(values, type_.value_type.field(1).type)], fields=list(type_.value_type)
@@ -289,16 +289,16 @@ def _pairs(files: Files, shape: MeasureMap) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(np.cumsum(lengths, dtype=np.int32)), entries, type=type_)
 
 
-def _map_values(found: _Counts | _Bounds, path: str) -> list[Any]:
-    if isinstance(found, _Counts):
-        return found.values
-    return [_bytes(text, f"{path}.values[{index}]") for index, text in enumerate(found.values)]
+def _map_values(stored: _Counts | _Bounds, path: str) -> list[Any]:
+    if isinstance(stored, _Counts):
+        return stored.values
+    return [_bytes(text, f"{path}.values[{index}]") for index, text in enumerate(stored.values)]
 
 
 def _partition_columns(files: Files, columns: Columns, context: ManifestContext) -> dict[str, pa.Array]:
     """Statistics columns of the partition fields; null where a file's spec lacks the field."""
     tuples = [_tuple(record, context, path) for path, record in files]
-    found: dict[str, pa.Array] = {}
+    partition_columns: dict[str, pa.Array] = {}
     for field_id in context.partition_fields:
         belongs = pc.is_in(columns["partition_spec_id"], value_set=pa.array(context.specs_with[field_id], pa.int32()))
         if pc.any(belongs).as_py() is not True:
@@ -307,26 +307,26 @@ def _partition_columns(files: Files, columns: Columns, context: ManifestContext)
         check_fixed(type_, len(tuples), where=f"partition field {field_id}")
         value = pa.array([values.get(field_id) for values in tuples], arrow_type(type_))
         stats = partition_stats(partition_key(field_id), value, columns["record_count"], type_)
-        found |= {name: pc.if_else(belongs, column, None) for name, column in stats.items()}
-    return found
+        partition_columns |= {name: pc.if_else(belongs, column, None) for name, column in stats.items()}
+    return partition_columns
 
 
 def _tuple(record: ContentFileRecord, context: ManifestContext, path: str) -> dict[int, object]:
-    """The partition values of a file by partition field id; of transforms that are unknown there are none."""
+    """The partition values of a file by partition field id. Fields with an unknown transform have no value."""
     spec = context.specs.get(record.spec_id)
     if spec is None:
         raise FormatError(f"{path}.spec-id: the table has no partition spec {record.spec_id}", field=f"{path}.spec-id")
     at = join(path, "partition")
-    given = record.partition
-    if isinstance(given, list):
-        if len(given) != len(spec.fields):
-            raise FormatError(f"{at}: expected {len(spec.fields)} values, got {len(given)}", field=at)
-        given = {str(part.stored_id): value for part, value in zip(spec.fields, given, strict=True)}
+    partition = record.partition
+    if isinstance(partition, list):
+        if len(partition) != len(spec.fields):
+            raise FormatError(f"{at}: expected {len(spec.fields)} values, got {len(partition)}", field=at)
+        partition = {str(part.stored_id): value for part, value in zip(spec.fields, partition, strict=True)}
     types = context.partition_types
     valued = [part for part in spec.fields if part.field_id in types and not part.is_void]
-    if given is None and len(valued) > 0:
+    if partition is None and len(valued) > 0:
         raise missing(path, "partition")
-    held = {} if given is None else given
+    held = {} if partition is None else partition
     strange = set(held) - {str(part.stored_id) for part in spec.fields}
     if len(strange) > 0:
         raise FormatError(f"{at}: spec {spec.spec_id} has no partition field {min(strange)[:60]!r}", field=at)

@@ -79,14 +79,14 @@ def _leaf_to_json(leaf: Leaf) -> object:
         transform = leaf.term.transform if isinstance(leaf.term, TransformTerm) else None
         term = _term_to_json(leaf.column, transform)
         values = [_literal_to_json(value, leaf.column) for value in leaf.literals]
-    found: dict[str, object] = {"type": _TYPES[leaf.op], "term": term}
+    predicate: dict[str, object] = {"type": _TYPES[leaf.op], "term": term}
     if leaf.op in _SETS:
-        found["values"] = values
+        predicate["values"] = values
     elif leaf.op.takes_literals:
         if len(values) != 1:
             raise InputError(f"{leaf.op.value}: one literal is needed, not {len(values)}", field=leaf.op.value)
-        found["value"] = values[0]
-    return found
+        predicate["value"] = values[0]
+    return predicate
 
 
 def _term_to_json(column: str, transform: str | None) -> object:
@@ -213,7 +213,7 @@ def _leaf(kind: str, value: object, path: str) -> Expr:
         values = _member(value, "values", path)
         if not isinstance(values, list):
             raise FormatError(f"{path}.values: expected a list, got {_shown(values)}", field=f"{path}.values")
-        return Predicate(op, term, tuple(_literal(each, f"{path}.values[{i}]") for i, each in enumerate(values)))
+        return Predicate(op, term, tuple(_literal(literal, f"{path}.values[{i}]") for i, literal in enumerate(values)))
     if op.takes_literals:
         return Predicate(op, term, (_literal(_member(value, "value", path), f"{path}.value"),))
     return Predicate(op, term)

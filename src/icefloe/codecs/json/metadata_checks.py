@@ -25,11 +25,11 @@ def check_metadata(metadata: TableMetadata, snapshot_ids: Collection[int]) -> No
 
 def _check_unique(key: str, name: str, ids: Iterable[int]) -> None:
     seen: dict[int, int] = {}
-    for index, each in enumerate(ids):
-        if each in seen:
+    for index, id_ in enumerate(ids):
+        if id_ in seen:
             path = f"{key}[{index}].{name}"
-            raise FormatError(f"{path}: {each} is also the id of {key}[{seen[each]}]", field=path)
-        seen[each] = index
+            raise FormatError(f"{path}: {id_} is also the id of {key}[{seen[id_]}]", field=path)
+        seen[id_] = index
 
 
 def _check_current(metadata: TableMetadata) -> None:
@@ -75,5 +75,5 @@ def _check_logs(metadata: TableMetadata) -> None:
         ("metadata-log", [entry.timestamp_ms for entry in metadata.metadata_log]),
     ):
         if len(times) > 0 and not (_LONGS[0] <= min(times) and max(times) <= _LONGS[1]):
-            index = next(i for i, each in enumerate(times) if not _LONGS[0] <= each <= _LONGS[1])
+            index = next(i for i, value in enumerate(times) if not _LONGS[0] <= value <= _LONGS[1])
             raise FormatError(f"{key}[{index}]: expected a long, got {times[index]:.3e}", field=f"{key}[{index}]")

@@ -105,16 +105,16 @@ def spec_from_record(
 def spec_from_fields(
     records: list[PartitionFieldRecord], path: str, reading: Reading, expressions: Mapping[int, Expression]
 ) -> PartitionSpec:
-    """The spec of a bare list of fields, as in version 1; ``path`` is that of the list."""
-    found: dict[int, PartitionField] = {}
+    """The spec of a bare list of fields, as in version 1; ``path`` is the JSON path of the list."""
+    fields: dict[int, PartitionField] = {}
     for index, record in enumerate(records):
         at = f"{path}[{index}]"
         field = _partition_field(record, at, FIRST_PARTITION_FIELD_ID + index, reading, expressions)
-        if field.field_id in found:
-            name = found[field.field_id].name
+        if field.field_id in fields:
+            name = fields[field.field_id].name
             raise FormatError(f"{at}.field-id: {field.field_id} is also the id of {name!r}", field=f"{at}.field-id")
-        found[field.field_id] = field
-    return PartitionSpec(fields=tuple(found.values()))
+        fields[field.field_id] = field
+    return PartitionSpec(fields=tuple(fields.values()))
 
 
 def _partition_field(
@@ -157,7 +157,7 @@ def _completed(record: PartitionFieldRecord, expression: Expression) -> Partitio
 
 
 def _sources(single: int | None, several: list[int] | None, path: str) -> list[int]:
-    """The source columns of a transform, given as one or as a list."""
+    """The source columns of a transform, from ``source-id`` or ``source-ids``."""
     if several is None or len(several) == 0:
         if single is None:
             raise missing(path, "source-id")
@@ -173,7 +173,7 @@ def _sources_to_json(source_ids: tuple[int, ...]) -> dict[str, Any]:
 
 
 def spec_to_json(spec: PartitionSpec, *, expressions: Iterable[Expression] | None = None) -> dict[str, Any]:
-    """A partition spec as a JSON object; V4 gives its expressions, and each field names the one it uses.
+    """A partition spec as a JSON object. In V4, ``expressions`` are the table's, and each field refers to one by id.
 
     >>> field = PartitionField(source_id=1, field_id=1000, name="id_bucket", transform="bucket[4]")
     >>> spec_to_json(PartitionSpec(fields=(field,)))["fields"]
@@ -197,7 +197,7 @@ def _partition_field_to_json(field: PartitionField, expressions: Mapping[int, in
 
 def sort_order_from_record(record: SortOrderRecord, path: str, reading: Reading) -> SortOrder:
     """The sort order of a decoded record."""
-    fields = tuple(_sort_field(each, f"{path}.fields[{index}]", reading) for index, each in enumerate(record.fields))
+    fields = tuple(_sort_field(field, f"{path}.fields[{index}]", reading) for index, field in enumerate(record.fields))
     return SortOrder(order_id=record.order_id, fields=fields, extra=reading.unknown(path))
 
 

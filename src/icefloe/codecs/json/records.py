@@ -37,12 +37,12 @@ class Shape:
     records: Mapping[str | None, type[msgspec.Struct]]
 
     def fields(self, value: Mapping[str, object]) -> Mapping[str, Any] | None:
-        """The keys of the record that an object is, each with its annotation; none where no record fits."""
+        """The keys of the record that matches an object, with their annotations; None if no record matches."""
         if len(self.records) == 1:
             return fields_of(next(iter(self.records.values())))
         tag = value.get(_TAG)
-        found = self.records.get(tag) if isinstance(tag, str) else None
-        return None if found is None else fields_of(found)
+        record = self.records.get(tag) if isinstance(tag, str) else None
+        return None if record is None else fields_of(record)
 
 
 @cache
@@ -64,8 +64,8 @@ def shape_of(kind: Any) -> Shape:
 
 @cache
 def fields_of(record: type[msgspec.Struct]) -> Mapping[str, Any]:
-    """The keys of a record's JSON object, each with its annotation."""
-    own = {each.encode_name: each.type for each in msgspec.structs.fields(record)}
+    """The keys of a record's JSON object, with their annotations."""
+    own = {field.encode_name: field.type for field in msgspec.structs.fields(record)}
     tag = record.__struct_config__.tag
     return own if tag is None else {_TAG: Literal[tag], **own}
 
@@ -74,9 +74,9 @@ def fields_of(record: type[msgspec.Struct]) -> Mapping[str, Any]:
 def holds_records(kind: Any) -> bool:
     """Whether the value may contain records whose unknown keys must be kept."""
     shape = shape_of(kind)
-    inner = [each for each in (shape.items, shape.values) if each is not None]
+    inner = [nested for nested in (shape.items, shape.values) if nested is not None]
     kept = any(record.__struct_config__.forbid_unknown_fields for record in shape.records.values())
-    return kept or any(holds_records(each) for each in inner)
+    return kept or any(holds_records(nested) for nested in inner)
 
 
 def _options(kind: Any) -> Iterator[Any]:

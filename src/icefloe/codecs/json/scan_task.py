@@ -103,7 +103,7 @@ def _check(task: FileScanTask, path: str) -> None:
 
 
 def _context(schema: Schema, spec: PartitionSpec, context: ManifestContext | None, limits: Limits) -> ManifestContext:
-    """What the files of a task need to know of their table."""
+    """The table information that is needed to read or write the files of a task."""
     types = {field_id: field.type for field_id, field in schema.by_id.items()}
     if context is None:
         return ManifestContext(
@@ -116,7 +116,9 @@ def _context(schema: Schema, spec: PartitionSpec, context: ManifestContext | Non
             limits=limits,
         )
     types = {**context.types, **types}
-    specs = {each.spec_id: each for each in told_apart({**context.specs, spec.spec_id: spec}.values())}
+    specs = {
+        table_spec.spec_id: table_spec for table_spec in told_apart({**context.specs, spec.spec_id: spec}.values())
+    }
     return replace(
         context, schema=schema, types=types, specs=specs, partition_types=partition_types(specs.values(), types)
     )

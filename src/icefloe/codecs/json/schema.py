@@ -128,23 +128,23 @@ def _type(record: TypeRecord, path: str, name: str, depth: int, reading: Reading
 
 def _named(text: str, path: str, name: str, version: int) -> Type:
     try:
-        found, first = _known(text)
+        type_, first = _known(text)
     except (FormatError, UnsupportedError) as error:
         raise type(error)(f"{path}: {error}", **{**error.context, "field": path}) from error
     if first > version:
-        reason = f"column {name!r} has type {found} of format version {first}, but the table has version {version}"
+        reason = f"column {name!r} has type {type_} of format version {first}, but the table has version {version}"
         raise FormatError(f"{path}: {reason}", field=path, type=text, version=version)
-    return found
+    return type_
 
 
 @lru_cache(maxsize=256)
 def _known(text: str) -> tuple[Type, int]:
-    """A type by its name, with its first version; tables repeat few names in many columns of many schemas.
+    """A type by its name, and the first version that has it. Cached: few names repeat in many columns and schemas.
 
-    Capitals mean nothing, as for Apache Iceberg, except in the name of a coordinate reference system.
+    Names are case-insensitive, as in Apache Iceberg, except for the name of a coordinate reference system.
     """
-    found = parse_type(text if text.startswith(_WITH_CRS) else text.lower())
-    return found, since(found)
+    type_ = parse_type(text if text.startswith(_WITH_CRS) else text.lower())
+    return type_, since(type_)
 
 
 def _unknown_of_field(record: FieldRecord, path: str, reading: Reading) -> Unknown:
@@ -158,14 +158,14 @@ def _unknown_of_field(record: FieldRecord, path: str, reading: Reading) -> Unkno
 
 
 def _unknown_of_type(record: TypeRecord, path: str, reading: Reading) -> dict[str, Any]:
-    """The unknown keys of a nested type, and those of the types inside it; fields of a struct keep their own."""
+    """The unknown keys of a type and of the types nested in it; struct fields store their own unknown keys."""
     own = with_unknown({}, reading.unknown(path))
-    found: dict[str, Any] = {} if len(own) == 0 else {_OWN: own}
+    unknown: dict[str, Any] = {} if len(own) == 0 else {_OWN: own}
     for place in _places(record):
         inner = _unknown_of_type(getattr(record, place), join(path, place), reading)
         if len(inner) > 0:
-            found[place] = inner
-    return found
+            unknown[place] = inner
+    return unknown
 
 
 def _places(record: TypeRecord) -> tuple[str, ...]:

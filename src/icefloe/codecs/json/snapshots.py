@@ -76,26 +76,26 @@ _WRITTEN = {version: frozenset(snapshot_fields(version)) for version in VERSIONS
 def snapshot_positions(document: bytes) -> dict[int, int]:
     """The position of each snapshot in a metadata document, by id; a repeated id is an error."""
     headers = decode_json(_HEADERS, document).snapshots or ()
-    found = {header.snapshot_id: position for position, header in enumerate(headers)}
-    if len(found) < len(headers):
-        first = next(i for i, header in enumerate(headers) if found[header.snapshot_id] != i)
+    positions = {header.snapshot_id: position for position, header in enumerate(headers)}
+    if len(positions) < len(headers):
+        first = next(i for i, header in enumerate(headers) if positions[header.snapshot_id] != i)
         snapshot_id = headers[first].snapshot_id
         reason = f"{snapshot_id} is also the id of snapshots[{first}]"
-        path = f"snapshots[{found[snapshot_id]}].snapshot-id"
+        path = f"snapshots[{positions[snapshot_id]}].snapshot-id"
         raise FormatError(f"{path}: {reason}", field=path, snapshot_id=snapshot_id)
-    return found
+    return positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LazySnapshots:
-    """The snapshots of a table as text, each parsed when it is asked for."""
+    """The snapshots of a table as JSON text; each is parsed on access."""
 
     stored: Sequence[msgspec.Raw]
     positions: Mapping[int, int]  # by snapshot id
     location: str  # of the table: relative locations in the text are resolved against it
     rules: VersionRules
     where: str  # the metadata file, for errors
-    mirrored: bool = False  # V4: whether the text names each root under manifest-list too
+    mirrored: bool = False  # V4: whether the text also stores each root under manifest-list
 
     def __len__(self) -> int:
         return len(self.stored)
@@ -159,12 +159,12 @@ def _snapshot(record: _SnapshotRecord, path: str, places: Places, unknown: Unkno
 
 def _root(record: _SnapshotRecord, path: str, places: Places) -> str | None:
     """The location of the root; version 1 allows a list of manifests instead."""
-    found = [places.absolute(root) for root in (record.root_manifest, record.manifest_list) if root is not None]
-    if len(found) == 2 and found[0] != found[1]:
-        raise FormatError(f"{path}: root-manifest and manifest-list differ: {found[0]} and {found[1]}", field=path)
-    if len(found) == 0 and record.manifests is None:
+    roots = [places.absolute(root) for root in (record.root_manifest, record.manifest_list) if root is not None]
+    if len(roots) == 2 and roots[0] != roots[1]:
+        raise FormatError(f"{path}: root-manifest and manifest-list differ: {roots[0]} and {roots[1]}", field=path)
+    if len(roots) == 0 and record.manifests is None:
         raise missing(path, "root-manifest or manifest-list")
-    return found[0] if len(found) > 0 else None
+    return roots[0] if len(roots) > 0 else None
 
 
 def encode_snapshots(

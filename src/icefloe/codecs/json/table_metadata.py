@@ -238,7 +238,7 @@ def _metadata(
 
 
 def _last_column_id(d: _Document, schemas: Iterable[Schema], expressions: Iterable[Expression]) -> int:
-    """The highest id that is taken; writers have stated a lower one, which would be given to another column again."""
+    """The highest id in use. Some writers state a lower one, with which an id would be assigned twice."""
     used = (*(schema.highest_id for schema in schemas), *(expression.expr_id for expression in expressions))
     stated: int = _or(d.last_column_id, 0)
     return max((stated, *used))
@@ -257,7 +257,7 @@ def _or(value: Any, default: Any) -> Any:
 
 
 def _each(records: list[Any] | None, key: str, convert: Callable[..., Any], *rest: object) -> Iterator[Any]:
-    """The values of a list of records, each converted with its path."""
+    """Converts each record of a list; ``convert`` receives the record and its JSON path."""
     for index, record in enumerate(_or(records, [])):
         yield convert(record, f"{key}[{index}]", *rest)
 
@@ -390,7 +390,7 @@ _WRITERS: Mapping[str, Callable[[TableMetadata], Any]] = {
     "sort-orders": lambda m: [sort_order_to_json(order) for order in m.sort_orders],
     "default-sort-order-id": lambda m: m.default_sort_order_id,
     "refs": lambda m: {name: ref_to_json(ref) for name, ref in m.refs.items()},
-    "statistics": lambda m: [statistics_to_json(each, _places(m)) for each in m.statistics],
+    "statistics": lambda m: [statistics_to_json(file, _places(m)) for file in m.statistics],
     "partition-statistics": lambda m: [partition_statistics_to_json(s, _places(m)) for s in m.partition_statistics],
     "next-row-id": lambda m: m.next_row_id,
     "encryption-keys": lambda m: [encryption_key_to_json(key) for key in m.encryption_keys] or None,
