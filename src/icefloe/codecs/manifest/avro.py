@@ -1,7 +1,7 @@
 """Manifests of versions 1 to 3: Avro files of nested records, read and written as entry columns (spec: Manifests).
 
-Fields are found by id and written as ``icefloe.model.metadata.version_rules`` says. Nothing is inherited here: rows are
-returned as they are stored.
+Fields are looked up by id and written as ``icefloe.model.metadata.version_rules`` says. Nothing is inherited here: rows
+are returned as they are stored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import columns_of, partition_value
 from icefloe.codecs.manifest.v3_entries import DELETES, Facts, StoredRows, check_tuple, entry_table, facts_of
 from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
-from icefloe.codecs.value.inferred_types import told_types
+from icefloe.codecs.value.inferred_types import infer_types
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, UnsupportedError
 from icefloe.model.entries import UNKNOWN_COUNT, ContentType, Status, partition_key, stat
 from icefloe.model.metadata.version_rules import (
@@ -73,7 +73,7 @@ def decode_manifest(
     container = read_container(data, where=where, limits=context.limits)
     try:
         facts = facts_of(container.metadata, context, where=where, content=content, spec_id=spec_id)
-        context = context.learned(_told_types(container, facts.spec, context))
+        context = context.learned(_types_in_schema(container, facts.spec, context))
         return entry_table(_stored(container, facts, context, wanted, where), facts, context, where=where)
     except IcefloeError:
         raise
@@ -97,18 +97,18 @@ def _stored(
     inner: dict[str, Any] = {**_types(file, FILE_FIELDS), **dict(maps.values())}
     if len(parts) > 0:
         inner[str(tuple_name)] = {name: raw_type(context.partition_types[id_]) for id_, name in parts.items()}
-    found = container.rows({**_types(top, ENTRY_FIELDS), file_name: inner})
-    stored = found[file_name]
+    rows = container.rows({**_types(top, ENTRY_FIELDS), file_name: inner})
+    stored = rows[file_name]
     return StoredRows(
         length=container.count,
-        plain=_plain(found, top, ENTRY_FIELDS) | _plain(stored, file, FILE_FIELDS),
+        plain=_plain(rows, top, ENTRY_FIELDS) | _plain(stored, file, FILE_FIELDS),
         partition={id_: stored[str(tuple_name)][name] for id_, name in parts.items()},
         measures={shape: stored[name] for shape, (name, _) in maps.items()},
     )
 
 
-def _told_types(container: Container, spec: PartitionSpec, context: ManifestContext) -> dict[int, Type]:
-    """The types that the file itself gives to partition values of which the table knows none, by field id."""
+def _types_in_schema(container: Container, spec: PartitionSpec, context: ManifestContext) -> dict[int, Type]:
+    """The types in the file's own schema of partition values whose type the table does not know, by field id."""
     lost = [part for part in spec.fields if part.field_id in context.lost and not part.is_void]
     top = avro_fields(container.schema)
     file_name = top.name(ids.DATA_FILE, "data_file")
@@ -132,9 +132,9 @@ def _types(file: AvroFields, slots: tuple[Stored, ...]) -> Shape:
     return {name: type_ for name, type_ in named if name is not None}
 
 
-def _plain(found: Mapping[str, Any], file: AvroFields, slots: tuple[Stored, ...]) -> dict[str, pa.Array]:
+def _plain(rows: Mapping[str, Any], file: AvroFields, slots: tuple[Stored, ...]) -> dict[str, pa.Array]:
     named = ((file.name(slot.id, slot.name), slot.entry) for slot in slots)
-    return {entry: found[name] for name, entry in named if name is not None}
+    return {entry: rows[name] for name, entry in named if name is not None}
 
 
 def _maps(file: AvroFields, keys: frozenset[int]) -> dict[Any, tuple[str, ByKeys]]:
@@ -161,7 +161,7 @@ def encode_manifest(entries: pa.Table, context: ManifestContext, *, content: Con
     if not written(MANIFEST_ENTRY_FIELDS, "data_file", version):
         raise UnsupportedError(f"manifests of format version {version} are not written as Avro", version=version)
     columns = columns_of(entries)
-    context = context.learned(told_types(columns, context))
+    context = context.learned(infer_types(columns, context))
     spec = context.spec(spec_id)
     _check_writable(columns, version, content, spec_id)
     types = _tuple_types(spec, context)
@@ -211,20 +211,20 @@ def _check_writable(columns: Columns, version: int, content: ContentType, spec_i
 
 
 def _tuple_types(spec: PartitionSpec, context: ManifestContext) -> dict[int, Type]:
-    """The types of a spec's partition values; a void field has the type of its source, if that is still known."""
-    found: dict[int, Type] = {}
+    """The types of a spec's partition values; a void field has the type of its source column, or int if unknown."""
+    types: dict[int, Type] = {}
     for part in spec.fields:
         if part.transform == VOID:
-            found[part.field_id] = context.column_type(part.source_id) or INT
+            types[part.field_id] = context.column_type(part.source_id) or INT
         elif part.field_id in context.partition_types:
-            found[part.field_id] = context.partition_types[part.field_id]
+            types[part.field_id] = context.partition_types[part.field_id]
         else:
             raise UnsupportedError(
                 f"partition field {part.name!r}: cannot write {part.transform!r} of column {part.source_id}: neither"
                 " the table's schemas nor the files tell its type",
                 field=part.name,
             )
-    return found
+    return types
 
 
 def _records(

@@ -97,13 +97,13 @@ def avro_type(type_: Type, field_id: int) -> str | Json:
 
 
 def avro_name(name: str) -> str:
-    """A name that Avro allows, made as Iceberg's libraries make it.
+    """A valid Avro name, escaped in the same way as by the Apache Iceberg libraries.
 
     >>> avro_name("9-id")
     '_9_x2Did'
     """
-    found = "".join(c if re.match(r"[A-Za-z0-9_]", c) is not None else f"_x{ord(c):X}" for c in name)
-    return f"_{found}" if found[:1].isdigit() else found
+    escaped = "".join(c if re.match(r"[A-Za-z0-9_]", c) is not None else f"_x{ord(c):X}" for c in name)
+    return f"_{escaped}" if escaped[:1].isdigit() else escaped
 
 
 def _field(name: str, field_id: int, type_: str | Json, *, required: bool = False) -> Json:
@@ -216,11 +216,11 @@ _MANIFEST: Parts = {
 
 
 def _record(name: str, table: FieldTable, version: int, parts: Parts) -> Json:
-    """The record of the fields that a version writes, in the order of its table."""
+    """The record of the fields that a version writes, in the order of the field table."""
     listed = [
-        _field(each, *parts[each], required=presence(table, each, version) is Presence.REQUIRED)
-        for each in fields(table, version)
-        if each in parts
+        _field(field_name, *parts[field_name], required=presence(table, field_name, version) is Presence.REQUIRED)
+        for field_name in fields(table, version)
+        if field_name in parts
     ]
     return {"type": "record", "name": name, "fields": listed}
 
@@ -252,10 +252,10 @@ class AvroFields:
     by_name: Mapping[str, Json]
 
     def name(self, field_id: int, default: str) -> str | None:
-        """What the file calls a field; none if it has no such field."""
-        found = self.names.get(field_id)
-        if found is not None:
-            return found
+        """The name of a field in the file; None if the file does not have the field."""
+        stored_name = self.names.get(field_id)
+        if stored_name is not None:
+            return stored_name
         named = self.by_name.get(default)
         return default if named is not None and "field-id" not in named else None
 

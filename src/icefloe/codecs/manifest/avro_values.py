@@ -88,8 +88,8 @@ def statistics_of(
 
 
 def maps_of(columns: Mapping[str, pa.Array], length: int, context: ManifestContext) -> dict[MeasureMap, pa.Array]:
-    """The statistics of real columns as maps, each a column of lists of (key, value); partition fields have none."""
-    found: dict[MeasureMap, pa.Array] = {}
+    """The statistics of table columns as maps, each a column of (key, value) lists; partition fields are left out."""
+    maps: dict[MeasureMap, pa.Array] = {}
     for shape in MEASURE_MAPS:
         measured: dict[int, pa.Array] = {}
         for name, values in columns.items():
@@ -99,5 +99,5 @@ def maps_of(columns: Mapping[str, pa.Array], length: int, context: ManifestConte
             type_ = context.column_type(int(key))
             if type_ is not None:
                 measured[int(key)] = encode_bounds(values, type_) if shape.value == "bytes" else values
-        found[shape] = join_map(measured, shape, length)
-    return found
+        maps[shape] = join_map(measured, shape, length)
+    return maps

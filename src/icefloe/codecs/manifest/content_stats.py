@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import has_nan, is_file, partition_stats, without_nan
 from icefloe.codecs.manifest.field_ids import CONTENT_STATS, MEASURE_OFFSETS, STATS_FIELD_LIMIT, stats_id, stats_owner
-from icefloe.codecs.value.inferred_types import told_types, type_of_arrow
+from icefloe.codecs.value.inferred_types import infer_types, type_of_arrow
 from icefloe.codecs.value.promoted_bounds import promoted
 from icefloe.errors import FormatError, InputError
 from icefloe.model.arrow.conform import FIELD_ID, arrow_type
@@ -86,7 +86,7 @@ def measures_of(type_: Type) -> tuple[str, ...]:
 
 def encode_stats(columns: Columns, length: int, context: ManifestContext) -> tuple[StatsShape, pa.Array] | None:
     """The content_stats column of entries; none when no row has statistics."""
-    context = context.learned(told_types(columns, context))
+    context = context.learned(infer_types(columns, context))
     _check_partition_values(columns, context)
     owners: list[tuple[_Owner, tuple[_Member, ...]]] = []
     structs: list[pa.Array] = []
@@ -110,7 +110,7 @@ def _shape(owners: tuple[tuple[_Owner, tuple[_Member, ...]], ...]) -> StatsShape
 @lru_cache(maxsize=64)
 def _owners(context: ManifestContext) -> tuple[_Owner, ...]:
     """Measured columns, the columns of identity partitions even if dropped, and derived partition values."""
-    return tuple(_owner(*each) for each in _owned(context))
+    return tuple(_owner(*owned) for owned in _owned(context))
 
 
 def _owner(id_: int, key: str, name: str, type_: Type, others: tuple[str, ...]) -> _Owner:
@@ -137,58 +137,58 @@ def _owned(context: ManifestContext) -> Iterator[tuple[int, str, str, Type, tupl
 
 def _derived(context: ManifestContext) -> dict[int, list[PartitionField]]:
     """The partition fields whose values are stored under each expression id."""
-    found: dict[int, list[PartitionField]] = {}
+    derived: dict[int, list[PartitionField]] = {}
     for field in context.partition_fields.values():
         if field.transform != IDENTITY and field.field_id in context.expressions:
-            found.setdefault(context.expressions[field.field_id], []).append(field)
-    return found
+            derived.setdefault(context.expressions[field.field_id], []).append(field)
+    return derived
 
 
 def _members(columns: Columns, owner: _Owner, context: ManifestContext) -> dict[str, pa.Array]:
-    """The arrays that are there of an owner's measures."""
-    found = {m.measure: columns[m.column] for m in owner.members if m.column in columns}
+    """The available measures of an owner, by name."""
+    measures = {m.measure: columns[m.column] for m in owner.members if m.column in columns}
     if owner.key.startswith("p"):
         for key in owner.others:
-            found |= {
-                m: pc.coalesce(found[m], columns[stat(m, key)]) if m in found else columns[stat(m, key)]
+            measures |= {
+                m: pc.coalesce(measures[m], columns[stat(m, key)]) if m in measures else columns[stat(m, key)]
                 for m in measures_of(owner.type)
                 if stat(m, key) in columns
             }
-        return _without_upper_of_files(found, columns["content_type"])
+        return _without_upper_of_files(measures, columns["content_type"])
     if owner.id in context.identity_sources:
         for field in context.partition_fields.values():
             key = partition_key(field.field_id)
             if field.transform == IDENTITY and field.source_id == owner.id and stat("value_count", key) in columns:
-                found = _overridden(found, columns, key, owner.type)
-    return found
+                measures = _overridden(measures, columns, key, owner.type)
+    return measures
 
 
-def _without_upper_of_files(found: dict[str, pa.Array], content_type: pa.Array) -> dict[str, pa.Array]:
+def _without_upper_of_files(measures: dict[str, pa.Array], content_type: pa.Array) -> dict[str, pa.Array]:
     """The row of a file stores the value in lower_bound only."""
-    if (upper := found.get("upper_bound")) is None:
-        return found
-    return {**found, "upper_bound": pc.if_else(is_file(content_type), None, upper)}
+    if (upper := measures.get("upper_bound")) is None:
+        return measures
+    return {**measures, "upper_bound": pc.if_else(is_file(content_type), None, upper)}
 
 
-def _overridden(found: dict[str, pa.Array], columns: Columns, key: str, type_: Type) -> dict[str, pa.Array]:
+def _overridden(measures: dict[str, pa.Array], columns: Columns, key: str, type_: Type) -> dict[str, pa.Array]:
     """A column's measures with those of its identity partition value in the rows that have one."""
     known = pc.is_valid(columns[stat("value_count", key)])
-    result = dict(found)
+    result = dict(measures)
     for measure in _OVERRIDDEN:
         if measure not in measures_of(type_) or (own := columns.get(stat(measure, key))) is None:
             continue
-        column = found.get(measure)
+        column = measures.get(measure)
         rest = own if column is None else pc.coalesce(own, column.cast(own.type))
         result[measure] = own if known.null_count == 0 and pc.all(known).as_py() else pc.if_else(known, own, rest)
     return result
 
 
-def _present(found: dict[str, pa.Array], owner: _Owner, length: int) -> tuple[tuple[_Member, ...], list[pa.Array]]:
-    """The measures of an owner that some row has: each one costs a column in every later root."""
+def _present(measures: dict[str, pa.Array], owner: _Owner, length: int) -> tuple[tuple[_Member, ...], list[pa.Array]]:
+    """The measures of an owner that at least one row has. Each measure costs a column in every later root."""
     present: list[_Member] = []
     arrays: list[pa.Array] = []
     for member in owner.members:
-        array = found.get(member.measure)
+        array = measures.get(member.measure)
         if array is not None and array.null_count < length:
             present.append(member)
             arrays.append(_stored_as(array, member.field.type))
@@ -217,7 +217,7 @@ def _all_null(arrays: list[pa.Array]) -> pa.Array | None:
 
 
 def _check_partition_values(columns: Columns, context: ManifestContext) -> None:
-    """Every file row must have each value of its partition tuple, or the tuple could not be restored."""
+    """Raises if a file row lacks a value of its partition tuple: the tuple could not be restored."""
     spec_ids, files = columns["partition_spec_id"], is_file(columns["content_type"])
     for spec_id in pc.unique(spec_ids).to_pylist():
         for field in context.spec(spec_id).fields:
@@ -250,9 +250,9 @@ def _check_partition_value(columns: Columns, rows: pa.Array, field: PartitionFie
 
 def decode_stats(struct: pa.Array | None, fixed: Columns, context: ManifestContext, *, where: str) -> Columns:
     """Statistics columns from a content_stats column; ``fixed`` are the decoded columns of the same rows."""
-    context = context.learned(_told_types(struct, context, where))
+    context = context.learned(_types_in_struct(struct, context, where))
     derived = _derived(context)
-    found: dict[str, pa.Array] = {}
+    stats: dict[str, pa.Array] = {}
     children = [] if struct is None else zip(struct.type, struct.flatten(), strict=True)
     for field, child in children:
         owner = stats_owner(field_id(field, where))
@@ -261,22 +261,22 @@ def decode_stats(struct: pa.Array | None, fixed: Columns, context: ManifestConte
         if owner in derived:
             for part in derived[owner]:
                 of_part = context.partition_types[part.field_id]
-                found |= _measures(child, partition_key(part.field_id), of_part, owner, where)
+                stats |= _measures(child, partition_key(part.field_id), of_part, owner, where)
         elif (type_ := context.column_type(owner)) is not None:
-            found |= _measures(child, column_key(owner), type_, owner, where)
+            stats |= _measures(child, column_key(owner), type_, owner, where)
     present = set(pc.unique(fixed["partition_spec_id"]).to_pylist())
-    values: dict[str, pa.Array] = {}  # which stay even if every row has null there: a partition has all its values
+    values: dict[str, pa.Array] = {}  # kept even if null in every row: a partition tuple has all of its values
     for part in context.partition_fields.values():
         if not present.isdisjoint(context.specs_with[part.field_id]):
-            values |= _partition(found, fixed, part, context, where)
-    return {name: column for name, column in found.items() if column.null_count < len(column)} | values
+            values |= _partition(stats, fixed, part, context, where)
+    return {name: column for name, column in stats.items() if column.null_count < len(column)} | values
 
 
-def _told_types(struct: pa.Array | None, context: ManifestContext, where: str) -> dict[int, Type]:
-    """The types that the file itself gives to partition values of which the table knows none, by field id."""
-    found: dict[int, Type] = {}
+def _types_in_struct(struct: pa.Array | None, context: ManifestContext, where: str) -> dict[int, Type]:
+    """The types in the file's own schema of partition values whose type the table does not know, by field id."""
+    types: dict[int, Type] = {}
     if struct is None or len(context.lost) == 0:
-        return found
+        return types
     owners = {
         i: part.source_id if part.transform == IDENTITY else context.expressions.get(i)
         for i, part in context.lost.items()
@@ -288,8 +288,8 @@ def _told_types(struct: pa.Array | None, context: ManifestContext, where: str) -
                 m.type for m in field.type if field_id(m, where) == stats_id(owner) + MEASURE_OFFSETS["lower_bound"]
             )
             type_ = type_of_arrow(next(bounds, pa.null()))
-            found |= {} if type_ is None else {i: type_}
-    return found
+            types |= {} if type_ is None else {i: type_}
+    return types
 
 
 def is_needed(field: pa.Field, context: ManifestContext, wanted: frozenset[str], where: str) -> bool:
@@ -317,7 +317,7 @@ _OFFSETS = {offset: measure for measure, offset in MEASURE_OFFSETS.items()}
 
 
 def _measures(struct: pa.StructArray, key: str, type_: Type, owner: int, where: str) -> dict[str, pa.Array]:
-    found: dict[str, pa.Array] = {}
+    columns: dict[str, pa.Array] = {}
     for field, member in zip(struct.type, struct.flatten(), strict=True):
         measure = _OFFSETS.get(field_id(field, where) - stats_id(owner))
         if measure not in measures_of(type_):
@@ -332,12 +332,12 @@ def _measures(struct: pa.StructArray, key: str, type_: Type, owner: int, where: 
             raise FormatError(
                 f"{where}: content_stats.{field.name} of id {owner} is {array.type}, expected {target}", location=where
             ) from error
-        found[stat(measure, key)] = without_nan(array) if bound else array
-    return found
+        columns[stat(measure, key)] = without_nan(array) if bound else array
+    return columns
 
 
 def _partition(
-    found: Columns, fixed: Columns, part: PartitionField, context: ManifestContext, where: str
+    stats: Columns, fixed: Columns, part: PartitionField, context: ManifestContext, where: str
 ) -> dict[str, pa.Array]:
     """The statistics of one partition field, from its own struct or that of its identity column."""
     key, type_ = partition_key(part.field_id), context.partition_types[part.field_id]
@@ -346,7 +346,7 @@ def _partition(
     mine = pc.is_in(spec_ids, value_set=pa.array(context.specs_with[part.field_id], pa.int32()))
     rows = pc.and_(mine, pc.not_equal(content_type, int(ContentType.MANIFEST_DV)))
     files = pc.and_(rows, is_file(content_type))
-    stored = {m: found.get(stat(m, source)) for m in _OVERRIDDEN}
+    stored = {m: stats.get(stat(m, source)) for m in _OVERRIDDEN}
     of_files = _file_values(stored, fixed["record_count"], key, type_, files, part, where)
     if files.true_count == len(files):
         return of_files
@@ -368,17 +368,17 @@ def _file_values(
     part: PartitionField,
     where: str,
 ) -> dict[str, pa.Array]:
-    """Partition values of file rows: the lower bound, else null or NaN as the counts say; silence is an error."""
+    """Partition values of file rows: the lower bound, else null or NaN by the counts; FormatError if none applies."""
     lower, total = stored["lower_bound"], stored["value_count"]
     target = arrow_type(type_)
     value = pa.nulls(len(files), target) if lower is None else lower.cast(target)
-    told = pc.or_(pc.is_valid(value), _equal(stored["null_value_count"], total, len(files)))
+    known = pc.or_(pc.is_valid(value), _equal(stored["null_value_count"], total, len(files)))
     nan = _equal(stored["nan_value_count"], total, len(files)) if has_nan(type_) else None
     if nan is not None:
-        nan = pc.and_(nan, pc.invert(told))
+        nan = pc.and_(nan, pc.invert(known))
         value = pc.if_else(nan, pa.scalar(float("nan"), target), value)
-        told = pc.or_(told, nan)
-    if (row := pc.index(pc.and_not(files, told), True).as_py()) >= 0:
+        known = pc.or_(known, nan)
+    if (row := pc.index(pc.and_not(files, known), True).as_py()) >= 0:
         raise FormatError(
             f"{where}: row {row} has no value of partition field {part.name!r} in content_stats", location=where
         )

@@ -38,11 +38,11 @@ class ManifestContext:
     limits: Limits = DEFAULT
 
     def spec(self, spec_id: int) -> PartitionSpec:
-        """The spec of this id; a manifest that names another one is broken."""
-        found = self.specs.get(spec_id)
-        if found is None:
+        """The spec of this id; FormatError if the table does not have it."""
+        spec = self.specs.get(spec_id)
+        if spec is None:
             raise FormatError(f"table {self.location}: no partition spec {spec_id}", location=self.location)
-        return found
+        return spec
 
     @cached_property
     def partition_fields(self) -> Mapping[int, PartitionField]:
@@ -61,17 +61,17 @@ class ManifestContext:
 
     @cached_property
     def specs_with(self) -> Mapping[int, tuple[int, ...]]:
-        """The ids of the specs that a partition field has a value in, by field id; fields of lost types included."""
-        found: dict[int, list[int]] = {field_id: [] for field_id in self._valued}
+        """The ids of the specs in which a partition field has a value, by field id; includes fields of unknown type."""
+        by_field: dict[int, list[int]] = {field_id: [] for field_id in self._valued}
         for spec in self.specs.values():
             for part in spec.fields:
                 if not part.is_void:
-                    found[part.field_id].append(spec.spec_id)
-        return {field_id: tuple(spec_ids) for field_id, spec_ids in found.items()}
+                    by_field[part.field_id].append(spec.spec_id)
+        return {field_id: tuple(spec_ids) for field_id, spec_ids in by_field.items()}
 
-    def learned(self, found: Mapping[int, Type]) -> ManifestContext:
-        """The context with types of partition values from a manifest that the table does not have, by field id."""
-        types = {i: type_ for i, type_ in found.items() if i in self.lost}
+    def learned(self, inferred: Mapping[int, Type]) -> ManifestContext:
+        """The context with the types of partition values that only a manifest knows, by field id."""
+        types = {i: type_ for i, type_ in inferred.items() if i in self.lost}
         if len(types) == 0:
             return self
         columns = {self.lost[i].source_id: type_ for i, type_ in types.items() if self.lost[i].transform == IDENTITY}
@@ -109,8 +109,8 @@ class ManifestContext:
 
     def column_type(self, column_id: int) -> Type | None:
         """The primitive type of a column that may have bounds, reserved columns of delete files included."""
-        found = self.types.get(column_id, RESERVED_TYPES.get(column_id))
-        return found if found is not None and is_primitive(found) else None
+        type_ = self.types.get(column_id, RESERVED_TYPES.get(column_id))
+        return type_ if type_ is not None and is_primitive(type_) else None
 
 
 def manifest_context(metadata: TableMetadata, limits: Limits = DEFAULT) -> ManifestContext:

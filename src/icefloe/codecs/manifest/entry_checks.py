@@ -110,15 +110,15 @@ class _Rows:
     def numbers(self, name: str) -> npt.NDArray[np.int64]:
         """The values of a column, 0 where it is null."""
         column = self._columns[name]
-        found: npt.NDArray[np.int64] = np.asarray(column.fill_null(0) if column.null_count > 0 else column)
-        return found
+        values: npt.NDArray[np.int64] = np.asarray(column.fill_null(0) if column.null_count > 0 else column)
+        return values
 
     def is_type(self, *types: int) -> Flags:
         """Which rows are of these content types."""
-        found = self._types[types[0]]
+        flags = self._types[types[0]]
         for other in types[1:]:
-            found = found | self._types[other]
-        return found
+            flags = flags | self._types[other]
+        return flags
 
     def problems(self, content: str) -> Iterator[tuple[Flags, str]]:
         """Rules as the rows that break them, and what to say."""
@@ -158,12 +158,12 @@ class _Rows:
     def _formats(self) -> Iterator[tuple[Flags, str]]:
         place = pc.index_in(self._columns["file_format"], value_set=_FORMATS)
         yield ~np.asarray(place.is_valid()), "file_format is not avro, orc, parquet or puffin"
-        found = np.asarray(place)
+        codes = np.asarray(place)
         vector = self.is_type(DV, MANIFEST_DV)
-        yield vector & (found != _PUFFIN), "file_format of a deletion vector is not puffin"
-        yield ~vector & (found == _PUFFIN), "file_format is puffin, which is for deletion vectors"
+        yield vector & (codes != _PUFFIN), "file_format of a deletion vector is not puffin"
+        yield ~vector & (codes == _PUFFIN), "file_format is puffin, which is for deletion vectors"
         manifest = self.is_type(DATA_MANIFEST, DELETE_MANIFEST)
-        yield manifest & (found > _LAST_OF_MANIFESTS), "file_format of a manifest is not avro or parquet"
+        yield manifest & (codes > _LAST_OF_MANIFESTS), "file_format of a manifest is not avro or parquet"
 
     def _vectors(self) -> Iterator[tuple[Flags, str]]:
         """Rules about deletion vectors of files and of manifests."""

@@ -37,7 +37,7 @@ def columns_of(entries: pa.Table) -> dict[str, pa.Array]:
 
 
 def to_table(columns: Mapping[str, pa.Array], length: int) -> pa.Table:
-    """An entry table: the fixed columns, null where not given, then the statistics; ordinals count the rows."""
+    """An entry table: the fixed columns, null if absent in ``columns``, then the statistics. Ordinals count rows."""
     fixed = [columns[f.name] if f.name in columns else pa.nulls(length, f.type) for f in ENTRY][:-1]
     ordinal = pa.array(np.arange(length, dtype=np.int64))
     stats = {name: column for name, column in columns.items() if ":" in name}
@@ -70,8 +70,8 @@ def partition_stats(key: str, value: pa.Array, record_count: pa.Array, type_: Ty
 
 
 def partition_value(key: str, columns: Mapping[str, pa.Array], length: int, type_: Type) -> pa.Array:
-    """The partition values of file rows from their statistics columns: what ``partition_stats`` was given."""
-    # A column that is null in every row may be absent altogether.
+    """The partition values of file rows from their statistics columns; the inverse of ``partition_stats``."""
+    # A column that is null in every row may be absent.
     value = columns.get(stat("lower_bound", key), pa.nulls(length, arrow_type(type_)))
     if has_nan(type_) and (nan := columns.get(stat("nan_value_count", key))) is not None:
         is_nan = pc.and_(value.is_null(), pc.fill_null(pc.greater(nan, 0), False))
@@ -116,20 +116,20 @@ def relativized(locations: pa.Array, table_location: str) -> pa.Array:
 
 
 def compared_names(names: pa.Array | pa.ChunkedArray, column: str) -> pa.Array | pa.ChunkedArray:
-    """By what the names in a column of locations are found: ``referenced_file`` may have another spelling."""
+    """The form of names that a column of locations is searched by: ``referenced_file`` may be spelled differently."""
     return names if column == "location" else file_names(names)
 
 
 def has_name(locations: pa.Array | pa.ChunkedArray, names: pa.Array, column: str) -> bool:
     """Whether a column of locations may have one of these names."""
-    found = pc.is_in(compared_names(locations, column), value_set=compared_names(names, column))
-    return pc.any(found).as_py() is True
+    matches = pc.is_in(compared_names(locations, column), value_set=compared_names(names, column))
+    return pc.any(matches).as_py() is True
 
 
 def resolved(locations: pa.Array, table_location: str, *, where: str) -> pa.Array:
-    """Stored locations as absolute ones; null stays null.
+    """Stored locations as absolute locations; null stays null.
 
-    An absolute location inside the table is the same as a relative one, so it gets the spelling of the table's.
+    An absolute location inside the table equals a relative one, so its prefix is spelled like the table location.
     """
     if locations.null_count == len(locations):
         return locations
@@ -139,8 +139,8 @@ def resolved(locations: pa.Array, table_location: str, *, where: str) -> pa.Arra
     broken = pc.and_(pc.match_substring_regex(locations, _NOT_PLAIN), pc.invert(absolute))
     row = pc.index(broken, True).as_py()
     if row >= 0:
-        found = locations[row].as_py()
-        raise FormatError(f"{where}: row {row}: location {found!r} is not a plain relative path", location=where)
+        location = locations[row].as_py()
+        raise FormatError(f"{where}: row {row}: location {location!r} is not a plain relative path", location=where)
     joined = pc.binary_join_element_wise(pa.scalar(table_location), locations, "/")
     return pc.if_else(absolute, _spelled_like(locations, table_location), joined)
 

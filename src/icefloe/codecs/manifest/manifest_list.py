@@ -126,8 +126,8 @@ def _adapted(columns: Mapping[str, pa.Array], length: int, where: str) -> dict[s
 def _summaries(
     lists: pa.Array, fields: AvroFields, columns: Columns, context: ManifestContext, where: str
 ) -> dict[str, pa.Array]:
-    """Statistics of partition fields; a list that does not fit its spec is an error."""
-    found: dict[str, pa.Array] = {}
+    """Statistics of partition fields. FormatError if a list of summaries does not match its spec."""
+    statistics: dict[str, pa.Array] = {}
     spec_ids = columns["partition_spec_id"]
     for spec_id in pc.unique(spec_ids).to_pylist():
         spec = context.specs.get(spec_id)
@@ -145,8 +145,8 @@ def _summaries(
             if part.field_id in context.partition_types and not part.is_void:
                 chosen = flat.take(pa.array(np.arange(index, len(flat), len(spec.fields))))
                 of_part = _summary_stats(chosen, fields, columns, rows, part, context, where)
-                found |= {name: _merged(found.get(name), column) for name, column in of_part.items()}
-    return found
+                statistics |= {name: _merged(statistics.get(name), column) for name, column in of_part.items()}
+    return statistics
 
 
 def _merged(one: pa.Array | None, other: pa.Array) -> pa.Array:
@@ -166,24 +166,24 @@ def _summary_stats(
     key, type_ = partition_key(part.field_id), context.partition_types[part.field_id]
     stored = {field.name: child for field, child in zip(summaries.type, summaries.flatten(), strict=True)}
     empty = {name: pa.nulls(len(rows), t) for _, name, t in _SUMMARY}
-    given = {name: stored.get(str(fields.name(i, name)), empty[name]) for i, name, _ in _SUMMARY}
+    summary = {name: stored.get(str(fields.name(i, name)), empty[name]) for i, name, _ in _SUMMARY}
     here = f"{where}: partition summary {part.name}"
-    lower = decode_bounds(given["lower_bound"], type_, where=here)
-    upper = decode_bounds(given["upper_bound"], type_, where=here)
+    lower = decode_bounds(summary["lower_bound"], type_, where=here)
+    upper = decode_bounds(summary["upper_bound"], type_, where=here)
     total = pc.add(columns["added_rows_count"], columns["existing_rows_count"]).take(pa.array(rows))
     total = pc.if_else(pc.greater(total, 0), total, None)  # 0 may be a sum with unknown numbers
-    maybe_null = pc.fill_null(given[CONTAINS_NULL], True)
-    maybe_nan = pc.fill_null(given[CONTAINS_NAN], True) if has_nan(type_) else pa.repeat(False, len(rows))
+    maybe_null = pc.fill_null(summary[CONTAINS_NULL], True)
+    maybe_nan = pc.fill_null(summary[CONTAINS_NAN], True) if has_nan(type_) else pa.repeat(False, len(rows))
     nothing = lower.is_null()
     measures = {
         "lower_bound": lower,
         "upper_bound": upper,
         "value_count": total,
         "null_value_count": _count(maybe_null, pc.and_(nothing, pc.invert(maybe_nan)), total),
-        CONTAINS_NULL: given[CONTAINS_NULL],
+        CONTAINS_NULL: summary[CONTAINS_NULL],
     }
     if has_nan(type_):
-        measures[CONTAINS_NAN] = given[CONTAINS_NAN]
+        measures[CONTAINS_NAN] = summary[CONTAINS_NAN]
         measures["nan_value_count"] = _count(maybe_nan, pc.and_(nothing, pc.invert(maybe_null)), total)
     place = np.full(len(columns["location"]), -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
@@ -245,14 +245,14 @@ def _check_writable(columns: Columns, version: int) -> None:
 
 
 def _partitions(columns: Columns, length: int, context: ManifestContext) -> list[list[dict[str, object]] | None]:
-    """Partition summaries of every row; none where a field's bounds are unknown, as null bounds mean "all null"."""
-    found: list[list[dict[str, object]] | None] = [None] * length
+    """Partition summaries of every row; None if a bound is unknown, because null bounds mean "all null"."""
+    partitions: list[list[dict[str, object]] | None] = [None] * length
     for spec_id in pc.unique(columns["partition_spec_id"]).to_pylist():
         rows = np.flatnonzero(pc.equal(columns["partition_spec_id"], spec_id))
         lists = _spec_summaries(columns, pa.array(rows), context.spec(spec_id), context)
         for row, summaries in zip(rows.tolist(), lists, strict=True):
-            found[row] = summaries
-    return found
+            partitions[row] = summaries
+    return partitions
 
 
 def _spec_summaries(

@@ -59,43 +59,45 @@ def manifest_row(
 
 
 def _spec_id(entries: pa.Table, location: str) -> int:
-    found = pc.unique(entries["partition_spec_id"]).to_pylist()
-    if len(found) != 1 or found[0] is None:
+    spec_ids = pc.unique(entries["partition_spec_id"]).to_pylist()
+    if len(spec_ids) != 1 or spec_ids[0] is None:
         raise InputError(
-            f"manifest {location} must hold files of one partition spec, not of {found}", location=location
+            f"manifest {location} must hold files of one partition spec, not of {spec_ids}", location=location
         )
-    return int(found[0])
+    return int(spec_ids[0])
 
 
 def _counts(entries: pa.Table, sequence_number: int) -> dict[str, int]:
     statuses = np.asarray(entries["status"])
     rows = np.asarray(pc.fill_null(entries["record_count"], 0))
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for status, name in _NAMES.items():
         of_status = statuses == int(status)
-        found[f"{name}_files_count"] = int(np.count_nonzero(of_status))
-        found[f"{name}_rows_count"] = int(rows[of_status].sum())
+        counts[f"{name}_files_count"] = int(np.count_nonzero(of_status))
+        counts[f"{name}_rows_count"] = int(rows[of_status].sum())
     own = pc.fill_null(entries.filter(live(entries))["sequence_number"], sequence_number)
     least = pc.min(own).as_py()  # rows without a number of their own inherit the manifest's
-    found["min_sequence_number"] = sequence_number if least is None else least
-    return found
+    counts["min_sequence_number"] = sequence_number if least is None else least
+    return counts
 
 
 def _statistics(rows: pa.Table, listed: pa.Table | None) -> tuple[list[pa.Field], list[pa.Array]]:
-    """Statistics of live rows; those that a manifest list tells of partitions are of all that it lists, if it does."""
+    """Statistics of live rows. Bounds and null flags of partition fields cover all of ``listed`` if not None."""
     fields: list[pa.Field] = []
     values: list[pa.Array] = []
     unknown = rows["record_count"].null_count > 0
     for key in stat_keys(rows):
-        found: dict[str, pa.Scalar] = {m: _sum(rows[stat(m, key)]) for m in COUNTS if _has(rows, m, key)}
+        measures: dict[str, pa.Scalar] = {m: _sum(rows[stat(m, key)]) for m in COUNTS if _has(rows, m, key)}
         if unknown:  # sums of nulls must not be compared with the number of rows
-            found = {m: count if m == "value_count" else pa.scalar(None, count.type) for m, count in found.items()}
+            measures = {
+                m: count if m == "value_count" else pa.scalar(None, count.type) for m, count in measures.items()
+            }
         summed = listed if listed is not None and key.startswith("p") else rows
         if _has(rows, "lower_bound", key):
-            found |= _bounds(summed, key)
+            measures |= _bounds(summed, key)
         if summed is listed:
-            found |= _contained(summed, key)
-        for measure, value in found.items():
+            measures |= _contained(summed, key)
+        for measure, value in measures.items():
             fields.append(pa.field(stat(measure, key), value.type))
             values.append(pa.repeat(value, 1))
     return fields, values
@@ -159,8 +161,8 @@ def _outermost_float(bounds: pa.ChunkedArray, end: str) -> pa.Scalar:
     values = np.asarray(bounds.drop_null())
     if len(values) == 0 or np.isnan(values).any():
         return pa.scalar(None, bounds.type)
-    found = values.min() if end == "min" else values.max()
-    if found == 0:
+    extreme = values.min() if end == "min" else values.max()
+    if extreme == 0:
         negative = np.signbit(values[values == 0])
-        found = np.copysign(found, -1 if (negative.any() if end == "min" else negative.all()) else 1)
-    return pa.scalar(found, bounds.type)
+        extreme = np.copysign(extreme, -1 if (negative.any() if end == "min" else negative.all()) else 1)
+    return pa.scalar(extreme, bounds.type)

@@ -27,7 +27,7 @@ from icefloe.model.metadata.version_rules import rules
 
 AVRO_MAGIC = b"Obj\x01"
 PARQUET_MAGIC = b"PAR1"
-_FEW_NAMES = 16  # each is looked for from one end of an Avro file to the other
+_FEW_NAMES = 16  # each name costs one search through a whole Avro file
 
 
 def decode_root(data: bytes, context: ManifestContext, *, where: str) -> pa.Table:

@@ -1,7 +1,7 @@
 """V4 manifests: roots and leaves as Parquet, one schema for both (V4 proposal).
 
-Columns are found by field id, so their names and their order in a file do not matter. Pages carry checksums. Nothing
-is inherited and no deletion vector is applied here: rows come out as they are stored.
+Columns are looked up by field id, so their names and their order in a file do not matter. Pages carry checksums.
+Nothing is inherited and no deletion vector is applied here: rows are returned as they are stored.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def decode_parquet_manifest(
 def parquet_manifest_names(
     file: pq.ParquetFile, context: ManifestContext, *, where: str, column: str, names: pa.Array
 ) -> bool:
-    """Whether a row of a manifest, of any status, has one of these names in a column of locations."""
+    """Whether any row of a manifest, of any status, has one of these names in a column of locations."""
     (slot,) = (item for item in CONTENT_ENTRY if isinstance(item, Slot) and item.entry == column)
     try:
         paths = [field.name for field in file.schema_arrow if field_id(field, where) == slot.id]
@@ -234,17 +234,18 @@ def parquet_manifest_names(
     except Exception as error:  # whatever a damaged file makes the Parquet reader do
         raise CorruptFile(f"{where}: not a readable Parquet manifest: {error}", location=where) from error
     both = pa.concat_arrays([names, relativized(names, context.location)])
-    if any(has_name(each, both, column) for each in stored.itercolumns()):
+    if any(has_name(locations, both, column) for locations in stored.itercolumns()):
         return True
     return column == "location" and any(
-        has_name(resolved(single(each), context.location, where=where), names, column) for each in stored.itercolumns()
+        has_name(resolved(single(locations), context.location, where=where), names, column)
+        for locations in stored.itercolumns()
     )
 
 
 def _decode(
     file: pq.ParquetFile, context: ManifestContext, where: str, content: tuple[str, ...], wanted: frozenset[str] | None
 ) -> pa.Table:
-    found = _check_footer(file, context, where, content)
+    kind = _check_footer(file, context, where, content)
     schema = file.schema_arrow
     _check_layout(schema, {field_id(field, where): i for i, field in enumerate(schema)}, where)
     table = file.read(columns=_wanted_columns(file, schema, context, wanted, where), use_threads=False)
@@ -254,7 +255,7 @@ def _decode(
     for name in LOCATIONS:
         columns[name] = resolved(columns[name], context.location, where=where)
     stats = stored.get(CONTENT_STATS)
-    check_entries(columns, content=found, where=where, error=FormatError, stats=stats)
+    check_entries(columns, content=kind, where=where, error=FormatError, stats=stats)
     _check_specs(columns, context, where)
     return to_table({**columns, **decode_stats(stats, columns, context, where=where)}, table.num_rows)
 
@@ -284,18 +285,18 @@ def _width(type_: pa.DataType) -> int:
 
 
 def _check_footer(file: pq.ParquetFile, context: ManifestContext, where: str, content: tuple[str, ...]) -> str:
-    """The content kind that the file names."""
+    """Checks the footer and returns the content kind that it names."""
     rows = file.metadata.num_rows
     if rows > context.limits.manifest_entries:
         raise LimitError(f"{where}: {rows} rows, limit {context.limits.manifest_entries}", location=where)
     known = file.metadata.metadata or {}
     version = known.get(b"format-version")
-    found: str = known.get(b"content", b"").decode(errors="replace")
+    kind: str = known.get(b"content", b"").decode(errors="replace")
     if version != FORMAT_VERSION.encode():
         raise FormatError(f"{where}: format-version is {version!r}, expected b'4'", location=where)
-    if found not in content:
-        raise FormatError(f"{where}: content is {found!r}, expected {' or '.join(content)}", location=where)
-    return found
+    if kind not in content:
+        raise FormatError(f"{where}: content is {kind!r}, expected {' or '.join(content)}", location=where)
+    return kind
 
 
 def _check_layout(schema: pa.Schema, by_id: Mapping[int, int], where: str) -> None:

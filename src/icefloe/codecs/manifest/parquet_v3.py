@@ -27,12 +27,12 @@ ById = Mapping[int, pa.Array]
 
 
 def holds_version_3_entries(file: pq.ParquetFile, *, where: str) -> bool:
-    """Whether a Parquet manifest has a data_file column, which no V4 content entry has."""
+    """Whether a Parquet manifest has a data_file column, which V4 content entries do not have."""
     try:
         columns = file.schema_arrow
-        return any(pa.types.is_struct(each.type) and field_id(each, where) == ids.DATA_FILE for each in columns)
+        return any(pa.types.is_struct(column.type) and field_id(column, where) == ids.DATA_FILE for column in columns)
     except IcefloeError:
-        return False  # a column without an id; the decoder of V4 manifests says what it misses
+        return False  # a column without an id; the decoder of V4 manifests reports it
     except Exception as error:  # whatever a damaged file makes the Parquet reader do
         raise CorruptFile(f"{where}: not a readable Parquet manifest: {error}", location=where) from error
 
@@ -65,13 +65,13 @@ def decode_parquet_entries(
 
 
 def _by_id(table: pa.Table, where: str) -> dict[int, pa.Array]:
-    return {field_id(each, where): single(table.column(i)) for i, each in enumerate(table.schema)}
+    return {field_id(field, where): single(table.column(i)) for i, field in enumerate(table.schema)}
 
 
 def _members(array: pa.Array | None, name: str, where: str) -> dict[int, pa.Array]:
     if array is None or not pa.types.is_struct(array.type):
         raise FormatError(f"{where}: {name} is missing or not a group", location=where)
-    return {field_id(each, where): child for each, child in zip(array.type, array.flatten(), strict=True)}
+    return {field_id(field, where): child for field, child in zip(array.type, array.flatten(), strict=True)}
 
 
 def _stored(
@@ -81,7 +81,7 @@ def _stored(
     parts = {p.stored_id: p.field_id for p in facts.spec.fields if p.field_id in context.partition_types}
     tuple_ = _members(file.get(ids.PARTITION), "partition", where) if len(parts) > 0 else {}
     if (held := file.get(ids.PARTITION)) is not None:
-        check_tuple([(field_id(each, where), each.name) for each in held.type], facts, where=where)
+        check_tuple([(field_id(field, where), field.name) for field in held.type], facts, where=where)
     keys = context.measured(wanted)
     return StoredRows(
         length=length,
@@ -96,7 +96,7 @@ def _plain(stored: ById, slots: tuple[Stored, ...]) -> dict[str, pa.Array]:
 
 
 def _by_key(maps: pa.Array, shape: MeasureMap, keys: frozenset[int]) -> dict[int, pa.Array]:
-    """A Parquet map as one column for each key that is wanted."""
+    """Splits a Parquet map into one column for each wanted key."""
     if not pa.types.is_map(maps.type):
         raise FormatError(f"{shape.name} (field id {shape.id}) is {maps.type}, expected a map", field=shape.name)
     pairs = pa.StructArray.from_arrays([maps.keys, maps.items], names=["key", "value"])

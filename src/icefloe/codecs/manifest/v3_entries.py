@@ -73,7 +73,7 @@ def facts_of(
 
 
 def check_tuple(fields: Sequence[tuple[int | None, str]], facts: Facts, *, where: str) -> None:
-    """Refuse a partition tuple that cannot be of the listed spec, if the manifest itself names another spec.
+    """Raises if the partition tuple does not match the listed spec and the manifest itself names another spec.
 
     ``fields`` are the ids and names of the tuple's fields in the file. Writers of version 1 counted field ids from 1000
     again in every spec, so names are compared too.
@@ -85,10 +85,10 @@ def check_tuple(fields: Sequence[tuple[int | None, str]], facts: Facts, *, where
     missing = [part for part, ways in fitting.items() if not part.is_void and held.isdisjoint(ways)]
     strange = held.difference(*fitting.values()) if len(fitting) > 0 else held
     if len(strange) > 0 or len(missing) > 0:
-        found = ", ".join(f"{name} ({id_})" for id_, name in fields)
+        stored = ", ".join(f"{name} ({id_})" for id_, name in fields)
         expected = ", ".join(f"{part.name} ({part.stored_id})" for part in facts.spec.fields)
         raise FormatError(
-            f"{where}: the partition tuple has the fields [{found}]. The manifest list says partition spec"
+            f"{where}: the partition tuple has the fields [{stored}]. The manifest list says partition spec"
             f" {facts.spec.spec_id}, which has the fields [{expected}]; the manifest says {facts.header_spec_id}",
             location=where,
         )

@@ -76,18 +76,18 @@ def decode_bounds(array: pa.Array, type_: Type, *, where: str = "bounds") -> pa.
 
 
 def known_bounds(array: pa.Array, type_: Type, *, where: str = "bounds") -> pa.Array:
-    """The bounds as ``decode_bounds`` gives them, but null where the bytes are no value of the type.
+    """Like ``decode_bounds``, but null where the bytes are not a valid value of the type.
 
-    Writers have cut texts within a character and stored numbers in too many bytes. Such a bound is unknown, which
-    is no reason to refuse the file.
+    Some writers cut texts within a character or store numbers in too many bytes. Such a bound is treated as unknown
+    and does not make the file unreadable.
     """
     try:
         return decode_bounds(array, type_, where=where)
     except LimitError:
         raise
     except FormatError:
-        found = pc.unique(array).drop_null().to_pylist()  # one by one, since few columns need this
-        values = pa.array([stored for stored in found if _is_value(stored, type_)], pa.binary())
+        encoded = pc.unique(array).drop_null().to_pylist()  # checked one by one, because few columns need this
+        values = pa.array([stored for stored in encoded if _is_value(stored, type_)], pa.binary())
         return decode_bounds(pc.if_else(pc.is_in(array, value_set=values), array, None), type_, where=where)
 
 

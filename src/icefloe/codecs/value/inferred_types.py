@@ -1,7 +1,7 @@
 """Types of partition values that table metadata lacks, inferred from the values (spec: Partition Evolution).
 
-A former partition column may be in no schema any more, when another program has let old schemas expire. Manifests
-still hold its values, and their own schemas have the types; so they can be rewritten unchanged.
+A former partition column may be absent from every schema after another program has expired old schemas. Manifests
+still contain its values, and their own schemas have the types, so they can be rewritten unchanged.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from icefloe.model.metadata.version_rules import VERSIONS
 from icefloe.model.schema.types import INT, Type
 
 
-def told_types(columns: Mapping[str, pa.Array], context: ManifestContext) -> dict[int, Type]:
-    """The types of lost partition values that statistics columns hold, by partition field id."""
-    found: dict[int, Type] = {}
+def infer_types(columns: Mapping[str, pa.Array], context: ManifestContext) -> dict[int, Type]:
+    """Infers the types of partition values that the table metadata lacks from statistics columns, by field id."""
+    types: dict[int, Type] = {}
     for field_id in context.lost:
         key = partition_key(field_id)
         if stat("value_count", key) in columns:
             bounds = columns.get(stat("lower_bound", key))
             type_ = INT if bounds is None else type_of_arrow(bounds.type)  # without bounds all values are null
-            found |= {} if type_ is None else {field_id: type_}
-    return found
+            types |= {} if type_ is None else {field_id: type_}
+    return types
 
 
 def type_of_arrow(type_: pa.DataType) -> Type | None:

@@ -36,7 +36,7 @@ def promoted(array: pa.Array, type_: Type) -> pa.Array:
 
 
 def in_terms_of(entries: pa.Table, context: ManifestContext) -> pa.Table:
-    """Entries of files with bounds of the types that the table's columns have now."""
+    """Entries of files with their bounds promoted to the current types of the table's columns."""
     schema = entries.schema
     for name, (type_, target) in _bounded(context).items():
         index = schema.get_field_index(name)
@@ -45,9 +45,9 @@ def in_terms_of(entries: pa.Table, context: ManifestContext) -> pa.Table:
         try:
             bounds = promoted(entries.column(index).combine_chunks(), type_)
         except pa.ArrowException as error:
-            found = schema.field(index).type
+            stored_type = schema.field(index).type
             raise InputError(
-                f"table {context.location}: {name} of new files is {found}, which is no {type_}: {error}",
+                f"table {context.location}: {name} of new files is {stored_type}, which is no {type_}: {error}",
                 statistics=name,
             ) from error
         entries = entries.set_column(index, name, bounds)

@@ -66,7 +66,7 @@ _STRUCTS = {
 
 
 def encode_value(value: Value, type_: Type) -> bytes:
-    """The bytes of one value; dates, times and timestamps may also be given as the numbers that are stored.
+    """The bytes of one value; dates, times and timestamps may also be passed as their stored numbers.
 
     >>> encode_value(PyDecimal("14.20"), Decimal(9, 2)).hex()
     '058c'
