@@ -16,7 +16,8 @@ import pytest
 from icefloe.errors import CommitStateUnknown
 from icefloe.model.entries import ContentType, Status
 from icefloe.testing.check import check_table
-from icefloe.testing.crash_io import Effect, Kind, Strike
+from icefloe.testing.crash_io import Kind, Strike
+from icefloe.testing.intercepted_io import Effect
 from icefloe.tree.root import read_root
 from support.crashes import (
     ACTS,

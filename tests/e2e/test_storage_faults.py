@@ -9,7 +9,8 @@ from icefloe.commit.base import TablePointer
 from icefloe.errors import IcefloeError
 from icefloe.io.local import LocalFileIO
 from icefloe.table.table import Table
-from icefloe.testing.faulty_io import Fault, FaultyFileIO, Moment
+from icefloe.testing.faulty_io import Fault, FaultyFileIO
+from icefloe.testing.intercepted_io import Effect
 from support.crashes import DEEP
 from support.selection import first
 from support.tables import new_catalog
@@ -35,10 +36,10 @@ OPERATIONS = {
 TABLES = {"v2": (2, {}), "v4 deep": (4, DEEP), "v1": (1, {}), "v3": (3, {}), "v4": (4, {})}
 
 
-@pytest.mark.parametrize("moment", list(Moment))
+@pytest.mark.parametrize("effect", list(Effect))
 @pytest.mark.parametrize("operation", list(OPERATIONS))
 @pytest.mark.parametrize("kind", first(2, TABLES))
-def test_a_fault_at_any_call_leaves_all_or_nothing(tmp_path, kind, operation, moment):
+def test_a_fault_at_any_call_leaves_all_or_nothing(tmp_path, kind, operation, effect):
     version, properties = TABLES[kind]
     change, after = OPERATIONS[operation]
     before = [0, 1, 2]
@@ -48,7 +49,7 @@ def test_a_fault_at_any_call_leaves_all_or_nothing(tmp_path, kind, operation, mo
         table = catalog.create_table("db.t", schema="id bigint", format_version=version, properties=properties)
         for part in [[number] for number in before] if kind == "v4 deep" else [before]:
             table.append(rows(*part))
-        io = FaultyFileIO(LocalFileIO(), Fault(at=n, moment=moment))
+        io = FaultyFileIO(LocalFileIO(), Fault(at=n, effect=effect))
         try:
             change(Table(TablePointer(catalog._pointers, ("db", "t"), io)))
             failed = False

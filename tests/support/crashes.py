@@ -33,7 +33,8 @@ from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
-from icefloe.testing.crash_io import CrashFileIO, CrashPointers, Died, Effect, Fuse, Strike
+from icefloe.testing.crash_io import CrashFileIO, CrashPointers, Died, Fuse, Strike
+from icefloe.testing.intercepted_io import Effect
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_live_leaf, read_root
 from support.engine_work import write_entries

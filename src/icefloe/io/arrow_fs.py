@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from pyarrow import fs
 
 from icefloe.env import SYSTEM, Env
-from icefloe.errors import AlreadyExists, InputError, NoSuchFile, StorageError, UnsupportedError, is_permanent
-from icefloe.io.file_io import FileInfo, raise_not_deleted
+from icefloe.errors import AlreadyExists, InputError, NoSuchFile, StorageError, UnsupportedError
+from icefloe.io.file_io import FileInfo, delete_each, translated
 from icefloe.io.local import LocalFileIO, check_range, short_file
 from icefloe.io.retries import retried
 from icefloe.io.storage_locations import plain_location
@@ -89,7 +89,7 @@ class ArrowFileIO:
         if self._info(location).type != fs.FileType.NotFound:
             raise AlreadyExists(f"there is a file at {location} already", location=location)
         try:
-            with _translated("write", location):
+            with translated("write", location, Exception):
                 self._files.create_dir(path.rpartition("/")[0], recursive=True)
                 with self._files.open_output_stream(path) as file:
                     file.write(data)
@@ -131,16 +131,13 @@ class ArrowFileIO:
 
     def delete(self, locations: Sequence[str]) -> None:
         """Delete files; one that is already gone is fine, and one that fails does not spare the rest."""
-        failures: dict[str, StorageError] = {}
-        for location, path in [(location, self._path(location)) for location in locations]:
-            try:
-                with _translated("delete", location):
-                    self._files.delete_file(path)
-            except NoSuchFile:
-                continue
-            except StorageError as error:
-                failures[location] = error
-        raise_not_deleted(failures, len(locations))
+        paths = {location: self._path(location) for location in locations}
+
+        def delete(location: str) -> None:
+            with translated("delete", location, Exception):
+                self._files.delete_file(paths[location])
+
+        delete_each(locations, delete)
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every file under the folder ``prefix``, spelled like ``prefix``; one of unknown age counts as new."""
@@ -173,7 +170,7 @@ class ArrowFileIO:
         """Read, and read again after a fault that passes."""
 
         def attempt(_: int) -> _T:
-            with _translated("read", location):
+            with translated("read", location, Exception):
                 return read()
 
         return retried(attempt, passes=_passes, env=self._env)
@@ -208,20 +205,3 @@ def _passes(error: Exception) -> bool:
     if isinstance(cause, (TimeoutError, ConnectionError)):
         return True
     return isinstance(cause, OSError) and cause.errno in _PASSING
-
-
-@contextlib.contextmanager
-def _translated(verb: str, location: str) -> Iterator[None]:
-    try:
-        yield
-    except FileExistsError as error:
-        raise AlreadyExists(f"there is a file at {location} already", location=location) from error
-    except Exception as error:  # a file system in Python may raise anything
-        if verb != "write" and isinstance(error, (FileNotFoundError, NotADirectoryError)):
-            raise NoSuchFile(f"no file at {location}", location=location) from error
-        code = error.errno if isinstance(error, OSError) else None
-        failure = StorageError(
-            f"could not {verb} {location}: {error}", location=location, retryable=not is_permanent(code)
-        )
-        failure.errno = code
-        raise failure from error

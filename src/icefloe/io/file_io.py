@@ -7,11 +7,12 @@ one winner. Errors: ``NoSuchFile``, ``AlreadyExists``, and ``StorageError`` for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from icefloe.errors import StorageError
+from icefloe.errors import AlreadyExists, NoSuchFile, StorageError, is_permanent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,38 @@ def raise_not_deleted(failures: Mapping[str, Exception], attempted: int) -> None
             location=location,
             locations=tuple(failures),
         ) from failure
+
+
+def delete_each(locations: Sequence[str], delete: Callable[[str], None]) -> None:
+    """Delete files one by one; one that is already gone is fine, and one that fails does not spare the rest."""
+    failures: dict[str, Exception] = {}
+    for location in locations:
+        try:
+            delete(location)
+        except (FileNotFoundError, NoSuchFile):
+            continue
+        except OSError as error:  # a StorageError is one
+            failures[location] = error
+    raise_not_deleted(failures, len(locations))
+
+
+@contextmanager
+def translated(verb: str, location: str, errors: type[Exception] = OSError) -> Iterator[None]:
+    """Errors of a file system as errors of this library; a file system in Python may raise any ``Exception``."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise AlreadyExists(f"there is a file at {location} already", location=location) from error
+    except errors as error:
+        if verb != "write" and isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            raise NoSuchFile(f"no file at {location}", location=location) from error
+        code = error.errno if isinstance(error, OSError) else None
+        reason = getattr(error, "strerror", None) or error
+        failure = StorageError(
+            f"could not {verb} {location}: {reason}", location=location, retryable=not is_permanent(code)
+        )
+        failure.errno = code
+        raise failure from error
 
 
 class FileIO(Protocol):

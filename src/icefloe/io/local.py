@@ -18,16 +18,14 @@ from typing import Any
 from pyarrow import fs
 
 from icefloe.errors import (
-    AlreadyExists,
     CommitStateUnknown,
     CorruptFile,
     InputError,
     NoSuchFile,
     StorageError,
     UnsupportedError,
-    is_permanent,
 )
-from icefloe.io.file_io import FileInfo, raise_not_deleted
+from icefloe.io.file_io import FileInfo, delete_each, translated
 from icefloe.io.folders import DurableFolders, sync_folder
 from icefloe.io.storage_locations import plain_location
 from icefloe.model.locations import FILE
@@ -49,13 +47,13 @@ class LocalFileIO:
 
     def read(self, location: str) -> bytes:
         """The whole file."""
-        with _translated("read", location), open(local_path(location), "rb", buffering=0) as file:
+        with translated("read", location), open(local_path(location), "rb", buffering=0) as file:
             return file.readall()
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes from ``offset``."""
         check_range(location, offset, length)
-        with _translated("read", location), open(local_path(location), "rb", buffering=0) as file:
+        with translated("read", location), open(local_path(location), "rb", buffering=0) as file:
             # Asking for no more than the file holds keeps a wrong length from allocating memory.
             available = max(0, os.fstat(file.fileno()).st_size - offset)
             data = _read_at(file.fileno(), offset, min(length, available))
@@ -66,7 +64,7 @@ class LocalFileIO:
     def size(self, location: str) -> int:
         """The file's length in bytes."""
         path = local_path(location)
-        with _translated("look at", location):
+        with translated("look at", location):
             if os.path.isdir(path):
                 raise NoSuchFile(f"{location} is a folder, not a file", location=location)
             return os.stat(path).st_size
@@ -84,10 +82,10 @@ class LocalFileIO:
         made: _Paths = []
         try:
             for location, data in files:
-                with _translated("write", location):
+                with translated("write", location):
                     self._write(local_path(location), data, made)
             for folder in dict.fromkeys(map(os.path.dirname, made)):
-                with _translated("sync", folder):
+                with translated("sync", folder):
                     sync_folder(folder)
         except BaseException:
             _discard(made)
@@ -100,7 +98,7 @@ class LocalFileIO:
         temporary = os.path.join(folder, f".{name[:100]}.{uuid.uuid4().hex}.tmp")
         made: _Paths = []
         try:
-            with _translated("write", location):
+            with translated("write", location):
                 self._write(temporary, data, made)
         except BaseException:
             _discard(made)
@@ -119,24 +117,16 @@ class LocalFileIO:
         """Make files that another program wrote durable, with the folders that lead to them."""
         paths = [local_path(location) for location in locations]
         for location, path in zip(locations, paths, strict=True):
-            with _translated("sync", location):
+            with translated("sync", location):
                 _sync_file(path)
         for folder in dict.fromkeys(map(os.path.dirname, paths)):
-            with _translated("sync", folder):
+            with translated("sync", folder):
                 self._folders.ensure(folder)
                 sync_folder(folder)
 
     def delete(self, locations: Sequence[str]) -> None:
         """Delete files; one that is already gone is fine, and one that fails does not spare the rest."""
-        failures: dict[str, OSError] = {}
-        for location in locations:
-            try:
-                os.unlink(local_path(location))
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                failures[location] = error
-        raise_not_deleted(failures, len(locations))
+        delete_each(locations, lambda location: os.unlink(local_path(location)))
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every file under the folder ``prefix``, spelled like ``prefix``; links to folders are not followed."""
@@ -214,24 +204,6 @@ def short_file(location: str, offset: int, length: int, *, got: int) -> CorruptF
     )
 
 
-@contextlib.contextmanager
-def _translated(verb: str, location: str) -> Iterator[None]:
-    try:
-        yield
-    except FileExistsError as error:
-        raise AlreadyExists(f"there is a file at {location} already", location=location) from error
-    except OSError as error:
-        if verb != "write" and isinstance(error, (FileNotFoundError, NotADirectoryError)):
-            raise NoSuchFile(f"no file at {location}", location=location) from error
-        failure = StorageError(
-            f"could not {verb} {location}: {error.strerror}",
-            location=location,
-            retryable=not is_permanent(error.errno),
-        )
-        failure.errno = error.errno
-        raise failure from error
-
-
 def _link(temporary: str, path: str, location: str) -> bool:
     """Give the finished file its real name: whether this call did it."""
     try:
@@ -307,7 +279,7 @@ def _discard(paths: Sequence[str]) -> None:
 
 
 def _entries(path: str, location: str) -> Sequence[os.DirEntry[str]]:
-    with _translated("list", location):
+    with translated("list", location):
         try:
             with os.scandir(path) as found:
                 return sorted(found, key=lambda entry: entry.name)

@@ -21,7 +21,7 @@ from icefloe.catalogs.names import NameLike, dotted, parse_identifier
 from icefloe.errors import CommitStateUnknown, NoSuchFile, StorageError
 from icefloe.io.arrow_view import arrow_view
 from icefloe.io.file_io import FileIO
-from icefloe.testing.intercepted_io import InterceptedFileIO, Locations
+from icefloe.testing.intercepted_io import Effect, InterceptedFileIO, Locations
 
 _T = TypeVar("_T")
 
@@ -45,14 +45,6 @@ class Kind(StrEnum):
     INTERRUPTED_SWAP = "interrupted swap"  # an unknown outcome because of an interrupt
     INTERRUPT = "interrupt"  # KeyboardInterrupt
     DEATH = "death"
-
-
-class Effect(StrEnum):
-    """How much of the call happened all the same."""
-
-    NONE = "none"
-    HALF = "half"
-    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +98,7 @@ class Fuse:
         strike = self._turn(verb)
         if strike is None:
             return effect()
-        if strike.effect is Effect.ALL:
-            effect()
-        if strike.effect is Effect.HALF and half is not None:
-            half()
+        strike.effect.happen(effect, half)
         self.dead = strike.kind is Kind.DEATH
         raise self._failure(strike, verb, where)
 

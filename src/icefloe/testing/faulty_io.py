@@ -11,12 +11,11 @@ import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import TypeVar
 
 from icefloe.errors import CommitStateUnknown, IcefloeError, StorageError
 from icefloe.io.file_io import FileIO
-from icefloe.testing.intercepted_io import InterceptedFileIO
+from icefloe.testing.intercepted_io import Effect, InterceptedFileIO
 
 _T = TypeVar("_T")
 
@@ -25,20 +24,12 @@ READS = frozenset({"read", "read_range", "size", "exists", "list", "arrow_path"}
 EXIT_CODE = 86  # exit code of a process that its fault ended, for the parent
 
 
-class Moment(Enum):
-    """When the fault strikes: before the call has any effect, after all of it, or when half the bytes are written."""
-
-    BEFORE = "before"
-    AFTER = "after"
-    HALFWAY = "halfway"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """What goes wrong: at the ``at``-th counted call (from 1) of the given verbs."""
 
     at: int
-    moment: Moment = Moment.BEFORE
+    effect: Effect = Effect.NONE
     die: bool = False  # end the process at once, as a kill would, instead of raising
     verbs: frozenset[str] = CHANGES
     code: int = errno.EIO
@@ -52,7 +43,7 @@ class FaultyFileIO(InterceptedFileIO):
     >>> io.write_new("memory://t/a", b"1")
     >>> io.write_new("memory://t/b", b"2")
     Traceback (most recent call last):
-    icefloe.errors.StorageError: fault at call 2, before write_new of memory://t/b
+    icefloe.errors.StorageError: fault at call 2: write_new of memory://t/b, effect none
     """
 
     def __init__(self, inner: FileIO, fault: Fault | None = None) -> None:
@@ -67,10 +58,7 @@ class FaultyFileIO(InterceptedFileIO):
         fault = self._turn(verb)
         if fault is None:
             return effect()
-        if fault.moment is Moment.AFTER:
-            effect()
-        if fault.moment is Moment.HALFWAY and half is not None:
-            half()
+        fault.effect.happen(effect, half)
         raise self._failure(fault, verb, location)
 
     def _turn(self, verb: str) -> Fault | None:
@@ -87,8 +75,8 @@ class FaultyFileIO(InterceptedFileIO):
     def _failure(self, fault: Fault, verb: str, location: str) -> IcefloeError:
         if fault.die:
             os._exit(EXIT_CODE)
-        message = f"fault at call {fault.at}, {fault.moment.value} {verb} of {location}"
-        if verb == "put_if_absent" and fault.moment is Moment.AFTER:
+        message = f"fault at call {fault.at}: {verb} of {location}, effect {fault.effect}"
+        if verb == "put_if_absent" and fault.effect is Effect.ALL:
             return CommitStateUnknown(message, location=location)
         error = StorageError(message, location=location)
         error.errno = fault.code

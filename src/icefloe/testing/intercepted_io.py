@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
 from typing import Any, TypeVar
 
 from icefloe.io.file_io import FileInfo, FileIO
 
 _T = TypeVar("_T")
 Locations = list[str]
+
+
+class Effect(StrEnum):
+    """How much of a failed call happened all the same."""
+
+    NONE = "none"
+    HALF = "half"
+    ALL = "all"
+
+    def happen(self, call: Callable[[], object], half: Callable[[], object] | None) -> None:
+        """Run as much of the call; a call without halves has none."""
+        if self is Effect.ALL:
+            call()
+        if self is Effect.HALF and half is not None:
+            half()
 
 
 class InterceptedFileIO(ABC):

@@ -5,6 +5,9 @@ Readers tolerate transforms they do not know; writers must compute them (spec: P
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
 from icefloe.errors import InputError
 from icefloe.model.metadata.version_rules import rules
 from icefloe.model.partition.sort_order import SortField, SortOrder, order_problem
@@ -18,6 +21,8 @@ from icefloe.model.partition.spec import (
 from icefloe.model.schema.schema import Schema
 from icefloe.transforms.transform import transform_of
 
+_F = TypeVar("_F", PartitionField, SortField)
+
 
 def check_spec(
     spec: PartitionSpec, schema: Schema, format_version: int, *, former: PartitionSpec = UNPARTITIONED
@@ -29,10 +34,8 @@ def check_spec(
     for problem in (spec_problem(spec, schema), redundancy_problem(spec, former)):
         if problem is not None:
             raise InputError(problem, spec_id=spec.spec_id)
-    for field in spec.fields:
-        problem = _misfit(field, schema, format_version)
-        if problem is not None:
-            raise InputError(f"partition field {field.name!r}: {problem}", field=field.name)
+    for field, misfit in _misfits(spec.fields, schema, format_version):
+        raise InputError(f"partition field {field.name!r}: {misfit}", field=field.name)
 
 
 def check_order(order: SortOrder, schema: Schema, format_version: int) -> None:
@@ -40,10 +43,16 @@ def check_order(order: SortOrder, schema: Schema, format_version: int) -> None:
     problem = order_problem(order, schema)
     if problem is not None:
         raise InputError(problem, order_id=order.order_id)
-    for field in order.fields:
-        problem = _misfit(field, schema, format_version)
-        if problem is not None:
-            raise InputError(f"sort order: {problem}", order_id=order.order_id)
+    for _, misfit in _misfits(order.fields, schema, format_version):
+        raise InputError(f"sort order: {misfit}", order_id=order.order_id)
+
+
+def _misfits(fields: Iterable[_F], schema: Schema, format_version: int) -> Iterator[tuple[_F, str]]:
+    """The fields whose transforms do not fit their columns, with the reasons."""
+    for field in fields:
+        misfit = _misfit(field, schema, format_version)
+        if misfit is not None:
+            yield field, misfit
 
 
 def _misfit(field: PartitionField | SortField, schema: Schema, format_version: int) -> str | None:

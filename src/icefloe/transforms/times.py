@@ -42,7 +42,11 @@ class TimeTransform(Transform):
     """A unit of the calendar or the clock; ``unit`` is numpy's letter for it."""
 
     preserves_order: ClassVar[bool] = True
+    name: ClassVar[str]
     unit: ClassVar[str]
+
+    def __str__(self) -> str:
+        return self.name
 
     @abstractmethod
     def _count(self, array: pa.Array, source: Type) -> Ints:
@@ -150,10 +154,8 @@ class TimeTransform(Transform):
 class Year(TimeTransform):
     """The year of a date or timestamp, as years from 1970."""
 
+    name: ClassVar[str] = "year"
     unit: ClassVar[str] = "Y"
-
-    def __str__(self) -> str:
-        return "year"
 
     def _count(self, array: pa.Array, source: Type) -> Ints:
         return _months(_days(array, source), 12)
@@ -171,10 +173,8 @@ class Year(TimeTransform):
 class Month(TimeTransform):
     """The month of a date or timestamp, as months from January 1970."""
 
+    name: ClassVar[str] = "month"
     unit: ClassVar[str] = "M"
-
-    def __str__(self) -> str:
-        return "month"
 
     def _count(self, array: pa.Array, source: Type) -> Ints:
         return _months(_days(array, source), 1)
@@ -194,10 +194,8 @@ class Month(TimeTransform):
 class Day(TimeTransform):
     """The day of a date or timestamp."""
 
+    name: ClassVar[str] = "day"
     unit: ClassVar[str] = "D"
-
-    def __str__(self) -> str:
-        return "day"
 
     def result_type(self, source: Type) -> Type:
         """A date."""
@@ -225,10 +223,8 @@ class Day(TimeTransform):
 class Hour(TimeTransform):
     """The hour of a timestamp, as hours from 1970."""
 
+    name: ClassVar[str] = "hour"
     unit: ClassVar[str] = "h"
-
-    def __str__(self) -> str:
-        return "hour"
 
     def accepts(self, source: Type) -> bool:
         """Timestamps."""

@@ -28,7 +28,8 @@ from icefloe.errors import (
 from icefloe.io.exclusive import ExclusivePut
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
-from icefloe.testing.faulty_io import Fault, FaultyFileIO, Moment
+from icefloe.testing.faulty_io import Fault, FaultyFileIO
+from icefloe.testing.intercepted_io import Effect
 
 FORK = multiprocessing.get_context("fork")
 PROCESSES, SWAPS = 8, 20
@@ -187,7 +188,7 @@ def test_a_put_that_failed_is_definite(tmp_path: Path) -> None:
 
 
 def test_a_put_that_may_have_worked_is_unknown(tmp_path: Path) -> None:
-    folder, _ = faulty(tmp_path, Fault(at=1, moment=Moment.AFTER, verbs=frozenset({"put_if_absent"})))
+    folder, _ = faulty(tmp_path, Fault(at=1, effect=Effect.ALL, verbs=frozenset({"put_if_absent"})))
     outcome = folder.swap("2")
     assert isinstance(outcome, Unknown)
     assert isinstance(outcome.cause, CommitStateUnknown)

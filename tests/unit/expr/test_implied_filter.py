@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icefloe.expr.filter.batch_filter import to_arrow
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Op, Predicate
-from icefloe.expr.filter.row_filter import to_arrow
 from icefloe.expr.value.expressions import evaluate_value, parse_value
 from icefloe.expr.value.implied_filter import implied_filter
 from icefloe.model.schema.schema import Schema

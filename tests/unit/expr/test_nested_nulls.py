@@ -7,10 +7,10 @@ import pytest
 
 from icefloe.codecs.json.expressions import expr_from_json, expr_to_json
 from icefloe.errors import InputError
-from icefloe.expr.filter.batch_filter import evaluate_rows
+from icefloe.expr.filter.batch_filter import evaluate_rows, to_arrow
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPredicate, Op
-from icefloe.expr.filter.row_filter import matches, references, to_arrow, to_sql
+from icefloe.expr.filter.row_filter import matches, references, to_sql
 from icefloe.expr.prune.partition_filter import project_inclusive, project_strict
 from icefloe.expr.prune.residual import residual
 from icefloe.expr.prune.stats_eval import Match, evaluate

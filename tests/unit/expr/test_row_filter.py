@@ -15,9 +15,10 @@ from filter_cases import NAN, SCHEMA, filters, rows, truth
 from hypothesis import given
 
 from icefloe.errors import InputError
+from icefloe.expr.filter.batch_filter import to_arrow
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, And, Expr, Op, Or, Predicate
-from icefloe.expr.filter.row_filter import matches, references, to_arrow, to_sql
+from icefloe.expr.filter.row_filter import matches, references, to_sql
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.arrow.conform import arrow_schema
 

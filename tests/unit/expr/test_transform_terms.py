@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.expr.filter.batch_filter import evaluate_rows
+from icefloe.expr.filter.batch_filter import evaluate_rows, to_arrow
 from icefloe.expr.filter.bind import bind, push_not
 from icefloe.expr.filter.literal_conversion import After, Exact, Gap, place_transformed
 from icefloe.expr.filter.nodes import (
@@ -31,7 +31,7 @@ from icefloe.expr.filter.nodes import (
     Predicate,
     TransformTerm,
 )
-from icefloe.expr.filter.row_filter import matches, references, to_arrow, to_sql
+from icefloe.expr.filter.row_filter import matches, references, to_sql
 from icefloe.expr.text.filter_parser import parse_filter, parse_pushed
 from icefloe.model.arrow.conform import arrow_schema, arrow_type
 from icefloe.model.schema.schema import Schema

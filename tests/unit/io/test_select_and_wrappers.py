@@ -26,7 +26,8 @@ from icefloe.io.memory import MemoryFileIO
 from icefloe.io.object_store import ObjectStoreFileIO
 from icefloe.testing.counting_io import Call, CountingFileIO
 from icefloe.testing.crash_io import CrashFileIO, Fuse
-from icefloe.testing.faulty_io import CHANGES, EXIT_CODE, READS, Fault, FaultyFileIO, Moment
+from icefloe.testing.faulty_io import CHANGES, EXIT_CODE, READS, Fault, FaultyFileIO
+from icefloe.testing.intercepted_io import Effect
 
 
 def test_a_memory_store_takes_only_its_own_locations() -> None:
@@ -117,7 +118,7 @@ def test_a_fault_strikes_once_at_its_turn() -> None:
     io = FaultyFileIO(MemoryFileIO(), Fault(at=2, code=errno.ENOSPC))
     io.write_new("memory://t/a", b"1")
     io.read("memory://t/a")
-    with pytest.raises(StorageError, match="call 2, before write_new") as caught:
+    with pytest.raises(StorageError, match="call 2: write_new") as caught:
         io.write_new("memory://t/b", b"2")
     assert caught.value.errno == errno.ENOSPC
     assert io.hit
@@ -125,16 +126,16 @@ def test_a_fault_strikes_once_at_its_turn() -> None:
     io.write_new("memory://t/b", b"2")
 
 
-@pytest.mark.parametrize(("moment", "left"), [(Moment.BEFORE, None), (Moment.HALFWAY, b"01"), (Moment.AFTER, b"0123")])
-def test_a_fault_leaves_as_much_as_its_moment_says(moment: Moment, left: bytes | None) -> None:
-    io = FaultyFileIO(MemoryFileIO(), Fault(at=1, moment=moment))
+@pytest.mark.parametrize(("effect", "left"), [(Effect.NONE, None), (Effect.HALF, b"01"), (Effect.ALL, b"0123")])
+def test_a_fault_leaves_as_much_as_its_effect_says(effect: Effect, left: bytes | None) -> None:
+    io = FaultyFileIO(MemoryFileIO(), Fault(at=1, effect=effect))
     with pytest.raises(StorageError):
         io.write_new("memory://t/a", b"0123")
     assert (io.read("memory://t/a") if io.exists("memory://t/a") else None) == left
 
 
 def test_a_put_that_fails_after_its_effect_is_unknown() -> None:
-    io = FaultyFileIO(MemoryFileIO(), Fault(at=1, moment=Moment.AFTER))
+    io = FaultyFileIO(MemoryFileIO(), Fault(at=1, effect=Effect.ALL))
     with pytest.raises(CommitStateUnknown):
         io.put_if_absent("memory://t/a", b"1")
     assert io.exists("memory://t/a")
@@ -150,7 +151,7 @@ def test_a_fault_between_many_files_undoes_them() -> None:
 def test_a_fault_can_strike_reads() -> None:
     io = FaultyFileIO(MemoryFileIO(), Fault(at=2, verbs=CHANGES | READS))
     io.write_new("memory://t/a", b"1")
-    with pytest.raises(StorageError, match="before read"):
+    with pytest.raises(StorageError, match="call 2: read"):
         io.read("memory://t/a")
 
 
@@ -170,11 +171,11 @@ def test_counting_on_until_a_fault_is_not_hit_visits_every_call() -> None:
     assert met == 3
 
 
-@pytest.mark.parametrize(("moment", "names"), [(Moment.BEFORE, ["a"]), (Moment.AFTER, ["a", "b"])])
-def test_a_deadly_fault_ends_the_process_at_once(tmp_path: Path, moment: Moment, names: list[str]) -> None:
+@pytest.mark.parametrize(("effect", "names"), [(Effect.NONE, ["a"]), (Effect.ALL, ["a", "b"])])
+def test_a_deadly_fault_ends_the_process_at_once(tmp_path: Path, effect: Effect, names: list[str]) -> None:
     child = os.fork()
     if child == 0:
-        io = FaultyFileIO(LocalFileIO(), Fault(at=2, moment=moment, die=True))
+        io = FaultyFileIO(LocalFileIO(), Fault(at=2, effect=effect, die=True))
         io.write_many([(f"{tmp_path}/a", b"1"), (f"{tmp_path}/b", b"2"), (f"{tmp_path}/c", b"3")])
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == EXIT_CODE

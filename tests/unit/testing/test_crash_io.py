@@ -10,7 +10,8 @@ from icefloe.catalogs.catalog import Unknown
 from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.errors import CommitStateUnknown, NoSuchFile, StorageError
 from icefloe.io.memory import MemoryFileIO
-from icefloe.testing.crash_io import CrashFileIO, CrashPointers, Died, Effect, Fuse, Kind, Strike
+from icefloe.testing.crash_io import CrashFileIO, CrashPointers, Died, Fuse, Kind, Strike
+from icefloe.testing.intercepted_io import Effect
 
 NAME = ("db", "t")
 A, B = "memory://t/a", "memory://t/b"

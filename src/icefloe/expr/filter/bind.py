@@ -266,42 +266,24 @@ def _bind_comparison(node: Predicate, column: _Column) -> Expr:
     match _place(node, literal, column):
         case Exact(value):
             return column.test(node.op, value)
+        case Gap() | After() if node.op is Op.EQ:
+            return ALWAYS_FALSE
+        case Gap() | After() if node.op is Op.NE:
+            return column.not_null()
+        case After(value):
+            return column.test(Op.LE if node.op in (Op.LT, Op.LE) else Op.GT, value)
         case Gap(below, above):
             return _beside_gap(node.op, below, above, column)
-        case After(value):
-            return _after(node.op, value, column)
         case NotANumber():
             return _beside_nan(node.op, column)
 
 
 def _beside_gap(op: Op, below: object | None, above: object | None, column: _Column) -> Expr:
-    """A comparison with a literal between two values of the column."""
-    match op:
-        case Op.EQ:
-            return ALWAYS_FALSE
-        case Op.NE:
-            return column.not_null()
-        case Op.LT | Op.LE:
-            if below is None:
-                return ALWAYS_FALSE
-            return column.not_null() if above is None else column.test(Op.LE, below)
-        case _:
-            if above is None:
-                return ALWAYS_FALSE
-            return column.not_null() if below is None else column.test(Op.GE, above)
-
-
-def _after(op: Op, value: object, column: _Column) -> Expr:
-    """A comparison with a literal right after a value of the column."""
-    match op:
-        case Op.EQ:
-            return ALWAYS_FALSE
-        case Op.NE:
-            return column.not_null()
-        case Op.LT | Op.LE:
-            return column.test(Op.LE, value)
-        case _:
-            return column.test(Op.GT, value)
+    """A comparison by order with a literal between two values of the column."""
+    bound, nearest, beyond = (Op.LE, below, above) if op in (Op.LT, Op.LE) else (Op.GE, above, below)
+    if nearest is None:
+        return ALWAYS_FALSE
+    return column.not_null() if beyond is None else column.test(bound, nearest)
 
 
 def _beside_nan(op: Op, column: _Column) -> Expr:

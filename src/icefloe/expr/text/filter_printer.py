@@ -28,7 +28,7 @@ from icefloe.expr.filter.nodes import (
     fold,
 )
 from icefloe.expr.text.datetime_text import Nanos, from_micros, nanos
-from icefloe.expr.text.spark_sql import quoted
+from icefloe.expr.text.spark_sql import quoted, sql_condition
 from icefloe.lazy import LazyModule
 from icefloe.model.partition.transform_names import PLAIN_FUNCTIONS, SIZED_FUNCTIONS
 from icefloe.model.schema.types import TIMESTAMP_NS, TIMESTAMPTZ_NS, UUID, Type
@@ -81,21 +81,7 @@ def _leaf(leaf: Leaf) -> _Text:
 def _condition(op: Op, term: str, literals: list[str]) -> _Text:
     if op.takes_literals and op not in (Op.IN, Op.NOT_IN) and len(literals) != 1:
         raise InputError(f"{term} {op.value}: one literal is needed, not {len(literals)}", term=term)
-    match op:
-        case Op.IS_NULL | Op.NOT_NULL:
-            return f"{term} {op.value.upper()}", False
-        case Op.IS_NAN:
-            return f"isnan({term})", False
-        case Op.NOT_NAN:
-            return f"NOT isnan({term})", False
-        case Op.IN | Op.NOT_IN:
-            return f"{term} {op.value.upper()} ({', '.join(literals)})", False
-        case Op.STARTS_WITH:
-            return f"startswith({term}, {literals[0]})", False
-        case Op.NOT_STARTS_WITH:
-            return f"NOT startswith({term}, {literals[0]})", False
-        case _:
-            return f"{term} {op.value} {literals[0]}", False
+    return sql_condition(op, term, literals), False
 
 
 def _name(column: str) -> str:

@@ -6,10 +6,11 @@ day and hour, which are those of UTC. What Spark cannot say exactly is refused.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from icefloe.errors import UnsupportedError
-from icefloe.expr.filter.nodes import BoundPredicate
+from icefloe.expr.filter.nodes import BoundPredicate, Op
 from icefloe.expr.text.datetime_text import micros
 from icefloe.model.schema.types import (
     DATE,
@@ -51,6 +52,26 @@ def sql_term(node: BoundPredicate) -> str:
             transform=str(node.transform),
         )
     return term
+
+
+def sql_condition(op: Op, term: str, literals: Sequence[str]) -> str:
+    """A test of a term; its operators bind closer than AND.
+
+    >>> sql_condition(Op.NOT_IN, "id", ["1", "2"])
+    'id NOT IN (1, 2)'
+    """
+    match op:
+        case Op.IS_NULL | Op.NOT_NULL:
+            return f"{term} {op.value.upper()}"
+        case Op.IN | Op.NOT_IN:
+            return f"{term} {op.value.upper()} ({', '.join(literals)})"
+        case Op.IS_NAN | Op.NOT_NAN:
+            test = f"isnan({term})"
+        case Op.STARTS_WITH | Op.NOT_STARTS_WITH:
+            test = f"startswith({term}, {literals[0]})"
+        case _:
+            return f"{term} {op.value} {literals[0]}"
+    return f"NOT {test}" if op in (Op.NOT_NAN, Op.NOT_STARTS_WITH) else test
 
 
 def sql_literal(value: Any, type_: Type) -> str:

@@ -6,7 +6,6 @@ measured as rows pass by. Arrays and maps are written with their sizes in bytes,
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,7 +20,7 @@ from icefloe.codecs.avro.encode import encode_metadata, encode_records, number
 from icefloe.codecs.avro.schemas import avro_schema
 from icefloe.codecs.manifest.avro_schemas import avro_name
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.formats.read.storage_errors import open_sink, writing
+from icefloe.formats.read.storage_errors import close_quietly, open_sink, writing
 from icefloe.formats.write.entries import WrittenFile
 from icefloe.formats.write.layout import Layout
 from icefloe.formats.write.measure import Measurer
@@ -116,8 +115,7 @@ class AvroWriter:
     def abandon(self) -> None:
         """Let go of the file without finishing it; deleting it is the caller's part."""
         self._pending = []
-        with contextlib.suppress(OSError, pa.ArrowException):
-            self._sink.close()
+        close_quietly(self._sink)
 
 
 def file_schema(schema: Schema) -> dict[str, Any]:

@@ -7,7 +7,6 @@ timestamps back as 64 bits of nanoseconds, so values before 1677 or after 2262 a
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,12 +21,13 @@ from icefloe.codecs.orc.types import ID, OrcType, orc_schema
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.formats.orc.stats import orc_leaves
 from icefloe.formats.read.relabel import relabel
-from icefloe.formats.read.storage_errors import open_sink, writing
+from icefloe.formats.read.storage_errors import close_quietly, open_sink, writing
 from icefloe.formats.write.entries import WrittenFile
 from icefloe.formats.write.layout import Layout
 from icefloe.formats.write.measure import Measurer
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.arrow.types import nested_type
 from icefloe.model.metadata.properties import (
     ORC_BLOOM_COLUMNS,
     ORC_BLOOM_FPP,
@@ -107,9 +107,7 @@ class OrcWriter:
 
     def abandon(self) -> None:
         """Close the file without finishing it; the caller deletes it."""
-        for resource in (self._writer, self._sink):
-            with contextlib.suppress(OSError, pa.ArrowException):
-                resource.close()
+        close_quietly(self._writer, self._sink)
 
     def _write(self, batch: pa.RecordBatch) -> None:
         columns = [column if column.type.num_fields == 0 else _plain(column) for column in batch.columns]
@@ -158,15 +156,9 @@ def _stored_type(type_: Type, made: OrcType) -> pa.DataType:
     if isinstance(type_, Variant):
         return arrow_type(type_)
     inner = [_stored(child, orc_type) for child, orc_type in zip(children(type_), made.inside, strict=True)]
-    match type_:
-        case Struct():
-            return pa.struct(inner)
-        case List():
-            return pa.list_(*inner)
-        case Map():
-            return pa.map_(inner[0].with_nullable(False), inner[1])
-        case _:
-            return pa.int64() if type_ == TIME else arrow_type(type_)
+    if isinstance(type_, (Struct, List, Map)):
+        return nested_type(type_, inner)
+    return pa.int64() if type_ == TIME else arrow_type(type_)
 
 
 def _settings(layout: Layout, stored: pa.Schema) -> dict[str, Any]:

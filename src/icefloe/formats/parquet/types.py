@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from icefloe.errors import UnsupportedError
 from icefloe.formats.read.relabel import relabel
 from icefloe.model.arrow.conform import FIELD_ID, arrow_type
-from icefloe.model.arrow.types import struct_array
+from icefloe.model.arrow.types import nested_type, struct_array
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
     UNKNOWN,
@@ -152,12 +152,8 @@ def _stored(field: Field, *, shapes: bool) -> pa.Field:
 def _stored_type(type_: Type, shapes: bool) -> pa.DataType:
     inner = [_stored(child, shapes=shapes) for child in children(type_) if not shapes or child.type != UNKNOWN]
     match type_:
-        case Struct():
-            return pa.struct(inner)
-        case List():
-            return pa.list_(*inner)
-        case Map():
-            return pa.map_(*inner)
+        case Struct() | List() | Map():
+            return nested_type(type_, inner)
         case Geometry(crs) if shapes:
             return ShapeType(json.dumps({"crs": crs}).encode())
         case Geography(crs, algorithm) if shapes:

@@ -9,14 +9,13 @@ bounds: it would lose such rows. So a file that holds a NaN has no footer statis
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from icefloe.formats.parquet.options import parquet_options
-from icefloe.formats.read.storage_errors import open_sink, writing
+from icefloe.formats.read.storage_errors import close_quietly, open_sink, writing
 from icefloe.formats.write.entries import WrittenFile
 from icefloe.formats.write.layout import Layout
 from icefloe.formats.write.measure import Measurer
@@ -115,8 +114,4 @@ class ParquetWriter:
     def abandon(self) -> None:
         """Let go of the file without finishing it; deleting it is the caller's part."""
         self._pending = []
-        if self._writer is not None:
-            with contextlib.suppress(OSError, pa.ArrowException):
-                self._writer.close()
-        with contextlib.suppress(OSError, pa.ArrowException):
-            self._sink.close()
+        close_quietly(*(() if self._writer is None else (self._writer,)), self._sink)

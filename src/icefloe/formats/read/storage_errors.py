@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -60,3 +60,10 @@ def open_sink(io: FileIO, location: str) -> Any:
     with writing(location):
         files.create_dir(path.rpartition("/")[0], recursive=True)
         return files.open_output_stream(path)
+
+
+def close_quietly(*streams: Any) -> None:
+    """Close what is open on a file that is given up; errors are ignored."""
+    for stream in streams:
+        with suppress(OSError, pa.ArrowException):
+            stream.close()

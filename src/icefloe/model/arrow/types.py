@@ -6,6 +6,8 @@ Arrow schema made here is all that a Parquet writer needs. ``schema_from_arrow``
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from icefloe.model.arrow.field_metadata import field_marks
@@ -85,12 +87,19 @@ def _built(type_: Type, inner: tuple[pa.DataType, ...]) -> pa.DataType:
             return pa.binary()
         case Variant():
             return pa.struct(VARIANT_PARTS)
+        case Struct() | List() | Map():
+            return nested_type(type_, fields)
+
+
+def nested_type(type_: Struct | List | Map, fields: Sequence[pa.Field]) -> pa.DataType:
+    """The Arrow type of a struct, list or map whose fields, element, or key and value are these."""
+    match type_:
         case Struct():
             return pa.struct(fields)
         case List():
             return pa.list_(*fields)
         case Map():
-            return pa.map_(*fields)
+            return pa.map_(fields[0].with_nullable(False), fields[1])
 
 
 def _field(field: Field, type_: pa.DataType) -> pa.Field:
