@@ -106,12 +106,12 @@ def stat(measure: str, key: str) -> str:
 
 def stat_keys(table: pa.Table) -> list[str]:
     """The keys that a table has statistics for, in order of first appearance."""
-    found = dict.fromkeys(name.split(":", 1)[1] for name in table.column_names if ":" in name)
-    return list(found)
+    keys = dict.fromkeys(name.split(":", 1)[1] for name in table.column_names if ":" in name)
+    return list(keys)
 
 
 def entries(rows: list[dict[str, object]], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-    """A table from a few rows given as dictionaries; ``types`` gives the Arrow type of bounds by statistics key."""
+    """A table from a few rows as dictionaries; ``types`` has the Arrow types of bounds by statistics key."""
     stats = dict.fromkeys(name for row in rows for name in row if ":" in name)
     fields = [*ENTRY, *(pa.field(name, _stat_type(name, types or {})) for name in stats)]
     return pa.Table.from_pylist(rows, schema=pa.schema(fields))

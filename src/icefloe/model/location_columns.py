@@ -57,7 +57,7 @@ def canonical(locations: Column, table_location: str | None) -> pa.Array:
 
 
 def inner_paths(locations: Column, table_location: str) -> pa.Array:
-    """The path of each location below the table, whatever its spelling; null for one that lies elsewhere.
+    """The path of each location relative to the table, for any spelling; null if it is not inside the table.
 
     >>> inner_paths(pa.array(["/wh/t/data/a", "file:/wh/u/b"]), "file:///wh/t").to_pylist()
     ['data/a', None]
@@ -69,7 +69,7 @@ def inner_paths(locations: Column, table_location: str) -> pa.Array:
 
 
 def spelled_alike(*columns: Column) -> bool:
-    """Whether different texts in these columns certainly name different files, as all are spelled in the same way.
+    """Whether all locations are spelled in the same way, so that different texts certainly name different files.
 
     >>> spelled_alike(pa.array(["s3://b/x"]), pa.array(["s3://b//x"])), spelled_alike(pa.array(["/x", "//x"]))
     (True, False)
@@ -78,8 +78,8 @@ def spelled_alike(*columns: Column) -> bool:
     if len(present) == 0:
         return True
     first = present[0].drop_null()[0].as_py()
-    found = _STORE.match(first)
-    store = "" if found is None else found[0]
+    match = _STORE.match(first)
+    store = "" if match is None else match[0]
     if store == "" or store.lower().startswith("file:"):
         return _plain_paths(present, first, store)
     return store.endswith("//") and all(pc.all(pc.starts_with(column, store)).as_py() is True for column in present)
@@ -109,17 +109,17 @@ def _count(column: Column, part: bytes) -> int:
 
 
 def index_of(names: Column, locations: Column, table_location: str | None) -> pa.Array:
-    """For each name, the first place among ``locations`` that has the same file; null if none has."""
+    """For each name, the first index in ``locations`` of the same file; null if there is none."""
     names, locations = one_array(names), one_array(locations)
-    found = pc.index_in(names, value_set=locations, skip_nulls=True)
-    missing = pc.and_(pc.is_valid(names), pc.is_null(found))
+    indices = pc.index_in(names, value_set=locations, skip_nulls=True)
+    missing = pc.and_(pc.is_valid(names), pc.is_null(indices))
     if pc.any(missing).as_py() is not True:
-        return found
+        return indices
     rest = names.filter(missing)
     if spelled_alike(rest, locations):
-        return found
+        return indices
     more = pc.index_in(canonical(rest, table_location), value_set=canonical(locations, table_location))
-    return pc.replace_with_mask(found, missing, more)
+    return pc.replace_with_mask(indices, missing, more)
 
 
 def is_among(names: Column, locations: Column, table_location: str | None) -> pa.Array:

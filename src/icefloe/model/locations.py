@@ -41,18 +41,18 @@ class Location:
 
 
 def parse_location(text: str) -> Location:
-    """The parts of an absolute location; a plain path is a file's.
+    """The parts of an absolute location; a plain path has the scheme ``file``.
 
     >>> parse_location("s3://bucket/wh/t")
     Location(scheme='s3', authority='bucket', path='/wh/t')
     >>> parse_location("/wh/t") == parse_location("file:/wh/t") == parse_location("file:///wh/t")
     True
     """
-    found = _SCHEME.match(text)
-    scheme = FILE if found is None else found[1].lower()
-    rest = text if found is None else text[found.end() :]
+    match = _SCHEME.match(text)
+    scheme = FILE if match is None else match[1].lower()
+    rest = text if match is None else text[match.end() :]
     authority = ""
-    if found is not None and rest.startswith("//"):
+    if match is not None and rest.startswith("//"):
         authority, slash, path = rest[2:].partition("/")
         rest = slash + path
     if scheme == FILE and authority.lower() == "localhost":

@@ -18,7 +18,7 @@ from icefloe.model.partition.spec import (
     expression_ids,
     expressions_for,
     spec_problem,
-    told_apart,
+    with_distinct_ids,
 )
 from icefloe.model.partition.update import PartitionUpdate
 from icefloe.model.text.ddl import parse_ddl
@@ -47,7 +47,7 @@ def table(*specs: PartitionSpec, version: int = 1) -> TableMetadata:
         last_updated_ms=0,
         last_column_id=SCHEMA.highest_id,
         schemas=(SCHEMA,),
-        specs=told_apart(specs),
+        specs=with_distinct_ids(specs),
         default_spec_id=specs[-1].spec_id,
         last_partition_id=1000,
     )
@@ -56,7 +56,7 @@ def table(*specs: PartitionSpec, version: int = 1) -> TableMetadata:
 def test_the_oldest_spec_keeps_an_id_and_other_values_get_one_of_their_own():
     day, month = part("c", transform="day"), part("c", transform="month")
 
-    found = told_apart(
+    found = with_distinct_ids(
         [spec(0, part("a")), spec(1, part("b"), part("a", 1001)), spec(2, part("a")), spec(3, part("b"))]
     )
 
@@ -66,26 +66,26 @@ def test_the_oldest_spec_keeps_an_id_and_other_values_get_one_of_their_own():
         [(1000, 1000)],
         [(FIRST_ID_APART, 1000)],
     ]
-    assert ids(told_apart([spec(0, day), spec(1, month)]))[1] == [(FIRST_ID_APART, 1000)]
+    assert ids(with_distinct_ids([spec(0, day), spec(1, month)]))[1] == [(FIRST_ID_APART, 1000)]
 
 
 def test_specs_without_such_ids_stay_as_they_are():
     plain = (spec(0, part("a"), part("b", 1001)), spec(1, part("a", transform="void"), part("b", 1001)))
 
-    assert told_apart(plain) == plain
+    assert with_distinct_ids(plain) == plain
 
 
 def test_later_specs_and_another_order_of_the_list_change_no_id():
     specs = [spec(0, part("a")), spec(1, part("b")), spec(2, part("c")), spec(3, part("b"), part("c", 1001))]
-    whole = told_apart(specs)
+    whole = with_distinct_ids(specs)
 
-    assert all(told_apart(specs[:size]) == whole[:size] for size in range(5))
-    assert told_apart(reversed(specs)) == tuple(reversed(whole))
-    assert told_apart(whole) == whole
+    assert all(with_distinct_ids(specs[:size]) == whole[:size] for size in range(5))
+    assert with_distinct_ids(reversed(specs)) == tuple(reversed(whole))
+    assert with_distinct_ids(whole) == whole
 
 
 def test_an_id_that_a_file_has_is_not_given_out():
-    (_, second) = told_apart([spec(0, part("a"), part("c", FIRST_ID_APART)), spec(1, part("b"))])
+    (_, second) = with_distinct_ids([spec(0, part("a"), part("c", FIRST_ID_APART)), spec(1, part("b"))])
 
     assert second.fields[0].field_id == FIRST_ID_APART + 1
 
@@ -129,7 +129,7 @@ def test_a_spec_that_is_added_is_told_apart_from_the_others():
 
 
 def test_two_fields_of_one_id_in_files_make_no_spec():
-    twice = told_apart([spec(0, part("a")), spec(1, part("b"))])
+    twice = with_distinct_ids([spec(0, part("a")), spec(1, part("b"))])
     both = spec(2, *(field for each in twice for field in each.fields))
 
     assert spec_problem(both, SCHEMA) == "two partition fields have id 1000"
@@ -146,7 +146,9 @@ def test_a_shared_id_links_no_expression():
     """The link would say of one expression that it is the value of both fields."""
     fields = [
         field
-        for each in told_apart([spec(0, part("a", transform="bucket[4]")), spec(1, part("b", transform="bucket[4]"))])
+        for each in with_distinct_ids(
+            [spec(0, part("a", transform="bucket[4]")), spec(1, part("b", transform="bucket[4]"))]
+        )
         for field in each.fields
     ]
 

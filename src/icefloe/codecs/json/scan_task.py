@@ -22,7 +22,7 @@ from icefloe.errors import FormatError, InputError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.entries import ContentType
-from icefloe.model.partition.spec import PartitionSpec, told_apart
+from icefloe.model.partition.spec import PartitionSpec, with_distinct_ids
 from icefloe.model.schema.schema import Schema
 
 
@@ -117,7 +117,8 @@ def _context(schema: Schema, spec: PartitionSpec, context: ManifestContext | Non
         )
     types = {**context.types, **types}
     specs = {
-        table_spec.spec_id: table_spec for table_spec in told_apart({**context.specs, spec.spec_id: spec}.values())
+        table_spec.spec_id: table_spec
+        for table_spec in with_distinct_ids({**context.specs, spec.spec_id: spec}.values())
     }
     return replace(
         context, schema=schema, types=types, specs=specs, partition_types=partition_types(specs.values(), types)

@@ -77,7 +77,7 @@ from icefloe.model.metadata.version_rules import (
     rules,
 )
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder
-from icefloe.model.partition.spec import FIRST_PARTITION_FIELD_ID, Expression, PartitionSpec, told_apart
+from icefloe.model.partition.spec import FIRST_PARTITION_FIELD_ID, Expression, PartitionSpec, with_distinct_ids
 from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.schema import Schema
 
@@ -194,7 +194,7 @@ def _metadata(
     places = Places.of(location, version)
     expressions = tuple(_each(d.expressions, "expressions", expression_from_record, reading))
     schemas = tuple(_schemas(d, reading))
-    specs = told_apart(_specs(d, expressions, schemas, reading))
+    specs = with_distinct_ids(_specs(d, expressions, schemas, reading))
     current = None if d.current_snapshot_id == _NO_SNAPSHOT else d.current_snapshot_id
     first_unused = max((f.stored_id for s in specs for f in s.fields), default=FIRST_PARTITION_FIELD_ID - 1)
     stored = _or(d.snapshots, [])

@@ -110,18 +110,18 @@ def _is_plain(schema: Schema) -> bool:
     return all(is_primitive(field.type) and not field.required for field in schema.fields)
 
 
-def _check_names(given: list[str], fields: tuple[Field, ...], prefix: str) -> None:
-    twice = repeated(given)
+def _check_names(names: list[str], fields: tuple[Field, ...], prefix: str) -> None:
+    twice = repeated(names)
     if len(twice) > 0:
         raise InputError(f"two columns are named {prefix}{twice[0]!r}", field=prefix + twice[0])
-    known, names = {field.name for field in fields}, frozenset(given)
-    extra = [prefix + name for name in given if name not in known]
+    known, present = {field.name for field in fields}, frozenset(names)
+    extra = [prefix + name for name in names if name not in known]
     if len(extra) > 0:
         raise InputError(
             f"the table has no column {', '.join(extra)}; it has: {', '.join(prefix + f.name for f in fields)}",
             field=extra[0],
         )
-    missing = [prefix + f.name for f in fields if f.required and f.write_default is None and f.name not in names]
+    missing = [prefix + f.name for f in fields if f.required and f.write_default is None and f.name not in present]
     if len(missing) > 0:
         raise InputError(f"required column {', '.join(missing)} is missing and has no default", field=missing[0])
 
@@ -129,8 +129,8 @@ def _check_names(given: list[str], fields: tuple[Field, ...], prefix: str) -> No
 def _column(table: pa.Table, place: int | None, field: Field) -> pa.ChunkedArray:
     if place is None:
         return pa.chunked_array([_not_supplied(field, table.num_rows, field.name)])
-    given = table.column(place)
-    return pa.chunked_array([_fit(plain(chunk), field, field.name) for chunk in given.chunks], arrow_type(field.type))
+    column = table.column(place)
+    return pa.chunked_array([_fit(plain(chunk), field, field.name) for chunk in column.chunks], arrow_type(field.type))
 
 
 def _not_supplied(field: Field, length: int, name: str) -> pa.Array:
@@ -163,13 +163,13 @@ def _fit(array: pa.Array, field: Field, name: str) -> pa.Array:
 
 
 def _fit_struct(array: pa.StructArray, fields: tuple[Field, ...], name: str) -> pa.StructArray:
-    given = {child.name: position for position, child in enumerate(array.type)}
+    positions = {child.name: position for position, child in enumerate(array.type)}
     _check_names([child.name for child in array.type], fields, f"{name}.")
-    values = array.flatten()  # null wherever the struct is: what a producer left below a null struct is no value
+    values = array.flatten()  # null wherever the struct is null: values below a null struct are ignored
     fitted = []
     for field in fields:
         full = f"{name}.{field.name}"
-        if (position := given.get(field.name)) is None:
+        if (position := positions.get(field.name)) is None:
             fitted.append(_not_supplied(field, len(array), full))
             continue
         lost = values[position].null_count - array.null_count
@@ -180,13 +180,15 @@ def _fit_struct(array: pa.StructArray, fields: tuple[Field, ...], name: str) -> 
 
 
 def _fit_variant(array: pa.StructArray, name: str) -> pa.StructArray:
-    """Variants as they are stored: a struct of exactly two byte strings, both there wherever the variant is."""
-    given = {child.name: values for child, values in zip(array.type, array.flatten(), strict=True)}
-    if sorted(given) != [part.name for part in VARIANT_PARTS] or not all(_is_bytes(v.type) for v in given.values()):
+    """Variants in their stored form: a struct of exactly two byte strings, neither null unless the variant is."""
+    parts_by_name = {child.name: values for child, values in zip(array.type, array.flatten(), strict=True)}
+    if sorted(parts_by_name) != [part.name for part in VARIANT_PARTS] or not all(
+        _is_bytes(v.type) for v in parts_by_name.values()
+    ):
         raise InputError(
             f"column {name!r} is a variant: a struct of binary 'metadata' and 'value', not {array.type}", field=name
         )
-    parts = [given[part.name].cast(part.type) for part in VARIANT_PARTS]
+    parts = [parts_by_name[part.name].cast(part.type) for part in VARIANT_PARTS]
     if any(part.null_count > array.null_count for part in parts):
         raise InputError(f"column {name!r} is a variant; its metadata or value is null", field=name)
     return struct_array(parts, list(VARIANT_PARTS), array.is_null())
@@ -220,15 +222,15 @@ def _own(array: pa.Array) -> pa.Array:
     return array.take(pa.array(np.arange(len(array))))
 
 
-def _same_kind(given: pa.DataType, type_: PrimitiveType) -> bool:
+def _same_kind(source_type: pa.DataType, type_: PrimitiveType) -> bool:
     kinds = pa.types
     match type_:
         case Decimal():
-            return bool(kinds.is_decimal(given) or kinds.is_integer(given))
+            return bool(kinds.is_decimal(source_type) or kinds.is_integer(source_type))
         case Fixed() | Geometry() | Geography():
-            return _is_bytes(given)
+            return _is_bytes(source_type)
         case Primitive():
-            return bool(_KINDS[type_](given))
+            return bool(_KINDS[type_](source_type))
 
 
 def _is_number(type_: pa.DataType) -> bool:

@@ -92,10 +92,10 @@ def marked_type(field: pa.Field, name: str) -> Type | None:
 
 
 def _shape(parameters: bytes | None, name: str) -> Type:
-    """The type of a GeoArrow column: shapes on a globe say how their edges run, those on a plane do not."""
-    given = _json(parameters, name)
-    given = given if isinstance(given, dict) else {}
-    crs, edges = _crs(given.get("crs")), given.get("edges")
+    """The type of a GeoArrow column: geography if its metadata has non-planar edges, else geometry."""
+    parsed = _json(parameters, name)
+    parsed = parsed if isinstance(parsed, dict) else {}
+    crs, edges = _crs(parsed.get("crs")), parsed.get("edges")
     if crs is None:
         raise InputError(f"column {name!r}: its GeoArrow metadata has no crs; set one, such as OGC:CRS84", field=name)
     try:

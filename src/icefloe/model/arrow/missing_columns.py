@@ -19,7 +19,7 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field, List, Map, Struct, children
 
 
-def merge_steps(schema: Schema, given: pa.Schema, *, format_version: int) -> tuple[SchemaChange, ...]:
+def merge_steps(schema: Schema, row_schema: pa.Schema, *, format_version: int) -> tuple[SchemaChange, ...]:
     """The steps that add the columns that the rows have and the table lacks; none if it has them all.
 
     New columns are optional. Columns of the table that the rows lack stay, with their types.
@@ -29,8 +29,8 @@ def merge_steps(schema: Schema, given: pa.Schema, *, format_version: int) -> tup
     >>> [(step.name, str(step.type)) for step in merge_steps(parse_ddl("id int"), rows, format_version=2)]
     [('note', 'string')]
     """
-    index = unnamed_index(given)
-    missing = _missing_fields([field for field in given if field.name not in index], schema.fields)
+    index = unnamed_index(row_schema)
+    missing = _missing_fields([field for field in row_schema if field.name not in index], schema.fields)
     if len(missing) == 0:
         return ()
     other = schema_from_arrow(pa.schema(missing), format_version=format_version)
@@ -38,15 +38,15 @@ def merge_steps(schema: Schema, given: pa.Schema, *, format_version: int) -> tup
     return tuple(step for step in steps if isinstance(step, (AddColumn, SetDefault)))
 
 
-def _missing_fields(given: Iterable[pa.Field], ours: tuple[Field, ...]) -> list[pa.Field]:
-    """Fields that a table lacks whole, and of others what is missing inside them."""
+def _missing_fields(row_fields: Iterable[pa.Field], ours: tuple[Field, ...]) -> list[pa.Field]:
+    """The fields that a table lacks, and for structs, lists and maps that it has, the fields missing inside them."""
     known = {field.name: field for field in ours}
-    found = [each if each.name not in known else _missing(each, known[each.name]) for each in given]
-    return [each for each in found if each is not None]
+    missing = [field if field.name not in known else _missing(field, known[field.name]) for field in row_fields]
+    return [field for field in missing if field is not None]
 
 
-def _missing(given: pa.Field, ours: Field) -> pa.Field | None:
-    type_ = given.type.storage_type if isinstance(given.type, pa.BaseExtensionType) else given.type
+def _missing(row_field: pa.Field, ours: Field) -> pa.Field | None:
+    type_ = row_field.type.storage_type if isinstance(row_field.type, pa.BaseExtensionType) else row_field.type
     match ours.type:
         case Struct(fields) if isinstance(type_, pa.StructType):
             inner = _missing_fields(list(type_), fields)

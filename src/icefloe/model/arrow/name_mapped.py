@@ -26,10 +26,10 @@ def has_ids(schema: pa.Schema) -> bool:
 
 
 def apply_mapping(mapping: NameMapping, schema: pa.Schema) -> pa.Schema:
-    """The schema of a file with the ids that a mapping has for its names; what it does not know stays without.
+    """The schema of a file with the ids that a mapping has for its names; other columns get no id.
 
-    A file that has ids of its own, even some, is left alone: a mapping only replaces ids that are missing
-    altogether. Elements, keys and values are found by their role, however the file spells them.
+    The schema of a file with any id of its own is returned unchanged: a mapping is only for files without ids.
+    Elements, keys and values are looked up by their role, whatever their names in the file.
 
     >>> mapping = NameMapping(fields=(MappedField(names=("id", "record_id"), field_id=1),))
     >>> apply_mapping(mapping, pa.schema({"record_id": pa.int64(), "other": pa.int64()})).field("record_id").metadata
@@ -42,35 +42,35 @@ def apply_mapping(mapping: NameMapping, schema: pa.Schema) -> pa.Schema:
     return mapped
 
 
-def _field(field: pa.Field, found: MappedField | None, depth: int) -> pa.Field:
-    if found is None:
+def _field(field: pa.Field, mapped: MappedField | None, depth: int) -> pa.Field:
+    if mapped is None:
         return field
     if depth > DEFAULT.type_depth:
         raise LimitError(f"column {field.name!r}: types are nested deeper than {DEFAULT.type_depth}", field=field.name)
-    field = field.with_type(_type(field.type, found, depth + 1))
-    if found.field_id is None:
+    field = field.with_type(_type(field.type, mapped, depth + 1))
+    if mapped.field_id is None:
         return field
-    return field.with_metadata({**(field.metadata or {}), FIELD_ID: str(found.field_id).encode()})
+    return field.with_metadata({**(field.metadata or {}), FIELD_ID: str(mapped.field_id).encode()})
 
 
-def _type(type_: pa.DataType, found: MappedField, depth: int) -> pa.DataType:
+def _type(type_: pa.DataType, mapped: MappedField, depth: int) -> pa.DataType:
     if pa.types.is_struct(type_):
-        return pa.struct([_field(child, found.by_name.get(child.name), depth) for child in type_])
+        return pa.struct([_field(child, mapped.by_name.get(child.name), depth) for child in type_])
     if pa.types.is_map(type_):
-        key = _field(type_.key_field, _role(found, "key", type_.key_field), depth)
-        value = _field(type_.item_field, _role(found, "value", type_.item_field), depth)
+        key = _field(type_.key_field, _role(mapped, "key", type_.key_field), depth)
+        value = _field(type_.item_field, _role(mapped, "value", type_.item_field), depth)
         return pa.map_(key, value, keys_sorted=type_.keys_sorted)
     if is_list(type_):
-        element = _field(type_.value_field, _role(found, "element", type_.value_field), depth)
+        element = _field(type_.value_field, _role(mapped, "element", type_.value_field), depth)
         if pa.types.is_fixed_size_list(type_):
             return pa.list_(element, type_.list_size)
         return pa.large_list(element) if pa.types.is_large_list(type_) else pa.list_(element)
     return type_
 
 
-def _role(found: MappedField, role: str, field: pa.Field) -> MappedField | None:
-    """What a mapping has for an element, a key or a value: by the name of the spec, else by that of the file."""
-    return found.by_name.get(role, found.by_name.get(field.name))
+def _role(mapped: MappedField, role: str, field: pa.Field) -> MappedField | None:
+    """The mapping of an element, a key or a value: by its name in the spec, else by its name in the file."""
+    return mapped.by_name.get(role, mapped.by_name.get(field.name))
 
 
 def _check_ids(schema: pa.Schema) -> None:
@@ -89,9 +89,9 @@ def _fields(fields: Iterable[pa.Field]) -> Iterator[tuple[str, pa.Field]]:
     """Every field at every depth with its full name in the file."""
     for field in fields:
         pending = [(field.name, field)]
-        for name, each in pending:  # grows while it is read
-            yield name, each
-            pending.extend((f"{name}.{child.name}", child) for child in _inside(each.type))
+        for name, nested in pending:  # grows during the loop
+            yield name, nested
+            pending.extend((f"{name}.{child.name}", child) for child in _inside(nested.type))
 
 
 def _inside(type_: pa.DataType) -> list[pa.Field]:

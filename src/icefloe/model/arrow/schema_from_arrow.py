@@ -71,9 +71,9 @@ _SIMPLE: dict[pa.DataType, Primitive] = {
 
 
 def schema_from_arrow(schema: pa.Schema, *, format_version: int = DEFAULT_FORMAT_VERSION) -> Schema:
-    """The columns of an Arrow schema; ids are kept when every field has one and assigned afresh otherwise.
+    """The columns of an Arrow schema; ids are kept if every field has one and newly assigned otherwise.
 
-    Types that need format version 3, such as timestamps in nanoseconds, are taken if the given version has them.
+    Types that need format version 3, such as timestamps in nanoseconds, are allowed if ``format_version`` has them.
 
     >>> schema_from_arrow(pa.schema({"id": pa.int64(), "name": pa.large_string()})).field("name").type
     Primitive(name='string', since=1)
@@ -131,12 +131,12 @@ class _Reader:
             return Map(key.id, key.type, value.id, value.type, value.required)
         return self._allowed(_leaf(type_, name), type_, name)
 
-    def _allowed(self, type_: Type, given: pa.DataType, name: str) -> Type:
+    def _allowed(self, type_: Type, source_type: pa.DataType, name: str) -> Type:
         if since(type_) <= self.format_version:
             return type_
         cast = " or cast it to microseconds first" if type_ in (TIMESTAMP_NS, TIMESTAMPTZ_NS) else ""
         raise UnsupportedError(
-            f"column {name!r}: Arrow {given} is the type {type_} of format version {since(type_)}; "
+            f"column {name!r}: Arrow {source_type} is the type {type_} of format version {since(type_)}; "
             f"ask for format_version={since(type_)}{cast}",
             field=name,
         )

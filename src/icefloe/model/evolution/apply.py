@@ -131,9 +131,9 @@ class _Evolution:
         owner = self._struct(step)
         name = step.name if owner is TABLE else f"{self.draft.name(owner)}.{step.name}"
         self._check_name(owner, step.name, name, "added")
-        given = Field(0, step.name, step.type, step.required, step.doc, step.default, step.default)
+        column = Field(0, step.name, step.type, step.required, step.doc, step.default, step.default)
         depth = 0 if owner is TABLE else self._depth(owner) + 1
-        checked = checked_column(given, name, self._rules, depth=depth)
+        checked = checked_column(column, name, self._rules, depth=depth)
         if checked.required and checked.initial_default is None:
             remedy = "give a default"
             if not self._rules.column_defaults:
@@ -228,9 +228,9 @@ class _Evolution:
             )
         except InputError as error:
             raise refused(step.column, verb, f"its default does not fit: {error}") from error
-        given = Field(0, field.name, step.type)
-        checked = checked_column(given, step.column, self._rules, depth=self._depth(field_id), verb=verb)
-        # The field keeps its id: an id that is taken already stands for it while the fields inside get theirs.
+        column = Field(0, field.name, step.type)
+        checked = checked_column(column, step.column, self._rules, depth=self._depth(field_id), verb=verb)
+        # The field keeps its id. Only the fields inside need new ids, so the number for the field itself is not used.
         fresh = self._numbered(checked, self.last_column_id, step.column, verb)
         self.draft.retype(replace(field, type=fresh.type, initial_default=initial, write_default=write))
         self._touched.update(self.draft.subtree(field_id))
@@ -295,9 +295,9 @@ class _Evolution:
                 raise refused(part.name, "named so", f"{reason}; choose another one")
 
     def _find(self, name: str) -> int:
-        found = self.draft.find(name)
-        if found is not None:
-            return found
+        field_id = self.draft.find(name)
+        if field_id is not None:
+            return field_id
         if name in self._dropped:
             raise refused(name, "used", "an earlier step of this change drops it")
         raise InputError(f"no column {name!r}; the table has: {', '.join(self.draft.names())}", field=name)

@@ -12,10 +12,10 @@ from icefloe.model.schema.types import UNKNOWN, Field, Struct, children, since, 
 
 
 def checked_column(field: Field, name: str, rules: VersionRules, *, depth: int = 0, verb: str = "added") -> Field:
-    """The field with all defaults in their JSON form; refused is what tables of the version cannot hold.
+    """The field with all defaults in their JSON form; an error if tables of the format version cannot hold it.
 
-    ``name`` is the field's full name, ``depth`` the number of fields around it. Ids are those given: they are the
-    caller's to assign.
+    ``name`` is the field's full name, ``depth`` the number of fields around it. Ids are not changed: the caller assigns
+    them.
     """
     return _Check(rules, verb).field(field, name, depth)
 

@@ -27,7 +27,7 @@ from icefloe.model.schema.types import (
     since,
 )
 
-# The first format version of each promotion; those of decimals and of unknown are not a matter of single types.
+# The first format version of each promotion. Promotions of decimal and unknown are not in it: they have rules instead.
 _PROMOTIONS: Mapping[tuple[Type, Type], int] = {
     (INT, LONG): 1,
     (FLOAT, DOUBLE): 1,
@@ -64,7 +64,7 @@ def promotes(old: Type, new: Type, format_version: int = DEFAULT_FORMAT_VERSION)
 
 
 def promotion_problem(old: Type, new: Type, format_version: int = DEFAULT_FORMAT_VERSION) -> str | None:
-    """Why a column may not go from one type to another; ``None`` if it may, or if nothing changes."""
+    """Why a column may not change from one type to another; ``None`` if it may, or if the types are equal."""
     if old == new or promotes(old, new, format_version):
         return None
     first = promotion_since(old, new)

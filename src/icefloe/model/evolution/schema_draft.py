@@ -71,10 +71,10 @@ class Draft:
 
     def subtree(self, field_id: int) -> list[int]:
         """The id of a field and of everything inside it."""
-        found = [field_id]
-        for inner in found:  # grows while it is read
-            found.extend(self._inside[inner])
-        return found
+        ids = [field_id]
+        for inner in ids:  # grows during the loop
+            ids.extend(self._inside[inner])
+        return ids
 
     def add(self, owner: int | None, field: Field) -> None:
         """Append a field, with its nested fields, to its struct."""

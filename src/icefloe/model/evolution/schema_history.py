@@ -43,7 +43,7 @@ def _content(schema: Schema) -> tuple[tuple[Field, ...], frozenset[int], object]
 
 
 def _owners(schema: Schema) -> dict[int, int]:
-    """The id of the field around each field that is not a top-level column."""
+    """The id of the parent field of each field that is not a top-level column."""
     return {child.id: field.id for field in schema.by_id.values() for child in children(field.type)}
 
 

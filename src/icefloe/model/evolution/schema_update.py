@@ -115,7 +115,7 @@ class SchemaUpdate:
         doc: str | None = None,
         required: bool | None = None,
     ) -> SchemaUpdate:
-        """Give a column a wider type, a comment, or let it be null; what is not given stays."""
+        """Change the type of a column to a wider one, change its comment, or make it optional; the rest stays."""
         if required is True:
             raise InputError(
                 f"column {column!r} cannot be made required: rows may hold null; add a required column with a default",
@@ -170,10 +170,10 @@ def update_of(metadata: TableMetadata) -> SchemaUpdate:
     )
 
 
-def _as_type(given: Type | str, name: str) -> Type:
-    if not isinstance(given, str):
-        return given
-    fields = parse_ddl(f"x {given}").fields
+def _as_type(type_: Type | str, name: str) -> Type:
+    if not isinstance(type_, str):
+        return type_
+    fields = parse_ddl(f"x {type_}").fields
     if len(fields) != 1 or fields[0].required or fields[0].doc is not None:
-        raise InputError(f"column {name!r}: {given!r} is more than a type", field=name)
+        raise InputError(f"column {name!r}: {type_!r} is more than a type", field=name)
     return fields[0].type

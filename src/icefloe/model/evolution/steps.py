@@ -20,14 +20,14 @@ class First:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """Directly before a column of the same struct, given by its full name."""
+    """Directly before a column of the same struct, identified by its full name."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """Directly after a column of the same struct, given by its full name."""
+    """Directly after a column of the same struct, identified by its full name."""
 
     column: str
 

@@ -137,9 +137,9 @@ _FORMAT, _OWN_FORMAT = one_of("parquet", "orc", "avro"), one_of("", "parquet", "
 _ISOLATION = one_of("serializable", "snapshot")
 _MODE = one_of("", "copy-on-write", "merge-on-read")
 
-FORMAT_VERSION = _property("format-version", 2, rule=_SIZE)  # which no table stores: setting it is an upgrade
-# Names under which other programs show the state of a table. They are not stored; a stored value would hide it.
-TOLD = frozenset(
+FORMAT_VERSION = _property("format-version", 2, rule=_SIZE)  # never stored: setting it upgrades the table
+# Names under which other programs show the state of a table. They are never stored: a stored value would hide it.
+STATE_PROPERTIES = frozenset(
     {
         "uuid",
         "snapshot-count",
@@ -261,11 +261,11 @@ def check_settable(properties: Mapping[str, str]) -> None:
     icefloe.errors.InputError: property commit.manifest-merge.enabled: expected true or false, got 'yes'
     """
     check_property_texts(properties)
-    told = next((name for name in properties if name in TOLD), None)
-    if told is not None:
+    state_property = next((name for name in properties if name in STATE_PROPERTIES), None)
+    if state_property is not None:
         raise InputError(
-            f"property {told!r} shows the state of a table and cannot be set; choose another name",
-            property=told,
+            f"property {state_property!r} shows the state of a table and cannot be set; choose another name",
+            property=state_property,
         )
     for name, text in properties.items():
         known = REGISTRY.find(name)

@@ -126,10 +126,10 @@ class TableMetadata:
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
         """The snapshot of this id."""
-        found = self.snapshots.find(snapshot_id)
-        if found is None:
+        snapshot = self.snapshots.find(snapshot_id)
+        if snapshot is None:
             raise NoSuchSnapshot(f"table {self.location} has no snapshot {snapshot_id}", snapshot_id=snapshot_id)
-        return found
+        return snapshot
 
     def schema_of(self, snapshot: Snapshot) -> Schema:
         """The schema to read a snapshot with."""
@@ -137,11 +137,11 @@ class TableMetadata:
 
     def ref(self, name: str) -> Ref:
         """The branch or tag of this name."""
-        found = self.refs.get(name)
-        if found is None:
+        ref = self.refs.get(name)
+        if ref is None:
             known = ", ".join(self.refs) if len(self.refs) > 0 else "none"
             raise NoSuchSnapshot(f"table {self.location} has no branch or tag {name!r}; it has: {known}", ref=name)
-        return found
+        return ref
 
     def with_snapshot(
         self, snapshot: Snapshot, *, former_location: str | None = None, branch: str | None = MAIN
@@ -269,7 +269,7 @@ class TableMetadata:
 
 
 def ancestors(metadata: TableMetadata, snapshot_id: int) -> Iterator[Snapshot]:
-    """A snapshot, its parent, and so on, as far as the table still has them; each is looked up when it is asked for."""
+    """A snapshot and its ancestors, newest first, as far as the table still has them; looked up lazily."""
     following: Snapshot | None = metadata.snapshot(snapshot_id)
     seen: set[int] = set()
     while following is not None:

@@ -1,4 +1,4 @@
-"""What each format version may, must and must not do. Only this module compares version numbers.
+"""What each format version allows, requires and forbids. Only this module compares version numbers.
 
 Layers above the codecs ask ``rules`` by name and never look at a version number themselves. Codecs look up the field
 tables: one row per field, one column per version (spec: Appendix E: Format version changes; V4 proposal). The tables
@@ -62,10 +62,10 @@ CONTENT_ENTRY_VERSIONS = tuple(version for version, rules in _RULES.items() if r
 
 def rules(version: int) -> VersionRules:
     """The rules of a format version."""
-    found = _RULES.get(version)
-    if found is None:
+    version_rules = _RULES.get(version)
+    if version_rules is None:
         raise UnsupportedError(f"format version {version} is not one of 1, 2, 3, 4", version=version)
-    return found
+    return version_rules
 
 
 def check_writable(version: int) -> None:
@@ -222,7 +222,7 @@ DATA_FILE_FIELDS: FieldTable = MappingProxyType(
     }
 )  # fmt: skip
 
-# Fields of a content entry (V4 proposal); what each content type must have or lack is finer than this table.
+# Fields of a content entry (V4 proposal). This table does not say which fields a content type requires or forbids.
 CONTENT_ENTRY_FIELDS: FieldTable = MappingProxyType(
     {
         # field                      v1    v2    v3    v4
@@ -253,10 +253,10 @@ def presence(table: FieldTable, field: str, version: int) -> Presence:
     <Presence.OPTIONAL: 'optional'>
     """
     rules(version)
-    found = table.get(field)
-    if found is None:
+    by_version = table.get(field)
+    if by_version is None:
         raise InputError(f"{field!r} is not a field of the format; there are {', '.join(table)}", field=field)
-    return found[version - 1]
+    return by_version[version - 1]
 
 
 def written(table: FieldTable, field: str, version: int) -> bool:

@@ -76,12 +76,12 @@ def evolve_spec(
     last_partition_id: int,
     format_version: int = DEFAULT_FORMAT_VERSION,
 ) -> EvolvedSpec:
-    """The spec after the steps; a step that the format does not allow is an ``InputError`` with field and reason.
+    """The spec after the steps; ``InputError`` with field and reason for a step that the format does not allow.
 
-    Version 1 does not track field ids, so a field keeps its position for ever: a removed one turns void, and gives up
-    its name if a field wants it. Later versions drop it. There a field that any of ``specs`` had, of the same columns
-    and transform, gets its id back, for ids are what manifests name partition values by. Every other new field gets the
-    next unused id. Whether a transform fits the type of its column is for ``icefloe.transforms`` to say.
+    Version 1 does not track field ids, so a field keeps its position for ever: a removed field becomes void, and its
+    name is free for another field. Later versions drop it. There a new field reuses the id of a field with the same
+    columns and transform in any of ``specs``, because manifests identify partition values by id. Every other new field
+    gets the next unused id. ``icefloe.transforms`` checks whether a transform accepts the type of its column.
 
     >>> from icefloe.model.text.ddl import parse_ddl, partition_spec
     >>> schema = parse_ddl("id bigint, ts timestamp")
@@ -90,7 +90,7 @@ def evolve_spec(
     >>> [(f.field_id, f.name) for f in evolve_spec(before, steps, schema=schema, last_partition_id=1001).spec.fields]
     [(1001, 'id'), (1002, 'ts_hour')]
     """
-    highest = max((field.stored_id for each in (spec, *specs) for field in each.fields), default=last_partition_id)
+    highest = max((field.stored_id for other in (spec, *specs) for field in other.fields), default=last_partition_id)
     if highest > last_partition_id:
         raise InputError(f"last partition id {last_partition_id} is below id {highest} of a partition field")
     work = _Evolution(spec, schema, tuple(specs), last_partition_id, rules(format_version))
@@ -116,7 +116,7 @@ class _Evolution:
     ) -> None:
         self.fields = {field.field_id: field for field in spec.fields}
         self.removed: set[int] = set()
-        self.history = tuple(field for each in (spec, *reversed(specs)) for field in each.fields)
+        self.history = tuple(field for other in (spec, *reversed(specs)) for field in other.fields)
         self.before = frozenset(self.fields)
         self.schema = schema
         self.last_partition_id = last_partition_id

@@ -17,16 +17,17 @@ from icefloe.model.partition.spec import (
     compatible,
     expressions_for,
     spec_problem,
-    told_apart,
+    with_distinct_ids,
 )
 
 
 def add_spec(metadata: TableMetadata, spec: PartitionSpec) -> TableMetadata:
-    """The table with ``spec`` as its default one.
+    """The table with ``spec`` as its default spec.
 
-    A spec compatible with one the table has is that spec; any other gets the highest spec id plus one, whatever id it
-    came with. Refused is what written files contradict: an id that meant another value before and, in version 1, a
-    field that was moved. In V4 each new derived field gets an expression, with an id after those of the columns.
+    If the table has a compatible spec, that one becomes the default. Otherwise the spec is added with the highest spec
+    id plus one, whatever its own id. InputError if it contradicts written files: if a field id was used for another
+    value before or, in version 1, if a field was moved. In V4 each new derived field gets an expression, with an id
+    after those of the columns.
     """
     problem = spec_problem(spec, metadata.schema)
     if problem is not None:
@@ -41,7 +42,7 @@ def add_spec(metadata: TableMetadata, spec: PartitionSpec) -> TableMetadata:
     spec_id = max(known.spec_id for known in metadata.specs) + 1
     added = replace(
         metadata,
-        specs=told_apart((*metadata.specs, replace(spec, spec_id=spec_id))),
+        specs=with_distinct_ids((*metadata.specs, replace(spec, spec_id=spec_id))),
         default_spec_id=spec_id,
         last_partition_id=max((metadata.last_partition_id, *(field.stored_id for field in spec.fields))),
     )
@@ -57,7 +58,7 @@ def with_expressions(metadata: TableMetadata) -> TableMetadata:
 
 
 def _check_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
-    known = {(field.stored_id, field.derivation) for each in metadata.specs for field in each.fields}
+    known = {(field.stored_id, field.derivation) for other in metadata.specs for field in other.fields}
     for field in spec.fields:
         if field.is_void or field.stored_id > metadata.last_partition_id:
             continue

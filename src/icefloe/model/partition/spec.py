@@ -32,8 +32,8 @@ class PartitionField:
 
     ``transform`` is the text of the spec (``identity``, ``day``, ``bucket[16]``); ``icefloe.transforms`` parses it.
     ``field_id`` identifies one value in all specs of a table. Where files have another id, which means other values in
-    other specs, that is ``shared_id`` (see ``told_apart``). ``extra`` are unknown keys of its JSON object with their
-    JSON texts.
+    other specs, that is ``shared_id`` (see ``with_distinct_ids``). ``extra`` are unknown keys of its JSON object with
+    their JSON texts.
     """
 
     source_id: int
@@ -87,7 +87,7 @@ UNPARTITIONED = PartitionSpec()
 
 
 def partition_name(transform: str, *columns: str) -> str:
-    """Iceberg's name for a partition field that was given none.
+    """Iceberg's default name for a partition field.
 
     >>> partition_name("day", "ts"), partition_name("truncate[4]", "note"), partition_name("identity", "id")
     ('ts_day', 'note_trunc', 'id')
@@ -96,15 +96,15 @@ def partition_name(transform: str, *columns: str) -> str:
     return source + _SUFFIXES.get(kind, f"_{kind}")
 
 
-def told_apart(specs: Iterable[PartitionSpec]) -> tuple[PartitionSpec, ...]:
-    """The specs of a table with one field id for each value, also where files give one id to several.
+def with_distinct_ids(specs: Iterable[PartitionSpec]) -> tuple[PartitionSpec, ...]:
+    """The specs of a table with a different field id for each partition value, even if files use one id for several.
 
-    Writers of version 1 counted from 1000 again in every spec. The value of the oldest spec keeps the id, others get
-    ids that no file has; specs that come later change none of them.
+    Writers of version 1 started at id 1000 in every spec. The value of the oldest spec keeps the id, others get ids
+    that no file has. Adding specs later does not change these ids.
 
     >>> a, b = (PartitionField(source_id=i, field_id=1000, name=f"c{i}", transform="identity") for i in (1, 2))
-    >>> found = told_apart([PartitionSpec(spec_id=0, fields=(a,)), PartitionSpec(spec_id=1, fields=(b,))])
-    >>> [(field.field_id, field.stored_id) for spec in found for field in spec.fields]
+    >>> specs = with_distinct_ids([PartitionSpec(spec_id=0, fields=(a,)), PartitionSpec(spec_id=1, fields=(b,))])
+    >>> [(field.field_id, field.stored_id) for spec in specs for field in spec.fields]
     [(1000, 1000), (1073741824, 1000)]
     """
     listed = tuple(specs)
@@ -237,28 +237,28 @@ class Expression:
 def expressions_for(
     fields: Iterable[PartitionField], known: tuple[Expression, ...] = (), *, last_id: int
 ) -> tuple[Expression, ...]:
-    """The known expressions, and those that partition fields need beside them (V4 proposal).
+    """The known expressions, and the new ones that partition fields need (V4 proposal).
 
-    A field uses the expression that is linked to it, or one of the same columns and transform, which gets the link if
-    it has none and the field's id is its own. Else it gets a new one, with the next id after ``last_id``, the highest
-    of columns and expressions.
+    A field uses the expression that is linked to it, or one with the same columns and transform. Without one it gets a
+    new expression with the next id after ``last_id``, the highest id of columns and expressions. An expression without
+    a link is linked to the field, unless the field has a ``shared_id``.
     """
-    found = {e.expr_id: e for e in known}
+    by_id = {e.expr_id: e for e in known}
     for field in fields:
         if field.transform in (IDENTITY, VOID):
             continue
-        same = _expression_of(field, found.values())
+        same = _expression_of(field, by_id.values())
         if same is None:
-            last_id = max((last_id, *found)) + 1
+            last_id = max((last_id, *by_id)) + 1
             same = Expression(expr_id=last_id, source_ids=field.source_ids, transform=field.transform, name=field.name)
-            found[last_id] = same
+            by_id[last_id] = same
         if same.partition_field_id is None and field.shared_id is None:
-            found[same.expr_id] = replace(same, partition_field_id=field.field_id)
-    return tuple(found.values())
+            by_id[same.expr_id] = replace(same, partition_field_id=field.field_id)
+    return tuple(by_id.values())
 
 
 def expression_ids(fields: Iterable[PartitionField], expressions: Iterable[Expression]) -> dict[int, int]:
-    """The expression that each derived partition field uses, by field id; fields without one are left out."""
+    """The expression id of each derived partition field, by field id; fields without an expression are omitted."""
     known = tuple(expressions)
     used = ((field, _expression_of(field, known)) for field in fields if field.transform not in (IDENTITY, VOID))
     return {field.field_id: expression.expr_id for field, expression in used if expression is not None}

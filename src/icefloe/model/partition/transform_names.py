@@ -1,4 +1,4 @@
-"""The names of partition transforms and what the model knows of each by its name (spec: Partition Transforms).
+"""The names of partition transforms and the facts that follow from a name (spec: Partition Transforms).
 
 What a transform computes is in ``icefloe.transforms``, which is above the model.
 """

@@ -44,7 +44,7 @@ class PartitionUpdate:
         return self._then(AddPartitionField(transform=transform, columns=(source,), name=name))
 
     def remove(self, field: str) -> PartitionUpdate:
-        """No longer partition by a field, given by its name or, as in ``day(ts)``, by what it computes."""
+        """Remove a partition field, identified by its name or by its transform and column, such as ``day(ts)``."""
         if "(" not in field or self.metadata.spec.field(field) is not None:
             return self._then(RemovePartitionField(field=field))
         transform, source = parse_partition(field, self.metadata.schema)

@@ -152,11 +152,11 @@ def _write_date(value: object) -> str:
 
 def _read_time(value: object) -> dt.time:
     expected = "a time such as 22:31:08.123456"
-    found = _TIME.fullmatch(_text(value, expected))
-    if found is None:
+    match = _TIME.fullmatch(_text(value, expected))
+    if match is None:
         raise ValueError(expected)
     try:
-        return dt.time.fromisoformat(f"{found[1]}.{_fraction(found[2], 6):06}")
+        return dt.time.fromisoformat(f"{match[1]}.{_fraction(match[2], 6):06}")
     except ValueError as error:
         raise ValueError("a time of day") from error
 
@@ -175,11 +175,11 @@ def _stamp(value: object, pattern: re.Pattern[str], zone: str, places: int) -> t
     """The second of a timestamp and its fraction in units of the last digit."""
     example = f"2017-11-16T22:31:08.{'123456789'[:places]}{zone}"
     expected = f"a timestamp {'in UTC' if zone == _UTC else 'without zone'} such as {example}"
-    found = pattern.fullmatch(_text(value, expected))
-    if found is None or found[3] != zone:
+    match = pattern.fullmatch(_text(value, expected))
+    if match is None or match[3] != zone:
         raise ValueError(expected)
     try:
-        return dt.datetime.fromisoformat(found[1]), _fraction(found[2], places)
+        return dt.datetime.fromisoformat(match[1]), _fraction(match[2], places)
     except ValueError as error:
         raise ValueError("a timestamp in the years 1 to 9999") from error
 
@@ -252,7 +252,7 @@ def _write_unknown(value: object) -> None:
 
 
 def hex_from_json(value: object, length: int | None = None) -> bytes:
-    """Bytes from hexadecimal digits of either case, ``length`` of them if given; ValueError otherwise."""
+    """Bytes from hexadecimal digits of either case; with ``length``, exactly that many. ValueError otherwise."""
     expected = "hexadecimal digits in pairs" if length is None else f"{length} bytes as hexadecimal digits"
     text = _text(value, expected)
     if _HEX.fullmatch(text) is None or (length is not None and len(text) != 2 * length):
@@ -279,11 +279,11 @@ def decimal_from_json(value: object, precision: int, scale: int) -> decimal.Deci
         f"decimal with {scale} digits after the decimal point" if scale >= 0 else f"number times 10 as ...E+{-scale}"
     )
     text = _text(value, f"a string with a {example}")
-    found = (_PLAIN if scale >= 0 else _SCIENTIFIC).fullmatch(text)
-    behind = "" if found is None or found[3] is None else found[3]
-    if found is None or len(behind) - (int(found[4]) if scale < 0 else 0) != scale:
+    match = (_PLAIN if scale >= 0 else _SCIENTIFIC).fullmatch(text)
+    decimals = "" if match is None or match[3] is None else match[3]
+    if match is None or len(decimals) - (int(match[4]) if scale < 0 else 0) != scale:
         raise ValueError(f"a string with a {example}")
-    unscaled = int(f"{found[1]}{found[2]}{behind}")
+    unscaled = int(f"{match[1]}{match[2]}{decimals}")
     if abs(unscaled) >= 10**precision:
         raise ValueError(f"at most {precision} digits")
     return decimal.Decimal(unscaled).scaleb(-scale, _WIDE)

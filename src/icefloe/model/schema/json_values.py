@@ -99,15 +99,15 @@ def _read_scalar(value: object, type_: Primitive | Decimal | Fixed) -> object:
 def _read_struct(value: object, type_: Struct, path: str, defaults: Defaults, depth: int) -> dict[str, object]:
     if not isinstance(value, dict):
         raise _misfit(path, value, "an object by field id")
-    # Ids that the struct lacks are of fields that were dropped since; a name is a mistake.
+    # Unknown ids belong to fields that were dropped later; a name instead of an id is an error.
     strange = next((key for key in value if not (isinstance(key, str) and key.isdecimal())), None)
     if strange is not None:
         raise FormatError(_at(path, f"expected field ids as keys, got {_shown(strange)}"), field=path)
     read: dict[str, object] = {}
     for field in type_.fields:
         key = str(field.id)
-        given = value[key] if key in value else _default(field, defaults)
-        read[field.name] = _read_slot(given, field.type, field.required, _join(path, key), defaults, depth)
+        field_value = value[key] if key in value else _default(field, defaults)
+        read[field.name] = _read_slot(field_value, field.type, field.required, _join(path, key), defaults, depth)
     return read
 
 

@@ -49,15 +49,15 @@ def metadata_column(name: str) -> Field:
     >>> metadata_column("_pos").id
     2147483645
     """
-    found = _BY_NAME.get(name)
-    if found is None and name == _PARTITION:
+    column = _BY_NAME.get(name)
+    if column is None and name == _PARTITION:
         raise InputError(f"the type of {name!r} depends on the table; use partition_column(type)", field=name)
-    if found is None and name == _ROW:
+    if column is None and name == _ROW:
         raise InputError(f"the type of {name!r} depends on the table; use deleted_row_column(type)", field=name)
-    if found is None:
+    if column is None:
         known = ", ".join((*_BY_NAME, _PARTITION, _ROW))
         raise InputError(f"there is no metadata column {name!r}; there are: {known}", field=name)
-    return found
+    return column
 
 
 def is_metadata_column(column: str | int) -> bool:

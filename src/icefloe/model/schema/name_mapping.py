@@ -48,7 +48,7 @@ class NameMapping:
     def __post_init__(self) -> None:
         ids: set[int] = set()
         pending = [("", self.fields)]
-        for path, fields in pending:  # grows while it is read
+        for path, fields in pending:  # grows during the loop
             names: set[str] = set()
             for field in fields:
                 own = f"{path}{field.names[0] if len(field.names) > 0 else field.field_id}"
@@ -79,9 +79,9 @@ class NameMapping:
         return here if isinstance(here, MappedField) else None
 
     def id_of(self, path: Iterable[str]) -> int | None:
-        """The id for the column at a path of names in a file; a column without one is not in the table."""
-        found = self.find(path)
-        return None if found is None else found.field_id
+        """The id of the column at a path of names in a file; none if the column is not in the table."""
+        mapped = self.find(path)
+        return None if mapped is None else mapped.field_id
 
 
 def assumed_mapping(schema: Schema) -> NameMapping:
@@ -95,7 +95,7 @@ def assumed_mapping(schema: Schema) -> NameMapping:
 def by_position(mapping: NameMapping, names: Iterable[str]) -> NameMapping:
     """The mapping of a file with these columns: the first one has the id 1, the second one the id 2, and so on.
 
-    Only ids of columns in ``mapping`` are given, and none to fields inside of columns.
+    Only ids of columns in ``mapping`` are assigned. Nested fields get no id.
 
     >>> mapping = NameMapping(fields=(MappedField(names=("id",), field_id=1), MappedField(names=("b",), field_id=3)))
     >>> [(field.names, field.field_id) for field in by_position(mapping, ["x", "y", "z"]).fields]
@@ -178,7 +178,7 @@ def _by_name(fields: tuple[MappedField, ...]) -> Mapping[str, MappedField]:
 
 
 def _walk(fields: tuple[MappedField, ...]) -> list[MappedField]:
-    found = list(fields)
-    for field in found:  # grows while it is read
-        found.extend(field.fields)
-    return found
+    mapped = list(fields)
+    for field in mapped:  # grows during the loop
+        mapped.extend(field.fields)
+    return mapped

@@ -42,7 +42,7 @@ def check_schema(schema: Schema, format_version: int) -> None:
 
 
 def schema_problems(schema: Schema, format_version: int) -> Iterator[tuple[str, str]]:
-    """Every reason against a schema, each with the full name of the column that it is about."""
+    """All problems of a schema, each with the full name of its column."""
     for field in schema.fields:
         if (reserved := reserved_name_problem(field.name)) is not None:
             yield field.name, reserved
@@ -69,13 +69,13 @@ def _field_problems(field: Field, format_version: int) -> Iterator[str]:
 
 def _default_problems(field: Field, format_version: int) -> Iterator[str]:
     both = (("initial", field.initial_default), ("write", field.write_default))
-    given = [(kind, value) for kind, value in both if value is not None]
-    if len(given) > 0 and not rules(format_version).column_defaults:
+    defaults = [(kind, value) for kind, value in both if value is not None]
+    if len(defaults) > 0 and not rules(format_version).column_defaults:
         yield f"defaults need format version 3, and this is {format_version}"
-    elif len(given) > 0 and _defaults_to_null(field.type):
+    elif len(defaults) > 0 and _defaults_to_null(field.type):
         yield f"the default of a {field.type} can only be null"
     else:
-        for kind, value in given:
+        for kind, value in defaults:
             try:
                 value_from_json(value, field.type)
             except (FormatError, UnsupportedError) as error:

@@ -76,30 +76,30 @@ class Schema:
     @cached_property
     def measured(self) -> Mapping[int, Field]:
         """Primitive fields that are not inside a list or a map: those that may have statistics."""
-        found: dict[int, Field] = {}
+        measured: dict[int, Field] = {}
         pending = list(reversed(self.fields))
         while len(pending) > 0:
             field = pending.pop()
             if isinstance(field.type, Struct):
                 pending.extend(reversed(field.type.fields))
             elif is_primitive(field.type):
-                found[field.id] = field
-        return found
+                measured[field.id] = field
+        return measured
 
     @cached_property
     def _by_lower_name(self) -> Mapping[str, tuple[str, ...]]:
-        """The full names that are one when case does not count."""
-        found: dict[str, tuple[str, ...]] = {}
+        """Full names by their lower-case form, which several may share."""
+        by_lower_name: dict[str, tuple[str, ...]] = {}
         for name in self.by_name:
-            found[name.lower()] = (*found.get(name.lower(), ()), name)
-        return found
+            by_lower_name[name.lower()] = (*by_lower_name.get(name.lower(), ()), name)
+        return by_lower_name
 
     def field(self, name: str) -> Field:
-        """The field of this full name; the error lists what there is."""
-        found = self.by_name.get(name)
-        if found is None:
+        """The field of this full name; the error lists all names."""
+        field = self.by_name.get(name)
+        if field is None:
             raise InputError(f"no column {name!r}; the table has: {', '.join(self.by_name)}", field=name)
-        return found
+        return field
 
     def find(self, name: str, *, case_sensitive: bool = True) -> Field:
         """The field of this full name; without case, a name that fits several columns is refused.
@@ -140,7 +140,7 @@ class Schema:
     def project(self, names: tuple[str, ...], *, table: str | None = None) -> Schema:
         """What a scan of these full names returns: like ``prune``, with columns in the order of their first names.
 
-        An error names the path that does not exist, the fields beside it and, if it is given, the ``table``.
+        An error names the path that does not exist, its sibling fields and the ``table``, if any.
 
         >>> from icefloe.model.schema.types import LONG, STRING
         >>> inner = Struct((Field(3, "a", LONG), Field(4, "b", STRING)))
@@ -162,7 +162,7 @@ class Schema:
 
     @cached_property
     def _column_of(self) -> Mapping[str, Field]:
-        """The top-level column that each full name is inside of."""
+        """The top-level column of each full name."""
         return {name: column for column in self.fields for name, _ in walk((column,))}
 
     def _beside(self, name: str) -> str:
@@ -202,7 +202,7 @@ def _pruned_fields(fields: tuple[Field, ...], wanted: frozenset[int]) -> tuple[F
 
 
 def _pruned(type_: Type, below: tuple[Type | None, ...], wanted: frozenset[int]) -> Type | None:
-    """What is left of a type, given what is left of those inside; none if nothing inside is wanted."""
+    """A type with only the wanted fields, from the pruned types ``below`` it; none if no field inside is wanted."""
     inner = children(type_)
     left = {
         child.id: child if child.id in wanted or rest is None else replace(child, type=rest)
@@ -217,7 +217,7 @@ def _pruned(type_: Type, below: tuple[Type | None, ...], wanted: frozenset[int])
 
 
 def fresh_ids(fields: tuple[Field, ...], start: int = 1) -> tuple[Field, ...]:
-    """The same fields numbered afresh: all fields of a level before the fields inside them, as Iceberg does."""
+    """The fields with new ids: all fields of a level are numbered before the fields inside them, as Iceberg does."""
     counter = count(start)
     pending: list[Type] = [Struct(fields)]
     numbered: list[tuple[Type, tuple[int, ...]]] = []  # parents first, each with the ids of the fields inside

@@ -76,7 +76,7 @@ class Geography:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Values that each carry their own type; neither primitive nor nested, for it has no fields with ids."""
+    """Values that carry their own type; neither primitive nor nested, because it has no fields with ids."""
 
     def __str__(self) -> str:
         return "variant"
@@ -90,7 +90,7 @@ class Field:
     """A named, numbered slot of a struct; the id never changes, the name may.
 
     Defaults (format version 3 and later) are JSON values as the metadata holds them. ``extra`` are keys of its JSON
-    object that this library does not know, each with its JSON text, so that they survive whatever happens to the field.
+    object that this library does not know, each with its JSON text, so that changes of the field preserve them.
     """
 
     id: int
@@ -188,17 +188,17 @@ def parse_type(text: str) -> PrimitiveType | Variant:
     """
     if (named := NAMED.get(text)) is not None:
         return named
-    if (found := _DECIMAL.fullmatch(text)) is not None:
-        precision, scale = int(found[1]), int(found[2])
+    if (match := _DECIMAL.fullmatch(text)) is not None:
+        precision, scale = int(match[1]), int(match[2])
         if not 1 <= precision <= MAX_DECIMAL_PRECISION or scale > precision:
             raise FormatError(f"decimal({precision}, {scale}): precision is 1 to 38 and scale at most precision")
         return Decimal(precision, scale)
-    if (found := _FIXED.fullmatch(text)) is not None:
-        return Fixed(int(found[1]))
-    if (found := _GEOMETRY.fullmatch(text)) is not None:
-        return Geometry(_crs(found[1]))
-    if (found := _GEOGRAPHY.fullmatch(text)) is not None:
-        return Geography(_crs(found[1]), _algorithm(found[2]))
+    if (match := _FIXED.fullmatch(text)) is not None:
+        return Fixed(int(match[1]))
+    if (match := _GEOMETRY.fullmatch(text)) is not None:
+        return Geometry(_crs(match[1]))
+    if (match := _GEOGRAPHY.fullmatch(text)) is not None:
+        return Geography(_crs(match[1]), _algorithm(match[2]))
     raise FormatError(f"unknown type {text!r}", type=text)
 
 
@@ -289,7 +289,7 @@ def walk(fields: tuple[Field, ...]) -> Iterator[tuple[str, Field]]:
 
 
 def fold_type(type_: Type, combine: Callable[[Type, tuple[T, ...]], T]) -> T:
-    """What ``combine`` makes of a type and of its own answers for the types directly inside, without recursion.
+    """Fold a type bottom-up without recursion: ``combine`` gets a type and its results for the types directly inside.
 
     >>> fold_type(List(1, List(2, LONG)), lambda type_, inner: 1 + sum(inner))
     3
@@ -297,14 +297,14 @@ def fold_type(type_: Type, combine: Callable[[Type, tuple[T, ...]], T]) -> T:
     pending: list[tuple[Type, bool]] = [(type_, False)]
     done: list[T] = []
     while len(pending) > 0:
-        each, expanded = pending.pop()
-        inner = children(each)
+        current, expanded = pending.pop()
+        inner = children(current)
         if expanded or len(inner) == 0:
             first = len(done) - len(inner)
-            value = combine(each, tuple(done[first:]))
+            value = combine(current, tuple(done[first:]))
             done[first:] = [value]
         else:
-            pending.append((each, True))
+            pending.append((current, True))
             pending.extend((field.type, False) for field in reversed(inner))
     return done[0]
 

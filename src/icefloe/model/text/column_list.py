@@ -128,21 +128,21 @@ class _Reading:
         return self._with_options(Field(0, token.text, self._type(name, depth)), name)
 
     def _with_options(self, field: Field, name: str) -> Field:
-        tokens, given = self._tokens, dict[str, Any]()
+        tokens, options = self._tokens, dict[str, Any]()
         while (option := tokens.peek()).key in ("not", "null", "comment", "default"):
             tokens.take()
             if option.key == "not":
                 tokens.expect("null")
             kind = "null" if option.key == "not" else option.key
-            if kind in given:
+            if kind in options:
                 raise InputError(f"column {name!r}: {kind.upper()} is said twice", field=name)
             if kind == "comment":
-                given[kind] = self._string()
+                options[kind] = self._string()
             else:
-                given[kind] = option.key == "not" if kind == "null" else take_literal(tokens, field.type, name)
-        default = given.get("default")
+                options[kind] = option.key == "not" if kind == "null" else take_literal(tokens, field.type, name)
+        default = options.get("default")
         return Field(
-            *(field.id, field.name, field.type, given.get("null", False), given.get("comment")),
+            *(field.id, field.name, field.type, options.get("null", False), options.get("comment")),
             initial_default=default,
             write_default=default,
         )
@@ -188,27 +188,31 @@ class _Reading:
         return self._type(name, depth + 1), self._tokens.skip("not", "null")
 
     def _leaf(self, token: Token, name: str) -> Type:
-        given = self._parameters()
-        numbers = [int(text) for text in given if text.isdecimal() and len(text) < 10]
-        are_numbers = len(numbers) == len(given)
+        parameters = self._parameters()
+        numbers = [int(text) for text in parameters if text.isdecimal() and len(text) < 10]
+        are_numbers = len(numbers) == len(parameters)
         match token.key:
-            case "decimal" | "dec" | "numeric" if are_numbers and len(given) <= 2:
-                precision, scale = (*numbers, *_DEFAULT_DECIMAL[len(given) :])
+            case "decimal" | "dec" | "numeric" if are_numbers and len(parameters) <= 2:
+                precision, scale = (*numbers, *_DEFAULT_DECIMAL[len(parameters) :])
                 return _parsed(f"decimal({precision}, {scale})", name)
-            case "fixed" if are_numbers and len(given) == 1:
+            case "fixed" if are_numbers and len(parameters) == 1:
                 return Fixed(numbers[0])
-            case "char" | "character" | "varchar" if are_numbers and len(given) == 1:
+            case "char" | "character" | "varchar" if are_numbers and len(parameters) == 1:
                 return STRING
-            case "time" if are_numbers and len(given) == 1 and numbers[0] <= _MICROSECONDS:
+            case "time" if are_numbers and len(parameters) == 1 and numbers[0] <= _MICROSECONDS:
                 return TIME
-            case "geometry" | "geography" if len(given) > 0:
-                crs = SRIDS.get(numbers[0], given[0]) if given[0].isdecimal() and len(numbers) > 0 else given[0]
-                return _parsed(f"{token.key}({', '.join((crs, *given[1:]))})", name)
+            case "geometry" | "geography" if len(parameters) > 0:
+                crs = (
+                    SRIDS.get(numbers[0], parameters[0])
+                    if parameters[0].isdecimal() and len(numbers) > 0
+                    else parameters[0]
+                )
+                return _parsed(f"{token.key}({', '.join((crs, *parameters[1:]))})", name)
             case "geometry" | "geography":
                 return parse_type(token.key)
-            case known if known in _NAMED and len(given) == 0:
+            case known if known in _NAMED and len(parameters) == 0:
                 return _NAMED[known]
-        shown = f"{token.text}({', '.join(given)})" if len(given) > 0 else token.text
+        shown = f"{token.text}({', '.join(parameters)})" if len(parameters) > 0 else token.text
         raise InputError(f"column {name!r}: there is no type {shown}; known are {', '.join(_KNOWN)}", field=name)
 
     def _parameters(self) -> list[str]:
@@ -217,15 +221,15 @@ class _Reading:
         opened = tokens.peek().key
         if opened not in ("(", "["):
             return []
-        given: list[str] = []
+        parameters: list[str] = []
         while tokens.take().key in (opened, ","):
             token = tokens.take()
             if token.kind not in ("number", "text", "word"):
                 raise tokens.wrong("a parameter", token)
-            given.append(token.text)
+            parameters.append(token.text)
             if tokens.peek().key in (")", "]"):
                 tokens.take()
-                return given
+                return parameters
         raise tokens.wrong("a closing bracket")
 
 

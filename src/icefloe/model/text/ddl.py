@@ -66,16 +66,16 @@ def _read(value: object, format_version: int) -> Schema:
 
 
 def parse_partition(text: str, schema: Schema) -> tuple[str, str]:
-    """The transform, as the format spells it, and the source column of a partition text.
+    """The transform, in the spelling of the format, and the source column of a partition text.
 
     >>> parse_partition("bucket(16, id)", parse_ddl("id bigint"))
     ('bucket[16]', 'id')
     """
     called = _CALL.fullmatch(text.strip())
-    found = called if called is not None else _BARE.fullmatch(text.strip())
-    if found is None:
+    match = called if called is not None else _BARE.fullmatch(text.strip())
+    if match is None:
         raise InputError(f"cannot read the partition {text!r}: write day(ts), bucket(16, id) or a column", text=text)
-    source = found["source"].replace("`", "")
+    source = match["source"].replace("`", "")
     schema.field(source)
     if called is None:
         return IDENTITY, source

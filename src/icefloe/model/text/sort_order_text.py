@@ -39,14 +39,14 @@ def sort_order(texts: Iterable[str], schema: Schema) -> SortOrder:
 
 def sort_field(text: str, schema: Schema) -> SortField:
     """One key of a sort order."""
-    found = _KEY.fullmatch(text.strip())
-    if found is None:
+    match = _KEY.fullmatch(text.strip())
+    if match is None:
         raise InputError("a sort key is empty; write a column, 'ts desc nulls last' or 'bucket(16, id)'", text=text)
     try:
-        transform, source = parse_partition(found["term"], schema)
+        transform, source = parse_partition(match["term"], schema)
     except InputError as error:
         raise InputError(f"sort key {text!r}: {error}", **{**error.context, "text": text}) from error
-    direction: Direction = "asc" if found["desc"] is None else "desc"
-    has_nulls_first = found["last"] is None if direction == "asc" else found["first"] is not None
+    direction: Direction = "asc" if match["desc"] is None else "desc"
+    has_nulls_first = match["last"] is None if direction == "asc" else match["first"] is not None
     null_order: NullOrder = "nulls-first" if has_nulls_first else "nulls-last"
     return SortField(source_id=schema.field(source).id, transform=transform, direction=direction, null_order=null_order)

@@ -107,16 +107,16 @@ def _field_json(field: Field, name: str) -> dict[str, Any]:
 
 
 def _nested_ids(field: Field) -> dict[str, int]:
-    """The ids of elements, keys and values inside a field but in no struct of its own, by their names from it on."""
-    found: dict[str, int] = {}
+    """The ids of elements, keys and values inside a field, except those inside structs, by names relative to it."""
+    ids: dict[str, int] = {}
     pending = [(field.name, field.type)]
     while len(pending) > 0:
         name, type_ = pending.pop()
         if isinstance(type_, (List, Map)):
             for child in children(type_):
-                found[f"{name}.{child.name}"] = child.id
+                ids[f"{name}.{child.name}"] = child.id
                 pending.append((f"{name}.{child.name}", child.type))
-    return found
+    return ids
 
 
 def _literal(default: Any, type_: Type, name: str) -> str:
@@ -235,8 +235,8 @@ def _type(value: Any, name: str, depth: int) -> Type:
 
 
 def _leaf(text: str, name: str) -> Type:
-    if (found := _FROM_SPARK.get(text)) is not None:
-        return found
+    if (type_ := _FROM_SPARK.get(text)) is not None:
+        return type_
     if _TEXT.fullmatch(text) is not None:
         return STRING
     if _TIME.fullmatch(text) is not None:

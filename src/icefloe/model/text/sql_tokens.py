@@ -68,11 +68,11 @@ class Tokens:
         return token
 
     def skip(self, *keys: str) -> bool:
-        """Take these words or marks if they are the next ones."""
-        found = tuple(token.key for token in self._tokens[self._next : self._next + len(keys)])
-        if found == keys:
+        """Take the next tokens if they are these keys; return whether they are."""
+        upcoming = tuple(token.key for token in self._tokens[self._next : self._next + len(keys)])
+        if upcoming == keys:
             self._next += len(keys)
-        return found == keys
+        return upcoming == keys
 
     def expect(self, key: str) -> None:
         """Take this word or mark."""
@@ -92,15 +92,15 @@ class Tokens:
 
 
 def _tokens(text: str) -> list[Token]:
-    """All tokens, and an end where there are no more or where the text is none."""
-    found: list[Token] = []
+    """All tokens, followed by an end token at the end of the text or at the first text that is no token."""
+    tokens: list[Token] = []
     at = 0
     while (match := _TOKEN.match(text, at)) is not None:
         for kind in _KINDS:
             if (part := match[kind]) is not None:
-                found.append(Token(kind, _unquoted(part, kind), at))
+                tokens.append(Token(kind, _unquoted(part, kind), at))
         at = match.end()
-    return [*found, Token("end", "", at)]
+    return [*tokens, Token("end", "", at)]
 
 
 def _unquoted(text: str, kind: Kind) -> str:

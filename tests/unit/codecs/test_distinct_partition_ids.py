@@ -28,14 +28,14 @@ from icefloe.codecs.parquet.partition_statistics import (
 from icefloe.errors import UnsupportedError
 from icefloe.model.entries import ContentType, entries, partition_key
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.partition.spec import FIRST_ID_APART, PartitionField, PartitionSpec, told_apart
+from icefloe.model.partition.spec import FIRST_ID_APART, PartitionField, PartitionSpec, with_distinct_ids
 from icefloe.model.schema.types import INT, STRING
 from support.manifests.sample import DAY, IDS, MIXED, SCHEMA, data_file, metadata, mixed_partition, partition, table
 from unit.codecs import test_manifest_parquet_v3 as parquet_v3
 
 BY_NAME = PartitionField(source_id=IDS["name"], field_id=1000, name="name", transform="identity")
 BY_SMALL = PartitionField(source_id=IDS["small"], field_id=1000, name="small", transform="identity")
-SPECS = told_apart(
+SPECS = with_distinct_ids(
     [
         PartitionSpec(spec_id=0, fields=(BY_NAME,)),
         PartitionSpec(spec_id=1, fields=(BY_SMALL,)),
@@ -118,7 +118,7 @@ def test_a_manifest_has_the_id_of_its_spec_and_entries_the_id_of_the_value(versi
 
 def test_a_parquet_manifest_of_version_3_entries_is_found_by_the_stored_ids():
     first = PartitionSpec(spec_id=0, fields=(BY_SMALL,))
-    apart = manifest_context(replace(metadata(4), specs=told_apart((first, MIXED))))
+    apart = manifest_context(replace(metadata(4), specs=with_distinct_ids((first, MIXED))))
 
     rows = parquet_v3.decode_leaf(
         parquet_v3.parquet([parquet_v3.stored(1)]), apart, where="here", content=ContentType.DATA_MANIFEST
