@@ -78,19 +78,21 @@ def _stripes(read: ReadRange, size: int, limits: Limits) -> tuple[OrcStripe, ...
     blocks = _Blocks(codec=_number(post, 2), block=_number(post, 3), limit=limits.manifest_bytes)
     footer = _message(blocks.plain(end[stop - footer_length : stop]))
     metadata = _message(blocks.plain(end[stop - footer_length - metadata_length : stop - footer_length]))
-    found = [_message(each) for each in footer.get(3, ())]
-    columns = [tuple(_column(_message(one)) for one in _message(each).get(1, ())) for each in metadata.get(1, ())]
-    if len(columns) != len(found):
-        columns = [()] * len(found)
+    stripes = [_message(stripe) for stripe in footer.get(3, ())]
+    columns = [
+        tuple(_column(_message(column)) for column in _message(stripe).get(1, ())) for stripe in metadata.get(1, ())
+    ]
+    if len(columns) != len(stripes):
+        columns = [()] * len(stripes)
     return tuple(
         OrcStripe(offset=_number(stripe, 1), rows=_number(stripe, 5), columns=known)
-        for stripe, known in zip(found, columns, strict=True)
+        for stripe, known in zip(stripes, columns, strict=True)
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Blocks:
-    """How the messages of a file are compressed: in blocks, each with three bytes in front."""
+    """How the messages of a file are compressed: in blocks, each with a header of three bytes."""
 
     codec: int
     block: int
@@ -171,10 +173,10 @@ Message = dict[int, list[Any]]  # the values of each field: ints, or bytes
 def _message(data: int | bytes) -> Message:
     if isinstance(data, int):
         raise CorruptFile("a message in the ORC file is only a number")
-    found: Message = {}
+    fields: Message = {}
     for number, value in _values(data):
-        found.setdefault(number, []).append(value)
-    return found
+        fields.setdefault(number, []).append(value)
+    return fields
 
 
 def _values(data: bytes) -> Iterator[tuple[int, int | bytes]]:
@@ -239,8 +241,8 @@ def _doubles(message: Message) -> tuple[float | None, float | None, bool]:
 
 
 def _texts(message: Message) -> tuple[bytes | None, bytes | None, bool]:
-    """Bounds of text; those of very long text are cut, and are in fields of their own."""
-    ends = [next((_bytes(message, n) for n in each if n in message), None) for each in ((1, 4), (2, 5))]
+    """Bounds of text; bounds of very long text are truncated and stored in separate fields."""
+    ends = [next((_bytes(message, n) for n in numbers if n in message), None) for numbers in ((1, 4), (2, 5))]
     return ends[0], ends[1], False
 
 

@@ -63,7 +63,7 @@ class OrcType:
     def __str__(self) -> str:
         if len(self.inside) == 0 and self.kind != "struct":
             return self.kind
-        parts = [str(each) for each in self.inside]
+        parts = [str(child) for child in self.inside]
         if self.kind == "struct":
             parts = [f"{name}:{part}" for name, part in zip(self.names, parts, strict=True)]
         return f"{self.kind}<{','.join(parts)}>"
@@ -119,7 +119,7 @@ def _written(type_: Type, inner: tuple[OrcType, ...]) -> OrcType:
     inside = tuple(_with_id(made, child) for made, child in zip(inner, children(type_), strict=True))
     match type_:
         case Struct(fields):
-            return OrcType(kind="struct", names=tuple(each.name for each in fields), inside=inside)
+            return OrcType(kind="struct", names=tuple(member.name for member in fields), inside=inside)
         case List():
             return OrcType(kind="array", inside=inside)
         case Map():
@@ -161,7 +161,9 @@ def _read(type_: OrcType, path: str, depth: int) -> Type:
         return _read_primitive(type_, path)
     if len(names) != len(type_.inside):
         raise FormatError(f"{path}: a {type_.kind} has {len(names)} fields, not {len(type_.inside)}", field=path)
-    fields = tuple(_field(name, each, f"{path}.{name}", depth) for name, each in zip(names, type_.inside, strict=True))
+    fields = tuple(
+        _field(name, child, f"{path}.{name}", depth) for name, child in zip(names, type_.inside, strict=True)
+    )
     match type_.kind:
         case "array":
             return List(fields[0].id, fields[0].type, fields[0].required)
@@ -186,16 +188,16 @@ def _read_primitive(type_: OrcType, path: str) -> Type:
             return parse_type(type_.kind)
         except FormatError as error:
             raise FormatError(f"{path}: {error}", **{**error.context, "field": path}) from error
-    found = _READ.get(kind)
-    if found == LONG and marks.get(LONG_TYPE) == "TIME":
+    base = _READ.get(kind)
+    if base == LONG and marks.get(LONG_TYPE) == "TIME":
         return TIME
-    if found == BINARY:
+    if base == BINARY:
         return _read_binary(marks, path)
-    if found in _NANOSECONDS and marks.get(TIMESTAMP_UNIT) == "NANOS":
-        return _NANOSECONDS[found]
-    if found is None:
+    if base in _NANOSECONDS and marks.get(TIMESTAMP_UNIT) == "NANOS":
+        return _NANOSECONDS[base]
+    if base is None:
         raise UnsupportedError(f"{path}: ORC type {type_.kind!r:.80} has no counterpart in the format", field=path)
-    return found
+    return base
 
 
 def _read_binary(marks: Mapping[str, str], path: str) -> Type:
@@ -218,8 +220,8 @@ def _read_binary(marks: Mapping[str, str], path: str) -> Type:
 def reader_type(file: OrcType, schema: Schema) -> OrcType:
     """The names to read from a file for the columns of a schema, matched by id.
 
-    A column that the file lacks keeps its name, made different where the file uses that name for another column, so
-    that ORC finds nothing there and gives null.
+    A column that is absent from the file keeps its name, or gets an unused one if the file has another column of that
+    name. ORC then reads it as null.
     """
     return _asked(file, orc_schema(schema))
 
@@ -228,14 +230,14 @@ def _asked(file: OrcType, wanted: OrcType) -> OrcType:
     if file.kind != wanted.kind or len(wanted.inside) == 0:
         return wanted
     if wanted.kind != "struct":
-        inside = tuple(_asked(here, each) for here, each in zip(file.inside, wanted.inside, strict=True))
+        inside = tuple(_asked(stored, child) for stored, child in zip(file.inside, wanted.inside, strict=True))
         return OrcType(kind=wanted.kind, attributes=wanted.attributes, inside=inside)
-    there = {each.attributes.get(ID): (name, each) for name, each in zip(file.names, file.inside, strict=True)}
+    there = {child.attributes.get(ID): (name, child) for name, child in zip(file.names, file.inside, strict=True)}
     names, inside_ = [], []
-    for name, each in zip(wanted.names, wanted.inside, strict=True):
-        found = there.get(each.attributes[ID])
-        names.append(found[0] if found is not None else _unused(name, each, file.names))
-        inside_.append(each if found is None else _asked(found[1], each))
+    for name, child in zip(wanted.names, wanted.inside, strict=True):
+        entry = there.get(child.attributes[ID])
+        names.append(entry[0] if entry is not None else _unused(name, child, file.names))
+        inside_.append(child if entry is None else _asked(entry[1], child))
     return OrcType(kind="struct", attributes=wanted.attributes, names=tuple(names), inside=tuple(inside_))
 
 

@@ -55,21 +55,21 @@ _NO_CHUNK = struct(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pages:
-    """Where the data pages of a column chunk are, how long, and the first row of each, counted in its row group."""
+    """The offsets and sizes of the data pages of a column chunk, and the first row of each page in its row group."""
 
     offsets: Ints
     sizes: Ints
     firsts: Ints
 
     def covering(self, first: int, last: int) -> tuple[int, int]:
-        """The first page with any of these rows, and the last one."""
-        found = np.searchsorted(self.firsts, np.array([first, last]), side="right") - 1
-        return int(found[0]), int(found[1])
+        """The first and the last page that contain any of these rows."""
+        pages = np.searchsorted(self.firsts, np.array([first, last]), side="right") - 1
+        return int(pages[0]), int(pages[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageBounds:
-    """What each page of a column chunk holds: nothing but nulls, or values between bounds, as they would be stored."""
+    """For each page of a column chunk: whether it has only nulls, and the bounds of its values as they are encoded."""
 
     null_pages: Sequence[bool]
     lowers: Sequence[bytes]
@@ -143,15 +143,15 @@ class ParquetTail:
         return begin, begin + chunk.number(_SIZE)
 
     def footer_of(self, group: int, parts: Sequence[tuple[int, Mapping[int, Copied]]]) -> bytes:
-        """The end of a file of some pages of a row group, each part of which becomes one: its rows, and its columns.
+        """The footer of a file made of some pages of a row group. Each part (row count, columns) becomes a row group.
 
-        The columns of a row group must be equally long, and pages of different columns are not.
+        Parts are needed because the columns of a row group must have equal row counts, and pages of columns do not.
         """
         width = len(self._chunks[group])
         groups = []
         for rows, copied in parts:
             chunks = [self._copied(group, leaf, copied[leaf]) if leaf in copied else _NO_CHUNK for leaf in range(width)]
-            size = sum(each.size for each in copied.values())
+            size = sum(chunk.size for chunk in copied.values())
             fields = (
                 (_COLUMNS, LIST, sequence(STRUCT, chunks)),
                 (_BYTES, LONG, number(size)),
@@ -162,7 +162,7 @@ class ParquetTail:
             *self._file.copied(1, _SCHEMA),
             (_ROWS, LONG, number(sum(rows for rows, _ in parts))),
             (_GROUPS, LIST, sequence(STRUCT, groups)),
-            *self._file.copied(5, 6, 7),  # properties, writer and orders, on which types and readings depend
+            *self._file.copied(5, 6, 7),  # properties, writer and column orders: readers depend on them
         )
         return footer + len(footer).to_bytes(4, "little") + MAGIC
 
@@ -188,11 +188,11 @@ def _place(chunk: Message, at: int, length: int) -> Range | None:
 
 
 def decode_pages(data: bytes, *, rows: int, within: Range) -> Pages | None:
-    """The pages of a column chunk of so many rows; none if they are not one after the other ``within`` the chunk."""
-    found = Message(data).records(1, _OFFSET, _LENGTH, _FIRST_ROW)
-    if len(found) == 0 or any(not 0 <= value < 2**62 for each in found for value in each):
+    """The pages of a column chunk with ``rows`` rows; None if they are not consecutive ``within`` the chunk."""
+    records = Message(data).records(1, _OFFSET, _LENGTH, _FIRST_ROW)
+    if len(records) == 0 or any(not 0 <= value < 2**62 for record in records for value in record):
         return None
-    offsets, sizes, firsts = np.array(found, np.int64).T
+    offsets, sizes, firsts = np.array(records, np.int64).T
     is_sound = (
         firsts[0] == 0
         and firsts[-1] < rows

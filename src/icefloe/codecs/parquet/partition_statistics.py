@@ -63,10 +63,10 @@ def collect_partition_statistics(
     grouped = table.group_by([SPEC_ID, *keys], use_threads=False).aggregate(
         [*((name, "sum") for name in sums), ("at", "last"), ("by", "last")]
     )
-    found = {SPEC_ID: grouped[SPEC_ID], **{name: grouped[f"{name}_sum"] for name in sums}}
-    found |= {"last_updated_at": grouped["at_last"], "total_record_count": pa.nulls(grouped.num_rows, pa.int64())}
-    found["last_updated_snapshot_id"] = pc.if_else(grouped["at_last"].is_valid(), grouped["by_last"], None)
-    counts = {name: found[name].cast(type_) for name, (_, type_, _) in COUNTS.items()}
+    measures = {SPEC_ID: grouped[SPEC_ID], **{name: grouped[f"{name}_sum"] for name in sums}}
+    measures |= {"last_updated_at": grouped["at_last"], "total_record_count": pa.nulls(grouped.num_rows, pa.int64())}
+    measures["last_updated_snapshot_id"] = pc.if_else(grouped["at_last"].is_valid(), grouped["by_last"], None)
+    counts = {name: measures[name].cast(type_) for name, (_, type_, _) in COUNTS.items()}
     return _sorted(pa.table({**{key: grouped[key] for key in keys}, **counts}))
 
 
@@ -74,7 +74,7 @@ def _measures(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     """What each file adds to the counts of its partition."""
     none = pa.scalar(0, pa.int64())
     kind = columns["content_type"]
-    data, positions, equality = (pc.equal(kind, int(each)) for each in list(ContentType)[:3])
+    data, positions, equality = (pc.equal(kind, int(type_)) for type_ in list(ContentType)[:3])
     vectors = pc.and_(positions, columns["dv_offset"].is_valid())
     files = pc.and_(positions, columns["dv_offset"].is_null())
     records, one = columns["record_count"].fill_null(0), pa.scalar(1, pa.int64())
@@ -127,7 +127,7 @@ def encode_partition_statistics(
 
 
 def _check_ids(context: ManifestContext, where: str) -> None:
-    """Refuse ids with several meanings: the tuple has the fields of all specs, each under its own id."""
+    """Raises if a field id has several meanings: the tuple has the fields of all specs, each under its own id."""
     shared = next((part for part in context.partition_fields.values() if part.shared_id is not None), None)
     if shared is not None:
         raise UnsupportedError(
@@ -139,7 +139,7 @@ def _check_ids(context: ManifestContext, where: str) -> None:
 
 
 def decode_partition_statistics(data: bytes, context: ManifestContext, *, where: str) -> pa.Table:
-    """The rows of a partition statistics file, columns found by field id; optional columns may be absent."""
+    """The rows of a partition statistics file. Columns are looked up by field id; optional columns may be absent."""
     _check_ids(context, where)
     try:
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
@@ -155,7 +155,7 @@ def decode_partition_statistics(data: bytes, context: ManifestContext, *, where:
 
 
 def _decoded(table: pa.Table, context: ManifestContext, where: str) -> pa.Table:
-    stored = {field_id(each, where): single(table.column(i)) for i, each in enumerate(table.schema)}
+    stored = {field_id(field, where): single(table.column(i)) for i, field in enumerate(table.schema)}
     length = table.num_rows
     tuple_ = stored.get(PARTITION)
     members: dict[int, pa.Array] = {}
@@ -166,10 +166,10 @@ def _decoded(table: pa.Table, context: ManifestContext, where: str) -> pa.Table:
         arrow = arrow_type(type_)
         columns[partition_key(id_)] = pa.nulls(length, arrow) if id_ not in members else members[id_].cast(arrow)
     for name, (id_, arrow, required) in COUNTS.items():
-        found = stored.get(id_)
-        if name == DV_COUNT and found is None:
-            found = pa.repeat(pa.scalar(0, arrow), length)  # files from before version 3
-        if required and (found is None or found.null_count > 0):
+        values = stored.get(id_)
+        if name == DV_COUNT and values is None:
+            values = pa.repeat(pa.scalar(0, arrow), length)  # files from before version 3
+        if required and (values is None or values.null_count > 0):
             raise FormatError(f"{where}: {name} (field id {id_}) is missing or null", location=where)
-        columns[name] = pa.nulls(length, arrow) if found is None else found.cast(arrow)
+        columns[name] = pa.nulls(length, arrow) if values is None else values.cast(arrow)
     return pa.table(columns)

@@ -78,15 +78,15 @@ class Message:
     def messages(self, id_: int) -> list[Message]:
         """A list of messages."""
         count, at = self._list(id_, STRUCT)
-        found = []
+        messages = []
         for _ in range(count):
-            found.append(Message(self._data, at))
-            at = found[-1].end
-        return found
+            messages.append(Message(self._data, at))
+            at = messages[-1].end
+        return messages
 
     def records(self, id_: int, *ids: int) -> list[tuple[int, ...]]:
-        """A list of messages as these fields of each, which are numbers; faster than as messages."""
-        data, found = self._data, []
+        """These numeric fields of each message in a list; faster than ``messages``."""
+        data, records = self._data, []
         count, at = self._list(id_, STRUCT)
         for _ in range(count):
             values, field = {}, 0
@@ -102,17 +102,17 @@ class Message:
             at += 1
             if not values.keys() >= set(ids):
                 raise CorruptFile(f"a message of the Parquet file lacks one of its fields {', '.join(map(str, ids))}")
-            found.append(tuple(values[each] for each in ids))
-        return found
+            records.append(tuple(values[field_id] for field_id in ids))
+        return records
 
     def numbers(self, id_: int) -> list[int]:
         """A list of numbers."""
         count, at = self._list(id_, *_NUMBERS)
-        found = []
+        numbers = []
         for _ in range(count):
             value, at = _number(self._data, at)
-            found.append(value)
-        return found
+            numbers.append(value)
+        return numbers
 
     def flags(self, id_: int) -> list[bool]:
         """A list of truth values."""
@@ -122,16 +122,16 @@ class Message:
     def texts(self, id_: int) -> list[bytes]:
         """A list of texts or bytes."""
         count, at = self._list(id_, BINARY)
-        found = []
+        texts = []
         for _ in range(count):
             value, at = _binary(self._data, at)
-            found.append(value)
-        return found
+            texts.append(value)
+        return texts
 
     def copied(self, *ids: int) -> list[Written]:
-        """Encoded fields, to be copied into another message; missing ones are omitted."""
-        found = [(id_, *self._fields[id_]) for id_ in ids if id_ in self._fields]
-        return [(id_, kind, self._data[at:end]) for id_, kind, at, end in found]
+        """The encoded fields of these ids, to copy into another message; missing ones are omitted."""
+        fields = [(id_, *self._fields[id_]) for id_ in ids if id_ in self._fields]
+        return [(id_, kind, self._data[at:end]) for id_, kind, at, end in fields]
 
     def _list(self, id_: int, *kinds: int) -> tuple[int, int]:
         at = self._field(id_, LIST)

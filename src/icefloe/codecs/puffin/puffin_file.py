@@ -86,7 +86,7 @@ class _FooterJson(msgspec.Struct, omit_defaults=True):
 
 
 def deletion_vector_blob(data: bytes, *, referenced_file: str, cardinality: int) -> Blob:
-    """The blob of a deletion vector of ``referenced_file``, which is named as given."""
+    """The blob of a deletion vector of ``referenced_file``, whose spelling is kept."""
     properties = {"referenced-data-file": referenced_file, "cardinality": str(cardinality)}
     return Blob(type=DELETION_VECTOR, data=data, fields=(POSITION_FIELD_ID,), properties=properties)
 
@@ -196,9 +196,9 @@ def _decompress(data: bytes, codec: str, limit: int, where: str) -> bytes:
     """One compressed frame; reading stops at the limit whatever the frame claims."""
     try:
         with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
-            found: Any = stream.read(limit + 1)
+            decompressed: Any = stream.read(limit + 1)
     except (OSError, pa.ArrowException) as error:
         raise CorruptFile(f"{where}: broken {codec} data: {error}", location=where) from error
-    if len(found) > limit:
+    if len(decompressed) > limit:
         raise LimitError(f"{where}: more than {limit} bytes after decompression", location=where)
-    return bytes(found)
+    return bytes(decompressed)

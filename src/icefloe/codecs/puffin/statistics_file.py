@@ -62,30 +62,30 @@ def _described(blob: Blob) -> BlobMetadata:
 
 
 def decode_statistics(data: bytes, entry: StatisticsFile, *, limits: Limits = DEFAULT) -> tuple[Blob, ...]:
-    """The blobs of a statistics file, decompressed; a file that its entry does not describe is refused."""
+    """The blobs of a statistics file, decompressed; FormatError if the file does not match its entry."""
     where = entry.statistics_path
     if len(data) != entry.file_size_in_bytes:
         raise FormatError(f"{where}: {len(data)} bytes, its entry says {entry.file_size_in_bytes}", location=where)
     footer = decode_puffin_footer(data, where=where, limits=limits)
     return tuple(
         Blob(
-            type=found.type,
-            data=read_blob(data, found, where=where, limits=limits),
-            fields=found.fields,
-            snapshot_id=found.snapshot_id,
-            sequence_number=found.sequence_number,
-            properties=found.properties,
-            compression_codec=found.compression_codec,
+            type=blob.type,
+            data=read_blob(data, blob, where=where, limits=limits),
+            fields=blob.fields,
+            snapshot_id=blob.snapshot_id,
+            sequence_number=blob.sequence_number,
+            properties=blob.properties,
+            compression_codec=blob.compression_codec,
         )
-        for found in footer.blobs
+        for blob in footer.blobs
     )
 
 
 def distinct_values(entry: StatisticsFile) -> Mapping[int, int]:
     """Estimated numbers of distinct values by column id, from the properties of Theta sketches alone."""
-    found: dict[int, int] = {}
+    estimates: dict[int, int] = {}
     for blob in entry.blob_metadata:
         text = blob.properties.get(NDV, "")
         if blob.type == THETA_SKETCH and len(blob.fields) == 1 and text.isascii() and text.isdecimal():
-            found[blob.fields[0]] = int(text[:18])
-    return found
+            estimates[blob.fields[0]] = int(text[:18])
+    return estimates
