@@ -301,20 +301,20 @@ def _beside_nan(op: Op, column: _Column) -> Expr:
 
 def _bind_in(node: Predicate, column: _Column) -> Expr:
     places = [_place(node, literal, column) for literal in node.literals if literal is not None]
-    found = _membership(Op.IN, [p.value for p in places if isinstance(p, Exact)], column)
+    membership = _membership(Op.IN, [p.value for p in places if isinstance(p, Exact)], column)
     nan = any(isinstance(p, NotANumber) for p in places)
-    return disjunction([found, column.test(Op.IS_NAN)]) if nan else found
+    return disjunction([membership, column.test(Op.IS_NAN)]) if nan else membership
 
 
 def _bind_not_in(node: Predicate, column: _Column) -> Expr:
     if len(node.literals) == 0:
-        return ALWAYS_TRUE  # nothing is in an empty list, not even null
+        return ALWAYS_TRUE  # an empty list contains nothing, not even null
     if any(literal is None for literal in node.literals):
         return ALWAYS_FALSE  # neither true nor false for any row
     places = [_place(node, literal, column) for literal in node.literals]
-    found = _membership(Op.NOT_IN, [p.value for p in places if isinstance(p, Exact)], column)
+    membership = _membership(Op.NOT_IN, [p.value for p in places if isinstance(p, Exact)], column)
     nan = any(isinstance(p, NotANumber) for p in places)
-    return conjunction([found, column.test(Op.NOT_NAN)]) if nan else found
+    return conjunction([membership, column.test(Op.NOT_NAN)]) if nan else membership
 
 
 def _membership(op: Op, values: list[object], column: _Column) -> Expr:
@@ -347,10 +347,10 @@ def _bind_prefix(node: Predicate, column: _Column) -> Expr:
 
 
 def _merge(expr: Expr) -> Expr:
-    """Equalities of one column joined into one IN (inequalities into one NOT IN), so that they are tested at once."""
+    """Join equalities of one column into one IN (inequalities into one NOT IN), so that they are tested together."""
     if not isinstance(expr, (And, Or)):
         return expr
-    # By what the expression is: a disjunction of which one part is left may be a conjunction.
+    # Depends on the node itself: a disjunction with a single part left may have become a conjunction.
     single, many = (Op.NE, Op.NOT_IN) if isinstance(expr, And) else (Op.EQ, Op.IN)
     groups: dict[tuple[int, Transform], list[BoundPredicate]] = {}
     for part in expr.children:
@@ -369,5 +369,5 @@ def _merge(expr: Expr) -> Expr:
         elif part is group[0]:
             type_ = cast(PrimitiveType, part.type)  # only such values are compared
             column = _Column(part.field_id, part.path, type_, False, part.transform, part.source)
-            merged.append(_membership(many, [value for each in group for value in each.literals], column))
+            merged.append(_membership(many, [value for predicate in group for value in predicate.literals], column))
     return conjunction(merged) if isinstance(expr, And) else disjunction(merged)

@@ -38,17 +38,17 @@ def _tested(fields: tuple[Field, ...], wanted: frozenset[int]) -> tuple[Field, .
 
 
 def _hollow(type_: Type) -> Type:
-    """A type with as little inside as its values need to be told from null."""
+    """A type with only the fields that are needed to distinguish its values from null."""
 
-    def hollow(each: Type, inner: tuple[Type, ...]) -> Type:
-        match each:
+    def hollow(nested: Type, inner: tuple[Type, ...]) -> Type:
+        match nested:
             case Struct():
                 return Struct(())
             case List():
-                return replace(each, element=inner[0])
+                return replace(nested, element=inner[0])
             case Map():
-                return replace(each, value=inner[1])
+                return replace(nested, value=inner[1])
             case _:
-                return each
+                return nested
 
     return fold_type(type_, hollow)

@@ -293,18 +293,18 @@ def _both_of(node: And | Or | Not, parts: list[tuple[Expr, Expr]]) -> tuple[Expr
 
 
 def _flat(tree: _Tree) -> tuple[object, ...]:
-    """The nodes of a tree, parents first: a branch is its kind and how many children it has, a leaf is itself."""
-    found: list[object] = []
+    """The nodes of a tree, parents first: a branch as its class and number of children, a leaf as itself."""
+    flat: list[object] = []
     pending: list[object] = [tree]
     while len(pending) > 0:
         node = pending.pop()
         if isinstance(node, (And, Or, Not)):
             parts = children(node)
-            found.append((type(node), len(parts)))
+            flat.append((type(node), len(parts)))
             pending.extend(reversed(parts))
         else:
-            found.append(node)
-    return tuple(found)
+            flat.append(node)
+    return tuple(flat)
 
 
 def _repr(node: Branch, parts: list[str]) -> str:

@@ -87,7 +87,7 @@ def _sql_leaf(leaf: Leaf) -> str:
 
 
 def matches(bound: Bound, row: Mapping[str, Any]) -> bool:
-    """Whether one row, a dictionary of Python values, matches: the plain definition that the others are tested by."""
+    """Whether one row, a dictionary of Python values, matches: the reference for tests of the other evaluators."""
 
     def leaf(node: Leaf) -> bool:
         test = bound_leaf(node)

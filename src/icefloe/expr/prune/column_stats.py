@@ -152,7 +152,7 @@ class Statistics:
 
     @cached_property
     def rows(self) -> Any:
-        """The row count of each entry: of the file, or of the live files of the manifest."""
+        """The row count of each entry: that of the file, or of the live files of the manifest."""
         records = self._column("record_count", pa.int64())
         kinds = self._column("content_type", pa.int32())
         added = self._column("added_rows_count", pa.int64())
@@ -163,7 +163,7 @@ class Statistics:
         if pc.any(of_manifest).as_py() is not True:
             return records
         inside = pc.add(added, existing)
-        # A manifest without rows may have files whose numbers of rows are unknown.
+        # A manifest with a count of 0 may have files whose row counts are unknown.
         return pc.if_else(of_manifest, pc.if_else(pc.greater(inside, 0), inside, None), records)
 
     @cached_property
@@ -205,11 +205,11 @@ class Statistics:
         if not is_ordered(type_):
             return None, None
         wanted = arrow_type(type_)
-        found = [self._column(stat(measure, key), wanted) for measure in ("lower_bound", "upper_bound")]
+        columns = [self._column(stat(measure, key), wanted) for measure in ("lower_bound", "upper_bound")]
         if type_ in (FLOAT, DOUBLE):
-            # Writers have stored NaN as a bound; it bounds nothing.
-            found = [None if c is None else pc.if_else(pc.is_nan(c), pa.scalar(None, wanted), c) for c in found]
-        return found[0], found[1]
+            # Some writers store NaN as a bound, which is no bound.
+            columns = [None if c is None else pc.if_else(pc.is_nan(c), pa.scalar(None, wanted), c) for c in columns]
+        return columns[0], columns[1]
 
     def _column(self, name: str, type_: pa.DataType) -> Any:
         """A column in the type it should have; None if it is missing, null everywhere or something else."""
@@ -233,26 +233,26 @@ def is_ordered(type_: Type) -> bool:
     return isinstance(type_, (Primitive, Decimal, Fixed)) and type_ != UNKNOWN
 
 
-def _promotes(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether bounds of one type, measured before or after a promotion, are exact bounds of the other."""
+def _promotes(measured: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether bounds of the measured type, from before or after a promotion, are exact bounds of the wanted type."""
     kinds = pa.types
-    if kinds.is_integer(given):
+    if kinds.is_integer(measured):
         return bool(kinds.is_integer(wanted) or kinds.is_date32(wanted))
-    if kinds.is_floating(given):
-        return bool(kinds.is_floating(wanted) and given.bit_width <= wanted.bit_width)
-    if kinds.is_decimal(given):
+    if kinds.is_floating(measured):
+        return bool(kinds.is_floating(wanted) and measured.bit_width <= wanted.bit_width)
+    if kinds.is_decimal(measured):
         return bool(kinds.is_decimal(wanted))
-    if kinds.is_date32(given):
+    if kinds.is_date32(measured):
         return bool(kinds.is_timestamp(wanted) or wanted == pa.int32())
-    if kinds.is_timestamp(given):
-        return bool(kinds.is_timestamp(wanted) and (given.tz is None) == (wanted.tz is None))
-    is_text = kinds.is_large_string(given) or kinds.is_string_view(given) or kinds.is_dictionary(given)
-    return bool((is_text and kinds.is_string(wanted)) or (kinds.is_binary(wanted) and not kinds.is_string(given)))
+    if kinds.is_timestamp(measured):
+        return bool(kinds.is_timestamp(wanted) and (measured.tz is None) == (wanted.tz is None))
+    is_text = kinds.is_large_string(measured) or kinds.is_string_view(measured) or kinds.is_dictionary(measured)
+    return bool((is_text and kinds.is_string(wanted)) or (kinds.is_binary(wanted) and not kinds.is_string(measured)))
 
 
 def _says_more(transform: Transform, type_: PrimitiveType) -> bool:
-    """Whether values of a transform say more than the bounds of the column that follow from them.
+    """Whether values of a transform are more precise than the column bounds that follow from them.
 
-    The last text with a given beginning cannot be written, so for texts and bytes the beginnings are compared.
+    The greatest text with a prefix cannot be written, so for texts and bytes the prefixes are compared.
     """
     return not transform.preserves_order or transform.prefix_length(type_) is not None

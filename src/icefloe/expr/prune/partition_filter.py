@@ -74,8 +74,8 @@ def project_inclusive(bound: Bound, fields: Sequence[PartitionField], schema: Sc
     >>> from icefloe.model.schema.types import INT, Field
     >>> schema = Schema(fields=(Field(1, "i", INT),))
     >>> tens = PartitionField(source_id=1, field_id=1000, name="tens", transform="truncate[10]")
-    >>> found = project_inclusive(BoundPredicate(Op.GT, 1, ("i",), INT, (25,)), [tens], schema)
-    >>> found.path, found.op, found.literal
+    >>> projected = project_inclusive(BoundPredicate(Op.GT, 1, ("i",), INT, (25,)), [tens], schema)
+    >>> projected.path, projected.op, projected.literal
     (('tens',), <Op.GE: '>='>, 20)
     """
     return _project(bound, fields, schema, inclusive, conjunction)
@@ -87,8 +87,8 @@ def project_strict(bound: Bound, fields: Sequence[PartitionField], schema: Schem
     >>> from icefloe.model.schema.types import INT, Field
     >>> schema = Schema(fields=(Field(1, "i", INT),))
     >>> tens = PartitionField(source_id=1, field_id=1000, name="tens", transform="truncate[10]")
-    >>> found = project_strict(BoundPredicate(Op.GT, 1, ("i",), INT, (39,)), [tens], schema)
-    >>> [(part.op, part.literal) for part in found.children]
+    >>> projected = project_strict(BoundPredicate(Op.GT, 1, ("i",), INT, (39,)), [tens], schema)
+    >>> [(part.op, part.literal) for part in projected.children]
     [(<Op.GT: '>'>, 30), (<Op.NE: '!='>, 2147483646)]
     """
     return _project(bound, fields, schema, strict, disjunction)
@@ -230,7 +230,7 @@ def _misplaced(node: BoundPredicate, target: Target) -> Iterator[Expr]:
 
 
 def _touches(zone: Zone, op: Op, literal: Any) -> bool:
-    """Whether a value of the zone can be less than, at most or equal to a literal, and is not found by order."""
+    """Whether a value of the zone can be less than, at most or equal to a literal, and ``_by_order`` misses it."""
     match op:
         case Op.LT if zone.overflows:
             return bool(literal > zone.low)

@@ -53,15 +53,15 @@ def residual(bound: Bound, fields: Sequence[PartitionField], schema: Schema, val
 def residuals(
     bound: Bound, fields: Sequence[PartitionField], schema: Schema, entries: pa.Table
 ) -> tuple[list[Bound], pa.Array]:
-    """The distinct residuals of a filter for the partitions of entries, and for each entry the index of its own.
+    """The distinct residuals of a filter for the partitions of entries, and for each entry the index of its residual.
 
     >>> from icefloe.expr.filter.nodes import Op
     >>> from icefloe.model.schema.types import INT, Field
     >>> schema = Schema(fields=(Field(1, "i", INT),))
     >>> tens = PartitionField(source_id=1, field_id=1000, name="tens", transform="truncate[10]")
     >>> files = pa.table({"lower_bound:p1000": [0, 20, 0], "upper_bound:p1000": [0, 20, 0]})
-    >>> found, index = residuals(BoundPredicate(Op.GT, 1, ("i",), INT, (25,)), [tens], schema, files)
-    >>> [getattr(each, "value", "test rows") for each in found], index.to_pylist()
+    >>> filters, index = residuals(BoundPredicate(Op.GT, 1, ("i",), INT, (25,)), [tens], schema, files)
+    >>> [getattr(filter, "value", "test rows") for filter in filters], index.to_pylist()
     ([False, 'test rows'], [0, 1, 0])
     """
     tests = list(dict.fromkeys(node for node in leaves(bound) if isinstance(node, BoundPredicate)))
@@ -72,8 +72,8 @@ def residuals(
         return [bound], pa.array(np.zeros(entries.num_rows, np.int64))
     answers = np.column_stack([evaluate(node, tuples, chosen).to_numpy() for node in tests])
     combinations, of_tuple = np.unique(answers, axis=0, return_inverse=True)
-    found = [_decided(bound, dict(zip(tests, each, strict=True))) for each in combinations.tolist()]
-    return found, pa.array(of_tuple.reshape(-1)[of_entry], pa.int64())
+    decided = [_decided(bound, dict(zip(tests, combination, strict=True))) for combination in combinations.tolist()]
+    return decided, pa.array(of_tuple.reshape(-1)[of_entry], pa.int64())
 
 
 def _decided(bound: Bound, answers: Mapping[BoundPredicate, int]) -> Bound:
@@ -89,17 +89,17 @@ def _decided(bound: Bound, answers: Mapping[BoundPredicate, int]) -> Bound:
 
 
 def _values(entries: pa.Table, fields: Sequence[PartitionField]) -> pa.Table:
-    """The partition values of entries as the statistics of files of one row."""
+    """The partition values of entries in the form of statistics of files with one row."""
     columns: dict[str, Any] = {"record_count": pa.repeat(pa.scalar(1, pa.int64()), entries.num_rows)}
     for field in fields:
         key = partition_key(field.field_id)
         names = {measure: stat(measure, key) for measure in (*_BOUNDS, *_PARTS, "value_count")}
-        given = {m: entries[name] for m, name in names.items() if entries.schema.get_field_index(name) >= 0}
-        columns |= {names[m]: given[m] for m in _BOUNDS if m in given}
+        present = {m: entries[name] for m, name in names.items() if entries.schema.get_field_index(name) >= 0}
+        columns |= {names[m]: present[m] for m in _BOUNDS if m in present}
         columns[names["value_count"]] = columns["record_count"]
         for measure in _PARTS:
-            if measure in given:
-                columns[names[measure]] = _share(given[measure], given.get("value_count"))
+            if measure in present:
+                columns[names[measure]] = _share(present[measure], present.get("value_count"))
     return pa.table(columns)
 
 
@@ -116,7 +116,7 @@ def _share(count: Any, total: Any) -> Any:
 
 
 def _distinct(table: pa.Table) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    """The distinct rows of a table in order of appearance, and for each row the index of its own."""
+    """The distinct rows of a table in order of appearance, and for each row its index among them."""
     group = np.zeros(table.num_rows, np.int64)
     for column in table.columns:
         codes = _codes(column)
@@ -127,8 +127,8 @@ def _distinct(table: pa.Table) -> tuple[pa.Table, npt.NDArray[np.int64]]:
 
 
 def _codes(column: Any) -> npt.NDArray[np.int64]:
-    """Equal numbers for equal values, counted from 0 in order of appearance; null is a value too."""
+    """One number per distinct value, from 0 in order of appearance; null counts as a value."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     encoded = pc.dictionary_encode(array, null_encoding="encode")
-    found: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    codes: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes

@@ -40,7 +40,7 @@ _BATCH = 65_536  # entries evaluated together, to bound the memory of filters wi
 
 
 def evaluate(bound: Bound, table: pa.Table, partitions: tuple[PartitionField, ...] = ()) -> pa.Array:
-    """``Match`` values for each entry: ``partitions`` are the partition fields of every spec in use.
+    """The ``Match`` value of each entry; ``partitions`` are the partition fields of every spec in use.
 
     >>> from icefloe.model.entries import entries
     >>> from icefloe.model.schema.types import LONG
@@ -84,8 +84,8 @@ def _branch(node: Branch, parts: list[Verdict]) -> Verdict:
 
 
 def _predicate(node: BoundPredicate, evidence: list[Evidence]) -> Verdict:
-    """What any of the evidence says."""
-    verdicts = [_judge(node, each) for each in evidence]
+    """The verdict of all evidence together: what any item proves is proved."""
+    verdicts = [_judge(node, item) for item in evidence]
     none, every = verdicts[0]
     for says_none, says_every in verdicts[1:]:
         none, every = none | says_none, every | says_every
@@ -165,7 +165,7 @@ def _none_within(literals: pa.Array, evidence: Evidence, lower: Any, upper: Any)
 
 
 def _first_at_least(literals: pa.Array, values: Any) -> npt.NDArray[np.int64]:
-    """For each value, the index of the first literal that is not less; any index where the value is null."""
+    """For each value, the index of the first literal that is not less; arbitrary where the value is null."""
     numbers, wanted = _as_numbers(literals), _as_numbers(values)
     if numbers is not None and wanted is not None:
         return np.searchsorted(numbers, wanted, side="left").astype(np.int64, copy=False)

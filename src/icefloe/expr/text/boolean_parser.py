@@ -41,7 +41,7 @@ class _Group:
 
 
 def parse_logic(text: str, atom: Callable[[str], Expr]) -> Expr:
-    """The filter of a text, with ``atom`` giving the meaning of each part without logic.
+    """Parse the filter of a text; ``atom`` parses each part without AND, OR and NOT.
 
     >>> from icefloe.expr.filter.nodes import Op, Predicate
     >>> parse_logic("NOT (a)", lambda part: Predicate(Op.IS_NULL, part))
@@ -108,7 +108,7 @@ def _tokenize(text: str) -> list[Any]:
 
 def _matching(tokens: list[Any], text: str) -> dict[int, int]:
     """The index of the closing parenthesis of each opening one."""
-    found: dict[int, int] = {}
+    closing: dict[int, int] = {}
     opened: list[int] = []
     for index, token in enumerate(tokens):
         if token.token_type is TokenType.L_PAREN:
@@ -116,10 +116,10 @@ def _matching(tokens: list[Any], text: str) -> dict[int, int]:
         elif token.token_type is TokenType.R_PAREN:
             if len(opened) == 0:
                 raise _broken(text, "a ')' has no '('")
-            found[opened.pop()] = index
+            closing[opened.pop()] = index
     if len(opened) > 0:
         raise _broken(text, "a '(' is not closed")
-    return found
+    return closing
 
 
 def _ends_operand(tokens: list[Any], index: int) -> bool:

@@ -99,9 +99,9 @@ def _localizer(zone: dt.tzinfo | None, time_zone: str) -> Localize:
 def _zone(name: str) -> dt.tzinfo | None:
     if name in ("UTC", "Z", "GMT", "Etc/UTC"):
         return dt.UTC
-    if (found := _FIXED_OFFSET.fullmatch(name)) is not None:
-        offset = dt.timedelta(hours=int(found[2]), minutes=int(found[3]))
-        return dt.timezone(offset if found[1] == "+" else -offset) if offset < dt.timedelta(days=1) else None
+    if (match := _FIXED_OFFSET.fullmatch(name)) is not None:
+        offset = dt.timedelta(hours=int(match[2]), minutes=int(match[3]))
+        return dt.timezone(offset if match[1] == "+" else -offset) if offset < dt.timedelta(days=1) else None
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -206,11 +206,11 @@ def _is(node: Any, reading: _Reading) -> Expr:
 def _like(node: Any, reading: _Reading) -> Expr:
     subject, pattern = _subject(node, reading), _string(node.expression, reading)
     if pattern is None:
-        found = subject.test(Op.EQ, None)
+        test = subject.test(Op.EQ, None)
     else:
         prefix, wildcard = _like_prefix(pattern)
-        found = subject.test(Op.STARTS_WITH if wildcard else Op.EQ, prefix)
-    return negation(found) if node.args.get("negate") else found
+        test = subject.test(Op.STARTS_WITH if wildcard else Op.EQ, prefix)
+    return negation(test) if node.args.get("negate") else test
 
 
 def _like_prefix(pattern: str) -> tuple[str, bool]:

@@ -42,34 +42,34 @@ def parse_date(text: str) -> dt.date:
 
 def parse_time(text: str) -> dt.time:
     """A time written HH:MM[:SS[.ffffff]]; ValueError otherwise."""
-    found = _TIME.fullmatch(text.strip())
-    if found is None:
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
         raise ValueError("a time is written HH:MM:SS, in a timestamp with at most nanoseconds, else microseconds")
-    return dt.time.fromisoformat(f"{found[1]}{found[2] or ':00'}.{(found[3] or '').ljust(6, '0')}")
+    return dt.time.fromisoformat(f"{match[1]}{match[2] or ':00'}.{(match[3] or '').ljust(6, '0')}")
 
 
 def parse_timestamp(text: str) -> dt.datetime:
-    """A timestamp: in UTC if the text has an offset or Z, else naive; ValueError if it is none.
+    """Parse a timestamp: in UTC if the text has an offset or Z, else naive; ValueError if it is invalid.
 
     >>> parse_timestamp("2024-03-01 12:00:00")
     datetime.datetime(2024, 3, 1, 12, 0)
     >>> parse_timestamp("2024-03-01T12:00:00+01:00")
     datetime.datetime(2024, 3, 1, 11, 0, tzinfo=datetime.timezone.utc)
     """
-    found = _TIMESTAMP.fullmatch(text.strip())
-    if found is None:
+    match = _TIMESTAMP.fullmatch(text.strip())
+    if match is None:
         raise ValueError("a timestamp is written YYYY-MM-DD HH:MM:SS, with an offset such as Z or +01:00 if it has one")
-    naive = dt.datetime.combine(parse_date(found[1]), parse_time(found[2] or "00:00"))
-    if found[3] is None:
+    naive = dt.datetime.combine(parse_date(match[1]), parse_time(match[2] or "00:00"))
+    if match[3] is None:
         return naive
-    if found[3] in ("Z", "UTC"):
+    if match[3] in ("Z", "UTC"):
         return naive.replace(tzinfo=dt.UTC)
-    hours, minutes = int(found[3][1:3]), int(found[3][4:])
+    hours, minutes = int(match[3][1:3]), int(match[3][4:])
     if hours > 18 or minutes > 59:
-        raise ValueError(f"{found[3]} is not an offset")
+        raise ValueError(f"{match[3]} is not an offset")
     offset = dt.timedelta(hours=hours, minutes=minutes)
     try:
-        return (naive + offset if found[3][0] == "-" else naive - offset).replace(tzinfo=dt.UTC)
+        return (naive + offset if match[3][0] == "-" else naive - offset).replace(tzinfo=dt.UTC)
     except OverflowError as error:
         raise ValueError("the timestamp is outside the years 1 to 9999") from error
 
@@ -80,11 +80,11 @@ def parse_moment(text: str) -> dt.datetime | Nanos:
     >>> str(parse_moment("2024-03-01 12:00:00.123456789Z"))
     '2024-03-01T12:00:00.123456789+00:00'
     """
-    found = _BELOW_MICROS.search(text)
-    if found is None or int(found[2]) == 0:
+    match = _BELOW_MICROS.search(text)
+    if match is None or int(match[2]) == 0:
         return parse_timestamp(text)
-    whole = parse_timestamp(text[: found.start()] + found[1] + text[found.end() :])
-    return Nanos(micros(whole) * _NANOS + int(found[2].ljust(3, "0")), whole.tzinfo is not None)
+    whole = parse_timestamp(text[: match.start()] + match[1] + text[match.end() :])
+    return Nanos(micros(whole) * _NANOS + int(match[2].ljust(3, "0")), whole.tzinfo is not None)
 
 
 def nanos(value: dt.datetime) -> int:

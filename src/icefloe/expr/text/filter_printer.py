@@ -109,8 +109,8 @@ def _term(name: str, transform: str | None, column: str) -> str:
         return name
     if (function := _FUNCTION_OF.get(transform)) is not None:
         return f"{function}({name})"
-    if (found := _SIZED.fullmatch(transform)) is not None:
-        return f"{found[1]}({found[2]}, {name})"
+    if (match := _SIZED.fullmatch(transform)) is not None:
+        return f"{match[1]}({match[2]}, {name})"
     raise InputError(f"transform {transform!r} of column {column!r} cannot be written in SQL", transform=transform)
 
 

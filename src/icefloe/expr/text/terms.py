@@ -79,8 +79,8 @@ def subject_of(node: Any, functions: Functions) -> Subject:
             return Subject(_transform("truncate", list(node.iter_expressions())))
         case exp.Anonymous() if functions.bare and is_term(node):
             return Subject(_transform(_function_name(node), node.expressions))
-        case _ if (found := _CALENDAR.get(type(node))) is not None:
-            raise ValueError(f"{found[0]} is a part of a date; the transform that counts from 1970 is {found[1]}")
+        case _ if (names := _CALENDAR.get(type(node))) is not None:
+            raise ValueError(f"{names[0]} is a part of a date; the transform that counts from 1970 is {names[1]}")
     raise ValueError(_NO_COLUMN)
 
 

@@ -67,8 +67,8 @@ def _predicate(node: Call, alias: str) -> Predicate | None:
     if node.function not in _COMPARISONS:
         return None
     left, right = node.arguments
-    found = _comparison(_COMPARISONS[node.function], left, (right,), alias)
-    return _comparison(_REVERSED[node.function], right, (left,), alias) if found is None else found
+    predicate = _comparison(_COMPARISONS[node.function], left, (right,), alias)
+    return _comparison(_REVERSED[node.function], right, (left,), alias) if predicate is None else predicate
 
 
 def _comparison(op: Op, tested: Node, others: Sequence[Node], alias: str) -> Predicate | None:

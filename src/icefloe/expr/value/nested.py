@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 
 def lists_of(columns: Sequence[pa.Array], rows: int, element: pa.DataType) -> pa.ListArray:
-    """Lists that hold, for each row, the values of several columns of one type.
+    """One list per row, with the values of several columns of one type.
 
     >>> lists_of([pa.array([1, 2]), pa.array([3, None])], 2, pa.int64()).to_pylist()
     [[1, 3], [2, None]]

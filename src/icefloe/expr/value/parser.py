@@ -132,11 +132,11 @@ def _constant(tree: Any) -> Constant | None:
     if isinstance(tree, exp.Concat) or (isinstance(tree, exp.Cast) and tree.args.get("safe") is True):
         return None
     try:
-        found = literal(tree, lambda moment: moment)
+        parsed = literal(tree, lambda moment: moment)
     except (ValueError, ArithmeticError):
         return None
-    value = constant_scalar(found)
-    if isinstance(tree, exp.Cast) and isinstance(found, (int, float, decimal.Decimal)):
+    value = constant_scalar(parsed)
+    if isinstance(tree, exp.Cast) and isinstance(parsed, (int, float, decimal.Decimal)):
         value = cast_value(value, _cast_type(tree))
     return Constant(value)
 
@@ -149,10 +149,10 @@ def _cast_type(tree: Any) -> pa.DataType:
         if not (1 <= precision <= MAX_DIGITS and 0 <= scale <= precision):
             raise ValueError(f"decimal({precision}, {scale}) is not a valid type")
         return pa.decimal128(precision, scale)
-    found = _CAST_TYPES.get(to.this)
-    if found is None:
+    type_ = _CAST_TYPES.get(to.this)
+    if type_ is None:
         raise UnsupportedError(f"a cast to {sql_text(to)} is not supported in a value", feature="cast")
-    return found
+    return type_
 
 
 def _reference(_: ValueParser, tree: Any, depth: int) -> Node:
@@ -197,8 +197,8 @@ def _if(parser: ValueParser, tree: Any, depth: int) -> Node:
 
 
 def _default(parser: ValueParser, tree: Any, part: str, depth: int) -> Node:
-    found = tree.args.get(part)
-    return NULL if found is None else parser.node(found, depth)
+    argument = tree.args.get(part)
+    return NULL if argument is None else parser.node(argument, depth)
 
 
 def _nullif(parser: ValueParser, tree: Any, depth: int) -> Node:
@@ -232,8 +232,8 @@ def _between(parser: ValueParser, tree: Any, depth: int) -> Node:
 
 def _like(parser: ValueParser, tree: Any, depth: int) -> Node:
     pattern = _constant_option(tree.expression, str, "the pattern of LIKE")
-    found = Call("like", (parser.node(tree.this, depth),), (pattern, isinstance(tree, exp.ILike)))
-    return Call("not", (found,)) if tree.args.get("negate") else found
+    call = Call("like", (parser.node(tree.this, depth),), (pattern, isinstance(tree, exp.ILike)))
+    return Call("not", (call,)) if tree.args.get("negate") else call
 
 
 def _escaped(parser: ValueParser, tree: Any, depth: int) -> Node:
