@@ -50,10 +50,10 @@ class _Handler(fs.FileSystemHandler):  # type: ignore[misc]
         return [self._info(path) for path in paths]
 
     def get_file_info_selector(self, selector: Any) -> list[Any]:
-        found = list(self._io.list(self._location(selector.base_dir)))
-        if len(found) == 0 and not selector.allow_not_found:
+        files = list(self._io.list(self._location(selector.base_dir)))
+        if len(files) == 0 and not selector.allow_not_found:
             raise FileNotFoundError(selector.base_dir)
-        sizes = {file.location.removeprefix(self._scheme): file.size for file in found}
+        sizes = {file.location.removeprefix(self._scheme): file.size for file in files}
         if selector.recursive:
             return [fs.FileInfo(path, fs.FileType.File, size=size) for path, size in sizes.items()]
         depth = selector.base_dir.rstrip("/").count("/") + 2

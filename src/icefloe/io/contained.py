@@ -21,7 +21,7 @@ ALLOWED_ROOTS = "allowed-roots"
 
 
 class Contained:
-    """Passes calls on for locations inside the table; reads also elsewhere, or only under ``read_roots`` if given.
+    """Allows calls for locations inside the table, and reads anywhere or, with ``read_roots``, only under those.
 
     ``data_path`` is the property ``write.data.path``, if the table has it: files are written there too, unless
     ``read_roots`` exclude it. A text that is no location permits nothing.

@@ -25,14 +25,14 @@ class ExclusivePut:
         self._proved = False
 
     def require(self, folder: str) -> None:
-        """``UnsupportedError`` if two writers can create one file; checked once for each object."""
+        """``UnsupportedError`` if two writers can create the same file; checked once per instance."""
         if not self._proved:
             check_exclusive(self._io, folder)
             self._proved = True
 
 
 def check_exclusive(io: FileIO, folder: str) -> None:
-    """Race a few writers for new names in ``folder``: UnsupportedError unless each has one winner, whose bytes stay.
+    """Let a few writers race for names in ``folder``; UnsupportedError unless each has one winner, whose bytes stay.
 
     >>> from icefloe.io.memory import MemoryFileIO
     >>> check_exclusive(MemoryFileIO(), "memory://wh/db/t/metadata")

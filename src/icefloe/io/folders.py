@@ -1,8 +1,8 @@
-"""Which folders of the local disk are known to survive a power cut.
+"""Records which folders of the local disk are known to survive a power cut.
 
-A new folder is durable once its parent was fsynced after it was made, and the parent's parent, and so on up. Doing that
-for each file would cost an fsync for each level, so folders found or made durable are remembered, with their inode
-in case a folder is removed and made again.
+A new folder is durable once its parent was fsynced after its creation, and the parent's parent, and so on up. Doing
+that for every file would cost one fsync per level, so durable folders are remembered, with their inodes in case a
+folder is removed and recreated.
 """
 
 from __future__ import annotations

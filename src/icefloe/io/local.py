@@ -78,7 +78,7 @@ class LocalFileIO:
         self.write_many(((location, data),))
 
     def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
-        """Write several new files with one fsync for each and one for each folder; all or none."""
+        """Write several new files, all or none, with one fsync per file and one per folder."""
         made: _Paths = []
         try:
             for location, data in files:
@@ -281,7 +281,7 @@ def _discard(paths: Sequence[str]) -> None:
 def _entries(path: str, location: str) -> Sequence[os.DirEntry[str]]:
     with translated("list", location):
         try:
-            with os.scandir(path) as found:
-                return sorted(found, key=lambda entry: entry.name)
+            with os.scandir(path) as entries:
+                return sorted(entries, key=lambda entry: entry.name)
         except (FileNotFoundError, NotADirectoryError):
             return ()

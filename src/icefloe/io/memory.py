@@ -101,8 +101,8 @@ class MemoryFileIO:
         """Every file under the folder ``prefix``, spelled like ``prefix``."""
         folder = _key(prefix).rstrip("/") + "/"
         with self._lock:
-            found = sorted(item for item in self._files.items() if item[0].startswith(folder))
-        for key, file in found:
+            matching = sorted(item for item in self._files.items() if item[0].startswith(folder))
+        for key, file in matching:
             yield FileInfo(location=key, size=len(file.data), modified_ms=file.modified_ms)
 
     def arrow_path(self, location: str) -> tuple[Any, str]:

@@ -27,7 +27,7 @@ class Ranged(Protocol):
 
 
 class RangeFile:
-    """A file to read, for ``pyarrow.PythonFile``; each read outside of the tail is one request."""
+    """A readable file for ``pyarrow.PythonFile``; every read outside of the tail is one request."""
 
     def __init__(self, storage: Ranged, location: str) -> None:
         self._storage = storage

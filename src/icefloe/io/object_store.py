@@ -1,9 +1,9 @@
-"""Files in object stores: S3 and what speaks its language, Google Cloud Storage, Azure.
+"""Files in object stores: S3 and compatible stores, Google Cloud Storage, Azure.
 
-A put shows readers all of an object or nothing, and is durable when the store says so. ``put_if_absent`` is a put that
-the store itself makes conditional. It is sent once and never again: the answer "exists" to a repeated request may be
-about our own first one. So an answer that did not come is an unknown outcome. Every other verb may be repeated: reads
-change nothing, and names of new files are unique, so bytes that are found there after a failure are ours.
+A put is atomic for readers, and durable once the store confirms it. ``put_if_absent`` is a put with a condition that
+the store checks. It is sent only once: the answer "exists" to a repeated request may refer to our own first one. So a
+missing answer is an unknown outcome. All other verbs may be repeated: reads change nothing, and names of new files are
+unique, so bytes that exist there after a failure are ours.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PARTS_FROM = 64 * MIB  # files from this size on are uploaded in parts
 PART_BYTES = 16 * MIB
 _THREADS = 8
 _DELETED_AT_ONCE = 1000  # the most that S3 takes in one request
-# Answers, given before the store looked at the object: nothing of the request is visible.
+# Errors raised before the store touched the object: the request had no effect.
 _DEFINITE = (
     FileNotFoundError,  # no such bucket
     refused.PermissionDeniedError,
@@ -58,7 +58,7 @@ _DEFINITE = (
 
 
 class _Threads:
-    """The client's threads: a fork does not copy them, and a request that waits for them never ends."""
+    """The client's threads. A fork does not copy them, and a request in the forked process would wait for ever."""
 
     def __init__(self) -> None:
         self._process: int | None = None
@@ -80,7 +80,7 @@ _CLIENT_THREADS = _Threads()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bucket:
-    """Two clients for one bucket: one that repeats failed requests, one that sends each of them once."""
+    """Two clients for one bucket: one that retries failed requests, one that sends every request once."""
 
     patient: Any
     once: Any
@@ -114,22 +114,22 @@ class ObjectStoreFileIO:
 
     def read(self, location: str) -> bytes:
         """The whole file."""
-        found = self._object(location)
+        target = self._object(location)
         with _translated("read", location):
-            return bytes(obstore.get(found.bucket.patient, found.key).bytes())
+            return bytes(obstore.get(target.bucket.patient, target.key).bytes())
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes from ``offset``."""
         check_range(location, offset, length)
-        found = self._object(location)
+        target = self._object(location)
         if length == 0:
             self.size(location)
             return b""
         try:
             with _translated("read", location):
-                data = bytes(obstore.get_range(found.bucket.patient, found.key, start=offset, length=length))
+                data = bytes(obstore.get_range(target.bucket.patient, target.key, start=offset, length=length))
         except StorageError:
-            # A range that begins past the end is refused like anything else that is wrong with a request.
+            # A range that begins past the end gets the same error as any other invalid request.
             size = self.size(location)
             if offset < size:
                 raise
@@ -139,21 +139,21 @@ class ObjectStoreFileIO:
         return data
 
     def read_tail(self, location: str, length: int) -> tuple[int, bytes]:
-        """The file's length and its last bytes, at most ``length`` of them, in one request where the store can."""
-        found = self._object(location)
+        """The file's length and its last bytes, at most ``length`` of them, in one request if the store can."""
+        target = self._object(location)
         try:
             with _translated("read", location):
-                answer = obstore.get(found.bucket.patient, found.key, options={"range": {"suffix": length}})
+                answer = obstore.get(target.bucket.patient, target.key, options={"range": {"suffix": length}})
                 return answer.meta["size"], bytes(answer.bytes())
-        except (StorageError, UnsupportedError):  # some stores have no such range, others refuse it of empty files
+        except (StorageError, UnsupportedError):  # no suffix ranges in this store, or not for empty files
             size = self.size(location)
             return size, self.read_range(location, max(0, size - length), min(size, length))
 
     def size(self, location: str) -> int:
         """The file's length in bytes."""
-        found = self._object(location)
+        target = self._object(location)
         with _translated("look at", location):
-            return int(obstore.head(found.bucket.patient, found.key)["size"])
+            return int(obstore.head(target.bucket.patient, target.key)["size"])
 
     def exists(self, location: str) -> bool:
         """Whether there is a file at the location."""
@@ -164,17 +164,17 @@ class ObjectStoreFileIO:
         return True
 
     def write_new(self, location: str, data: bytes) -> None:
-        """Write a file that must not exist yet; durable on return, gone again if it raises."""
-        found = self._object(location)
+        """Write a file that must not exist yet; durable on return, deleted again on error."""
+        target = self._object(location)
         try:
             if len(data) < PARTS_FROM:
-                retried(lambda attempt: self._create(found, data, attempt), passes=_passes, env=self._env)
+                retried(lambda attempt: self._create(target, data, attempt), passes=_passes, env=self._env)
             else:
-                self._upload(found, data)
+                self._upload(target, data)
         except AlreadyExists:
             raise
         except BaseException:
-            self._take_back(found, data)
+            self._take_back(target, data)
             raise
 
     def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
@@ -184,7 +184,7 @@ class ObjectStoreFileIO:
             if location in names:
                 raise AlreadyExists(f"{location} is to be written twice", location=location)
             names.add(location)
-        errors = _each(lambda file: self._attempt(*file), files)
+        errors = _in_parallel(lambda file: self._attempt(*file), files)
         failure = next((error for error in errors if error is not None), None)
         if failure is not None:
             made = [location for (location, _), error in zip(files, errors, strict=True) if error is None]
@@ -193,10 +193,10 @@ class ObjectStoreFileIO:
             raise failure
 
     def put_if_absent(self, location: str, data: bytes) -> bool:
-        """Make the file appear unless the name is taken: True for the one winner."""
-        found = self._object(location)
+        """Create the file unless the name is taken: True for the only winner."""
+        target = self._object(location)
         try:
-            obstore.put(found.bucket.once, found.key, data, mode="create")
+            obstore.put(target.bucket.once, target.key, data, mode="create")
         except (refused.AlreadyExistsError, refused.PreconditionError):
             return False
         except _DEFINITE as error:
@@ -212,14 +212,14 @@ class ObjectStoreFileIO:
 
     def sync(self, locations: Sequence[str]) -> None:
         """Check that the files are there: an object is durable as soon as it can be seen."""
-        _each(self.size, locations)
+        _in_parallel(self.size, locations)
 
     def delete(self, locations: Sequence[str]) -> None:
-        """Delete files, many with each request; one that is already gone is fine."""
+        """Delete files, many per request; files that do not exist are ignored."""
         failures: dict[str, IcefloeError] = {}
         buckets: defaultdict[str, list[_Object]] = defaultdict(list)
-        for found in map(self._object, locations):
-            buckets[found.authority].append(found)
+        for target in map(self._object, locations):
+            buckets[target.authority].append(target)
         for objects in buckets.values():
             for start in range(0, len(objects), _DELETED_AT_ONCE):
                 failures |= self._delete(objects[start : start + _DELETED_AT_ONCE])
@@ -228,11 +228,11 @@ class ObjectStoreFileIO:
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every file under the folder ``prefix``, spelled like ``prefix``."""
         base = prefix.rstrip("/")
-        found = self._object(base, is_folder=True)
+        folder = self._object(base, is_folder=True)
         with _translated("list", prefix):
-            for page in obstore.list(found.bucket.patient, found.key, chunk_size=1000):
+            for page in obstore.list(folder.bucket.patient, folder.key, chunk_size=1000):
                 for entry in page:
-                    inner = entry["path"].removeprefix(found.key).removeprefix("/")
+                    inner = entry["path"].removeprefix(folder.key).removeprefix("/")
                     modified = int(entry["last_modified"].timestamp() * 1000)
                     yield FileInfo(location=f"{base}/{inner}", size=entry["size"], modified_ms=modified)
 
@@ -247,8 +247,8 @@ class ObjectStoreFileIO:
         return pa.PythonFile(RangeFile(self, location), mode="r")
 
     def _open_output(self, location: str) -> Any:
-        found = self._object(location)
-        stream = obstore.open_writer(found.bucket.patient, found.key, buffer_size=PART_BYTES)
+        target = self._object(location)
+        stream = obstore.open_writer(target.bucket.patient, target.key, buffer_size=PART_BYTES)
         return pa.PythonFile(Upload(stream, lambda: _translated("write", location)), mode="w")
 
     def _attempt(self, location: str, data: bytes) -> BaseException | None:
@@ -258,38 +258,38 @@ class ObjectStoreFileIO:
             return error
         return None
 
-    def _create(self, found: _Object, data: bytes, attempt: int) -> None:
+    def _create(self, target: _Object, data: bytes, attempt: int) -> None:
         try:
-            with _translated("write", found.location):
-                obstore.put(found.bucket.once, found.key, data, mode="create")
+            with _translated("write", target.location):
+                obstore.put(target.bucket.once, target.key, data, mode="create")
         except AlreadyExists:
-            if attempt == 1 or not self._holds(found, data):
+            if attempt == 1 or not self._holds(target, data):
                 raise
 
-    def _upload(self, found: _Object, data: bytes) -> None:
-        if self.exists(found.location):
-            raise AlreadyExists(f"there is a file at {found.location} already", location=found.location)
-        with _translated("write", found.location):
-            obstore.put(found.bucket.patient, found.key, data, use_multipart=True, chunk_size=PART_BYTES)
+    def _upload(self, target: _Object, data: bytes) -> None:
+        if self.exists(target.location):
+            raise AlreadyExists(f"there is a file at {target.location} already", location=target.location)
+        with _translated("write", target.location):
+            obstore.put(target.bucket.patient, target.key, data, use_multipart=True, chunk_size=PART_BYTES)
 
-    def _take_back(self, found: _Object, data: bytes) -> None:
-        """Delete what a failed write may have left, if it is ours; a file that stays is an orphan, not an error."""
+    def _take_back(self, target: _Object, data: bytes) -> None:
+        """Delete the file of a failed write, if its bytes are ours. Errors are ignored: the file is then an orphan."""
         with contextlib.suppress(IcefloeError):
-            if self._holds(found, data):
-                self.delete([found.location])
+            if self._holds(target, data):
+                self.delete([target.location])
 
-    def _holds(self, found: _Object, data: bytes) -> bool:
-        return self.size(found.location) == len(data) and self.read(found.location) == data
+    def _holds(self, target: _Object, data: bytes) -> bool:
+        return self.size(target.location) == len(data) and self.read(target.location) == data
 
     def _delete(self, objects: Sequence[_Object]) -> dict[str, IcefloeError]:
         """Delete files of one bucket; the errors by location."""
         try:
             with _translated("delete", objects[0].location):
-                obstore.delete(objects[0].bucket.patient, [found.key for found in objects])
+                obstore.delete(objects[0].bucket.patient, [target.key for target in objects])
             return {}
-        except IcefloeError:  # it does not say which ones: ask for each
-            errors = _each(_delete_one, objects)
-        return {found.location: error for found, error in zip(objects, errors, strict=True) if error is not None}
+        except IcefloeError:  # it does not say which files failed: delete them one by one
+            errors = _in_parallel(_delete_one, objects)
+        return {target.location: error for target, error in zip(objects, errors, strict=True) if error is not None}
 
     def _object(self, location: str, *, is_folder: bool = False) -> _Object:
         _CLIENT_THREADS.check()
@@ -302,7 +302,7 @@ class ObjectStoreFileIO:
             raise InputError(f"{location!r} names no file, or holds an empty segment", location=location)
         bucket = self._buckets.get(parsed.authority)
         if bucket is None:
-            # Two threads may both open it; one is kept, and the other is as good until then.
+            # Two threads may both open it; the first one is kept, and both are equivalent.
             bucket = self._buckets.setdefault(parsed.authority, self._open(parsed.scheme, parsed.authority))
         return _Object(location=location, authority=parsed.authority, bucket=bucket, key=key)
 
@@ -314,10 +314,10 @@ class ObjectStoreFileIO:
         )
 
 
-def _delete_one(found: _Object) -> IcefloeError | None:
+def _delete_one(target: _Object) -> IcefloeError | None:
     try:
-        with _translated("delete", found.location):
-            obstore.delete(found.bucket.once, found.key)
+        with _translated("delete", target.location):
+            obstore.delete(target.bucket.once, target.key)
     except NoSuchFile:
         return None
     except IcefloeError as error:
@@ -325,8 +325,8 @@ def _delete_one(found: _Object) -> IcefloeError | None:
     return None
 
 
-def _each(action: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
-    """The results of independent requests, several of them under way at once."""
+def _in_parallel(action: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
+    """The results of independent requests, several of which run at the same time."""
     if len(items) <= 1:
         return [action(item) for item in items]
     with ThreadPoolExecutor(min(_THREADS, len(items)), thread_name_prefix="icefloe-store") as pool:
@@ -334,13 +334,13 @@ def _each(action: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
 
 
 def _passes(error: Exception) -> bool:
-    """Whether a request may fare better the next time: not after a clear answer."""
+    """Whether a retry may succeed: not after a definite answer of the store."""
     return isinstance(error, StorageError) and isinstance(error.__cause__, refused.GenericError)
 
 
 @contextlib.contextmanager
 def _translated(verb: str, location: str) -> Iterator[None]:
-    """Errors of the client, in the terms of this library."""
+    """Raise errors of the client as errors of this library."""
     try:
         yield
     except (refused.AlreadyExistsError, refused.PreconditionError) as error:

@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How often and how slowly to try again; the first pause doubles each time up to the longest."""
+    """How often and how fast to retry; the pause doubles with every retry up to the longest."""
 
     attempts: int = 4
     first_pause_s: float = 0.1

@@ -1,4 +1,4 @@
-"""Which FileIO serves a location: chosen by the location's scheme, one shared instance for each storage and settings.
+"""Chooses the FileIO of a location by its scheme, with one shared instance per storage and settings.
 
 Local files and memory are built in. Object stores go through obstore, which is optional. Any other scheme is tried with
 Arrow's own file systems and then with fsspec's, if it is installed.

@@ -1,4 +1,4 @@
-"""Locations as storage takes them: checked, and with the schemes and settings of each kind of object store.
+"""Checked locations for storage, and the schemes and settings of each kind of object store.
 
 ``model.locations`` parses locations. Here a location that no storage should touch becomes an ``InputError``.
 """

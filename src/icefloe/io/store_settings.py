@@ -50,7 +50,7 @@ _REFUSED = (
 )
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _CONNECT_S, _READ_S = 5.0, 60.0
-_REQUEST_S = 600.0  # a whole request; a connection that stalls is given up much earlier
+_REQUEST_S = 600.0  # a whole request; a stalled connection is closed much earlier
 
 
 def open_store(scheme: str, authority: str, properties: Properties, *, retries: int) -> Any:
@@ -80,8 +80,8 @@ def _builder(scheme: str) -> Callable[[str, Properties, Any], Any]:
 
 def _s3(bucket: str, properties: Properties, retry: Any) -> Any:
     config: Any = _named(_S3_NAMES, properties)
-    found = (os.environ[name] for name in _ENDPOINTS if name in os.environ)
-    endpoint = properties.get("s3.endpoint", next(found, None))
+    endpoints = (os.environ[name] for name in _ENDPOINTS if name in os.environ)
+    endpoint = properties.get("s3.endpoint", next(endpoints, None))
     virtual = _flag("s3.force-virtual-addressing", properties)
     if endpoint is not None:
         config["endpoint"] = _with_bucket(endpoint, bucket) if virtual else endpoint
@@ -112,11 +112,11 @@ def _abfs(authority: str, properties: Properties, retry: Any) -> Any:
 
 
 def _named(names: Names, properties: Properties) -> dict[str, str]:
-    """The client's settings from the first property that is given for each."""
-    found = {
+    """The client's settings, each from the first of its properties that is set."""
+    values = {
         key: next((properties[name] for name in options if name in properties), None) for key, options in names.items()
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _client(properties: Properties) -> Any:
