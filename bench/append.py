@@ -138,12 +138,12 @@ def _ratios(samples: Mapping[str, Any], points: Sequence[str], count: int) -> Ta
     columns = ["", *(f"{what} at {at}" for what in ("CPU", "wall", "bytes") for at in points)]
     note = (
         f"Each commit appends {count:,} rows of 10 columns. CPU is user and system time of the process, all threads."
-        " Metadata files and bytes are those that a commit added: metadata.json, manifest lists and manifests;"
-        " _delta_log. delta-rs keeps its table object like the others; by path, it opens the table for every commit."
-        " Every 100 commits it writes a checkpoint, after which opening is cheap again: hence its spread."
-        " Apache Iceberg commits from a warm JVM, fast or with its default append, which merges manifests; pyarrow"
-        " writes its data files, and its CPU is the mean of ten commits."
-        " Before it commits, icefloe syncs every file and folder to disk; pyiceberg syncs its catalog only, delta-rs"
-        " nothing (seen with strace)."
+        " Metadata files and bytes are those that a commit adds: metadata.json, manifest lists and manifests, or"
+        " _delta_log. All keep the table object open, except delta-rs by path, which opens the table for every commit."
+        " delta-rs writes a checkpoint every 100 commits, and opening is cheap after it, so its times vary."
+        " Apache Iceberg commits from a warm JVM, with its fast append or its default append, which merges manifests."
+        " pyarrow writes its data files, and its CPU is the mean of ten commits."
+        " icefloe syncs every file and folder to disk before the commit; pyiceberg syncs only its catalog, delta-rs"
+        " nothing (checked with strace)."
     )
     return Table(title="Ratios of medians: below 1, icefloe needs less", columns=columns, rows=rows, note=note)

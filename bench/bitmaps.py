@@ -21,7 +21,7 @@ from measure import Clock, median
 from plot import Chart, Line
 from report import Table
 
-TITLE = "bitmaps: sizes of deletion vectors, beside the proposal's table"
+TITLE = "bitmaps: sizes of deletion vectors, compared with the proposal"
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 DENSITIES = (0.01, 0.05, 0.1, 0.2)
 PROPOSAL: Mapping[str, tuple[tuple[int, ...], ...]] = {
@@ -123,9 +123,9 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
             rows.append([f"{method}, {density:g}", *cells])
     columns = ["", *(f"{size:,} rows" for size in SIZES)]
     note = (
-        f"Ours / the proposal's. Bytes, median of {result['sizes']['draws']} draws of random positions; '=' is equal to"
-        " the byte. Roaring is the portable form of 32 bits. Compression is of the raw bitset. LZ4 is the block form;"
-        " the proposal's small figures are about 8 bytes larger, as if there were a header."
+        f"Measured / proposal. Bytes, median of {result['sizes']['draws']} draws of random positions; '=' means the"
+        " same number. Roaring is the portable 32-bit format. Compression applies to the raw bitset. LZ4 is the block"
+        " format; small figures of the proposal are about 8 bytes larger, probably because of a header."
     )
     return [
         Table(title="Bytes by method, density and rows", columns=columns, rows=rows, note=note),
@@ -148,8 +148,8 @@ def _blobs(result: Mapping[str, Any]) -> Table:
         rows.append([f"density {density:g}", *cells])
     columns = ["", *(f"{size:,} rows" for size in SIZES)]
     note = (
-        "What a root holds for a leaf of so many rows: a deletion-vector-v1 blob, which is a 64-bit Roaring bitmap with"
-        " length, magic number and checksum around it: bytes (more than the 32-bit bitmap), and CPU to make one."
+        "The blob that the root stores for a leaf with this number of rows: deletion-vector-v1, a 64-bit Roaring bitmap"
+        " with length, magic number and checksum. Bytes (difference to the 32-bit bitmap), and CPU to encode it."
     )
     return Table(title="The blob that icefloe stores", columns=columns, rows=rows, note=note)
 

@@ -114,15 +114,15 @@ def _table(result: Mapping[str, Any], work: str) -> Table:
         "files written",
         "bytes written",
         "CPU ms, table open",
-        "CPU ms, opened anew",
+        "CPU ms, table reopened",
         "files read",
         "bytes read",
     )
     note = (
-        f"Median of {result['sizes']['repeats']} commits on equal tables; files and bytes besides the metadata.json."
-        f" Statistics of {COLUMNS} columns. A program that has the table open knows the root and the leaf in question;"
-        " one that opens it anew reads what it needs (files and bytes read). The file to remove was found by a plan,"
-        " which is not counted. Small manifests are not merged in passing here."
+        f"Median of {result['sizes']['repeats']} commits on equal tables. Files and bytes do not include metadata.json."
+        f" Statistics of {COLUMNS} columns. With the table open, the root and the leaf are cached. With the table"
+        " reopened, the commit reads them (files and bytes read). The plan that finds the file to remove is not"
+        " counted. Small manifests are not merged here."
     )
     return Table(title=f"One-file {work}", columns=columns, rows=rows, note=note)
 

@@ -93,7 +93,7 @@ def _plans(result: Mapping[str, Any]) -> Table:
             ]
         )
     columns = (
-        "answer of files",
+        "selected files",
         "leaves read",
         "first plan, wall ms",
         "CPU ms",
@@ -105,9 +105,9 @@ def _plans(result: Mapping[str, Any]) -> Table:
     sizes = result["sizes"]
     note = (
         f"Median of {sizes['repeats']} fresh processes. Leaves of {sizes['per_leaf']:,} files, statistics of 10"
-        f" columns. The files of an answer lie in one leaf (together) or in up to {sizes['spread']} leaves (apart). The"
-        " first plan reads root and leaves, the second finds them decoded. MB before is what the process had when it"
-        " had imported the library and loaded metadata.json."
+        f" columns. The selected files are in one leaf (together) or in up to {sizes['spread']} leaves (apart). The"
+        " first plan reads the root and the leaves; the second uses the cached ones. MB before is the memory of the"
+        " process after importing the library and loading metadata.json."
     )
     return Table(title="Selective plans", columns=columns, rows=rows, note=note)
 
@@ -137,8 +137,8 @@ def _roots(result: Mapping[str, Any]) -> Table:
         "transfer ms",
     )
     note = (
-        "One root has a row for every leaf. Every commit writes the root again and every plan reads it; a plan that"
-        f" needs a file of a leaf reads that leaf. Transfer is what both take at {MEGABYTES_PER_SECOND} MB/s."
+        "The root has one entry per leaf. Every commit writes the root, and every plan reads it. A plan of one file"
+        f" also reads its leaf. Transfer is the time for both at {MEGABYTES_PER_SECOND} MB/s."
     )
     return Table(title="Roots by size of the table and of its leaves", columns=columns, rows=rows, note=note)
 
@@ -159,7 +159,7 @@ def plots(result: Mapping[str, Any]) -> list[Chart]:
     return [
         Chart(
             name="huge",
-            title="First plan by a fresh process: the answer counts, not the table",
+            title="First plan of a new process, by the size of the table",
             x="files of the table",
             y="wall ms",
             lines=lines,

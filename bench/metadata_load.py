@@ -176,9 +176,9 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
         for name in CONTENDERS
     ]
     note = (
-        f"The file has {sizes['snapshots']:,} snapshots and {result['bytes']:,} bytes. Load is bytes to table metadata,"
-        " with its checks; add makes the metadata of one more append; encode writes it to bytes. icefloe keeps the text"
-        " of the snapshots and parses the current one."
+        f"The file has {sizes['snapshots']:,} snapshots and {result['bytes']:,} bytes. Load decodes the bytes to"
+        " table metadata and checks it. Add creates the metadata after one more append. Encode converts it to bytes."
+        " icefloe keeps the JSON text of the snapshots and parses only the current one."
     )
     return [
         Table(

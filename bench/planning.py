@@ -18,7 +18,7 @@ from typing import Any
 from measure import median, ratio, spread
 from report import Table
 
-TITLE = "planning: one file of very many, and its removal"
+TITLE = "planning: plan one file of many, and remove it"
 WORKER = Path(__file__).resolve().parent / "planning_worker.py"
 VERSIONS = {"icefloe v2": 2, "icefloe v4": 4, "pyiceberg": 2, "Apache Iceberg": 2}
 
@@ -67,10 +67,10 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
     times = ("first plan, ms", "later plans, ms", "removal, ms")
     columns = ("", "files", *times, "bytes of a removal", "entries per CPU second", "peak MB")
     note = (
-        "The filter keeps one file. Later plans have the table open, so that icefloe finds its manifests decoded."
-        " Bytes are those of manifests and manifest lists that the removal wrote."
-        " Peak memory is that of the Python process after the plans; Apache Iceberg's heap is limited to 3 GB."
-        " pyiceberg removes the file by a filter that matches all its rows, the others by its name."
+        "The filter selects one file. Later plans run with the table open, so the manifests of icefloe are cached."
+        " Bytes are those of the manifests and manifest lists that the removal writes."
+        " Peak memory is that of the Python process after the plans; the heap of Apache Iceberg is limited to 3 GB."
+        " pyiceberg removes the file with a filter that matches all its rows, the others by its location."
     )
     return [Table(title="Planning and removal", columns=columns, rows=rows, note=note), _ratios(result["runs"])]
 
@@ -91,7 +91,7 @@ def _ratios(runs: Sequence[Mapping[str, Any]]) -> Table:
                 size = _fraction(mine["removal_bytes"], theirs["removal_bytes"] * share)
                 rows.append([f"{own} / {peer}", f"{entries:,}", *cells, size])
     columns = ("", "files", "first plan", "later plans", "removal", "bytes of a removal")
-    note = "pyiceberg's figures for the larger table are those of the smaller one, times the number of entries."
+    note = "For the larger table, the figures of pyiceberg are those of the smaller table, times the ratio of entries."
     return Table(title="Ratios of wall time: below 1, icefloe needs less", columns=columns, rows=rows, note=note)
 
 

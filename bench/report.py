@@ -60,9 +60,9 @@ def page(results: Mapping[str, Mapping[str, Any]], benches: Mapping[str, Any]) -
     """The README of the results, from the JSON files alone."""
     parts = [
         "# Results of the last run",
-        "`make bench` writes this page from the JSON files beside it, which hold the samples. Figures of different"
-        " machines or different runs do not compare; ratios within one table do. Every table says what was run how"
-        " often; the number is the median, the brackets hold the least and the greatest.",
+        "`make bench` writes this page from the JSON files in this folder, which contain the samples. Figures of"
+        " different machines or runs are not comparable; ratios within one table are. A figure is the median; the"
+        " brackets contain the minimum and the maximum. The title or note of a table gives the number of runs.",
     ]
     for name, result in results.items():
         parts.append(f"## {benches[name].TITLE}")

@@ -27,7 +27,7 @@ from measure import Sample, median, ratio, spread
 from report import Table
 from workers import Worker
 
-TITLE = "rows: reading one gigabyte with no JVM"
+TITLE = "rows: reading one gigabyte without a JVM"
 CONTENDERS = ("icefloe", "pyarrow", "pyiceberg", "polars")
 QUESTIONS = ("all columns", "3 of 16 columns", "1 % filter", "one order in a thousand")
 DELETED = ("position deletes", "equality deletes", "deletion vectors")
@@ -149,9 +149,9 @@ def _ratios(samples: Mapping[str, Any]) -> Table:
         rows.append([what, *cells])
     columns = ("", *CONTENDERS[1:], *(f"{name}, CPU" for name in CONTENDERS[1:]))
     note = (
-        "All answers are one Arrow table (of polars: one frame). pyarrow.dataset has no deletes: it reads all rows of"
-        " the same files. polars reads the files, and where rows are deleted the table. The equality deletes name"
-        " 1 % of the rows by two columns."
+        "Every result is one Arrow table (polars: one DataFrame). pyarrow.dataset does not support deletes: it reads"
+        " all rows of the same files. polars reads the files, or the table if it has deletes. The equality deletes"
+        " delete 1 % of the rows by two columns."
     )
     return Table(
         title="Throughput of icefloe as a multiple: above 1, icefloe is faster", columns=columns, rows=rows, note=note

@@ -177,9 +177,9 @@ def _ratios(samples: Mapping[str, Any], iceberg_version: str) -> Table:
             )
     columns = ("", "icefloe / Parquet", "Iceberg / Parquet", "icefloe / Iceberg", "the same by CPU")
     note = (
-        f"Apache Iceberg is {iceberg_version}, with a table of version 3; icefloe's is of version 4. All read with one"
-        " local Spark of two cores, in turns; CPU counts the JVM and the Python driver. Plain Parquet is given its"
-        " schema, and reads all rows in both phases."
+        f"Apache Iceberg {iceberg_version} reads a version 3 table, icefloe a version 4 table. All use the same local"
+        " Spark with two cores, in turns. CPU includes the JVM and the Python driver. Plain Parquet has a given schema"
+        " and reads all rows in both phases."
     )
     return Table(
         title="Throughput ratios by wall time: above 1, the first is faster", columns=columns, rows=rows, note=note

@@ -163,9 +163,9 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
         for name, found in samples.items()
     ]
     note = (
-        f"Filter: {FILTER}. Bounds, value counts and null counts of {len(NAMES)} columns. Both keep the same"
-        f" {result['kept']:,} of the {result['judged']:,} entries that both judge. pyiceberg decodes its bounds from"
-        " the bytes of the manifest while it judges; icefloe's are decoded before, with the manifest."
+        f"Filter: {FILTER}. Bounds, value counts and null counts of {len(NAMES)} columns. Both select the"
+        f" same {result['kept']:,} of the {result['judged']:,} entries that both evaluate. pyiceberg decodes bounds"
+        " during the evaluation; icefloe decodes them before, with the manifest."
     )
     columns = ("", "entries", "wall ms", "CPU ms", "entries per second", "times the rate")
     return [Table(title=f"Median of {REPEATS} rounds", columns=columns, rows=rows, note=note)]

@@ -22,7 +22,7 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
     return [
         _roots(result, "files", "data files", FILES_NOTE.format(**result["sizes"])),
         _long_run(result),
-        _roots(result, "leaves", "leaves", "Rows of leaves cost what rows of data files cost. Only one leaf is read."),
+        _roots(result, "leaves", "leaves", "An entry of a leaf costs as much as one of a data file. One leaf is read."),
         _roots(result, "vectors", "deletion vectors", "The commit is a row delta with one deletion vector."),
         _inline(result),
         _histories(result),
@@ -33,9 +33,10 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
 
 
 FILES_NOTE = (
-    "Median of {repeats}. One file is added to a root of so many. The program has the table open and knows the root, or"
-    f" opens it and reads it. Transfer is what the root's bytes take at {MEGABYTES_PER_SECOND} MB/s; a round trip to an"
-    f" object store is about {ROUND_TRIP_MS} ms. The plan is one for one file, by a program that has cached nothing."
+    "Median of {repeats}. One file is added to a root with this number of data files. The table is open and the root is"
+    " cached, or the table is reopened and the root is read. Transfer is the time for the bytes of the root at"
+    f" {MEGABYTES_PER_SECOND} MB/s; a round trip to an object store takes about {ROUND_TRIP_MS} ms. The plan selects"
+    " one file, without any cache."
 )
 
 
@@ -60,7 +61,7 @@ def _roots(result: Mapping[str, Any], key: str, what: str, note: str) -> Table:
         "bytes of the root",
         "transfer ms",
         "commit, CPU ms",
-        "opened anew",
+        "commit, table reopened",
         "plan, CPU ms",
         "flush, CPU ms",
         "flush, bytes",
@@ -103,8 +104,8 @@ def _long_run(result: Mapping[str, Any]) -> Table:
         *(f"{text}, {name}" for name, _ in _curves(result) for text in ("CPU ms", "bytes", "CPU and transfer ms")),
     ]
     note = (
-        "The mean over a cycle of commits of one file, or of one deletion vector, from the other tables: the root fills"
-        " up to the limit, then its rows go to a leaf."
+        "The mean over a cycle of commits of one file, or of one deletion vector, computed from the other tables: the"
+        " root grows to the limit, then its entries are flushed to a leaf."
     )
     return Table(title="A small commit in the long run", columns=columns, rows=rows, note=note)
 
@@ -138,14 +139,14 @@ def _inline(result: Mapping[str, Any]) -> Table:
         "root, in a file",
         "commit CPU ms, inline",
         "in a file",
-        "opened anew, inline",
+        "table reopened, inline",
         "in a file",
         "transfer ms that a file saves",
     )
     note = (
-        "Every leaf of the table has a deletion vector. A one-file append copies inline ones into the next root. Those"
-        f" in a file are only named, but who reads a leaf reads its vector too: another round trip, of {ROUND_TRIP_MS}"
-        " ms, unless both are read at once."
+        "Every leaf of the table has a deletion vector. A one-file append copies inline vectors to the next root."
+        " Vectors in a file are only referenced, but a reader of a leaf also reads its vector: one more round trip of"
+        f" {ROUND_TRIP_MS} ms, unless both are read at the same time."
     )
     return Table(title="Manifest deletion vectors, inline or in a file", columns=columns, rows=rows, note=note)
 
@@ -183,16 +184,15 @@ def _histories(result: Mapping[str, Any]) -> Table:
     sizes = result["sizes"]
     note = (
         f"{sizes['commits']} commits: 7 in 10 add {sizes['files']} files, 2 delete rows of {sizes['files'] // 2} files"
-        f" and 1 removes {sizes['files']} files, anywhere in the table. {WIDTH} columns. Means of commits; where the"
-        " history is shorter than a cycle, flushes count by their share. Plans are made 5 times by a program that has"
-        " cached nothing."
+        f" and 1 removes {sizes['files']} files, at random. {WIDTH} columns. Commit figures are means; if the history"
+        " is shorter than a cycle, flushes are counted in proportion. Plans run 5 times, without any cache."
     )
     return Table(title="Histories by data files in the root", columns=("flush at", *HISTORY), rows=rows, note=note)
 
 
 def _vector_histories(result: Mapping[str, Any]) -> Table:
     rows = [_plain_row(f"{e['limit']:,}", e) for e in result["vector_flush"]]
-    note = "Commits of which 8 in 10 delete rows of files anywhere in two leaves, the others add files."
+    note = "8 in 10 commits delete rows of random files in two leaves; the others add files."
     return Table(
         title="Histories by deletion vectors in the root", columns=("flush at", *HISTORY), rows=rows, note=note
     )
@@ -209,10 +209,10 @@ def _dead(result: Mapping[str, Any]) -> Table:
         percent = "never" if entry["percent"] > 100 else f"{entry['percent']} %"
         rows.append(_plain_row(f"{percent}, {'oldest first' if entry['oldest'] else 'anywhere'}", entry))
     note = (
-        "Removals until two thirds of the files are gone, 8 in 10 commits; the others add a file. A leaf with this"
-        " share of dead rows is written again, by a commit that does not change it."
+        "8 in 10 commits remove files, until two thirds are removed; the others add a file. A leaf with this share of"
+        " dead entries is rewritten by a commit that does not change it otherwise."
     )
-    return Table(title="Histories by dead rows of a leaf", columns=("rewrite at", *HISTORY), rows=rows, note=note)
+    return Table(title="Histories by dead entries of a leaf", columns=("rewrite at", *HISTORY), rows=rows, note=note)
 
 
 def _merged(result: Mapping[str, Any]) -> Table:
@@ -221,8 +221,8 @@ def _merged(result: Mapping[str, Any]) -> Table:
         for e in result["merge"]
     ]
     note = (
-        f"Every commit adds {result['sizes']['files']} files, to the root up to a limit, or in a leaf of their own. The"
-        " least number of leaves to merge, and the size up to which they are."
+        f"Every commit adds {result['sizes']['files']} files, to the root up to a limit, or to a new leaf. The first"
+        " column has that limit, the minimum number of leaves to merge, and the target size."
     )
     return Table(title="Histories by merges of leaves", columns=("merge at", *HISTORY), rows=rows, note=note)
 

@@ -110,8 +110,8 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
         rows.append([case, *cells, ratio(*speeds), ratio(median(ours, "cpu_ms"), median(other, "cpu_ms"))])
     columns = ["", *(f"{name} wall ms" for name in CONTENDERS), *(f"{name} million/s" for name in CONTENDERS)]
     note = (
-        f"{sizes['longs']:,} longs of the whole range, {sizes['longs']:,} timestamps from 1970 to 2033 and"
-        f" {sizes['strings']:,} strings of 0 to {LONGEST} letters; results were equal. Both use one thread."
+        f"{sizes['longs']:,} longs of the full range, {sizes['longs']:,} timestamps from 1970 to 2033 and"
+        f" {sizes['strings']:,} strings of 0 to {LONGEST} letters. The results are equal. Both use one thread."
     )
     return [
         Table(

@@ -17,7 +17,7 @@ from measure import Sample, median, ratio, spread
 from report import Table
 from workers import Worker
 
-TITLE = "writes: appends and upserts with no JVM"
+TITLE = "writes: appends and upserts without a JVM"
 APPENDS = ("plain pyarrow", "icefloe v2", "icefloe v4", "pyiceberg", "delta-rs")
 UPSERTS = ("icefloe v2", "icefloe v4", "pyiceberg")
 
@@ -91,8 +91,8 @@ def _append_table(samples: Mapping[str, list[Sample]], sizes: Mapping[str, int])
     columns = ("", "wall ms", "CPU ms", "of plain pyarrow", "by CPU", "of pyiceberg", "by CPU ", "peak MB")
     title = f"Appends of {sizes['rows']:,} rows of 16 columns; ratios of throughput, above 1 is faster"
     note = (
-        "Plain pyarrow writes one zstd file with row groups and pages of icefloe's sizes, and commits nothing. Before"
-        " it commits, icefloe syncs what it wrote to disk; the others do not. The rows are in memory already."
+        "Plain pyarrow writes one zstd file with the row group and page sizes of icefloe, and commits nothing. icefloe"
+        " syncs its files to disk before the commit; the others do not. The rows are already in memory."
     )
     return Table(title=title, columns=columns, rows=rows, note=note)
 
@@ -107,8 +107,8 @@ def _upsert_table(samples: Mapping[str, list[Sample]], sizes: Mapping[str, int])
         rows.append([name, *cells, ratio(rate, theirs), f"{found['peak_mb']:,.0f}"])
     columns = ("", "rows of the source", "wall ms", "CPU ms", "rows per second", "of pyiceberg", "peak MB")
     note = (
-        "Version 2 writes the touched files again, which here is all of them, as pyiceberg does; version 4 writes"
-        " deletion vectors. pyiceberg has a smaller source, and its rate bears writing all files again all the same."
+        "Version 2 rewrites the affected files, here all of them, as pyiceberg does. Version 4 writes deletion vectors."
+        " The source of pyiceberg is smaller, so the rewrite of all files weighs more in its rate."
     )
     return Table(
         title=f"Upserts into {sizes['target']:,} rows; half of the source replaces a row, half is new",
