@@ -27,7 +27,11 @@ READY := $(VENV)/.ready
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check
 PYTEST := $(PY) -m pytest
-SIDE_BY_SIDE := -n $(WORKERS) --dist loadgroup --max-worker-restart 0
+# Spark's tests come first, since they take longest; xdist would order files by their number of tests.
+SIDE_BY_SIDE := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
+
+# Python and pytest keep compiled modules: without them, every process that tests start compiles all of icefloe again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := test
 .PHONY: demo fast test thorough lint bench interop property fuzz long docs lock clean

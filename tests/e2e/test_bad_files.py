@@ -25,6 +25,8 @@ from icefloe.table.table import Table
 from icefloe.tree.file_changes import FileChanges
 from support.tables import VERSIONS, new_catalog
 
+pytestmark = pytest.mark.slow
+
 FORMATS = ("parquet", "orc", "avro")
 FIELD_ID = "PARQUET:field_id"
 ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "note": [f"note {i}" for i in range(100)]})

@@ -6,6 +6,8 @@ import pytest
 
 from support.people import MODES, check, new_table, people, rows_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
 @pytest.mark.parametrize(("version", "mode"), MODES)

@@ -10,6 +10,8 @@ from icefloe.errors import ConflictError, InputError, StorageError
 from icefloe.table.table import Table
 from support.people import COPY, EACH_MODE, MERGE, check, ids_of, lineage_of, new_table, people, rows_of, stored
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=EACH_MODE)
 def table(request, tmp_path) -> Table:

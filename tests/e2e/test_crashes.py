@@ -2,7 +2,7 @@
 
 Each test strikes at call 1, 2, 3 ... until a run meets no strike. ``ICEFLOE_LONG=1`` (``make long``) takes every
 operation, every format version and every kind of strike; otherwise it is those that matter most. Of these ``make test``
-runs every fourth, and ``make thorough`` the others.
+runs every eighth, and ``make thorough`` the others.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from support.crashes import (
 )
 from support.selection import every
 
+pytestmark = pytest.mark.slow
+
 STRIKES = [
     (Kind.ERROR, Effect.NONE),
     (Kind.ERROR, Effect.HALF),
@@ -61,8 +63,8 @@ def cases(names: Iterable[str]) -> list[tuple[int, str]]:
 
 
 def each_struck(names: Iterable[str], strikes: Iterable[tuple[Kind, Effect]]) -> list[object]:
-    """Version, operation, kind and effect: every fourth in ``make test``."""
-    return every(4, [(*case, *strike) for case, strike in product(cases(names), strikes)])
+    """Version, operation, kind and effect: every eighth in ``make test``."""
+    return every(8, [(*case, *strike) for case, strike in product(cases(names), strikes)])
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,6 @@ def test_a_strike_at_any_call_leaves_all_or_nothing(version, name, kind, effect)
     strike_everywhere(version, name, kind, effect, rival=False)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "name", "kind", "effect"),
     each_struck(
@@ -85,7 +86,6 @@ def test_a_strike_at_any_call_of_an_operation_that_lost_a_race_leaves_all_or_not
     strike_everywhere(version, name, kind, effect, rival=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind", "effect"), every(4, [(n, *s) for n, s in product(DEEP_ACTS, DEEP_STRIKES)]))
 def test_a_strike_at_any_call_of_a_commit_that_moves_rows_of_the_tree_leaves_all_or_nothing(name, kind, effect):
     strike_everywhere(4, name, kind, effect, rival=False, deep=True)
@@ -151,7 +151,7 @@ UNKNOWN_OUTCOMES = [
 ]
 
 
-@pytest.mark.parametrize(("version", "name", "deep", "kind", "landing"), every(4, UNKNOWN_OUTCOMES))
+@pytest.mark.parametrize(("version", "name", "deep", "kind", "landing"), every(8, UNKNOWN_OUTCOMES))
 def test_after_an_unknown_outcome_nothing_is_deleted_and_a_careful_repetition_is_no_second_one(
     version, name, deep, kind, landing
 ):

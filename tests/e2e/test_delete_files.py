@@ -29,6 +29,8 @@ from icefloe.table.table import Table
 from icefloe.tree.file_changes import FileChanges
 from support.tables import new_catalog, sorted_rows
 
+pytestmark = pytest.mark.slow
+
 Row = dict[int, object]  # values by column id, of the columns that its file has
 POOLS: Mapping[str, list[object]] = {
     "int": [None, 0, 1, 2, 3, -7],

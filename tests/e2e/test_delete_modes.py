@@ -10,6 +10,8 @@ from icefloe.table.table import Table
 from support.people import COPY, EACH_MODE, MERGE, check, delete_files, ids_of, lineage_of, new_table, people, rows_of
 from support.tables import stored_by_others
 
+pytestmark = pytest.mark.slow
+
 POSITIONS = 1
 
 

@@ -26,6 +26,8 @@ from icefloe.table.table import Table
 from support.shared_files import shared
 from support.tables import VERSIONS
 
+pytestmark = pytest.mark.slow
+
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 
 

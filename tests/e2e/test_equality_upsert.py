@@ -12,7 +12,7 @@ from support.tables import stored_by_others
 
 EQUALITY = 2
 
-pytestmark = pytest.mark.parametrize("version", [2, 3, 4])
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("version", [2, 3, 4])]
 
 
 @pytest.fixture

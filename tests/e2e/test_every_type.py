@@ -49,6 +49,8 @@ from icefloe.model.schema.types import (
 )
 from support.tables import stored_by_others
 
+pytestmark = pytest.mark.slow
+
 FORMATS = ["parquet", "orc", "avro"]
 VERSIONS = [1, 2, 3, 4]
 # Values that every format holds; what only some hold is below.

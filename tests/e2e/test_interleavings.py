@@ -29,6 +29,8 @@ from support.crashes import LONG
 from support.interleavings import Setting, World, anomalies, checks_of, kinds, new_world, run_pair, without
 from support.selection import every, first
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = [
     Setting(version=version, isolation=isolation, partitioned=partitioned)
     for version in WRITABLE
@@ -82,7 +84,6 @@ def test_every_check_of_every_operation_has_a_witness():
     assert set(WITNESSES) == {(operation, check) for operation in operations for check in checks_of(operation)}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("operation", "check"), every(3, WITNESSES), ids=str)
 def test_an_operation_without_one_of_its_checks_shows_an_anomaly(operation, check):
     version, isolation, pair = WITNESSES[(operation, check)]
@@ -110,7 +111,6 @@ def test_deletes_of_the_same_rows_do_not_conflict_where_delete_files_add_up():
     assert run.rows == ((5, "blue", "-"),)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("one", "other"), first(1, [("append", "delete merge"), ("delete copy", "append"), ("compact", "append")])
 )

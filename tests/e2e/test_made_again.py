@@ -29,6 +29,8 @@ from icefloe.testing.counting_io import CountingFileIO
 from support.servers.s3 import S3Server
 from support.tables import VERSIONS
 
+pytestmark = pytest.mark.slow
+
 KINDS = ("sqlite", "postgres", "files", "memory")
 STORAGES = ("local", "memory", "arrow", "s3", "counted")
 

@@ -19,6 +19,8 @@ from icefloe.table.merge import MergeBuilder
 from icefloe.table.table import Table
 from support.tables import VERSIONS, new_catalog
 
+pytestmark = pytest.mark.slow
+
 ROWS = pa.schema([("uid", pa.int64()), ("id", pa.int64()), ("n", pa.int32()), ("note", pa.string()), ("p", pa.int32())])
 SOURCE = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("op", pa.string()), ("p", pa.int32())])
 JOINS = [

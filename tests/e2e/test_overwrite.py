@@ -9,6 +9,8 @@ from icefloe.errors import ConflictError, InputError
 from icefloe.table.table import Table
 from support.people import ALL_VERSIONS, COPY, EACH_MODE, MERGE, check, ids_of, new_table, people, rows_of, stored
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=EACH_MODE)
 def table(request, tmp_path) -> Table:

@@ -13,6 +13,8 @@ from icefloe.errors import InputError
 from icefloe.inspect.outline import outline_snapshot
 from support.tables import VERSIONS, new_catalog, sorted_rows
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = "id bigint, ts timestamp, local timestamp_ntz, d date, n int, amount decimal(9, 2), name string, raw binary"
 FIRST = datetime(1969, 10, 31, 22, 30)
 NAMES = ["", "a", "ab", "abc", "ice", "iceberg", "é\U0001f600x", None]

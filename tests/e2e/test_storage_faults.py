@@ -15,6 +15,8 @@ from support.crashes import DEEP
 from support.selection import first
 from support.tables import new_catalog
 
+pytestmark = pytest.mark.slow
+
 MANY = 60  # more calls than any of these operations makes
 
 

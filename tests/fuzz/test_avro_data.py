@@ -65,6 +65,7 @@ def reader(schema: Schema) -> Callable[[bytes], object]:
     return decode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("least", [1, 10**9], ids=["together", "in order"])
 @pytest.mark.parametrize("kind", FILES)
 def test_damaged_files_are_read_or_refused(kind: str, least: int) -> None:
@@ -74,6 +75,7 @@ def test_damaged_files_are_read_or_refused(kind: str, least: int) -> None:
     assert len(outcomes) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("least", [1, 10**9], ids=["together", "in order"])
 @pytest.mark.parametrize("kind", ["wide", "nested"])
 def test_damaged_records_are_read_or_refused(kind: str, least: int) -> None:
@@ -115,6 +117,7 @@ def _changed(seed: bytes, chance: random.Random) -> bytes:
     return json.dumps(document).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["wide", "nested"])
 def test_damaged_schemas_are_read_or_refused(kind: str) -> None:
     schema, data = FILES[kind]

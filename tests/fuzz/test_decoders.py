@@ -123,6 +123,7 @@ def test_damaged_avro_manifests_are_read_or_refused(together: bool) -> None:
         fuzz(LEAVES, leaf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("file", [LEAVES[2], DELETES], ids=["data", "deletes"])
 def test_damaged_records_of_avro_manifests_are_read_or_refused(file: bytes, together: bool) -> None:
@@ -145,6 +146,7 @@ def test_damaged_manifest_lists_are_read_or_refused() -> None:
     fuzz(LISTS, root)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [False, True])
 def test_damaged_records_of_manifest_lists_are_read_or_refused(together: bool) -> None:
     if not together:

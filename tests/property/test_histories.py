@@ -26,7 +26,6 @@ LENGTHS = [WHOLE] if LONG else first(1, (6, SHORT))
 
 
 @pytest.mark.hypothesis
-@pytest.mark.slow
 @pytest.mark.timeout(3 * 3600)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_every_snapshot_of_a_history_is_right_in_every_version(length):

@@ -30,7 +30,6 @@ FILTERS_PER_TABLE = 10
 pytestmark = pytest.mark.hypothesis
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("chunk", first(1, range(CHUNKS)))
 def test_no_row_is_lost_and_none_is_claimed(chunk: int) -> None:
     wanted, done = CASES // CHUNKS, 0

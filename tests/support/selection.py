@@ -3,7 +3,7 @@
 Every test is in one of three tiers:
 
 * THOROUGH: tests marked ``thorough``, and the cases of format versions 1 and 3 of a test that also has 2 or 4;
-* TEST: of the others, those marked ``slow``, and those that need Spark or a server;
+* TEST: of the others, those marked ``slow``, all of ``tests/property``, and those that need Spark or a server;
 * FAST: all the others.
 
 ``make fast`` runs the last tier, ``make test`` the last two. ``make thorough`` runs the first one, and all hypothesis
@@ -20,6 +20,7 @@ import pytest
 from hypothesis import settings
 
 CHOICE = os.environ.get("ICEFLOE_TESTS", "")
+SLOW_FOLDERS = frozenset({"property"})
 SERVERS = frozenset({"spark", "s3", "postgres_server"})
 VERSION_NAMES = ("version", "format_version")
 USUAL_VERSIONS = (2, 4)
@@ -84,9 +85,8 @@ def tier_of(item: pytest.Item, usual: frozenset[str]) -> Tier:
         return Tier.THOROUGH
     if version_of(item) not in (None, *USUAL_VERSIONS) and name_of(item) in usual:
         return Tier.THOROUGH
-    if item.get_closest_marker("slow") is not None or uses(item, *SERVERS):
-        return Tier.TEST
-    return Tier.FAST
+    slow = item.get_closest_marker("slow") is not None or item.path.parent.name in SLOW_FOLDERS
+    return Tier.TEST if slow or uses(item, *SERVERS) else Tier.FAST
 
 
 def uses(item: pytest.Item, *fixtures: str) -> bool:

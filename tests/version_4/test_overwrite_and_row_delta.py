@@ -168,6 +168,7 @@ def live_vectors(stage: Stage) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_33_a_data_file_has_at_most_one_live_vector_after_any_row_deltas(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -164,6 +164,7 @@ def test_70_a_vector_applies_whatever_its_footer_names(tmp_path, name):
     assert rows(new_catalog(tmp_path).load_table("db.v")) == [(1, "Oslo"), (3, "Rome")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", [True, False], ids=["copied", "moved"])
 def test_70_a_copied_table_reads_at_its_new_place(tmp_path, keep):
     table = changed(new_catalog(tmp_path))
@@ -225,6 +226,7 @@ def stating(table: Table, location: str | None = None) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", [True, False], ids=["copied", "moved"])
 def test_70_a_copy_is_read_where_it_is_though_it_states_another_place(tmp_path, keep):
     catalog = new_catalog(tmp_path)

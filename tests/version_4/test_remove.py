@@ -200,6 +200,7 @@ def test_25_a_leaf_is_dropped_with_its_vectors_when_it_emptied_in_steps(tmp_path
     assert len(stage.root()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaves", [1, 10, 100])
 def test_26_removing_one_file_writes_one_metadata_file_whatever_the_number_of_leaves(leaves: int) -> None:
     tree = Tree(properties={**TO_LEAVES, "commit.manifest-merge.enabled": "false"})

@@ -476,6 +476,7 @@ def test_lineage_cannot_be_given_with_the_rows() -> None:
         table.upsert(forged, on=["id"])
 
 
+@pytest.mark.slow
 @given(
     version=st.sampled_from([3, 4]),
     properties=st.sampled_from([{}, LEAVES, {"commit.root.max-data-files": "1"}]),

@@ -265,6 +265,7 @@ PARTITIONINGS = [
 ]
 
 
+@pytest.mark.slow
 @OLD
 @pytest.mark.parametrize(("partition_by", "filters"), PARTITIONINGS, ids=[p[0] for p in PARTITIONINGS])
 def test_61_leaves_are_pruned_as_by_the_partition_summaries(tmp_path, version, partition_by, filters):

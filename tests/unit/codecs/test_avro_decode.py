@@ -447,6 +447,7 @@ def test_only_the_wanted_statistics_are_decoded_but_all_partition_values() -> No
             assert part.equals(whole.select(kept))
 
 
+@pytest.mark.slow
 def test_golden_manifests_are_read_the_same_both_ways() -> None:
     seen = 0
     for path in sorted(shared("golden/tables").rglob("*.metadata.json")):
@@ -491,6 +492,7 @@ def test_pyiceberg_manifests_of_one_record_per_block_are_read_the_same_both_ways
     assert same(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_damaged_manifests_have_the_same_outcome_both_ways(seed: int) -> None:
     """Blocks are not compressed here, so that a flipped bit reaches the records."""

@@ -15,6 +15,7 @@ from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
 from icefloe.errors import CorruptFile, FormatError, LimitError, UnsupportedError
 from icefloe.limits import Limits
 from support.metadata_documents import WHERE, decode, document, schema, snapshot
+from support.selection import examples
 
 FIELD = {"source-id": 1, "field-id": 1000, "name": "a", "transform": "day"}
 KEY = {"direction": "asc", "null-order": "nulls-first", "transform": "identity"}
@@ -227,7 +228,7 @@ def test_two_columns_of_one_name_are_named():
         decode(document(schemas=schemas))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_changed_bytes_never_crash(data):
     text = bytearray(json.dumps(document(4)).encode())
@@ -246,7 +247,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.sampled_from(sorted(document(4))), json_values)
 def test_a_value_of_any_type_never_crashes(key, anything):
     text = json.dumps({**document(4), key: anything}).encode()

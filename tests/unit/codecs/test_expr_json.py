@@ -235,6 +235,7 @@ def test_thousands_of_terms_nest_as_deep_as_a_logarithm() -> None:
     assert expr_from_json(json.loads(text), limits=Limits(expression_depth=15)) == expr
 
 
+@pytest.mark.slow
 def test_deep_nests_are_limited_and_never_recurse() -> None:
     deep: Any = True
     for _ in range(100_000):

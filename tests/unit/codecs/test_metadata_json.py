@@ -25,6 +25,7 @@ from icefloe.model.partition.spec import Expression, PartitionField, PartitionSp
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DATE, LONG, STRING, TIMESTAMP_NS, Decimal, Field, List, Map, Struct
 from support.metadata_documents import LOCATION, WHERE, decode, document, encoded, plain, snapshot, value
+from support.selection import examples
 from support.shared_files import shared
 
 # Files of other programs
@@ -375,7 +376,8 @@ def metadata_values(draw):
     )
 
 
-@settings(max_examples=100)
+@pytest.mark.slow
+@settings(max_examples=examples(100))
 @given(metadata_values())
 def test_metadata_survives_writing_and_reading(metadata):
     data = encode_metadata(metadata)

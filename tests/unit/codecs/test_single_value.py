@@ -42,6 +42,7 @@ from icefloe.model.schema.types import (
     Geometry,
     List,
 )
+from support.selection import examples
 
 SOME_UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 
@@ -305,7 +306,7 @@ PEERS = [
 
 @pytest.mark.parametrize(("type_", "theirs", "values"), PEERS, ids=[str(t) for t, _, _ in PEERS])
 def test_pyiceberg_agrees_in_both_directions(type_, theirs, values):
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(values)
     def agree(value):
         data = encode_value(value, type_)

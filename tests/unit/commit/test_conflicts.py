@@ -188,7 +188,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.slow), 3, 4])
 @pytest.mark.parametrize("isolation", BOTH)
 @pytest.mark.parametrize(
     ("operation", "other", "refused"), CASES, ids=[f"{case[0].__name__}-{case[1].__name__}" for case in CASES]
@@ -228,7 +228,7 @@ def test_two_deletes_of_rows_of_one_file_add_up_only_as_files(version):
     audit(world)
 
 
-@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.slow), 3, 4])
 @pytest.mark.parametrize("isolation", BOTH)
 def test_a_file_that_leaves_whole_meets_a_vector_that_came_meanwhile(isolation, version):
     """The vector stayed live and in the totals when its file had left: other programs found it about nothing."""

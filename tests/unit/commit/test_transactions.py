@@ -271,6 +271,7 @@ def test_schema_and_rows_change_together(empty):
     audit(empty)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["schema", "partitioning"])
 def test_rows_before_and_after_another_schema_survive_a_lost_race(empty, change):
     """The next step read the root of the one before in other terms from storage, where it was not yet: NoSuchFile."""

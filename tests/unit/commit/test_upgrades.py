@@ -34,6 +34,7 @@ def row_ids(world) -> dict[str, tuple[int, int]]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS, ids=str)
 def test_a_table_goes_on_in_later_versions(path):
     world = grown(path[0])

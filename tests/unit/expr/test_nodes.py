@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from icefloe.expr.filter.nodes import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -79,6 +81,7 @@ def test_trees_are_equal_by_their_parts() -> None:
     assert len({And((A, B)), And((A, B)), Or((A, B)), Not(A), Not(A)}) == 3
 
 
+@pytest.mark.slow
 def test_trees_of_any_depth_are_compared_hashed_and_shown() -> None:
     def deep(first: Expr) -> Expr:
         for _ in range(5_000):

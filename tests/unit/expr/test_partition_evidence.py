@@ -77,6 +77,7 @@ def file_of(field: PartitionField, values: list[Any]) -> pa.Table:
     return entries([row], {key: result_type(field)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", DERIVED, ids=name_of)
 @given(data=st.data(), old=st.booleans())
 def test_a_range_of_partition_values_says_only_what_is_true_of_every_row(
@@ -106,6 +107,7 @@ PLAIN: dict[str, st.SearchStrategy[Any]] = VALUES | {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", DERIVED, ids=name_of)
 @given(data=st.data())
 def test_a_file_is_left_out_exactly_if_its_partition_is_not_that_of_the_literal(
@@ -121,6 +123,7 @@ def test_a_file_is_left_out_exactly_if_its_partition_is_not_that_of_the_literal(
     assert (evaluate(among, table, (field,))[0].as_py() == NONE) == (own not in others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ORDERED, ids=name_of)
 @given(data=st.data())
 def test_a_transform_that_keeps_order_leaves_out_files_on_the_other_side(

@@ -146,6 +146,7 @@ def test_texts_are_short_and_plain(expr: Expr, text: str) -> None:
     assert to_text(expr) == text
 
 
+@pytest.mark.slow
 def test_every_word_can_name_a_column() -> None:
     words = {word for keyword in Spark.Tokenizer.KEYWORDS for word in keyword.split()}
     for word in [*sorted(words), *Spark.Parser.FUNCTIONS, *Spark.Parser.NO_PAREN_FUNCTION_PARSERS, "system", "years"]:

@@ -326,6 +326,7 @@ def test_every_evaluation_of_transforms_gives_the_rows_where_sql_says_true(
         assert whole.filter(evaluate_rows(bound, whole))["row"].to_pylist() == expected
 
 
+@pytest.mark.slow
 def test_a_dataset_scan_computes_transforms_in_many_threads(tmp_path: Any) -> None:
     table = pa.table({"id": pa.array(range(20_000), pa.int64()), "name": pa.array([f"n{i}" for i in range(20_000)])})
     ds.write_dataset(table, tmp_path, format="parquet", max_rows_per_file=2_000, max_rows_per_group=500)

@@ -280,6 +280,7 @@ def _read(read: Any, text: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_whatever_is_called_with_whatever_arguments_is_read_or_refused() -> None:
     """Scar: the parser trips over ``map('a')``, and its own errors came through."""
     names = [*Spark.Parser.FUNCTIONS, *Spark.Parser.FUNCTION_PARSERS]

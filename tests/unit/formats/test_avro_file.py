@@ -192,6 +192,7 @@ def test_files_of_another_writer_are_read(codec: str) -> None:
         assert read_table(io, IDS.fields).to_pylist() == rows
 
 
+@pytest.mark.slow
 def test_records_that_cannot_be_read_together_are_read_in_order() -> None:
     long = [{"id": 1, "s": None, "l": list(range(60_000))}]
     field = {"name": "l", "type": {"type": "array", "items": "int", "element-id": 4}, "field-id": 3}

@@ -56,6 +56,7 @@ from icefloe.model.schema.types import (
 from icefloe.model.text.ddl import parse_ddl
 from support.row_histories.columns import VALUES as VALUES_OF_ROWS
 from support.row_histories.columns import Column, Kind, draw, in_order, plain, shown
+from support.selection import examples
 
 PLACE = "memory://lake/data/f.orc"
 UTC = dt.UTC
@@ -458,7 +459,7 @@ def test_a_missing_a_cut_and_a_damaged_file_are_told_apart() -> None:
             read(bad, schema)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_a_damaged_end_gives_an_error_of_this_library_or_rows(data: st.DataObject) -> None:
     schema = parse_ddl("id bigint, text string, at timestamp")

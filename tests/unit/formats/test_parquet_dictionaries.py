@@ -134,6 +134,7 @@ def _late(row: dict[str, Any]) -> bool:
     return row["n"] >= 10 and row["raw"] is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["RLE_DICTIONARY", "DELTA_BYTE_ARRAY"])
 def test_long_texts_that_repeat_inside_of_columns_are_decoded_a_few_at_a_time(
     monkeypatch: pytest.MonkeyPatch, encoding: str

@@ -97,6 +97,7 @@ def test_a_stream_that_takes_too_much_memory_is_written_in_parts(tmp_path: Path,
     check(entries, 20_000)
 
 
+@pytest.mark.slow
 def test_a_few_rows_of_many_partitions_take_the_memory_that_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +135,7 @@ def test_rows_of_a_partition_keep_their_order(tmp_path: Path) -> None:
         assert places == sorted(places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_sorted", [True, False])
 def test_rows_at_hand_are_written_partition_by_partition(
     tmp_path: Path, opened: dict[str, int], is_sorted: bool

@@ -72,6 +72,7 @@ def test_arrow_can_scan_a_folder_in_memory() -> None:
     assert ds.dataset(path, filesystem=file_system).to_table().num_rows == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "location"),
     [

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as spark
@@ -43,6 +44,7 @@ from icefloe.model.schema.types import (
 )
 from icefloe.model.text.ddl import as_schema, format_ddl, parse_ddl
 from icefloe.model.text.spark_schema_json import schema_from_spark_json, spark_schema_json
+from support.selection import examples
 from unit.model.schemas import LEAVES, schemas
 
 SPARK_LEAVES = tuple(
@@ -58,7 +60,8 @@ SQL_LEAVES = (BOOLEAN, INT, LONG, FLOAT, DOUBLE, DATE, TIMESTAMP, TIMESTAMPTZ, S
 TEXT = st.text("ab` '\"\\\n,;<é", max_size=6)
 
 
-@settings(max_examples=150)
+@pytest.mark.slow
+@settings(max_examples=examples(150))
 @given(schemas())
 def test_arrow_gives_a_schema_back_with_ids_comments_and_defaults(schema):
     assert schema_from_arrow(arrow_schema(schema), format_version=3) == schema
@@ -71,13 +74,15 @@ def test_the_schema_survives_the_bytes_of_an_arrow_stream(schema):
     assert schema_from_arrow(read, format_version=3) == schema
 
 
-@settings(max_examples=150)
+@pytest.mark.slow
+@settings(max_examples=examples(150))
 @given(schemas())
 def test_text_gives_a_schema_back_with_comments_and_defaults(schema):
     assert parse_ddl(format_ddl(schema)) == assign_ids(schema)
 
 
-@settings(max_examples=150)
+@pytest.mark.slow
+@settings(max_examples=examples(150))
 @given(schemas(SPARK_LEAVES))
 def test_sparks_json_gives_a_schema_back_but_for_uuid_and_fixed(schema):
     text = json.dumps(spark_schema_json(schema))

@@ -48,6 +48,7 @@ from icefloe.model.text.ddl import (
     spark_schema_json,
     spark_type_json,
 )
+from support.selection import examples
 
 ORDERS = parse_ddl("id bigint not null, ts timestamp, note string, s struct<x: date, `odd name`: int>")
 
@@ -210,7 +211,7 @@ def test_a_schema_that_the_format_version_cannot_have_is_refused_by_name():
         as_schema("_file string")
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.text("abint <>(),:`'-;9", max_size=25))
 def test_any_text_is_a_schema_or_an_input_error(text):
     try:

@@ -222,6 +222,7 @@ def around(schema: Schema) -> dict[int, int]:
     return {child.id: field.id for field in schema.by_id.values() for child in children(field.type)}
 
 
+@pytest.mark.slow
 @settings(max_examples=20 * settings().max_examples)
 @given(st.integers(0, 2**48))
 def test_every_history_of_a_table_keeps_the_laws(seed):

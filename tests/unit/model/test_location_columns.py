@@ -19,6 +19,7 @@ from icefloe.model.location_columns import (
     undecided,
 )
 from icefloe.model.locations import S3, resolve, same_location
+from support.selection import examples
 
 TABLE = "file:///wh/t"
 STORES = [
@@ -46,7 +47,8 @@ def same(one: str, other: str) -> bool:
     return same_location(resolve(one, TABLE), resolve(other, TABLE), same_schemes=S3)
 
 
-@settings(max_examples=1000)
+@pytest.mark.slow
+@settings(max_examples=examples(1000))
 @given(COLUMNS, COLUMNS)
 def test_locations_are_found_in_any_spelling(names: list[str], locations: list[str]) -> None:
     found = index_of(texts(names), texts(locations), TABLE).to_pylist()
@@ -57,7 +59,7 @@ def test_locations_are_found_in_any_spelling(names: list[str], locations: list[s
     assert is_among(texts(names), texts(locations), TABLE).to_pylist() == [place is not None for place in found]
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(COLUMNS, COLUMNS)
 def test_columns_that_are_spelled_alike_have_no_two_spellings_of_one_file(names: list[str], others: list[str]) -> None:
     if spelled_alike(texts(names), texts(others)):
@@ -65,7 +67,8 @@ def test_columns_that_are_spelled_alike_have_no_two_spellings_of_one_file(names:
         assert all(one == other or not same(one, other) for one in both for other in both)
 
 
-@settings(max_examples=2000)
+@pytest.mark.slow
+@settings(max_examples=examples(2000))
 @given(LOCATIONS, LOCATIONS, LOCATIONS)
 def test_a_canonical_range_holds_whatever_the_range_held(lower: str, upper: str, inside: str) -> None:
     if lower <= inside <= upper:

@@ -123,6 +123,7 @@ def test_nested_types_are_shown_with_ids_and_names():
     assert str(Struct(())) == "struct<>"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("around", "shown"),
     [

@@ -179,6 +179,7 @@ ROOTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ROOTS, ids=str)
 def test_a_wrong_row_of_a_root_is_found(case):
     made = world()
@@ -433,6 +434,7 @@ METADATA = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "rules"), METADATA, ids=range(len(METADATA)))
 def test_wrong_metadata_is_found(change, rules):
     made = world()

@@ -151,6 +151,7 @@ def _data_leaf(leaves: dict[str, Leaf], location: str) -> Leaf:
     return leaves[location]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(properties=PROPERTIES, steps=STEPS)
 def test_upkeep_changes_neither_files_nor_numbers_nor_row_ids_nor_what_a_snapshot_is_said_to_change(properties, steps):

@@ -65,6 +65,7 @@ def history(version: int, **properties: str) -> Tree:
     return tree
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("limit", ["0", "1", "2", "100"])
 def test_the_changes_of_a_snapshot_are_the_difference_of_its_files_to_those_before(version, limit):

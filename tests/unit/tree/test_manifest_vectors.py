@@ -62,6 +62,7 @@ def test_no_file_is_written_when_all_vectors_fit_in_the_root() -> None:
     assert staged.written == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["0", "131072"])
 @given(data=st.data())
 def test_any_removals_one_after_another_leave_the_rest(limit: str, data: st.DataObject) -> None:

@@ -147,6 +147,7 @@ def output_of(program: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("daemon", [True, False])
 def test_a_program_can_end_with_a_stream_half_read(daemon: bool) -> None:
     program = f"""
@@ -177,6 +178,7 @@ def test_a_stream_of_a_daemon_is_read_by_threads_that_the_program_waits_for() ->
     assert seen == [False, False]
 
 
+@pytest.mark.slow
 def test_a_thread_that_outlives_the_main_one_reads_to_the_end() -> None:
     program = """
 import threading

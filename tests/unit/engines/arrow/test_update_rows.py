@@ -24,6 +24,7 @@ from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.table import Table
 from support.engine_work import planned_for_engine
+from support.selection import examples
 from support.tables import new_catalog
 
 VALUES = {"n": parse_value("n + id"), "note": parse_value("CASE WHEN id % 2 = 0 THEN NULL ELSE note || '!' END")}
@@ -45,7 +46,7 @@ def changed(row: dict[str, Any]) -> dict[str, Any]:
 _ROW = st.tuples(st.none() | st.integers(-3, 3), st.none() | st.sampled_from(["", "a"]))
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     files=st.lists(st.lists(_ROW, min_size=1, max_size=5), min_size=1, max_size=3),
     found=st.sets(st.integers(0, 14)),
