@@ -22,6 +22,8 @@ from icefloe.testing.check import check_table
 from icefloe.tree.file_changes import FileChanges
 from support.tables import new_catalog
 
+pytestmark = pytest.mark.slow
+
 ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "note": [f"note {i}" for i in range(10)]})
 PAST = (10, 11, 500, 2**33)
 FORMATS = ("parquet", "orc", "avro")

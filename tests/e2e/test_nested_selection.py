@@ -18,6 +18,8 @@ from icefloe.scan.appends import plan_appends
 from icefloe.table.table import Table
 from support.tables import new_catalog
 
+pytestmark = pytest.mark.slow
+
 FORMATS = ("parquet", "orc", "avro")
 SCHEMA = """id bigint, who struct<name: string, age: int, home: struct<city: string, zip: int>>,
     tags array<struct<key: string, n: int>>, prices map<string, struct<low: int, high: int>>"""

@@ -24,7 +24,10 @@ from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import leaves_of, read_root
+from support.selection import first
 from support.tables import new_catalog, sorted_rows
+
+pytestmark = pytest.mark.slow
 
 FORMATS = ("avro", "parquet", "orc")
 SCHEMA = "id int, p int, s string, d double"
@@ -72,7 +75,7 @@ def forget_in_list(schema: dict[str, Any], manifests: list[dict[str, Any]]) -> N
             manifest[f"{kind}_rows_count"] = 0 if number % 2 == 1 else -files
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=first(1, FORMATS))
 def file_format(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

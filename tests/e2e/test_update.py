@@ -26,6 +26,8 @@ from support.people import (
     stored,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=EACH_MODE)
 def table(request, tmp_path) -> Table:

@@ -85,7 +85,8 @@ def tier_of(item: pytest.Item, usual: frozenset[str]) -> Tier:
         return Tier.THOROUGH
     if version_of(item) not in (None, *USUAL_VERSIONS) and name_of(item) in usual:
         return Tier.THOROUGH
-    slow = item.get_closest_marker("slow") is not None or item.path.parent.name in SLOW_FOLDERS
+    marked = any(item.get_closest_marker(name) is not None for name in ("slow", "spark"))
+    slow = marked or item.path.parent.name in SLOW_FOLDERS
     return Tier.TEST if slow or uses(item, *SERVERS) else Tier.FAST
 
 
