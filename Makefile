@@ -28,7 +28,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check
 PYTEST := $(PY) -m pytest
 # Spark's tests come first, since they take longest; xdist would order files by their number of tests.
-SIDE_BY_SIDE := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
+SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 # Python and pytest keep compiled modules: without them, every process that tests start compiles all of icefloe again.
 unexport PYTHONDONTWRITEBYTECODE

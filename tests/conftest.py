@@ -10,10 +10,11 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadGroupScheduling
+from xdist.scheduler import LoadFileScheduling
 
 from support.selection import CHOICE, DEFAULT_EXAMPLES, FEW_EXAMPLES, divide, uses
 from support.servers.postgres import postgres_server, postgres_uri
@@ -22,6 +23,7 @@ from support.servers.s3 import S3Server, s3_server
 __all__ = ["postgres_server", "postgres_uri"]
 
 sys.path.insert(0, str(Path(__file__).parent))
+SPARK_FILES = ("tests/spark/", "tests/version_4/test_plain_parquet.py")
 
 # A deadline would be a timing assertion, which a busy machine fails for no reason.
 settings.register_profile("default", max_examples=DEFAULT_EXAMPLES, deadline=None, derandomize=True, database=None)
@@ -33,12 +35,9 @@ settings.load_profile(os.environ.get("ICEFLOE_PROFILE", "few" if CHOICE in ("fas
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose the tests; those on Spark come first, in one group, since they take longest and share one session."""
+    """Choose the tests; those on Spark come first, since they take longest."""
     items[:], others = divide(items, CHOICE)
     config.hook.pytest_deselected(items=others)
-    for item in items:
-        if uses(item, "spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
     items.sort(key=lambda item: not uses(item, "spark"))
 
 
@@ -49,18 +48,18 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     return [node for node in found if type(node) is pytest.Module]
 
 
-class ByFileOrGroup(LoadGroupScheduling):
-    """Gives a process whole files of tests, and all tests on Spark to one process."""
+class ByFileOrSpark(LoadFileScheduling):
+    """Gives a process whole files of tests, and all tests on Spark to one process, where they share a session."""
 
     def _split_scope(self, nodeid: str) -> str:
-        group = super()._split_scope(nodeid)
-        return nodeid.partition("::")[0] if group == nodeid else group
+        file = super()._split_scope(nodeid)
+        return "spark" if file.startswith(SPARK_FILES) else file
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFileOrGroup | None:
-    """Spread tests by files where the option is ``--dist loadgroup``."""
-    return ByFileOrGroup(config, log) if config.getvalue("dist") == "loadgroup" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Spread tests by files where the option is ``--dist loadfile``."""
+    return ByFileOrSpark(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")
