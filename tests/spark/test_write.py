@@ -301,7 +301,7 @@ def test_columns_that_do_not_match_are_refused_by_name(spark: SparkSession, tabl
     refused(spark.sql("SELECT 1L id, 2 extra"), SIMPLE, table, "no column extra; it has: id, note")
     refused(spark.sql("SELECT 'a' note"), SIMPLE, table, "required column id is missing")
     refused(spark.sql("SELECT 1L id, 2L ID"), SIMPLE, table, "two columns are named 'id'")
-    refused(spark.sql("SELECT '1' id"), SIMPLE, table, "column 'id' is long; string is another kind of type")
+    refused(spark.sql("SELECT '1' id"), SIMPLE, table, "column 'id' is long, the DataFrame has string; cast it first")
     refused(spark.sql("SELECT 1L id, 5 note"), SIMPLE, table, "column 'note' is string; int is another")
 
 

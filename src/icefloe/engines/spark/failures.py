@@ -1,7 +1,7 @@
-"""Carry an icefloe error across the JVM: as marked text inside Spark's own exceptions, and back.
+"""Carries icefloe errors through the JVM: as marked text inside Spark's own exceptions, and back.
 
-Errors of ours can arise where only text survives: in the planner that Spark calls back, in a task, in an expression.
-The text is framed by an invisible separator, so that people read a plain message and ``translated`` finds it again.
+The planner that Spark calls, tasks and expressions can pass on only the text of an error. An invisible character marks
+its start and end, so that ``translated`` finds it and people read a plain message.
 """
 
 from __future__ import annotations
@@ -31,17 +31,26 @@ def marked(kind: type[IcefloeError], message: str) -> str:
     return f"{_MARK}icefloe {kind.__name__}: {message}{_MARK}"
 
 
+@contextmanager
+def marking() -> Iterator[None]:
+    """Raise an icefloe error of a task as a RuntimeError with the marked text, which Spark passes on."""
+    try:
+        yield
+    except IcefloeError as error:
+        raise RuntimeError(marked(type(error), str(error))) from error
+
+
 def recovered(text: str) -> IcefloeError | None:
     """The error that a text carries, if any.
 
     >>> recovered("Job aborted: " + marked(errors.InputError, "column 'x' is required") + " at ...")
     InputError("column 'x' is required")
     """
-    found = _MARKED.search(text)
-    if found is None:
+    match = _MARKED.search(text)
+    if match is None:
         return UnsupportedError(_WORKER_PYTHON, feature="python workers") if _NO_ICEFLOE in text else None
-    kind = getattr(errors, found[1], IcefloeError)
-    return kind(found[2]) if issubclass(kind, IcefloeError) else IcefloeError(found[2])
+    kind = getattr(errors, match[1], IcefloeError)
+    return kind(match[2]) if issubclass(kind, IcefloeError) else IcefloeError(match[2])
 
 
 @contextmanager

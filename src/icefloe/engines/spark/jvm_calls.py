@@ -1,4 +1,4 @@
-"""Static methods of classes that every Spark has, as columns: generated code calls them directly, without a UDF."""
+"""Static Java methods as columns: generated code calls them directly, without a UDF."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _JAVA_TYPES: dict[DataType, str] = {IntegerType(): "IntegerType", LongType(): "L
 
 
 def static_call(spark: SparkSession, owner: str, method: str, arguments: Sequence[Column], result: DataType) -> Column:
-    """A deterministic static method of the class ``owner``; a null argument makes a null."""
+    """A deterministic static method of the class ``owner``; null if an argument is null."""
     jvm: Any = spark._jvm
     tools = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    given, types = jvm.java.util.ArrayList(), jvm.java.util.ArrayList()
+    expressions, no_types = jvm.java.util.ArrayList(), jvm.java.util.ArrayList()
     for argument in arguments:
-        given.add(tools.expression(argument._jc))
+        expressions.add(tools.expression(argument._jc))
     as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
     call = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
         jvm.java.lang.Class.forName(owner),
         getattr(jvm.org.apache.spark.sql.types.DataTypes, _JAVA_TYPES[result]),
         method,
-        as_scala(given).toSeq(),
-        as_scala(types).toSeq(),
+        as_scala(expressions).toSeq(),
+        as_scala(no_types).toSeq(),
         True,  # a null argument makes a null
         True,  # the result may be null
         True,  # deterministic

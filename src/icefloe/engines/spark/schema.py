@@ -1,6 +1,6 @@
-"""A table's schema as Spark's types, with field ids where Spark's Parquet reader and writer look for them.
+"""The schema of a table in Spark's types, with the field ids that Spark's Parquet reader and writer use.
 
-Spark has ids on struct fields only; elements of lists, keys and values of maps have none (spec: Column Projection).
+In Spark only fields of structs have ids; elements of lists, keys and values of maps do not (spec: Column Projection).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from icefloe.model.text.spark_schema_json import spark_schema_json
 
 
 def struct_type(schema: Schema) -> StructType:
-    """The columns of a table as a ``StructType`` whose fields carry their ids.
+    """The columns of a table as a ``StructType`` whose fields have their ids.
 
     >>> from icefloe.model.schema.types import LONG
     >>> struct_type(Schema(fields=(Field(7, "id", LONG, True),)))["id"].metadata
@@ -25,14 +25,14 @@ def struct_type(schema: Schema) -> StructType:
 
 
 def spark_type(field: Field) -> DataType:
-    """The Spark type that holds the values of a field."""
+    """The Spark type of a field."""
     return struct_type(Schema(fields=(field,))).fields[0].dataType
 
 
 def names_are_stable(schemas: Iterable[Schema]) -> bool:
-    """Whether no name has ever belonged to two columns, as far as a table's schemas prove it.
+    """Whether it is certain that no name has ever belonged to two columns.
 
-    Schemas are numbered from 0; if one is missing, what it named cannot be known.
+    Schemas are numbered from 0; if one is missing, its names are not known.
 
     >>> from icefloe.model.schema.types import LONG
     >>> first, renamed = Field(1, "a", LONG), Field(1, "b", LONG)

@@ -1,7 +1,7 @@
-"""The table's storage, for code that runs in Spark's tasks.
+"""The storage of a table for Spark's tasks.
 
-A FileIO states by its own pickling how another process opens the same storage: an object store takes its properties
-along, such as ``s3.endpoint`` and the keys. They travel with the task's function, which plans and logs do not show.
+A FileIO is pickled with what another process needs to open the same storage, for an object store with properties such
+as ``s3.endpoint`` and the keys. They are part of the function of the task, which plans and logs do not show.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from icefloe.io.file_io import FileIO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStorage:
-    """A FileIO on its way to a task; the text of it shows no settings."""
+    """A pickled FileIO; its ``repr`` shows no settings."""
 
     pickled: bytes = field(repr=False)
 
@@ -26,7 +26,7 @@ class TaskStorage:
 
 
 def task_storage(io: FileIO) -> TaskStorage:
-    """What a task needs to open the storage of ``io``; ``UnsupportedError`` if no other process can.
+    """The storage of ``io`` for a task; UnsupportedError if no other process can open it.
 
     >>> from icefloe.io.local import LocalFileIO
     >>> type(task_storage(LocalFileIO()).open()).__name__
@@ -36,7 +36,7 @@ def task_storage(io: FileIO) -> TaskStorage:
         return TaskStorage(pickled=pickle.dumps(io))
     except IcefloeError:
         raise
-    except Exception as error:  # pickling has no error of its own for what it cannot take
+    except Exception as error:  # pickling raises errors of many types
         raise UnsupportedError(
             f"Spark's tasks cannot open this storage, because its {type(io).__name__} cannot be pickled: {error}",
             feature="storage in tasks",

@@ -1,9 +1,9 @@
-"""Python functions of ours that Spark's tasks run, and the Python that runs them.
+"""Python functions that Spark's tasks run, and the Python interpreter that runs them.
 
 PySpark runs tasks with PYSPARK_PYTHON or else with the first ``python3`` on the PATH, which may not have icefloe. With
 a local master the tasks run on this machine, so they use this Python unless the user names another. Only the functions
-made here state it. The settings of the session stay as they are, and so does ``SparkContext.pythonExec``: setting that
-for the time in which a function is made would also reach functions that another thread makes meanwhile.
+created here use it. Neither the settings of the session nor ``SparkContext.pythonExec`` are changed: a temporary change
+would also affect functions that other threads create at the same time.
 """
 
 from __future__ import annotations
@@ -44,22 +44,30 @@ def task_python(spark: SparkSession) -> str:
 
 def arrow_function(function: Callable[[pa.Array], pa.Array], result: DataType) -> Callable[[Column], Column]:
     """A function of Arrow arrays as a function of columns."""
-    made: Callable[[Column], Column] = _TaskFunction(function, result, evalType=PythonEvalType.SQL_SCALAR_ARROW_UDF)
-    return made
+    task: Callable[[Column], Column] = _TaskFunction(function, result, evalType=PythonEvalType.SQL_SCALAR_ARROW_UDF)
+    return task
 
 
 def map_in_arrow(
     frame: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], result: StructType
 ) -> DataFrame:
     """``DataFrame.mapInArrow``, run by the Python for tasks."""
-    made = _TaskFunction(function, result, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    column = made(*(F.col(quoted(name)) for name in frame.columns))
+    task = _TaskFunction(function, result, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = task(*(F.col(quoted(name)) for name in frame.columns))
     is_barrier, resources = False, None
     return DataFrame(frame._jdf.mapInArrow(column._jc, is_barrier, resources), frame.sparkSession)
 
 
+def arrow_stream(table: pa.Table) -> bytes:
+    """A table as bytes in Arrow's stream format, which the JVM and the driver read."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
 class _TaskFunction(UserDefinedFunction):  # type: ignore[misc]
-    """PySpark's own, with another Python in what it hands to the JVM."""
+    """PySpark's function, except for the Python that it names to the JVM."""
 
     def _create_judf(self, func: Callable[..., Any]) -> Any:
         spark = SparkSession._getActiveSessionOrCreate()

@@ -1,8 +1,7 @@
-"""Several streams produced at the same time and handed out one after the other.
+"""Produces several streams in parallel and yields their items in order.
 
-Files are read by a few threads while their rows leave in the order of the files. What waits to be taken is weighed, in
-bytes: when it is enough, only the stream whose turn it is goes on. So memory is bounded, however many files there are
-and however large they are.
+A few threads read files; rows are yielded in the order of the files. The bytes that are read ahead are limited: beyond
+the limit only the current stream continues. So memory is bounded, however many and however large the files are.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ _PATIENCE_S = 0.05
 
 
 def in_order(sources: Iterable[Source[T]], *, threads: int, ahead: int = AHEAD_BYTES) -> Iterator[T]:
-    """The items of every source, source after source, with up to ``threads`` of them being produced.
+    """The items of all sources in order; up to ``threads`` sources are read at the same time.
 
-    ``ahead`` is how much may wait, by the items' ``nbytes``; items without any count one.
+    ``ahead`` limits the items that are read ahead, by their ``nbytes``; an item without ``nbytes`` counts one.
 
     >>> list(in_order([lambda: iter("ab"), lambda: iter("c")], threads=2))
     ['a', 'b', 'c']
@@ -41,7 +40,7 @@ def in_order(sources: Iterable[Source[T]], *, threads: int, ahead: int = AHEAD_B
 
 
 class _Line(Generic[T]):
-    """The items of one source that wait; ``error`` says why it ended early."""
+    """The items of one source that are read ahead; ``error`` is the error that ended it."""
 
     def __init__(self) -> None:
         self.items: deque[tuple[T, int]] = deque()
@@ -50,21 +49,21 @@ class _Line(Generic[T]):
 
 
 class _Work(Generic[T]):
-    """Threads that take source after source, and the lines in which their items wait, in the order of the sources."""
+    """Threads that read the sources, and the lines of items that are read ahead, in the order of the sources."""
 
     def __init__(self, sources: Iterator[Source[T]], threads: int, ahead: int) -> None:
         self._sources: Iterator[Source[T]] | None = sources
         self._ahead = ahead
         self._most_lines = threads * _LINES_PER_THREAD
         self._lines: deque[_Line[T]] = deque()
-        self._waiting = 0  # what lies in the lines
+        self._waiting = 0  # the bytes of all items in the lines
         self._stopped = False
         self._reader = threading.current_thread()
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
         for _ in range(threads):
-            # Not an executor: at the end of the interpreter it waits for its threads before they can learn of the end.
-            # Never daemons, which a daemon's threads would be: those are killed at the end, perhaps with the lock held.
+            # Not an executor: when the interpreter exits, it joins its threads before they can notice the exit.
+            # Not daemons, as threads of a daemon are by default: they are killed at exit, perhaps with the lock held.
             thread = threading.Thread(target=self._produce, name="icefloe-read", daemon=False)
             self._threads.append(thread)
             thread.start()
@@ -90,7 +89,7 @@ class _Work(Generic[T]):
             yield item
 
     def end(self) -> None:
-        """Stop the threads; they finish the item that they are at."""
+        """Stop the threads after their current items."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -117,7 +116,7 @@ class _Work(Generic[T]):
                 self._changed.notify_all()
 
     def _next(self) -> tuple[Source[T], _Line[T]] | None:
-        """The next source and its line; none if there is no more, or nobody to read it."""
+        """The next source and its line; none if there are no more sources, or no reader."""
         with self._changed:
             if not self._wait(lambda: self._sources is None or len(self._lines) < self._most_lines):
                 return None
@@ -137,7 +136,7 @@ class _Work(Generic[T]):
             return source, line
 
     def _put(self, line: _Line[T], item: T) -> bool:
-        """Wait for room; False when nobody reads any more."""
+        """Add an item when there is room; False if there is no reader any more."""
         weight = int(getattr(item, "nbytes", 1))
         with self._changed:
             if not self._wait(lambda: self._has_room(line)):
@@ -151,7 +150,7 @@ class _Work(Generic[T]):
         return self._waiting < self._ahead or (line is self._lines[0] and len(line.items) == 0)
 
     def _wait(self, ready: Callable[[], bool]) -> bool:
-        """Wait until something is so; False when nobody reads any more, also because the program is ending."""
+        """Wait until ``ready`` is true; False if there is no reader any more, or the program exits."""
         while not self._stopped and self._has_reader():
             if ready():
                 return True
@@ -159,10 +158,10 @@ class _Work(Generic[T]):
         return False
 
     def _has_reader(self) -> bool:
-        """Whether the thread that took the last item may take another; daemons end with the program."""
+        """Whether the thread that took the last item can take another; daemon threads end with the program."""
         return self._reader.is_alive() and (not self._reader.daemon or threading.main_thread().is_alive())
 
 
 def _items(source: Source[Any]) -> Generator[Any, None, None]:
-    """The items in a generator, which can be closed whatever the source returns."""
+    """The items as a generator, which can be closed whatever the source returns."""
     yield from source()

@@ -1,7 +1,7 @@
-"""A table as a relation of Spark: its own Parquet reader over files that a planner in Python names.
+"""A table as a relation of Spark: Spark's Parquet reader reads files that a planner in Python lists.
 
-Spark asks once per scan and with that scan's filters, so filters added to a DataFrame later prune files, and two scans
-of one DataFrame plan separately. Files carry constants that look like partition columns to Spark.
+Spark calls the planner once per scan with the filters of that scan. So filters that are added to a DataFrame later
+prune files, and two scans of one DataFrame are planned separately. To Spark, constants of files are partition columns.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from icefloe.engines.spark.failures import marked
 from icefloe.engines.spark.read.file_index_java import CLASS_NAME, SOURCE
 from icefloe.engines.spark.session import PerJvm, child_session
+from icefloe.engines.spark.task_python import arrow_stream
 from icefloe.errors import IcefloeError, UnsupportedError
 
 Lister = Callable[[list[str], str], pa.Table]  # (filters as SQL text, session time zone) -> location, size, constants
@@ -29,10 +30,10 @@ _ANSWERS_KEPT = 4  # Spark may ask several times for one scan: when it plans, ex
 
 
 class _Planner:
-    """What the Java class calls: filters come in as lines of text, files go out as an Arrow stream."""
+    """The object that the Java class calls: it gets filters as lines of text and returns files as an Arrow stream."""
 
     class Java:
-        """Tells py4j which interface to present."""
+        """The Java interface that py4j implements for this class."""
 
         implements = ("java.util.function.BiFunction",)
 
@@ -42,7 +43,7 @@ class _Planner:
         self._lock = threading.Lock()
 
     def apply(self, zone: str, filters: str) -> bytes | bytearray | str:
-        """The files of a scan, or the text of the error: an exception would lose its message on the way."""
+        """The files of a scan, or the marked text of an error: py4j does not pass on the message of an exception."""
         try:
             with self._lock:
                 return bytearray(self._answer(zone, filters))
@@ -56,23 +57,16 @@ class _Planner:
         if key in self._answers:
             self._answers.move_to_end(key)
         else:
-            self._answers[key] = _stream(self._files(_lines(filters), zone))
+            self._answers[key] = arrow_stream(self._files(_lines(filters), zone))
             if len(self._answers) > _ANSWERS_KEPT:
                 self._answers.popitem(last=False)
         return self._answers[key]
 
 
 def _lines(filters: str) -> list[str]:
-    """Undo the escaping of the Java side: a newline inside a filter is not the end of it."""
+    """The filters, one per line, with the backslashes and newlines inside them unescaped."""
     halves = (line.split("\\\\") for line in filters.split("\n")[:-1])
     return ["\\".join(part.replace("\\n", "\n") for part in parts) for parts in halves]
-
-
-def _stream(files: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, files.schema) as writer:
-        writer.write_table(files)
-    return bytes(sink.getvalue())
 
 
 def relation(
@@ -85,9 +79,9 @@ def relation(
     size_bytes: int,
     settings: Mapping[str, str],
 ) -> DataFrame:
-    """The rows of the files that ``files`` names, with the constants of each file behind its columns.
+    """The rows of the files that ``files`` lists, with the constants of their file after their columns.
 
-    ``settings`` are for the reader alone: they live in a child session that only this relation knows.
+    ``settings`` apply to this relation only, which has a child session of its own.
     """
     gateway = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)

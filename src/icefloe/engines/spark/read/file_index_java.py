@@ -1,7 +1,7 @@
-"""The Java class that Spark asks "which files?", compiled in the driver by the Janino compiler that Spark ships.
+"""The Java class that lists the files of a scan for Spark, compiled in the driver by the Janino compiler of Spark.
 
-It hands the query's filters, as SQL text, to a planner in Python and turns the answer (an Arrow stream: location,
-size, then one column per constant) into Spark's list of files. Executors never see it: they get plain file splits.
+It passes the filters of the query, as SQL text, to a planner in Python and converts the result (an Arrow stream:
+location, size, then one column per constant) to Spark's list of files. Executors do not need it: they get file splits.
 Filters on the constants are applied here, because Spark applies them nowhere else; the planner gets them as well.
 """
 
@@ -71,10 +71,11 @@ public class PlannedFiles implements FileIndex {
   public String toString() { return "icefloe(" + table + ")"; }
 
   public String[] inputFiles() {
-    Seq found = listFiles(seq(new ArrayList()), seq(new ArrayList()));
-    String[] names = new String[found.size()];
+    Seq directories = listFiles(seq(new ArrayList()), seq(new ArrayList()));
+    String[] names = new String[directories.size()];
     for (int i = 0; i < names.length; i++) {
-      FileStatusWithMetadata file = (FileStatusWithMetadata) ((PartitionDirectory) found.apply(i)).files().apply(0);
+      PartitionDirectory directory = (PartitionDirectory) directories.apply(i);
+      FileStatusWithMetadata file = (FileStatusWithMetadata) directory.files().apply(0);
       names[i] = file.getPath().toString();
     }
     return names;
@@ -94,7 +95,7 @@ public class PlannedFiles implements FileIndex {
   }
 
   private ArrayList directories(byte[] answer, List predicates) throws java.io.IOException {
-    ArrayList found = new ArrayList();
+    ArrayList directories = new ArrayList();
     scala.collection.immutable.Map none = scala.collection.immutable.Map$.MODULE$.empty();
     BufferAllocator memory =
         ArrowUtils$.MODULE$.rootAllocator().newChildAllocator("icefloe plan", 0L, Long.MAX_VALUE);
@@ -111,14 +112,14 @@ public class PlannedFiles implements FileIndex {
           if (!holds(predicates, row)) continue;
           Path path = new Path(location.getUTF8String(i).toString());
           FileStatus file = new FileStatus(length.getLong(i), false, 1, 134217728L, 0L, path);
-          found.add(new PartitionDirectory(row, single(new FileStatusWithMetadata(file, none))));
+          directories.add(new PartitionDirectory(row, single(new FileStatusWithMetadata(file, none))));
         }
       }
     } finally {
       reader.close();
       memory.close();
     }
-    return found;
+    return directories;
   }
 
   private GenericInternalRow constantsOf(ArrowColumnVector[] columns, int i) {
@@ -147,16 +148,16 @@ public class PlannedFiles implements FileIndex {
   }
 
   private List predicates(Seq expressions) {
-    ArrayList found = new ArrayList();
+    ArrayList predicates = new ArrayList();
     for (int i = 0; i < expressions.size(); i++) {
       Expression expression = (Expression) expressions.apply(i);
-      found.add(Predicate$.MODULE$.create(expression, attributes(expression)));
+      predicates.add(Predicate$.MODULE$.create(expression, attributes(expression)));
     }
-    return found;
+    return predicates;
   }
 
   private Seq attributes(Expression expression) {
-    ArrayList found = new ArrayList();
+    ArrayList attributes = new ArrayList();
     for (int j = 0; j < constants.length(); j++) {
       StructField field = constants.apply(j);
       Attribute match = null;
@@ -167,9 +168,9 @@ public class PlannedFiles implements FileIndex {
       }
       if (match == null) match = new AttributeReference(field.name(), field.dataType(), true, field.metadata(),
           NamedExpression$.MODULE$.newExprId(), seq(new ArrayList()));
-      found.add(match);
+      attributes.add(match);
     }
-    return seq(found);
+    return seq(attributes);
   }
 
   private static boolean holds(List predicates, GenericInternalRow row) {

@@ -1,8 +1,8 @@
-"""Columns by which files are partitioned as they are, on Spark (spec: Column Projection, Partitioning).
+"""Identity-partition columns on Spark, which some data files do not contain (spec: Column Projection, Partitioning).
 
-A file may lack such a column, which then has the value of the file's partition. Spark reads the column as a constant
-of each file, from metadata alone, if every file has a value for it: if every spec in use partitions by it. Of the
-other columns the files in question must hold the data, which their footers prove.
+A column that a file lacks has the value of the file's partition. If all partition specs in use have the column as an
+identity partition, Spark reads it as a constant of the file, from metadata alone. Otherwise the files must contain the
+column, which is checked in their footers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _READERS = 16
 class IdentityColumns:
     """The identity partitions of a table for one DataFrame.
 
-    ``spec_ids`` are those of all files that its scans may read; ``stored`` tells the columns that a file holds.
+    ``spec_ids`` are those of all files that its scans may read; ``stored`` returns the columns that a file contains.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class IdentityColumns:
         self._schema = schema
         self._specs = specs
         self._stored = stored
-        self._read: dict[str, frozenset[int]] = {}  # columns that files hold, kept for scans of the same DataFrame
+        self._read: dict[str, frozenset[int]] = {}  # columns that files contain, for all scans of the DataFrame
         candidates = [id_ for id_ in identity_columns(specs) if id_ in schema.by_id]
         everywhere = _in_every_spec(specs, spec_ids) if len(candidates) > 0 else frozenset()
         self.constants = tuple(f for f in schema.fields if f.id in everywhere and _is_constant_type(f))
@@ -64,7 +64,7 @@ class IdentityColumns:
         return [self._values(tasks, field) for field in self.constants]
 
     def check(self, tasks: pa.Table) -> None:
-        """Refuse files that lack a column which is not among the constants, but in the file's partition."""
+        """UnsupportedError if a file lacks a column that is not constant and that only its partition has."""
         for column_id in self._doubtful:
             specs = [spec for ids in specs_by_field(self._specs, column_id).values() for spec in ids]
             own = pc.is_in(tasks["partition_spec_id"], value_set=pa.array(specs, pa.int32()))
@@ -75,14 +75,14 @@ class IdentityColumns:
                     raise _only_in_partition(location, self._schema.names[column_id])
 
     def _values(self, tasks: pa.Table, field: Field) -> pa.Array:
-        found = identity_values(tasks, self._specs, field)
-        bad = found.values.is_null() if field.required else pc.invert(found.known)
+        partition_values = identity_values(tasks, self._specs, field)
+        bad = partition_values.values.is_null() if field.required else pc.invert(partition_values.known)
         row = pc.index(pc.and_(bad, pc.fill_null(pc.greater(tasks["record_count"], 0), True)), True).as_py()
         if row >= 0:
             location = tasks["location"][row].as_py()
             message = f"{location}: the file is partitioned by {field.name!r} but its entry has no value of it"
             raise FormatError(message, location=location, field=field.name)
-        return found.values
+        return partition_values.values
 
     def _read_footers(self, locations: list[str]) -> None:
         with ThreadPoolExecutor(_READERS, thread_name_prefix="icefloe-footers") as pool:
@@ -90,7 +90,7 @@ class IdentityColumns:
 
 
 def _in_every_spec(specs: tuple[PartitionSpec, ...], spec_ids: pa.ChunkedArray) -> frozenset[int]:
-    """The columns that all specs in use partition by as they are."""
+    """The columns that all specs in use have as identity partitions."""
     used = set(pc.unique(spec_ids).to_pylist())
     columns = [frozenset(identity_columns([spec])) for spec in specs if spec.spec_id in used]
     return columns[0].intersection(*columns) if len(columns) > 0 else frozenset()

@@ -1,7 +1,7 @@
-"""Columns that rows have because of where they lie, on Spark: file, position, row lineage (spec: Reserved Field IDs).
+"""Metadata columns on Spark: file, position and row lineage (spec: Reserved Field IDs).
 
-Each file brings its location, first row id and sequence number as constants, the reader counts rows as they lie in the
-file, and generated code adds the two. What a file itself stores of the lineage of moved rows is read by field id.
+Location, first row id and sequence number are constants of a file. The reader provides the position of a row, and
+generated code computes the row id. Lineage that a file stores for rewritten rows is read by field id.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class InheritedColumns:
         self.constants = tuple(needed.values())
 
     def fill(self, rows: DataFrame, row_index: str) -> DataFrame:
-        """The rows with these columns in place of what they are made of."""
+        """The rows with these columns, without the columns from which they are computed."""
         if len(self.fields) == 0:
             return rows
-        made = rows.withColumns({field.name: _value(field, row_index) for field in self.fields})
-        return made.drop(*(field.name for field in self.stored), *(constant.name for constant in self.constants))
+        filled = rows.withColumns({field.name: _value(field, row_index) for field in self.fields})
+        return filled.drop(*(field.name for field in self.stored), *(constant.name for constant in self.constants))
 
 
 def _stored(field: Field) -> str:
@@ -79,7 +79,7 @@ def _value(field: Field, row_index: str) -> Column:
     if field == SPEC_ID:
         return F.col(_SPEC.name)
     inherited = F.col(_FIRST.name) + F.col(row_index) if field == ROW_ID else F.col(_NUMBER.name)
-    # A file without a first row id is from before the table had row lineage: whatever it holds, its rows have none.
+    # A file without a first row id is older than the row lineage of the table: its rows have none, whatever it stores.
     return F.when(F.col(_FIRST.name).isNotNull(), F.coalesce(F.col(_stored(field)), inherited))
 
 

@@ -1,8 +1,8 @@
-"""A snapshot as a DataFrame: planned lazily with the query's own filters, less its deleted rows.
+"""The live rows of a snapshot as a DataFrame, which plans its files when a query runs, with the filters of the query.
 
-Deletion vectors travel as one BINARY constant per file; generated code tests the bit of each row's physical position,
-which the reader fills in itself. There is no join, no broadcast, no UDF, and no class of ours on executors. A scan of
-a snapshot without deletes carries none of this (spec: Row-level Deletes, Scan Planning).
+A deletion vector is one BINARY constant of its file. Generated code tests the bit at the physical position of a row,
+which the reader provides. There is no join, no broadcast, no UDF, and no class of this library on executors. A scan
+of a snapshot without deletes has none of this (spec: Row-level Deletes, Scan Planning).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _BITMAP_BYTES_MAX = 1 << 30  # all bitmaps of one plan pass through the driver a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A snapshot as the engine sees it; every scan of it calls ``plan`` anew with its filters."""
+    """The rows to read; every scan calls ``plan`` with its filters."""
 
     plan: Planner
     vectors: Vectors  # tasks -> deleted positions by file location
@@ -54,8 +54,8 @@ class Source:
     size_bytes: int
     has_deletes: bool  # whether any file of the snapshot may have a deletion vector
     stable_names: bool = False  # schema.names_are_stable: whether Spark may prune row groups, which it does by name
-    identity: IdentityColumns = NO_IDENTITY  # columns that may stand in partition tuples alone
-    inherited: InheritedColumns = NO_COLUMNS  # metadata columns to return behind those of the schema
+    identity: IdentityColumns = NO_IDENTITY  # identity-partition columns, which some data files do not contain
+    inherited: InheritedColumns = NO_COLUMNS  # metadata columns to return after those of the schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,26 +67,26 @@ class Positioned:
 
 
 class FileNumbers:
-    """Numbers for locations, given at first sight and never changed, so that every re-planning agrees."""
+    """Numbers of locations; a location keeps its number, also if the files are planned again."""
 
     def __init__(self) -> None:
         self._known = pa.array([], pa.string())
         self._lock = threading.Lock()
 
     def number(self, locations: pa.ChunkedArray) -> pa.ChunkedArray:
-        """The number of each location."""
+        """The numbers of locations; new locations get the next ones."""
         with self._lock:
             is_new = pc.invert(pc.is_in(locations, value_set=self._known))
             self._known = pa.concat_arrays([self._known, locations.filter(is_new).unique()])
             return pc.index_in(locations, value_set=self._known).cast(pa.int64())
 
     def location(self, number: int) -> str:
-        """The location that was given a number."""
+        """The location with this number."""
         return str(self._known[number])
 
 
 def dataframe(spark: SparkSession, source: Source) -> DataFrame:
-    """The live rows of a snapshot; filters applied to the DataFrame later still decide which files are read."""
+    """The live rows of a snapshot; filters that are added to the DataFrame later prune files too."""
     if source.has_deletes or len(source.inherited.fields) > 0:
         return _live_rows(spark, source, None).drop(_BITMAP, spark_internals(spark).row_index_column)
     spark_internals(spark)
@@ -94,14 +94,14 @@ def dataframe(spark: SparkSession, source: Source) -> DataFrame:
 
 
 def rows_with_positions(spark: SparkSession, source: Source) -> Positioned:
-    """The live rows of a snapshot with file number and position: what deletes and upserts match against."""
+    """The live rows of a snapshot with file number and position, for deletes and upserts."""
     files = FileNumbers()
     rows = _live_rows(spark, source, files).drop(_BITMAP)
     return Positioned(frame=rows.withColumnRenamed(spark_internals(spark).row_index_column, POSITION), files=files)
 
 
 def survivors(spark: SparkSession, source: Source, deleted: Mapping[str, BitMap64]) -> DataFrame:
-    """The rows that the files in ``deleted`` keep: neither deleted before nor among the given positions."""
+    """The live rows of the files in ``deleted``, without the rows at those positions."""
     touched = pa.array(list(deleted), pa.string())
 
     def plan(filter_: Expr) -> Plan:
@@ -127,7 +127,7 @@ def _live_rows(spark: SparkSession, source: Source, numbers: FileNumbers | None)
 
 
 def _constants(source: Source, numbers: FileNumbers | None) -> Iterator[FileConstant]:
-    """What finding live rows takes."""
+    """The constants from which live rows and their files are known."""
     if numbers is not None:
         number = numbers.number
         yield FileConstant(field=StructField(FILE, LongType(), True), values=lambda tasks: number(tasks["location"]))
@@ -149,7 +149,7 @@ def _relation(
     spark: SparkSession, source: Source, columns: StructType, constants: tuple[FileConstant, ...]
 ) -> DataFrame:
     _check_file_system(spark, source.location)
-    # Named among the columns as well, the constants of identity partitions keep their place among them.
+    # Constants of identity partitions are also listed as columns, so they keep their place among the columns.
     identity = [columns[field.name] for field in source.identity.constants]
     described = StructType([*identity, *(constant.field for constant in constants)])
     return relation(
@@ -164,7 +164,7 @@ def _relation(
 
 
 def _check_file_system(spark: SparkSession, location: str) -> None:
-    """Refuse storage that Spark cannot open: its reader opens files through Hadoop, not through the table's FileIO."""
+    """UnsupportedError if Spark cannot open the storage: it reads through Hadoop, not through the table's FileIO."""
     scheme, separator, _ = location.partition("://")
     if separator == "" or scheme == "file":
         return
@@ -180,7 +180,7 @@ def _check_file_system(spark: SparkSession, location: str) -> None:
 
 
 def _lister(source: Source, constants: tuple[FileConstant, ...]) -> Lister:
-    """What Spark asks for the files of a scan: location, size and the constants in order."""
+    """The function that lists the files of a scan: location, size and the constants in order."""
 
     def files(filters: list[str], zone: str) -> pa.Table:
         plan = source.plan(_understood(parse_pushed(filters, zone), source.schema))
@@ -196,7 +196,7 @@ def _lister(source: Source, constants: tuple[FileConstant, ...]) -> Lister:
 
 
 def _understood(filter_: Expr, schema: Schema) -> Expr:
-    """The conjuncts that say something about the table's columns; Spark evaluates all of them again in any case."""
+    """The conjuncts that can be bound to columns of the table; Spark itself evaluates all of them."""
     return conjunction(part for part in conjuncts(filter_) if bind_pushed(part, schema) != ALWAYS_TRUE)
 
 
@@ -211,7 +211,7 @@ def _check_formats(tasks: pa.Table) -> None:
 
 
 def hadoop_path(location: str) -> str:
-    """The location as Hadoop's ``Path`` takes it; a bare path would be sought on the cluster's default storage.
+    """The location for Hadoop's ``Path``, which resolves a path without a scheme on the cluster's default storage.
 
     >>> hadoop_path("/wh/t")
     'file:///wh/t'

@@ -1,7 +1,7 @@
-"""Selected fields of structs on Spark: what its reader is asked for, and what a DataFrame shows of it.
+"""Selects fields of structs on Spark.
 
-Spark reads the columns of the schema that it is given, so that schema has structs with only the fields that are wanted.
-Fields that a filter needs are read beside them and removed behind the filter (spec: Column Projection).
+Spark reads all fields of the schema that a relation has, so its structs have only the selected fields. Fields that only
+the filter needs are read as well and removed after the filter (spec: Column Projection).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from icefloe.model.schema.types import Field
 def columns_to_read(schema: Schema, wanted: tuple[Field, ...], filter_: Bound) -> Schema:
     """The columns of a table for a scan that returns ``wanted``, each with the fields that it or its filter needs.
 
-    Columns that are not wanted stay as they are: Spark leaves them out by itself.
+    Columns that are not wanted do not change: Spark does not read them.
     """
     tested = {field.id: field for field in filter_columns(filter_, schema).fields}
     needed = {field.id: merged((field,), (tested.get(field.id, field),))[0] for field in wanted}

@@ -1,7 +1,7 @@
-"""A user's DataFrame made to fit a table: columns by name, checked casts, no nulls in required columns.
+"""Conforms a DataFrame to a table: columns by name, checked casts, no nulls in required columns.
 
-Nothing is lost silently: a value that would change by its cast, or a null where none may be, stops the write with an
-error that names the column. Lists and maps pass as they are; the tasks that write them conform them.
+A value that its cast would change, and a null in a required column, stop the write with an error that names the column.
+Lists and maps are not changed here; the tasks that write them conform them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from icefloe.model.schema.types import Field, List, Map, Struct
 from icefloe.model.text.spark_schema_json import FIELD_ID
 
 _INTEGRAL = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
-_VALUE = "\ue000"  # stands for the offending value while a message is built
+_VALUE = "\ue000"  # a placeholder for the value in a message
 
 
 def conformed(frame: DataFrame, schema: Schema) -> DataFrame:
     """The frame with exactly the columns of a table, each with its field id."""
-    given = _matched(frame.schema, schema.fields, "", frame)
+    sources = _matched(frame.schema, schema.fields, "", frame)
     columns = []
     for field in schema.fields:
-        source = given.get(field.name)
+        source = sources.get(field.name)
         column = None if source is None else F.col(quoted(source.name))
         columns.append(_fitted(frame, column, source, field, field.name))
     return frame.select(*columns)
@@ -45,30 +45,30 @@ def quoted(*path: str) -> str:
 
 
 def _matched(
-    given: st.StructType, fields: Sequence[Field], prefix: str, frame: DataFrame
+    columns: st.StructType, fields: Sequence[Field], prefix: str, frame: DataFrame
 ) -> Mapping[str, st.StructField]:
-    """The given fields by the name of the table's field they fill; exact names win over a different case."""
+    """The columns of a frame by the name of the table's field; exact names win over a different case."""
     is_exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     fold = str if is_exact else str.lower
     known = {field.name: field for field in fields}
     folded: dict[str, list[str]] = {}
     for field in fields:
         folded.setdefault(fold(field.name), []).append(field.name)
-    found: dict[str, st.StructField] = {}
+    matched: dict[str, st.StructField] = {}
     extra = []
-    for column in given.fields:
+    for column in columns.fields:
         names = [column.name] if column.name in known else folded.get(fold(column.name), [])
         if len(names) != 1:
             extra.append(prefix + column.name)
-        elif names[0] in found:
+        elif names[0] in matched:
             raise InputError(f"two columns are named {prefix + names[0]!r}", field=prefix + names[0])
         else:
-            found[names[0]] = column
+            matched[names[0]] = column
     _refuse(extra, [prefix + name for name in known])
-    missing = [prefix + field.name for field in fields if field.required and field.name not in found]
+    missing = [prefix + field.name for field in fields if field.required and field.name not in matched]
     if len(missing) > 0:
         raise InputError(f"required column {', '.join(missing)} is missing", field=missing[0])
-    return found
+    return matched
 
 
 def _refuse(extra: list[str], known: list[str]) -> None:
@@ -80,7 +80,7 @@ def _refuse(extra: list[str], known: list[str]) -> None:
 
 
 def _fitted(frame: DataFrame, column: Column | None, source: st.StructField | None, field: Field, name: str) -> Column:
-    """A column of the table, named, numbered and checked; nulls where the frame has no such column."""
+    """A column of the table with its name, its field id and checked values; nulls if the frame has no such column."""
     target = spark_type(field)
     if column is None or source is None or isinstance(source.dataType, st.NullType):
         fitted = F.lit(None).cast(target)
@@ -95,71 +95,72 @@ def _fitted(frame: DataFrame, column: Column | None, source: st.StructField | No
     return fitted.alias(field.name, metadata={FIELD_ID: field.id})
 
 
-def _fitted_struct(frame: DataFrame, column: Column, given: st.StructType, type_: Struct, name: str) -> Column:
-    matched = _matched(given, type_.fields, f"{name}.", frame)
+def _fitted_struct(frame: DataFrame, column: Column, source_type: st.StructType, type_: Struct, name: str) -> Column:
+    sources = _matched(source_type, type_.fields, f"{name}.", frame)
     inner = []
     for field in type_.fields:
-        source = matched.get(field.name)
+        source = sources.get(field.name)
         child = None if source is None else column.getField(source.name)
         inner.append(_fitted(frame, child, source, field, f"{name}.{field.name}"))
     return F.when(column.isNotNull(), F.struct(*inner))
 
 
-def _same_shape(column: Column, given: st.DataType, target: st.DataType, field: Field, name: str) -> Column:
-    if type(given) is not type(target):
-        raise _misfit(given, field, name)
+def _same_shape(column: Column, source_type: st.DataType, target: st.DataType, field: Field, name: str) -> Column:
+    if type(source_type) is not type(target):
+        raise _misfit(source_type, field, name)
     return column
 
 
-def _fitted_value(column: Column, given: st.DataType, target: st.DataType, field: Field, name: str) -> Column:
-    if isinstance(given, st.StringType) and isinstance(target, st.StringType):
+def _fitted_value(column: Column, source_type: st.DataType, target: st.DataType, field: Field, name: str) -> Column:
+    if isinstance(source_type, st.StringType) and isinstance(target, st.StringType):
         return column.cast(target)  # without a collation, whose order and equality are not those of the format
-    if _is_same(given, target):
+    if _is_same(source_type, target):
         return column
-    if _widens(given, target):
+    if _widens(source_type, target):
         return column.cast(target)
-    if _may_fit(given, target):
-        return _checked(column, given, target, field, name)
-    raise _misfit(given, field, name)
+    if _may_fit(source_type, target):
+        return _checked(column, source_type, target, field, name)
+    raise _misfit(source_type, field, name)
 
 
-def _misfit(given: st.DataType, field: Field, name: str) -> InputError:
+def _misfit(source_type: st.DataType, field: Field, name: str) -> InputError:
     hint = ""
-    if isinstance(given, (st.TimestampType, st.TimestampNTZType, st.DateType)):
-        hint = ": say which moment is meant with an explicit cast"
+    if isinstance(source_type, (st.TimestampType, st.TimestampNTZType, st.DateType)):
+        hint = ", which decides what time zone is meant"
     return InputError(
-        f"column {name!r} is {field.type}; {given.simpleString()} is another kind of type{hint}", field=name
+        f"column {name!r} is {field.type}, the DataFrame has {source_type.simpleString()}; cast it first{hint}",
+        field=name,
     )
 
 
-def _is_same(given: st.DataType, target: st.DataType) -> bool:
+def _is_same(source_type: st.DataType, target: st.DataType) -> bool:
     if isinstance(target, st.DecimalType):
-        return bool(given == target)
-    return isinstance(given, type(target))
+        return bool(source_type == target)
+    return isinstance(source_type, type(target))
 
 
-def _widens(given: st.DataType, target: st.DataType) -> bool:
-    if isinstance(given, _INTEGRAL) and isinstance(target, _INTEGRAL):
-        return _INTEGRAL.index(type(given)) < _INTEGRAL.index(type(target))
-    return isinstance(given, st.FloatType) and isinstance(target, st.DoubleType)
+def _widens(source_type: st.DataType, target: st.DataType) -> bool:
+    if isinstance(source_type, _INTEGRAL) and isinstance(target, _INTEGRAL):
+        return _INTEGRAL.index(type(source_type)) < _INTEGRAL.index(type(target))
+    return isinstance(source_type, st.FloatType) and isinstance(target, st.DoubleType)
 
 
-def _may_fit(given: st.DataType, target: st.DataType) -> bool:
-    """Whether some values of a type are values of the other; each is checked as it passes."""
+def _may_fit(source_type: st.DataType, target: st.DataType) -> bool:
+    """Whether some values of a type are also values of the other. Every value is checked when it is written."""
     if isinstance(target, (*_INTEGRAL, st.DecimalType)):
-        return isinstance(given, (*_INTEGRAL, st.DecimalType)) and not _is_fraction_to_whole(given, target)
-    return isinstance(target, (st.FloatType, st.DoubleType)) and isinstance(given, (*_INTEGRAL, st.DoubleType))
+        return isinstance(source_type, (*_INTEGRAL, st.DecimalType)) and not _is_fraction_to_whole(source_type, target)
+    return isinstance(target, (st.FloatType, st.DoubleType)) and isinstance(source_type, (*_INTEGRAL, st.DoubleType))
 
 
-def _is_fraction_to_whole(given: st.DataType, target: st.DataType) -> bool:
-    return isinstance(given, st.DecimalType) and isinstance(target, _INTEGRAL)
+def _is_fraction_to_whole(source_type: st.DataType, target: st.DataType) -> bool:
+    return isinstance(source_type, st.DecimalType) and isinstance(target, _INTEGRAL)
 
 
-def _checked(column: Column, given: st.DataType, target: st.DataType, field: Field, name: str) -> Column:
-    """The cast of every value that comes back the same; any other value is an error."""
+def _checked(column: Column, source_type: st.DataType, target: st.DataType, field: Field, name: str) -> Column:
+    """The values, cast; a value that the cast would change is an error."""
     cast = column.try_cast(target)
-    survives = column.isNull() | (cast.try_cast(given) == column)
-    message = f"column {name!r} is {field.type}; the {given.simpleString()} value {_VALUE} does not fit"
+    survives = column.isNull() | (cast.try_cast(source_type) == column)
+    message = f"column {name!r} is {field.type}; the {source_type.simpleString()} value {_VALUE} does not fit"
     return F.when(survives, cast).otherwise(_fail(message, column))
 
 
@@ -170,7 +171,7 @@ def _fail(message: str, value: Column | None = None) -> Column:
 
 
 def _known_not_null(frame: DataFrame, column: Column) -> Column:
-    """The same values with the promise that none is null, so that the file says "required"."""
+    """The same values, declared not null, so that the column is required in the file."""
     jvm: Any = frame.sparkSession._jvm
     tools = jvm.org.apache.spark.sql.classic.ExpressionUtils
     promise = jvm.org.apache.spark.sql.catalyst.expressions.KnownNotNull(tools.expression(column._jc))

@@ -1,7 +1,7 @@
-"""Partition values as folder names, computed by Spark so that rows meet in tasks and files (spec: Partitioning).
+"""Partition values as folder names, by which Spark groups rows to tasks and files (spec: Partitioning).
 
-A name only has to differ where partitions differ and to be safe on every disk: the partition tuple of a file is not
-read from it but computed from a row of the file. Times are those of UTC, whatever the time zone of the session.
+Names of different partitions differ, and are valid on every file system. The partition tuple of a file is computed from
+a row of the file, not from its folder. Times are in UTC, whatever the time zone of the session.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PartitionFolder:
 
 
 def partition_folders(schema: Schema, spec: PartitionSpec) -> tuple[PartitionFolder, ...]:
-    """One level for each partition field that is not void, under names that no column of the table has."""
+    """One level per partition field that is not void, with names that no column of the table has."""
     taken = {field.name.lower() for field in schema.fields}
     folders = []
     for column in partition_fields(schema, spec):
@@ -42,7 +42,7 @@ def partition_folders(schema: Schema, spec: PartitionSpec) -> tuple[PartitionFol
         while name.lower() in taken:
             name = f"{name}_{column.field.field_id}"
         taken.add(name.lower())
-        # Never null, as Spark would sort the rows again by what it makes of a null, and undo the order within a folder.
+        # Never null: Spark would sort rows again by its text for null, and lose the order within a folder.
         text = F.coalesce(_text(column), F.lit(_NULL_FOLDER))
         folders.append(PartitionFolder(name=name, text=text))
     return tuple(folders)
@@ -52,7 +52,7 @@ def _text(column: PartitionColumn) -> Column:
     name, transform, source = quoted(*column.path), column.transform, column.source
     if (text := transform.spark_folder(name, source)) is not None:
         return F.expr(text)
-    # A value that the column's type cannot hold is refused later, by the name of its row.
+    # Values that do not fit the type of the column are refused later.
     if (key := transform.spark_key(name, source)) is not None:
         return _plain_text(F.expr(key), column.result)
     return computed(transform, source, StringType(), pa.string())(F.col(name))

@@ -1,7 +1,7 @@
-"""Rows put in a table's sort order by Spark, within each task (spec: Sorting).
+"""Sorts the rows of every task in the sort order of a table (spec: Sorting).
 
-The keys are expressions whose order in Spark is that of the format: Spark's own differs for floating-point numbers,
-where it takes both zeros and all NaN for equal.
+The keys are expressions whose order in Spark is that of the format. Floating-point numbers are converted to integers,
+because in Spark both zeros are equal, and so are all NaN.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from icefloe.transforms.source_columns import column_path
 
 
 def sorted_in_tasks(rows: DataFrame, folders: Sequence[str], order: SortOrder, schema: Schema) -> DataFrame:
-    """The rows of each task by the columns ``folders`` of its partitions, then in the order.
+    """The rows of every task, sorted by the partition columns ``folders`` and then in the sort order.
 
-    Partitions come first and ascending, which is how Spark's writer needs its rows: it does not sort them again.
+    Partitions come first and ascending, as Spark's writer needs them, so it does not sort the rows again.
     """
     keys = list(_keys(rows.sparkSession, order, schema))
     if len(keys) == 0:

@@ -11,9 +11,8 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql.types import DataType
 
-from icefloe.engines.spark.failures import marked
+from icefloe.engines.spark.failures import marking
 from icefloe.engines.spark.task_python import arrow_function
-from icefloe.errors import IcefloeError
 from icefloe.model.schema.types import Type
 from icefloe.transforms import Transform
 
@@ -25,9 +24,7 @@ def computed(transform: Transform, source: Type, result: DataType, arrow: pa.Dat
 
 def _on_arrays(transform: Transform, source: Type, arrow: pa.DataType) -> Callable[[pa.Array], pa.Array]:
     def apply(values: pa.Array) -> pa.Array:
-        try:
+        with marking():
             return transform.apply(values, source).cast(arrow)
-        except IcefloeError as error:
-            raise RuntimeError(marked(type(error), str(error))) from error
 
     return apply

@@ -1,9 +1,9 @@
-"""Rows of a DataFrame written as data files of a table; the entries are for a commit to add.
+"""Writes a DataFrame to data files of a table and returns their entries for a commit.
 
-Spark's own Parquet writer and commit protocol do the work wherever the result is a valid data file: failed attempts
-and speculation are handled there. Schemas that Spark cannot number (elements of lists and maps) or type (UUIDs, fixed
-bytes), and storage without renames, are written by tasks with Arrow. Either way all files lie in a folder of this
-write, are durable before entries are returned, and are gone if anything fails (spec: Writer requirements).
+Spark's own Parquet writer and commit protocol do this wherever the result is a valid data file; they handle failed
+attempts and speculation. Tasks write with Arrow if Spark cannot set all field ids (elements of lists and maps) or lacks
+a type (UUID, fixed), and if the storage has no renames. All files of a write are in one folder. They are durable before
+their entries are returned, and are deleted if the write fails (spec: Writer requirements).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructType
 
-from icefloe.engines.spark.failures import marked, translated
+from icefloe.engines.spark.failures import marking, translated
 from icefloe.engines.spark.read.read import hadoop_path
 from icefloe.engines.spark.session import WRITE_SETTINGS, child_session, in_session, spark_internals
 from icefloe.engines.spark.storage import TaskStorage, task_storage
-from icefloe.engines.spark.task_python import map_in_arrow
+from icefloe.engines.spark.task_python import arrow_stream, map_in_arrow
 from icefloe.engines.spark.write.conform import conformed, quoted
 from icefloe.engines.spark.write.partition import partition_folders
 from icefloe.engines.spark.write.sort import sorted_in_tasks
@@ -83,7 +83,7 @@ def _codec(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_native(metadata: TableMetadata) -> bool:
-    """Whether files of Spark's own writer, moved into place by its committer, are what the format asks for."""
+    """Whether Spark's own writer and committer write valid data files for this table and its storage."""
     if not metadata.data_location.startswith(_RENAMING_SCHEMES) or FILE_FORMAT.of(metadata.properties) != PARQUET:
         return False
     return not any(
@@ -92,7 +92,7 @@ def _is_native(metadata: TableMetadata) -> bool:
 
 
 def _grouped(rows: DataFrame, metadata: TableMetadata) -> tuple[DataFrame, list[str]]:
-    """Rows with their partition folders as further columns, those of a partition together in as few tasks as fit."""
+    """Rows with their partition folders as columns; the rows of a partition are in as few tasks as fit."""
     folders = partition_folders(metadata.schema, metadata.spec)
     names = [folder.name for folder in folders]
     if len(folders) == 0:
@@ -141,19 +141,19 @@ def _write_in_tasks(
     parts = map_in_arrow(grouped.drop(*names), task, _ENTRIES).toArrow()["entries"]
     entries = concat([pa.ipc.open_stream(part.as_buffer()).read_all() for part in parts])
     kept = set(entries["location"].to_pylist())
-    io.delete([info.location for info in io.list(folder) if info.location not in kept])  # of attempts that lost
+    io.delete([info.location for info in io.list(folder) if info.location not in kept])  # of failed attempts
     return entries
 
 
 def _task(
     metadata: TableMetadata, storage: TaskStorage, folder: str, lineage: tuple[Field, ...]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What each task runs: write its rows to files of its own and return their entries as an Arrow stream."""
+    """The function that tasks run: writes their rows to files and returns the entries as an Arrow stream."""
     schema, spec, order, properties = metadata.schema, metadata.spec, metadata.sort_order, dict(metadata.properties)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
-            made = write_files(
+        with marking():
+            entries = write_files(
                 storage.open(),
                 batches,
                 schema=schema,
@@ -163,23 +163,14 @@ def _task(
                 properties=properties,
                 lineage=lineage,
             )
-        except IcefloeError as error:
-            raise RuntimeError(marked(type(error), str(error))) from error
-        if made.num_rows > 0:
-            yield pa.record_batch({"entries": pa.array([_stream(made)], pa.binary())})
+        if entries.num_rows > 0:
+            yield pa.record_batch({"entries": pa.array([arrow_stream(entries)], pa.binary())})
 
     return run
 
 
-def _stream(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
 def _remove(spark: SparkSession, io: FileIO, folder: str) -> None:
-    """Remove whatever a failed write left in its folder, and the folder itself where storage has folders."""
+    """Delete the files of a failed write, and their folder if the storage has folders."""
     if folder.startswith(_RENAMING_SCHEMES):
         path: Any = spark._jvm.org.apache.hadoop.fs.Path(hadoop_path(folder))
         path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
