@@ -1,7 +1,7 @@
-"""Files by reference: a table takes over data files where they lie (spec: Column Projection; Partitioning).
+"""Adds existing data files to a table without copying them (spec: Column Projection; Partitioning).
 
-No byte of them is copied or changed. Each is checked first, so that what is added can be read. From then on the files
-belong to the table, and its maintenance may delete those under its own location once no snapshot needs them.
+The files are not changed. They are checked first, so that they can be read. Then they belong to the table: its
+maintenance may delete those below its location when no snapshot needs them any more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, mapping_of
 
 Partition: TypeAlias = Mapping[str, object] | Literal["hive"] | None
 
-_THREADS = 8  # footers are small; most of the time is waiting
+_THREADS = 8  # footers are small, so most of the time is spent waiting
 
 
 def add_files(
@@ -60,34 +60,35 @@ def add_files(
     )
     look = partial(_look, io, host, partition, file_format)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="icefloe-import") as pool:
-        found = [each for each in pool.map(look, locations) if each is not None]
-    if len(found) == 0:
+        with_rows = [file for file in pool.map(look, locations) if file is not None]
+    if len(with_rows) == 0:
         return ()
-    files = [each.file for each in found]
-    io.sync([file.location for file in files])  # another program wrote them, maybe a moment ago
+    files = [checked.file for checked in with_rows]
+    io.sync([file.location for file in files])  # another program wrote them, perhaps without a sync
     modes = metrics_modes(metadata.schema, metadata.properties)
     added = entries_of(files, schema=metadata.schema, spec=metadata.spec, modes=modes)
     steps: tuple[Update, ...] = ()
-    if text is None and any(each.by_name for each in found):
+    if text is None and any(checked.by_name for checked in with_rows):
         text = encode_mapping(mapping)
         steps = (SetFirstNameMapping(mapping=text),)
     return (*steps, AddFiles(added=added, schema_id=metadata.current_schema_id, mapping=text, branch=branch))
 
 
 def _look(io: FileIO, host: Host, partition: Partition, file_format: str | None, location: str) -> Imported | None:
-    given = hive_values(location) if partition == HIVE else partition
-    return imported(io, location, host, file_format=file_format, stated_values=given)  # type: ignore[arg-type]  # no text left
+    values = hive_values(location) if partition == HIVE else partition
+    return imported(io, location, host, file_format=file_format, stated_values=values)  # type: ignore[arg-type]  # no text
 
 
 def _locations(io: FileIO, paths: list[str]) -> list[str]:
-    """The files that paths name: files, and all data files in folders. A file must not be named twice."""
+    """The files of these paths, and the data files in folders; InputError if a file is given twice."""
     locations: list[str] = []
-    found: dict[str, str] = {}
+    paths_by_location: dict[str, str] = {}
     for path in paths:
         for location in _files(io, path):
-            if location in found:
-                raise InputError(f"{location} is given twice: by {found[location]!r} and {path!r}", location=location)
-            found.update(dict.fromkeys(spellings(location), path))
+            if location in paths_by_location:
+                first = paths_by_location[location]
+                raise InputError(f"{location} is given twice: by {first!r} and {path!r}", location=location)
+            paths_by_location.update(dict.fromkeys(spellings(location), path))
             locations.append(location)
     return locations
 
@@ -103,7 +104,7 @@ def _files(io: FileIO, path: str) -> list[str]:
 
 
 def _usual(location: str) -> str:
-    """A file's location as others would find it: with one slash between names, and without a host."""
+    """A file location as listings state it: with one slash between names, and without a host."""
     parsed = plain_location(location)
     if parsed.scheme != FILE or parsed.authority != "":
         return location
@@ -112,12 +113,12 @@ def _usual(location: str) -> str:
 
 
 def _is_hidden(path: str) -> bool:
-    """Whether a file in a folder is marked as no data file, as ``_SUCCESS`` and ``.x.crc`` of Spark are."""
+    """Whether the name of a file says that it is not a data file, such as Spark's ``_SUCCESS`` and ``.x.crc``."""
     return any(part.startswith((".", "_")) and "=" not in part for part in path.split("/"))
 
 
 def _check_partition(partition: Partition, metadata: TableMetadata) -> None:
-    """Refuse values for what the table is not partitioned by."""
+    """InputError if ``partition`` has values for columns that the table is not partitioned by."""
     if partition is None or partition == HIVE:
         return
     if isinstance(partition, str):

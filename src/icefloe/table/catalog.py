@@ -1,4 +1,4 @@
-"""The catalog that users hold: making, opening, naming and dropping tables, and their namespaces."""
+"""The catalog that users hold: creates, opens, renames and drops tables, and manages namespaces."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from icefloe.table.table import Table
 
 
 class Catalog:
-    """Names of tables, and where each one's metadata is.
+    """Tables by name, with the location of their metadata.
 
     >>> import icefloe, tempfile
     >>> folder = tempfile.mkdtemp()
@@ -50,7 +50,7 @@ class Catalog:
 
     @property
     def name(self) -> str:
-        """The name under which tables are kept in the database; other programs must use the same."""
+        """The name of the catalog in its database; other programs must use the same."""
         return self._pointers.name
 
     def create_table(
@@ -64,10 +64,10 @@ class Catalog:
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Make a table, and its namespace; the schema is DDL text, an Arrow schema, a Spark StructType or ours."""
+        """Create a table and its namespace; the schema is DDL text, a Schema, an Arrow schema or a Spark StructType."""
         identifier = fresh_identifier(name)
-        given = dict(properties or {})
-        asked, version = version_asked(given), FORMAT_VERSION.of(given) if format_version is None else format_version
+        stated = dict(properties or {})
+        asked, version = version_asked(stated), FORMAT_VERSION.of(stated) if format_version is None else format_version
         if asked not in (None, version):
             raise InputError(
                 f"table {dotted(identifier)}: format_version is {version}, the property {FORMAT_VERSION.name} {asked};"
@@ -82,7 +82,7 @@ class Catalog:
             schema=columns,
             spec=partition_spec(partition_by, columns),
             sort_order=sort_order(sort_by, columns),
-            properties=storable(given),
+            properties=storable(stated),
             format_version=version,
             env=self._env,
         )
@@ -109,29 +109,29 @@ class Catalog:
         return True
 
     def register_table(self, name: NameLike, metadata_location: str, *, table_location: str | None = None) -> Table:
-        """Enter a table that was written before, by the location of its metadata file; the file must be readable.
+        """Register an existing table by the location of its metadata file, which must be readable.
 
-        The table is the one in that place, as for ``open_table``: a moved or copied table of V4 that states its former
-        location gets a new metadata file here, which states none.
+        The table is the one at that location, as for ``open_table``. If a V4 table was moved or copied and its metadata
+        states the former location, a new metadata file is written, which states none.
         """
         identifier = fresh_identifier(name)
         place = folder_around(metadata_location) if table_location is None else table_location
-        found = registrable(self._io(metadata_location), metadata_location, place, self._env)
+        location = registrable(self._io(metadata_location), metadata_location, place, self._env)
         self._ensure_namespace(identifier[:-1])
-        self._pointers.register(identifier, found)
+        self._pointers.register(identifier, location)
         return self.load_table(identifier)
 
     def rename_table(self, name: NameLike, new_name: NameLike) -> Table:
-        """Give a table another name, in a namespace that exists; its files stay where they are."""
+        """Rename a table; the new namespace must exist. The files are not moved."""
         self._pointers.rename(name, new_name)
         return self.load_table(new_name)
 
     def drop_table(self, name: NameLike, *, purge: bool = False) -> DropResult:
-        """Forget a table. Its files stay, unless ``purge`` asks to delete those inside its location.
+        """Remove a table from the catalog. With ``purge``, also delete its files below its location.
 
-        Purging deletes what the table's own metadata names, of all its snapshots, when the table is out of the
-        catalog; the result lists the files that lie elsewhere. A table with ``gc.enabled=false``, or with another name
-        in the same database, is not purged.
+        Purging deletes the files of all snapshots after the table is removed from the catalog. The result lists the
+        files outside the location of the table, which are not deleted. A table with ``gc.enabled=false``, or with
+        another name in the same database, is not purged.
         """
         identifier = parse_identifier(name)
         if purge:
@@ -139,19 +139,19 @@ class Catalog:
         return DropResult(table=dotted(identifier), metadata_location=self._pointers.drop(identifier))
 
     def list_tables(self, namespace: NameLike) -> list[str]:
-        """The names of the tables in a namespace, as text that opens them."""
+        """The names of the tables in a namespace, as ``load_table`` takes them."""
         return [spelled(identifier) for identifier in self._pointers.list_tables(namespace)]
 
     def list_namespaces(self, parent: NameLike = ()) -> list[str]:
-        """The namespaces below another, or the top ones."""
+        """The namespaces in another namespace, or those at the top level."""
         return [dotted(namespace) for namespace in self._pointers.list_namespaces(parent)]
 
     def create_namespace(self, namespace: NameLike, properties: Mapping[str, str] | None = None) -> None:
-        """Make a namespace; AlreadyExists if there is one."""
+        """Create a namespace; AlreadyExists if there is one."""
         self._pointers.create_namespace(namespace, properties)
 
     def drop_namespace(self, namespace: NameLike) -> None:
-        """Remove a namespace that holds nothing."""
+        """Remove an empty namespace."""
         self._pointers.drop_namespace(namespace)
 
     def namespace_exists(self, namespace: NameLike) -> bool:
@@ -159,7 +159,7 @@ class Catalog:
         return self._pointers.namespace_exists(namespace)
 
     def namespace_properties(self, namespace: NameLike) -> dict[str, str]:
-        """What was said about a namespace when it was made or since."""
+        """The properties of a namespace."""
         return dict(self._pointers.namespace_properties(namespace))
 
     def set_namespace_properties(
@@ -172,9 +172,9 @@ class Catalog:
         return file_io(location, self._properties)
 
     def _place(self, identifier: Identifier, location: str | None) -> str:
-        """Where a new table goes: as asked, or the default place, or beside it if that has files already.
+        """The location of a new table: as requested, or the default one, with a suffix if that has files already.
 
-        A renamed or dropped table may still have its files at the default place.
+        A renamed or dropped table may still have its files at the default location.
         """
         if not self._pointers.names_locations and location is not None:
             return location.rstrip("/")

@@ -1,4 +1,4 @@
-"""Changes that are written down step by step and committed at the end of a ``with`` block."""
+"""Changes that are recorded step by step and committed at the end of a ``with`` block."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CommittedBlock(ABC):
 
 
 class Edit(CommittedBlock, Generic[U]):
-    """A schema or partition update under way. The block commits when it ends, unless it ends with an error."""
+    """A schema or partition update. The block commits when it ends, unless it ends with an error."""
 
     def __init__(self, update: U, land: Callable[[U], CommitResult | None]) -> None:
         self._update: U = update
@@ -56,7 +56,7 @@ class Edit(CommittedBlock, Generic[U]):
 
 
 class SchemaEdit(Edit[SchemaUpdate]):
-    """A change of columns under way. Columns go by their full dotted names, types are Spark SQL text or our types.
+    """A change of columns. Columns are named by their full dotted names; types are Spark SQL text or a ``Type``.
 
     >>> from icefloe.model.text.ddl import parse_ddl
     >>> with SchemaEdit(SchemaUpdate(parse_ddl("id int")), lambda update: print(len(update.steps), "steps")) as edit:
@@ -75,9 +75,9 @@ class SchemaEdit(Edit[SchemaUpdate]):
         default: Any = None,
         position: Position | None = None,
     ) -> None:
-        """Add a column: ``address.city`` goes into the struct ``address``, or into that of a list or map.
+        """Add a column: ``address.city`` is added to the struct ``address``, or to the struct in a list or map.
 
-        A default needs format version 3. For a name that has a dot of its own, use ``step`` with an ``AddColumn``.
+        A default needs format version 3. For a name that contains a dot, use ``step`` with an ``AddColumn``.
         """
         self._update = self._update.add_column(
             name, type, required=required, doc=doc, default=default, position=position
@@ -111,7 +111,7 @@ class SchemaEdit(Edit[SchemaUpdate]):
         doc: str | None = None,
         required: bool | None = None,
     ) -> None:
-        """Give a column a wider type or a comment, or allow nulls with ``required=False``; the rest stays."""
+        """Set a wider type or a comment of a column, or allow nulls with ``required=False``."""
         self._update = self._update.update_column(column, type=type, doc=doc, required=required)
 
     def set_doc(self, column: str, doc: str | None) -> None:
@@ -127,7 +127,7 @@ class SchemaEdit(Edit[SchemaUpdate]):
         self._update = self._update.set_identifiers(*columns)
 
     def union_by_name(self, other: Schema | str) -> None:
-        """Add, widen and relax columns until every column of another schema, or of its Spark SQL text, fits."""
+        """Add columns, widen types and allow nulls until all columns of another schema, or its Spark SQL text, fit."""
         self._update = self._update.union_by_name(other)
 
     def step(self, *steps: SchemaChange) -> None:
@@ -136,14 +136,14 @@ class SchemaEdit(Edit[SchemaUpdate]):
 
 
 class PartitionEdit(Edit[PartitionUpdate]):
-    """A change of the partitioning under way."""
+    """A change of the partitioning."""
 
     def add(self, text: str, name: str | None = None) -> None:
         """Partition by one more value, such as ``day(ts)``, ``bucket(16, id)`` or a column."""
         self._update = self._update.add(text, name)
 
     def remove(self, field: str) -> None:
-        """Stop partitioning by a field, given by its name or, as in ``day(ts)``, by what it computes."""
+        """Stop partitioning by a field, named by its name or by its transform, such as ``day(ts)``."""
         self._update = self._update.remove(field)
 
     def rename(self, field: str, name: str) -> None:

@@ -23,14 +23,14 @@ class HistoryEntry:
 def history_of(metadata: TableMetadata) -> tuple[HistoryEntry, ...]:
     """The entries of the snapshot log, oldest first."""
     current = metadata.current_snapshot_id
-    line = set() if current is None else {snapshot.snapshot_id for snapshot in ancestors(metadata, current)}
-    found = ((entry, metadata.snapshots.find(entry.snapshot_id)) for entry in metadata.snapshot_log)
+    current_line = set() if current is None else {snapshot.snapshot_id for snapshot in ancestors(metadata, current)}
+    entries = ((entry, metadata.snapshots.find(entry.snapshot_id)) for entry in metadata.snapshot_log)
     return tuple(
         HistoryEntry(
             made_current_at=_EPOCH + timedelta(milliseconds=entry.timestamp_ms),
             snapshot_id=entry.snapshot_id,
             parent_id=None if snapshot is None else snapshot.parent_id,
-            is_current_ancestor=entry.snapshot_id in line,
+            is_current_ancestor=entry.snapshot_id in current_line,
         )
-        for entry, snapshot in found
+        for entry, snapshot in entries
     )

@@ -1,4 +1,4 @@
-"""A merge as its author writes it, clause by clause, and what it did.
+"""Builds a merge clause by clause, and reports what it did.
 
 >>> import icefloe, pyarrow as pa
 >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.merge", schema="id bigint, note string")
@@ -29,14 +29,14 @@ Values = Mapping[str, str | Value]
 
 
 class MergeBuilder(Generic[R]):
-    """The clauses of a merge; for each row the first whose condition is true decides.
+    """The clauses of a merge; the first clause whose condition is true for a row applies to it.
 
     Texts name columns as ``t.id`` (of the table) and ``s.id`` (of the source).
     """
 
     def __init__(self, on: str | Value | Sequence[str], run: Callable[[Merge, int | None], R], env: Env) -> None:
         now = env.now_ms()
-        self._env = replace(env, now_ms=lambda: now)  # one moment for all texts
+        self._env = replace(env, now_ms=lambda: now)  # the same time in all texts
         self._run = run
         self._merge = Merge(on=self._joined(on), clauses=())
 
@@ -45,7 +45,7 @@ class MergeBuilder(Generic[R]):
         return self._and(When.MATCHED, Action.UPDATE, condition, values)
 
     def when_matched_update_all(self, condition: str | Value | None = None) -> Self:
-        """Set all columns that the source has too to its values; the others stay as they are."""
+        """Set all columns that the source has too to its values; other columns keep their values."""
         return self._and(When.MATCHED, Action.UPDATE, condition)
 
     def when_matched_delete(self, condition: str | Value | None = None) -> Self:
@@ -69,9 +69,10 @@ class MergeBuilder(Generic[R]):
         return self._and(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition)
 
     def execute(self, *, retries: int | None = None) -> R:
-        """Run the merge, as one snapshot; a merge that changes nothing makes none.
+        """Run the merge as one snapshot, or without one if nothing changes.
 
-        With ``retries`` a merge that meets a conflict is run again on the newest state, up to that many times.
+        With ``retries`` a merge that conflicts with another commit is run again on the newest state, up to that many
+        times.
         """
         self._merge.check()
         return self._run(self._merge, retries)
@@ -91,7 +92,7 @@ class MergeBuilder(Generic[R]):
         return self
 
     def _joined(self, on: str | Value | Sequence[str]) -> Value:
-        """The joining condition; a list of columns stands for their equality."""
+        """The joining condition; a list of columns means that they are equal."""
         if isinstance(on, (str, Value)):
             return parse_value(on, env=self._env)
         if len(on) == 0:
@@ -115,9 +116,9 @@ class MergeResult:
     rows_inserted: int = 0
     rows_updated: int = 0
     rows_deleted: int = 0
-    rows_copied: int = 0  # rows that only moved to another file
+    rows_copied: int = 0  # rows that were only copied to another file
     files_read: int = 0
-    files_skipped: int = 0  # none of their rows could be meant, as statistics say
+    files_skipped: int = 0  # by their statistics no row of them can match
     files_added: int = 0
     files_removed: int = 0
     vectors_added: int = 0
@@ -125,7 +126,7 @@ class MergeResult:
     metadata_files_written: int = 0
     metadata_bytes_written: int = 0
     attempts: int = 1
-    runs: int = 1  # of the whole merge: each after the first one followed a conflict
+    runs: int = 1  # of the whole merge: one more after every conflict
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, object]:
@@ -142,7 +143,7 @@ class MergeResult:
 
 
 def merge_result(prepared: PreparedMerge, landed: CommitResult, seconds: float) -> MergeResult:
-    """The figures of a merge that landed, or that had nothing to do, after so many seconds."""
+    """The result of a merge that was committed, or that changed nothing."""
     matches = prepared.matches
     return MergeResult(
         table=landed.table,

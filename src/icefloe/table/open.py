@@ -1,4 +1,4 @@
-"""Opening a table without a catalog: by its folder, or by one of its metadata files (spec: File System Tables)."""
+"""Opens a table without a catalog, by its folder or by one of its metadata files (spec: File System Tables)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ def open_table(
 ) -> Table:
     """Open the table in a folder, or a metadata file as a table that can only be read.
 
-    A folder needs versioned metadata (``metadata/v3.metadata.json``), as file-system catalogs keep it; its table can be
-    changed where storage has an exclusive put. ``properties`` such as ``s3.endpoint`` go to the storage.
+    A folder needs versioned metadata (``metadata/v3.metadata.json``), as file-system catalogs write it. Its table can
+    be changed if the storage has an exclusive put. ``properties`` such as ``s3.endpoint`` are for the storage.
 
-    The table is the one in that place: a table of V4 that was moved or copied there is read there. Other versions name
-    their files by absolute locations, so there a copy is refused; ``table_location`` says where the table is when only
-    its metadata lies elsewhere.
+    A V4 table that was moved or copied is read at its new location. Other versions state absolute locations of their
+    files, so a copy is refused. ``table_location`` is the location of the table if its metadata is stored elsewhere.
 
     >>> import icefloe, tempfile
     >>> folder = tempfile.mkdtemp()
@@ -51,7 +50,7 @@ def open_table(
 
 
 def _name(place: str, *, by_file: bool) -> str:
-    """What to call the table: its folder."""
+    """The name of the table: that of its folder."""
     segments = [part for part in place.split("/") if part != ""]
     folders = segments[:-1] if by_file else segments
     return folders[-2] if by_file and folders[-1] == METADATA and len(folders) > 1 else folders[-1]

@@ -1,7 +1,7 @@
-"""Running an operation again on the newest state after a conflict (spec: Commit Conflict Resolution and Retry).
+"""Runs an operation again on the newest state after a conflict (spec: Commit Conflict Resolution and Retry).
 
 The commit loop repeats only the commit: it applies the planned change to a newer state. If that is a conflict, the
-change must be planned again from what the table holds now. That is one more run of the whole operation.
+change must be planned again from the current rows. That is one more run of the whole operation.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def run_again(
 
 
 def allowed_retries(retries: int | None, source: object, properties: Mapping[str, str]) -> int:
-    """How often an operation may run again: as asked, or by the property ``commit.operation.num-retries``.
+    """How often an operation may run again: ``retries``, or else the property ``commit.operation.num-retries``.
 
     A source that may be readable only once is refused with ``retries``; the property does not apply to it.
     """
@@ -72,7 +72,7 @@ def allowed_retries(retries: int | None, source: object, properties: Mapping[str
 
 
 def is_repeatable(source: object) -> bool:
-    """Whether rows can be read more than once: Spark's data frames, and what knows its length; streams do not.
+    """Whether rows can be read more than once: DataFrames of Spark, and data with a length. Streams cannot.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"id": [1]})
@@ -83,6 +83,6 @@ def is_repeatable(source: object) -> bool:
 
 
 def _pause_s(properties: Mapping[str, str], number: int, env: Env) -> float:
-    """A random pause, so that operations in each other's way spread out; its upper bound doubles up to the longest."""
+    """A random pause, so that conflicting operations spread out; its upper bound doubles up to the maximum."""
     shortest, longest = COMMIT_MIN_WAIT_MS.of(properties), COMMIT_MAX_WAIT_MS.of(properties)
     return float(env.jitter() * min(longest, shortest * 2 ** min(number - 1, 30)) / 1000)

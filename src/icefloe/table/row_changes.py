@@ -1,4 +1,4 @@
-"""What a table does with its rows: every method prepares an operation and commits it as one snapshot."""
+"""The operations of a table on its rows: every method prepares an operation and commits it as one snapshot."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ R = TypeVar("R")
 class RowChanges:
     """The methods of a table that change its rows.
 
-    Where another commit is in the way of a change, it fails with a ConflictError. With ``retries`` the change is
-    planned and run again on the newest state, up to that many times; ``runs`` of the result counts the runs. The
+    A change that conflicts with another commit fails with a ConflictError. With ``retries`` the change is planned and
+    run again on the newest state, up to that many times; ``runs`` of the result counts the runs. The
     default is the table property ``commit.operation.num-retries``, which is 0 if it is not set. Rows that can be read
     only once, such as a RecordBatchReader, are refused with ``retries``.
     """
@@ -58,10 +58,10 @@ class RowChanges:
         wap_id: str | None = None,
         retries: int | None = None,
     ) -> CommitResult:
-        """Add rows: a Spark DataFrame, or anything that speaks Arrow.
+        """Add rows: a Spark DataFrame, or anything with Arrow's stream protocol.
 
         With ``schema_mode="merge"`` the same commit first adds the columns that the rows have and the table lacks.
-        With ``wap_id`` the snapshot is staged under that name and seen by nobody until ``cherry_pick`` publishes it.
+        With ``wap_id`` the snapshot is staged under that id: readers do not see it until ``cherry_pick`` publishes it.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.append", schema="id bigint")
@@ -85,9 +85,9 @@ class RowChanges:
         branch: str | None = MAIN,
         retries: int | None = None,
     ) -> CommitResult:
-        """Put rows in the place of those that match ``where``, as one snapshot; rows for which it is null stay.
+        """Replace the rows that match ``where`` by other rows, as one snapshot; rows for which it is null are kept.
 
-        To replace all rows, say ``overwrite_all=True`` in place of a condition.
+        To replace all rows, use ``overwrite_all=True`` instead of a condition.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.overwrite", schema="id bigint")
@@ -100,9 +100,9 @@ class RowChanges:
         return self._change(lambda target: rows.overwrite(target, data, replaced, engine), branch, retries, source=data)
 
     def overwrite_partitions(self, data: Any, *, branch: str | None = MAIN, retries: int | None = None) -> CommitResult:
-        """Put rows in the place of everything in the partitions that they fall into.
+        """Replace all rows of the partitions of the new rows.
 
-        A table without partitions is replaced as a whole; without rows nothing happens.
+        In a table without partitions, all rows are replaced. Without new rows nothing happens.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table(
@@ -120,7 +120,7 @@ class RowChanges:
     def delete(
         self, where: str | Expr, *, branch: str | None = MAIN, spark: Any = None, retries: int | None = None
     ) -> CommitResult:
-        """Delete the rows that match; Spark does it when a session is given, this process otherwise.
+        """Delete the rows that match, with a Spark session on Spark, otherwise in this process.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.delete", schema="id bigint")
@@ -140,7 +140,7 @@ class RowChanges:
         spark: Any = None,
         retries: int | None = None,
     ) -> CommitResult:
-        """Set columns, or fields inside structs, to new values in SQL where rows match; without ``where`` in all rows.
+        """Set columns, or fields inside structs, to SQL values in the rows that match ``where``, by default in all.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.update", schema="id bigint, note string")
@@ -166,7 +166,7 @@ class RowChanges:
         The keys are ``on``, or else the identifier fields of the schema. A key with a null equals none.
 
         With ``deletes="equality"`` the table is not read: the keys are written to equality delete files, which readers
-        apply until the table is compacted. That suits streams of small changes. The default is the table's property
+        apply until the table is compacted. Use it for streams of small changes. The default is the table property
         ``write.upsert.deletes``, which is ``position`` if it is not set.
 
         >>> import icefloe, pyarrow as pa
@@ -218,12 +218,12 @@ class RowChanges:
         file_format: str | None = None,
         branch: str | None = MAIN,
     ) -> CommitResult:
-        """Take over data files where they lie: Parquet, ORC or Avro files, or folders of them; nothing is copied.
+        """Add existing data files without copying them: Parquet, ORC or Avro files, or folders of them.
 
         Columns are matched by field id, or by name in files without ids; the table gets a name mapping if it has none.
-        All rows of a file must lie in one partition. ``partition`` states the values that files lack:
+        All rows of a file must belong to one partition. ``partition`` states the values that files lack:
         ``partition="hive"`` takes them from paths such as ``.../region=eu/part-0.parquet``, a mapping gives them for
-        all files. A file that is in the table already, or does not fit it, is refused, and then none is added.
+        all files. If the table has one of the files already, or one does not fit it, none is added.
 
         >>> import icefloe, tempfile, pyarrow as pa, pyarrow.parquet as pq
         >>> folder = tempfile.mkdtemp()
@@ -238,7 +238,7 @@ class RowChanges:
         return self._run(rows.Prepared(operation=Operation.APPEND)) if len(steps) == 0 else self._commit(steps)
 
     def remove_files(self, locations: Iterable[str]) -> CommitResult:
-        """Take data files out of the table by location; their bytes stay until the snapshots that hold them expire.
+        """Remove data files from the table by location; they are deleted when the snapshots that contain them expire.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.remove_files", schema="id bigint")
@@ -252,7 +252,7 @@ class RowChanges:
         self, data: Any, schema_mode: SchemaMode, branch: str | None, wap_id: str | None, retries: int | None
     ) -> CommitResult:
         if wap_id is not None:
-            raise InputError("append: a staged snapshot is seen by nobody, but a changed schema would be by all")
+            raise InputError("append: wap_id= stages rows, but schema_mode='merge' changes the schema for all readers")
 
         def once(target: rows.Target) -> CommitResult:
             with Transaction(self._pointer, self._env) as work:
@@ -272,7 +272,7 @@ class RowChanges:
         retries: int | None,
         source: object = None,
     ) -> CommitResult:
-        """Prepare an operation on the newest state and commit it, again if that is asked for and it conflicts."""
+        """Prepare an operation on the newest state and commit it; after a conflict again, if retries are allowed."""
         result, runs = self._repeat(lambda target: self._run(prepare(target)), branch, retries, source)
         return replace(result, runs=runs)
 

@@ -1,4 +1,4 @@
-"""Scans: a filter and columns on one snapshot, and the ways to get the rows."""
+"""Scans: a filter and columns on one snapshot, and methods that return the rows."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from icefloe.scan.tasks import Plan
 class Scan:
     """What to read of a snapshot; nothing is read before one of the ``to_`` methods is called.
 
-    Columns may be the table's and ``_file``, ``_pos``, and from format version 3 on ``_row_id`` and
+    Columns are those of the table and ``_file``, ``_pos``, and from format version 3 on ``_row_id`` and
     ``_last_updated_sequence_number``. Fields of structs are selected by their full names, such as ``who.name``: the
-    struct comes with only these fields.
+    struct then has only these fields.
 
     >>> import icefloe, tempfile, pyarrow as pa
     >>> folder = tempfile.mkdtemp()
@@ -72,7 +72,7 @@ class Scan:
         return self._request.plan(more, trace=trace)
 
     def explain(self) -> str:
-        """Say which manifests and files the scan reads or skips, and what decided, as text; no data file is read.
+        """Which manifests and files the scan reads or skips, and why, as text; no data file is read.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table(
@@ -98,7 +98,7 @@ class Scan:
         return self.to_arrow_batch_reader().read_all()
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream of Arrow batches, in a fixed order; files are read ahead, but only a little."""
+        """The rows as a stream of Arrow batches in a fixed order; a limited number of bytes is read ahead."""
         reader: pa.RecordBatchReader = engine_for(None).read(self._request)
         return reader
 
@@ -111,7 +111,7 @@ class Scan:
         return load_optional("polars", needed_by="to_polars()").from_arrow(self.to_arrow())
 
     def to_duckdb(self, table_name: str, connection: Any = None) -> Any:
-        """A DuckDB connection, a new one unless it is given, in which the rows are a table of this name."""
+        """The rows as a table of this name in DuckDB: in ``connection``, or else in a new one, which is returned."""
         connection = load_optional("duckdb", needed_by="to_duckdb()").connect() if connection is None else connection
         connection.register(table_name, self.to_arrow())
         return connection
@@ -129,7 +129,7 @@ class Scan:
 
 
 def _on_columns(filter_: Expr, base: Base) -> Expr:
-    """The filter, which must not test metadata columns: neither statistics nor pruning know them."""
+    """The filter; UnsupportedError if it tests metadata columns, which pruning does not support."""
     for leaf in leaves(filter_):
         name = leaf.column if isinstance(leaf, Predicate) else ""
         if is_metadata_column(name) and name not in base.metadata.schema.by_name:

@@ -36,7 +36,7 @@ class Table(RowChanges):
 
     The object holds one state of the table. Properties and scans read that state and never ask the catalog, so they
     agree with each other. ``refresh`` loads the newest state. A change through this object starts from the newest
-    state, and the object then holds what the change left: it includes commits by others from before it.
+    state, and the object then holds the state after the change, which includes earlier commits by others.
 
     >>> import icefloe, tempfile, pyarrow as pa
     >>> folder = tempfile.mkdtemp()
@@ -98,7 +98,7 @@ class Table(RowChanges):
 
     @property
     def format_version(self) -> int:
-        """The version of the format: 1 to 4."""
+        """The format version: 1 to 4."""
         return self.metadata.format_version
 
     @property
@@ -113,7 +113,7 @@ class Table(RowChanges):
 
     @property
     def refs(self) -> Mapping[str, Ref]:
-        """The branches and tags by name, with the snapshot that each names; ``main`` is one of them.
+        """The branches and tags by name, with their snapshots; ``main`` is one of them.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.refs", schema="id bigint")
@@ -126,7 +126,7 @@ class Table(RowChanges):
 
     @property
     def history(self) -> tuple[HistoryEntry, ...]:
-        """Which snapshots were current and since when, oldest first; rolled-back ones are not current ancestors.
+        """Which snapshots were current, and from when on, oldest first; rolled-back ones are not current ancestors.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.history", schema="id bigint")
@@ -138,7 +138,7 @@ class Table(RowChanges):
         return history_of(self.metadata)
 
     def transaction(self) -> Transaction:
-        """Several operations that land as one commit, or not at all.
+        """Several operations as one commit: all of them or none.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.transaction", schema="id bigint")
@@ -194,7 +194,7 @@ class Table(RowChanges):
         return self._commit(SetSortOrder(order=sort_order(keys, self._pointer.load().metadata.schema)))
 
     def set_properties(self, updates: Mapping[str, str], remove: Iterable[str] = ()) -> CommitResult:
-        """Set and remove table properties; to set ``format-version`` is to upgrade.
+        """Set and remove table properties; setting ``format-version`` upgrades the table.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.set_properties", schema="id bigint")
@@ -205,7 +205,7 @@ class Table(RowChanges):
         return self._commit(SetProperties(updates=dict(updates), removals=property_names(remove)))
 
     def upgrade(self, version: int) -> CommitResult:
-        """Go on in a later format version; no file is written again.
+        """Upgrade to a later format version; no file is rewritten.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.upgrade", schema="id bigint")
@@ -216,7 +216,7 @@ class Table(RowChanges):
         return self._commit(Upgrade(version=version))
 
     def rewrite_manifests(self) -> CommitResult:
-        """Write the manifests again, sorted by partition and of the size the table asks for.
+        """Rewrite the manifests, sorted by partition and with the target size of the table.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.rewrite_manifests", schema="id bigint")
@@ -228,7 +228,7 @@ class Table(RowChanges):
         return self._commit(RewriteManifests())
 
     def branch(self, name: str, *, snapshot: int | None = None) -> CommitResult:
-        """Make a branch at a snapshot, or where main is.
+        """Create a branch at a snapshot, by default at that of main.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.branch", schema="id bigint")
@@ -241,7 +241,7 @@ class Table(RowChanges):
         return self._set_ref(name, "branch", snapshot)
 
     def tag(self, name: str, *, snapshot: int | None = None) -> CommitResult:
-        """Give a snapshot, or the current one, a name that never moves.
+        """Tag a snapshot, by default the current one, with a name.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.tag", schema="id bigint")
@@ -258,7 +258,7 @@ class Table(RowChanges):
         return self._commit(RemoveRef(ref_name=name))
 
     def publish(self, branch: str) -> CommitResult:
-        """Move main to the head of a branch that was made from it.
+        """Move main to the head of a branch that was created from it.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.publish", schema="id bigint")
@@ -270,7 +270,7 @@ class Table(RowChanges):
         return self._commit(FastForward(branch=MAIN, to=branch))
 
     def cherry_pick(self, snapshot: int) -> CommitResult:
-        """Do what a staged snapshot did on main.
+        """Apply the changes of a staged snapshot to main.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.cherry_pick", schema="id bigint")
@@ -284,7 +284,7 @@ class Table(RowChanges):
         return self._commit(CherryPick(snapshot_id=snapshot))
 
     def rollback(self, *, snapshot: int | None = None, timestamp: datetime | str | None = None) -> CommitResult:
-        """Put main back to an earlier snapshot of its own, given by id or as the one that was current at a time.
+        """Set main to one of its earlier snapshots, by id or by the time at which it was current.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.rollback", schema="id bigint")
@@ -304,9 +304,9 @@ class Table(RowChanges):
         return self._commit(SetRef(ref_name=name, ref=ref, fresh=True))
 
     def scan(self, where: str | Expr | None = None, columns: Iterable[str] | None = None) -> Scan:
-        """Read the current snapshot: rows that match a filter, and of them all columns or those that are named.
+        """Read the current snapshot: the rows that match a filter, with all columns or those in ``columns``.
 
-        A column inside of a struct is named by its path. The struct then has only the fields that are named.
+        A field inside a struct is named by its path. The struct then has only the fields that are named.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.scan", schema="s struct<x: int, y: int>")
@@ -326,7 +326,7 @@ class Table(RowChanges):
     ) -> TableAt:
         """The table as it was at a snapshot, tag, branch or time, for reading.
 
-        A branch goes on, so it has the columns of now; the other points of the history have those of their time.
+        A branch has the current columns; snapshots, tags and times have the columns of their snapshot.
         """
         base = self._pointer.held()
         chosen = select_snapshot(base.metadata, snapshot=snapshot, tag=tag, branch=branch, timestamp=timestamp)

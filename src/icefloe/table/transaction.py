@@ -1,7 +1,7 @@
-"""Several operations as one commit: all of them land, or none (spec: Optimistic Concurrency).
+"""Several operations as one commit: all of them or none (spec: Optimistic Concurrency).
 
-Each operation sees what the ones before it did. Files are written as they go; what readers see changes once, at the
-end. If another commit comes first, the operations are applied again on top of it, as far as they do not conflict.
+An operation sees the changes of the operations before it. Files are written at once; readers see the changes after the
+commit. If another commit was first, the operations are applied again on top of it, unless they conflict.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from icefloe.table.scan import Scan
 
 
 class Transaction(CommittedBlock):
-    """Operations under way; the ``with`` block commits them when it ends, and drops them if it ends with an error.
+    """Operations of one commit. The ``with`` block commits them when it ends, and drops them if it ends with an error.
 
     >>> import icefloe, tempfile, pyarrow as pa
     >>> folder = tempfile.mkdtemp()
@@ -69,11 +69,11 @@ class Transaction(CommittedBlock):
 
     @property
     def metadata(self) -> TableMetadata:
-        """The table as the operations so far have left it."""
+        """The table after the operations so far."""
         return self._draft.metadata
 
     def append(self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN) -> None:
-        """Add rows; with ``schema_mode="merge"``, after the columns that the table lacks."""
+        """Add rows; with ``schema_mode="merge"``, first add the columns that the table lacks."""
         self._check_open()
         engine = engine_of(data)
         data, change = schema_change(data, self.metadata, schema_mode, engine)
@@ -85,12 +85,12 @@ class Transaction(CommittedBlock):
     def overwrite(
         self, data: Any, where: str | Expr | None = None, *, overwrite_all: bool = False, branch: str | None = MAIN
     ) -> None:
-        """Put rows in the place of those that match, or of all."""
+        """Replace the rows that match, or all rows, by other rows."""
         replaced = rows.overwrite_filter(where, overwrite_all=overwrite_all)
         self._run(rows.overwrite(self._target(branch), data, replaced, engine_of(data)))
 
     def overwrite_partitions(self, data: Any, *, branch: str | None = MAIN) -> None:
-        """Put rows in the place of everything in the partitions that they fall into."""
+        """Replace all rows of the partitions of the new rows."""
         self._run(rows.overwrite_partitions(self._target(branch), data, engine_of(data)))
 
     def delete(self, where: str | Expr, *, branch: str | None = MAIN, spark: Any = None) -> None:
@@ -138,7 +138,7 @@ class Transaction(CommittedBlock):
         file_format: str | None = None,
         branch: str | None = MAIN,
     ) -> None:
-        """Take over data files where they lie; see ``Table.add_files``."""
+        """Add existing data files without copying them; see ``Table.add_files``."""
         self._check_open()
         steps = add_files(
             self._base, paths, partition=partition, file_format=file_format, branch=rows.branch_of(branch)
@@ -148,7 +148,7 @@ class Transaction(CommittedBlock):
                 self._add(step)
 
     def update_schema(self) -> SchemaEdit:
-        """Change the schema, for the operations that follow too."""
+        """Change the schema, also for the operations that follow."""
         read = self.metadata
         return SchemaEdit(
             update_of(read),
@@ -156,7 +156,7 @@ class Transaction(CommittedBlock):
         )
 
     def update_partitioning(self) -> PartitionEdit:
-        """Change the partitioning, for the operations that follow too."""
+        """Change the partitioning, also for the operations that follow."""
         read = self.metadata
         return PartitionEdit(
             PartitionUpdate(metadata=read),
@@ -164,17 +164,17 @@ class Transaction(CommittedBlock):
         )
 
     def set_properties(self, updates: Mapping[str, str], remove: Sequence[str] = ()) -> None:
-        """Set and remove table properties; to set ``format-version`` is to upgrade."""
+        """Set and remove table properties; setting ``format-version`` upgrades the table."""
         self._add(SetProperties(updates=dict(updates), removals=property_names(remove)))
 
     def scan(
         self, where: str | Expr | None = None, columns: Sequence[str] | None = None, *, branch: str | None = MAIN
     ) -> Scan:
-        """Read the table as the operations so far have left it."""
+        """Read the table after the operations so far."""
         return Scan(self._base, self._draft.head(rows.branch_of(branch)), where, columns, self.metadata.schema)
 
     def commit(self) -> CommitResult:
-        """Land everything; a second call is an error."""
+        """Commit all operations; a second call is an error."""
         self._check_open()
         self._open = False
         if len(self._steps) == 0:
@@ -190,7 +190,7 @@ class Transaction(CommittedBlock):
         return self.result
 
     def drop(self) -> None:
-        """Forget everything, and delete what was written for it: nobody has seen it."""
+        """Drop all operations, and delete the files that were written for them."""
         self._check_open()
         self._open = False
         files = [file for step in self._steps for file in step.files]
@@ -202,7 +202,7 @@ class Transaction(CommittedBlock):
         return Base(pointer=base.pointer, metadata=draft.metadata, store=draft.store, name=base.name)
 
     def _target(self, branch: str | None) -> rows.Target:
-        """A branch as the operations so far have left it; the lineage they gave changes if the commit is repeated."""
+        """A branch after the operations so far; row lineage that they assigned changes if the commit is retried."""
         self._check_open()
         final = FinalLineage.of(self._draft.base.metadata)
         return rows.Target(base=self._base, env=self._env, branch=rows.branch_of(branch), final=final)
@@ -216,7 +216,7 @@ class Transaction(CommittedBlock):
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """Steps of one operation: if one of them fails, those before it are taken back; none of these has files."""
+        """The steps of one operation: if one fails, those before it are undone. None of these has files."""
         draft, steps = self._draft, len(self._steps)
         try:
             yield
@@ -232,7 +232,7 @@ class Transaction(CommittedBlock):
         try:
             draft = update.apply(self._draft, work)
             work.write_roots(draft.store)
-        except BaseException:  # the transaction goes on without it, if its author wishes
+        except BaseException:  # the transaction can continue without this update
             work.roots = {}
             discard(self._table.io, [*work.staging.forget_since(written), *update.files])
             raise
