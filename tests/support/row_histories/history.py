@@ -173,7 +173,7 @@ class RowHistory(MergingRows):
         try:
             self.table.upsert(self.arrow(rows), on=on, deletes="equality", branch=branch)
         except InputError as error:
-            if "which partition" not in str(error):
+            if "do not determine the partition" not in str(error):
                 raise
             return False
         self.counted = False
@@ -211,9 +211,9 @@ class RowHistory(MergingRows):
         try:
             entries = write_equality_deletes(self.io, self.arrow(models), fields, metadata=metadata)
         except InputError as error:
-            if "which partition" not in str(error):
+            if "do not determine the partition" not in str(error):
                 raise
-            return  # the columns do not tell, and the table never had a spec without partitions
+            return  # the columns do not determine it, and no spec of the table is without partitions
         commit(
             self.table._pointer,
             RowDelta(changes=FileChanges(added=entries), read=metadata.snapshot(head), branch=branch),
