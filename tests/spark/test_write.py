@@ -302,7 +302,12 @@ def test_columns_that_do_not_match_are_refused_by_name(spark: SparkSession, tabl
     refused(spark.sql("SELECT 'a' note"), SIMPLE, table, "required column id is missing")
     refused(spark.sql("SELECT 1L id, 2L ID"), SIMPLE, table, "two columns are named 'id'")
     refused(spark.sql("SELECT '1' id"), SIMPLE, table, "column 'id' is long, the DataFrame has string; cast it first")
-    refused(spark.sql("SELECT 1L id, 5 note"), SIMPLE, table, "column 'note' is string; int is another")
+    refused(
+        spark.sql("SELECT 1L id, 5 note"),
+        SIMPLE,
+        table,
+        "column 'note' is string, the DataFrame has int; cast it first",
+    )
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
@@ -330,10 +335,17 @@ def test_values_that_fit_are_cast(spark: SparkSession, table: Path) -> None:
     }
 
 
-def test_a_local_timestamp_for_a_moment_is_refused(spark: SparkSession, table: Path) -> None:
+def test_a_timestamp_without_a_time_zone_is_refused_for_one_with_a_time_zone(spark: SparkSession, table: Path) -> None:
     schema = Schema(fields=(Field(1, "ts", TIMESTAMPTZ),))
-    refused(spark.sql("SELECT TIMESTAMP_NTZ '2020-01-01 00:00:00' ts"), schema, table, "explicit cast")
-    refused(spark.sql("SELECT DATE '2020-01-01' ts"), schema, table, "explicit cast")
+    refused(
+        spark.sql("SELECT TIMESTAMP_NTZ '2020-01-01 00:00:00' ts"),
+        schema,
+        table,
+        "cast it first, to choose the time zone explicitly",
+    )
+    refused(
+        spark.sql("SELECT DATE '2020-01-01' ts"), schema, table, "cast it first, to choose the time zone explicitly"
+    )
 
 
 def test_writing_leaves_the_session_of_the_user_as_it_was(spark: SparkSession, table: Path) -> None:

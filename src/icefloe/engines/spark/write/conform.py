@@ -126,7 +126,7 @@ def _fitted_value(column: Column, source_type: st.DataType, target: st.DataType,
 def _misfit(source_type: st.DataType, field: Field, name: str) -> InputError:
     hint = ""
     if isinstance(source_type, (st.TimestampType, st.TimestampNTZType, st.DateType)):
-        hint = ", which decides what time zone is meant"
+        hint = ", to choose the time zone explicitly"
     return InputError(
         f"column {name!r} is {field.type}, the DataFrame has {source_type.simpleString()}; cast it first{hint}",
         field=name,
