@@ -135,7 +135,7 @@ class Check:
         self._remember(view)
 
     def _read(self, snapshot: Snapshot) -> Generator[Finding, None, View | None]:
-        """The snapshot as it is in storage; what cannot be read is found here."""
+        """The snapshot as stored; files that cannot be read are reported."""
         where = f"snapshot {snapshot.snapshot_id}" if snapshot.root is None else snapshot.root
         try:
             root = read_root(self._store, snapshot)
@@ -164,13 +164,13 @@ class Check:
         return View(snapshot=snapshot, where=where, root=root, leaves=tuple(leaves), files=whole)
 
     def _leaf(self, where: str, row: pa.Table, leaf: Leaf, rows: pa.Table, snapshot: Snapshot) -> Iterator[Finding]:
-        """What one root row says of its leaf, unless an earlier root had the same row."""
-        (told,) = row.to_pylist()
+        """Check one root row against its leaf, unless an earlier root had the same row."""
+        (entry,) = row.to_pylist()
         new = leaf.snapshot_id == snapshot.snapshot_id
-        known = repr({**told, "ordinal": None, "status": told["status"] if new else None})
+        known = repr({**entry, "ordinal": None, "status": entry["status"] if new else None})
         if known not in self._checked:
             self._checked.add(known)
-            yield from check_leaf(where, told, leaf, rows, self._store.context, snapshot_id=snapshot.snapshot_id)
+            yield from check_leaf(where, entry, leaf, rows, self._store.context, snapshot_id=snapshot.snapshot_id)
 
     def _locations(self, location: str | None) -> Iterator[Finding]:
         """What the bytes of a manifest of V4 say, once."""
@@ -218,10 +218,10 @@ class Check:
         yield from check_summary(view, changes)
 
     def _parent(self, snapshot_id: int) -> View | None:
-        found = self._metadata.snapshots.find(snapshot_id)
-        if snapshot_id in self._views or found is None:
+        snapshot = self._metadata.snapshots.find(snapshot_id)
+        if snapshot_id in self._views or snapshot is None:
             return self._views.get(snapshot_id)
-        reading = self._read(found)  # whose findings belong to itself
+        reading = self._read(snapshot)  # its findings are reported for that snapshot itself
         try:
             while True:
                 next(reading)

@@ -79,7 +79,7 @@ def _logs(metadata: TableMetadata, snapshots: dict[int, Snapshot]) -> Iterator[s
 
 
 def _row_ids(metadata: TableMetadata) -> Iterator[str]:
-    """The row ids of snapshots follow one another, whatever branch they are on."""
+    """The row ids of snapshots do not overlap, on any branch."""
     ranges = sorted(
         (s.first_row_id, s.added_rows or 0, s.snapshot_id) for s in metadata.snapshots if s.first_row_id is not None
     )

@@ -81,46 +81,46 @@ def _counts(row: Mapping[str, object], rows: pa.Table) -> Iterator[str]:
 def _statistics(row: Mapping[str, object], rows: pa.Table, context: ManifestContext) -> Iterator[str]:
     if rows.num_rows == 0:
         return
-    told = {name: value for name, value in row.items() if ":" in name and value is not None}
-    for key in dict.fromkeys(name.split(":", 1)[1] for name in told):
-        if told.get(stat("tight_bounds", key)) is True:
+    recorded = {name: value for name, value in row.items() if ":" in name and value is not None}
+    for key in dict.fromkeys(name.split(":", 1)[1] for name in recorded):
+        if recorded.get(stat("tight_bounds", key)) is True:
             yield f"tight_bounds of {key} is claimed, which no manifest can know"
         if not key.startswith("p") and isinstance(context.column_type(int(key)), (Geometry, Geography)):
-            continue  # whose bounds are points, not ends of an order
+            continue  # their bounds are corner points, which have no order
         known = _known(rows, key, context)
         for measure in COUNTS if rows["record_count"].null_count == 0 else ():
-            if (value := told.get(stat(measure, key))) is not None:
+            if (value := recorded.get(stat(measure, key))) is not None:
                 total = pc.sum(known[measure], skip_nulls=False).as_py()
                 if value != total:
                     yield f"{measure} of {key} is {value}, its rows say {'nothing' if total is None else total}"
-        yield from _bounds(told, known, key)
+        yield from _bounds(recorded, known, key)
 
 
 def _known(rows: pa.Table, key: str, context: ManifestContext) -> dict[str, pa.ChunkedArray]:
-    """The measures of a key in all rows; a column's own are those of its identity partition value, where it has one."""
+    """The measures of a key in all rows; for a column, those of its identity partition value take precedence."""
     keys = [key]
     if not key.startswith("p"):
         mine = (f for f in context.partition_fields.values() if f.transform == IDENTITY)
         keys = [*(partition_key(f.field_id) for f in mine if column_key(f.source_id) == key), key]
-    found: dict[str, pa.ChunkedArray] = {}
+    measures: dict[str, pa.ChunkedArray] = {}
     for measure in _MEASURES:
         columns = [rows[stat(measure, k)] for k in keys if stat(measure, k) in rows.column_names]
         if len(columns) == 0:
-            found[measure] = pa.chunked_array([pa.nulls(rows.num_rows, pa.int64())])
+            measures[measure] = pa.chunked_array([pa.nulls(rows.num_rows, pa.int64())])
         else:
-            found[measure] = columns[0] if len(columns) == 1 else pc.coalesce(*columns)
+            measures[measure] = columns[0] if len(columns) == 1 else pc.coalesce(*columns)
     if key.startswith("p"):
-        lower, upper = found["lower_bound"], found["upper_bound"]
-        found["upper_bound"] = lower if upper.null_count == len(upper) else pc.coalesce(upper, lower)
-    return found
+        lower, upper = measures["lower_bound"], measures["upper_bound"]
+        measures["upper_bound"] = lower if upper.null_count == len(upper) else pc.coalesce(upper, lower)
+    return measures
 
 
-def _bounds(told: Mapping[str, object], known: Mapping[str, pa.ChunkedArray], key: str) -> Iterator[str]:
+def _bounds(recorded: Mapping[str, object], known: Mapping[str, pa.ChunkedArray], key: str) -> Iterator[str]:
     rest = pc.subtract(known["value_count"], known["null_value_count"])
     rest = pc.subtract(rest, pc.fill_null(known["nan_value_count"], 0))
     void = pc.fill_null(pc.equal(rest, 0), False)
     for measure, outside in (("lower_bound", pc.less), ("upper_bound", pc.greater)):
-        value, bounds = told.get(stat(measure, key)), known[measure]
+        value, bounds = recorded.get(stat(measure, key)), known[measure]
         if value is None:
             continue
         if pc.any(pc.and_(pc.is_null(bounds), pc.invert(void))).as_py() is True:

@@ -99,7 +99,7 @@ def _twice(where: str, names: pa.ChunkedArray, places: pa.ChunkedArray | None, m
 
 
 def check_files(view: View, metadata: TableMetadata) -> Iterator[Finding]:
-    """The live files among themselves: each once, their row ids apart, and deletes that fit."""
+    """Check the live files: no file twice, no overlapping row ids, and deletes that fit their data files."""
     where = view.where
     data = view.of(ContentType.DATA)
     yield from _twice(where, data["location"], data["ordinal"], "a data file comes twice")
@@ -137,7 +137,7 @@ def _row_ids(view: View, data: pa.Table, metadata: TableMetadata) -> Iterator[Fi
 
 
 def _vectors(view: View, data: pa.Table, metadata: TableMetadata) -> Iterator[Finding]:
-    """Deletion vectors by what their rows say; the bitmaps are another matter."""
+    """Check the entries of deletion vectors, without reading the bitmaps."""
     rule, where = Rule.DELETION_VECTORS, view.where
     rows = view.of(ContentType.POSITION_DELETES)
     rows = rows.filter(pc.is_valid(rows["dv_offset"]))
@@ -162,8 +162,8 @@ def _vectors(view: View, data: pa.Table, metadata: TableMetadata) -> Iterator[Fi
         if name in rows.column_names:
             mine, its = rows[name], target[name]
             differs = pc.or_kleene(pc.not_equal(mine, its), pc.xor(mine.is_null(), its.is_null()))
-            found = pc.and_(differs, pc.is_valid(place))
-            yield from broken(rule, where, found, f"{name} is not that of its data file", rows["ordinal"])
+            mismatch = pc.and_(differs, pc.is_valid(place))
+            yield from broken(rule, where, mismatch, f"{name} is not that of its data file", rows["ordinal"])
 
 
 def _equality(view: View, metadata: TableMetadata) -> Iterator[Finding]:
@@ -198,23 +198,23 @@ def _affinity(view: View, data: pa.Table) -> Iterator[Finding]:
 
 
 def check_summary(view: View, changes: pa.Table | None) -> Iterator[Finding]:
-    """What the summary says: totals, and counts of what changed; keys that are absent say nothing."""
+    """Check the summary: totals, and counts of changes; absent keys are not checked."""
     expected = _totals(view)
     if changes is not None:
         expected |= _counts(changes)
     for key, count in expected.items():
-        told = view.snapshot.summary.get(key)
-        if told is not None and told != str(count):
-            message = f"snapshot {view.snapshot.snapshot_id}: {key} is {told}, the tree says {count}"
+        recorded = view.snapshot.summary.get(key)
+        if recorded is not None and recorded != str(count):
+            message = f"snapshot {view.snapshot.snapshot_id}: {key} is {recorded}, the tree says {count}"
             yield Finding(rule=Rule.SUMMARY, location=view.where, message=message)
 
 
 def _totals(view: View) -> dict[str, int]:
     data, deletes = view.of(ContentType.DATA), view.of(*DELETES)
     positions, values = view.of(ContentType.POSITION_DELETES), view.of(ContentType.EQUALITY_DELETES)
-    # Vectors share a file, so each counts with its own part of it.
+    # Deletion vectors share a file, so each counts with the size of its own blob.
     sizes = pc.coalesce(view.files["dv_size_in_bytes"], view.files["file_size_in_bytes"])
-    found = (
+    totals = (
         data.num_rows,
         _sum(data["record_count"]),
         deletes.num_rows,
@@ -222,24 +222,24 @@ def _totals(view: View) -> dict[str, int]:
         _sum(values["record_count"]),
         _sum(sizes),
     )
-    return {str(key): count for key, count in zip(_TOTALS, found, strict=True)}
+    return {str(key): count for key, count in zip(_TOTALS, totals, strict=True)}
 
 
 def _counts(changes: pa.Table) -> dict[str, int]:
     added = pc.equal(changes["status"], int(Status.ADDED))
     data = of_type(changes, ContentType.DATA)
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for key, mask in (
         (SummaryKey.ADDED_DATA_FILES, pc.and_(added, data)),
         (SummaryKey.DELETED_DATA_FILES, pc.and_(pc.invert(added), data)),
         (SummaryKey.ADDED_DELETE_FILES, pc.and_(added, pc.invert(data))),
         (SummaryKey.REMOVED_DELETE_FILES, pc.and_(pc.invert(added), pc.invert(data))),
     ):
-        found[str(key)] = _sum(mask)
-    found[str(SummaryKey.ADDED_RECORDS)] = _sum(changes.filter(pc.and_(added, data))["record_count"])
+        counts[str(key)] = _sum(mask)
+    counts[str(SummaryKey.ADDED_RECORDS)] = _sum(changes.filter(pc.and_(added, data))["record_count"])
     gone = changes.filter(pc.and_(pc.invert(added), data))
-    found[str(SummaryKey.DELETED_RECORDS)] = _sum(gone["record_count"])
-    return found
+    counts[str(SummaryKey.DELETED_RECORDS)] = _sum(gone["record_count"])
+    return counts
 
 
 def _sum(column: pa.ChunkedArray) -> int:
@@ -248,12 +248,12 @@ def _sum(column: pa.ChunkedArray) -> int:
 
 
 def check_changes(view: View, parent: View | None, changes: pa.Table) -> Iterator[Finding]:
-    """What a tree says was added and removed is the difference between the live files of it and of its parent."""
+    """Check that the changes in a tree are the difference between its live files and those of its parent."""
     now = view.files["key"].combine_chunks()
     before = now.slice(0, 0) if parent is None else parent.files["key"].combine_chunks()
-    told = with_keys(changes)
+    keyed = with_keys(changes)
     for status, this, that in ((Status.ADDED, now, before), (Status.DELETED, before, now)):
-        said = told.filter(pc.equal(told["status"], int(status)))["key"].combine_chunks()
+        said = keyed.filter(pc.equal(keyed["status"], int(status)))["key"].combine_chunks()
         real = this.filter(pc.invert(pc.is_in(this, value_set=that)))
         for keys, others, problem in ((real, said, "does not say"), (said, real, "says wrongly")):
             wrong = keys.filter(pc.invert(pc.is_in(keys, value_set=others))).to_pylist()

@@ -48,16 +48,16 @@ def named(rows: pa.Table, by: str | pa.ChunkedArray) -> pa.Table:
 
 
 def check_named(io: FileIO, folder: str, files: pa.Table) -> Iterator[Finding]:
-    """Files that are not there, or are not as long as is said; one listing answers for all under the folder."""
+    """Report files that are missing or have another size than recorded; the folder is listed only once."""
     first = files.group_by(["location", "size"], use_threads=False).aggregate([("by", "first"), ("row", "first")])
     listed = [(info.location, info.size) for info in io.list(folder)]
     known = pa.array([location for location, _ in listed], pa.string())
     sizes = pa.array([size for _, size in listed], pa.int64())
     place = pc.index_in(first["location"], value_set=known)
-    first = first.append_column("found", sizes.take(place.combine_chunks()))
-    wrong = pc.or_kleene(pc.is_null(first["found"]), pc.not_equal(first["found"], first["size"]))
+    first = first.append_column("listed_size", sizes.take(place.combine_chunks()))
+    wrong = pc.or_kleene(pc.is_null(first["listed_size"]), pc.not_equal(first["listed_size"], first["size"]))
     for row in first.filter(pc.fill_null(wrong, False)).to_pylist():
-        size = row["found"] if row["found"] is not None else _size_of(io, row["location"])
+        size = row["listed_size"] if row["listed_size"] is not None else _size_of(io, row["location"])
         if size is None:
             message = f"{row['location']} is missing"
         elif row["size"] is not None and size != row["size"]:
@@ -76,7 +76,7 @@ def _size_of(io: FileIO, location: str) -> int | None:
 
 
 class Vectors:
-    """Deletion vectors of data files and of manifests, each read once however many snapshots have it."""
+    """Checks deletion vectors of data files and of manifests; each is read once, even if several snapshots have it."""
 
     def __init__(self, io: FileIO, table_location: str) -> None:
         self._io = io
@@ -113,18 +113,18 @@ class Vectors:
         if len(mine) != 1 or mine[0].location.length != row["dv_size_in_bytes"]:
             yield f"{where}: no blob of {row['dv_size_in_bytes']} bytes at {row['dv_offset']}"
             return
-        told = mine[0].properties.get("referenced-data-file", "")
-        if not self._names(told, row["referenced_file"]):
-            yield f"{where}: the blob at {row['dv_offset']} is for {told}, its entry for {row['referenced_file']}"
+        named_file = mine[0].properties.get("referenced-data-file", "")
+        if not self._names(named_file, row["referenced_file"]):
+            yield f"{where}: the blob at {row['dv_offset']} is for {named_file}, its entry for {row['referenced_file']}"
         if mine[0].properties.get("cardinality") != str(row["record_count"]):
             yield f"{where}: the blob at {row['dv_offset']} has another cardinality than {row['record_count']}"
 
-    def _names(self, told: str, file: str) -> bool:
-        """Whether a footer names a file; in a table that was moved it names the file where it was then."""
+    def _names(self, named_file: str, file: str) -> bool:
+        """Whether a footer names a file. If the table was moved, the footer has the old location of the file."""
         files = pa.array([file])
         inner = inner_paths(files, self._table)[0].as_py()
-        moved = inner is not None and is_absolute(told) and told.endswith(f"/{inner}")
-        return moved or is_among(pa.array([told]), files, self._table)[0].as_py() is True
+        moved = inner is not None and is_absolute(named_file) and named_file.endswith(f"/{inner}")
+        return moved or is_among(pa.array([named_file]), files, self._table)[0].as_py() is True
 
     def _footer(self, location: str) -> PuffinFooter | None:
         """The footer of a Puffin file, once: a file whose footer is broken raises the first time only."""
@@ -135,7 +135,7 @@ class Vectors:
 
 
 class PositionFiles:
-    """Position delete files, each read once however many snapshots have it."""
+    """Checks position delete files; each is read once, even if several snapshots have it."""
 
     def __init__(self, io: FileIO, table_location: str) -> None:
         self._io = io
@@ -155,18 +155,18 @@ class PositionFiles:
     def _problems(self, row: Mapping[str, Any], sizes: Mapping[str, int | None]) -> Iterator[str]:
         where = row["location"]
         try:
-            found = read_positions(self._io, where, row["file_format"], sizes, self._table)
+            positions_by_file = read_positions(self._io, where, row["file_format"], sizes, self._table)
         except IcefloeError as error:
             yield str(error)
             return
-        for file, positions in found.items():
+        for file, positions in positions_by_file.items():
             size = sizes[file]
             if size is not None and positions.max() >= size:
                 yield f"{where}: position {positions.max()} is past the {size} rows of {file}"
 
 
 def check_stored_locations(data: bytes, where: str, table_location: str) -> Iterator[Finding]:
-    """Locations in the bytes of a V4 manifest: those under the table are stored relative to it."""
+    """Check that a V4 manifest stores locations under the table relative to it."""
     if not data.startswith(PARQUET_MAGIC):
         return
     file = pq.ParquetFile(pa.BufferReader(data))
@@ -174,8 +174,8 @@ def check_stored_locations(data: bytes, where: str, table_location: str) -> Iter
     names = [ids[str(id_).encode()] for id_ in (LOCATION, REFERENCED_FILE) if str(id_).encode() in ids]
     stored = file.read(columns=names)
     for name in names:
-        told = single(stored[name])
-        absolute = pc.not_equal(told, relativized(told, table_location))
+        locations = single(stored[name])
+        absolute = pc.not_equal(locations, relativized(locations, table_location))
         message = f"{name} lies under the table, so it must be relative to it"
         yield from broken(Rule.LOCATIONS, where, absolute, message)
 

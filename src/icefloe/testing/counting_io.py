@@ -22,7 +22,7 @@ Calls = list[Call]
 
 
 class CountingFileIO:
-    """Passes every call on and records it; ``calls`` is the record, in order, with one entry for each file.
+    """Forwards and records every call; ``calls`` has them in order, with one entry for each file.
 
     A call is recorded when it returns, so one that raised is not in the record. What Arrow reads and writes by itself
     through ``arrow_path`` is recorded as that verb only.
@@ -70,9 +70,9 @@ class CountingFileIO:
 
     def exists(self, location: str) -> bool:
         """Whether there is a file."""
-        found = self.inner.exists(location)
+        exists = self.inner.exists(location)
         self._record("exists", location)
-        return found
+        return exists
 
     def write_new(self, location: str, data: bytes) -> None:
         """Write a new file."""
@@ -109,10 +109,10 @@ class CountingFileIO:
         return self.inner.list(prefix)
 
     def arrow_path(self, location: str) -> tuple[Any, str]:
-        """Arrow's way to the file."""
-        found = self.inner.arrow_path(location)
+        """The Arrow file system and path of the file."""
+        files_and_path = self.inner.arrow_path(location)
         self._record("arrow_path", location)
-        return found
+        return files_and_path
 
     def _record(self, verb: str, location: str, size: int = 0) -> None:
         self.calls.append(Call(verb=verb, location=location, size=size))

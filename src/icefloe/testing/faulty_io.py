@@ -26,7 +26,7 @@ EXIT_CODE = 86  # exit code of a process that its fault ended, for the parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What goes wrong: at the ``at``-th counted call (from 1) of the given verbs."""
+    """A fault at the ``at``-th counted call (from 1) of the verbs."""
 
     at: int
     effect: Effect = Effect.NONE

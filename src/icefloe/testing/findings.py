@@ -31,7 +31,7 @@ class Rule(StrEnum):
     MANIFEST_VECTORS = "manifest-vectors"  # they hide rows that were live
     STATUS = "status"  # only what a snapshot did itself is ADDED or DELETED in its tree
     SEQUENCE_NUMBERS = "sequence-numbers"
-    ROW_IDS = "row-ids"  # no two rows share one, and none was given that the table does not count
+    ROW_IDS = "row-ids"  # unique per row, and below the table's next-row-id
     UNIQUE = "unique-files"
     DELETION_VECTORS = "deletion-vectors"  # one for a data file, which is live, and as it says
     POSITION_DELETES = "position-deletes"  # their files name rows that the data files have

@@ -67,7 +67,7 @@ class InterceptedFileIO(ABC):
         )
 
     def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
-        """Write new files one by one, each a call of its own; if one raises, the files before it are deleted."""
+        """Write new files with one call per file; if one fails, the files before it are deleted."""
         written: Locations = []
         try:
             for location, data in files:

@@ -1,9 +1,9 @@
-"""A baton for concurrent code: threads of which one runs at a time, handing over only where they meet others.
+"""A baton for concurrent code: one thread runs at a time, and threads switch only where they can affect each other.
 
-A table's writers meet in its catalog: the files they write have names of their own, so only ``load`` and ``swap`` are
-places to hand over. ``explore`` runs all orders of these places, by replaying choices and branching at each of them;
-orders that differ only in which of two readers was first are the same, and run once (sleep sets, as model checkers
-have them).
+Writers of a table affect each other only through its catalog, because the files they write have unique names. So only
+``load`` and ``swap`` are switch points. ``explore`` runs all orders of switch points, by replaying choices and
+branching at each of them. Orders that differ only in which of two readers was first are equivalent and run once (sleep
+sets, as in model checkers).
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ Choices = tuple[int, ...]  # numbers of the threads that ran, in order
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A choice that was made: who could run and whether it would only read, who need not, and who did."""
+    """A switch point: the threads that could run and whether they only read, those to skip, and the one chosen."""
 
     readers: dict[int, bool]
     asleep: frozenset[int]
     chosen: int
 
     def asleep_after(self, chosen: int, besides: frozenset[int]) -> frozenset[int]:
-        """Those whose next step has been tried before this one and is not touched by it."""
+        """The threads to skip next: their next step was tried before this one and does not depend on it."""
         return frozenset(n for n in self.asleep | besides if n != chosen and self.readers[n] and self.readers[chosen])
 
 
 class Baton:
-    """Runs functions in threads, one at a time, in the order that ``choices`` gives; then the first one that can run.
+    """Runs functions in threads, one at a time, in the order of ``choices``; after those, the first one that can run.
 
-    What a function does before its first place to hand over is done at once, in order: it meets nobody.
+    The part of each function before its first switch point runs at the start, in order: it affects no other thread.
 
     >>> log = []
     >>> baton = Baton((1, 0))
@@ -61,11 +61,11 @@ class Baton:
 
     @property
     def taken(self) -> Choices:
-        """The choices of the run, with those that were not given."""
+        """All choices of the run: the prescribed ones and those made after them."""
         return tuple(place.chosen for place in self._places)
 
     def branches(self) -> Iterator[tuple[Choices, frozenset[int]]]:
-        """The runs that begin like this one and differ at a choice that was not given."""
+        """The runs that begin like this one and differ at a choice after the prescribed ones."""
         for number, place in enumerate(self._places[len(self._choices) :], len(self._choices)):
             tried = frozenset({place.chosen})
             for other in place.readers.keys() - place.asleep - tried:
@@ -84,7 +84,7 @@ class Baton:
             runner.turn.acquire()
 
     def run(self, bodies: Sequence[Callable[[], object]]) -> None:
-        """Run the functions to their end; the first error of one of them is raised when all have ended."""
+        """Run the functions to their end, then raise the first error, in the order of the functions."""
         runners = [_Runner(body, self._runners, self._back) for body in bodies]
         for runner in runners:
             runner.start()
@@ -95,8 +95,8 @@ class Baton:
             self._places.append(place)
             running[place.chosen].turn.release()
             self._back.acquire()
-            given = len(self._places) == len(self._choices)
-            asleep = self._asleep if given else place.asleep_after(place.chosen, frozenset())
+            is_last_choice = len(self._places) == len(self._choices)
+            asleep = self._asleep if is_last_choice else place.asleep_after(place.chosen, frozenset())
         for runner in runners:
             runner.join()
         for runner in runners:
@@ -115,7 +115,7 @@ class Baton:
 
 
 class _Runner(threading.Thread):
-    """A thread that waits for its turn at each place to hand over, and says when it has ended."""
+    """A thread that waits for its turn at each switch point, and signals when it has ended."""
 
     def __init__(self, body: Callable[[], object], runners: dict[int, _Runner], back: threading.Semaphore) -> None:
         super().__init__(daemon=True)
@@ -140,7 +140,7 @@ class _Runner(threading.Thread):
 
 
 class BatonPointers:
-    """The pointers of a catalog; each call is a place to hand over."""
+    """The pointers of a catalog; each call is a switch point."""
 
     def __init__(self, inner: Pointers, baton: Baton) -> None:
         self._inner = inner
@@ -166,7 +166,7 @@ class Explored(Generic[_T]):
 
 
 def explore(run: Callable[[Baton], _T]) -> Iterator[Explored[_T]]:
-    """Run all interleavings of what ``run`` does with a baton, each once; ``run`` must begin anew each time."""
+    """Run all interleavings of what ``run`` does with a baton, each once; every call of ``run`` must use new state."""
     waiting: list[tuple[Choices, frozenset[int]]] = [((), frozenset())]
     while len(waiting) > 0:
         choices, asleep = waiting.pop()

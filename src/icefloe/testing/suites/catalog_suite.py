@@ -35,7 +35,7 @@ class CatalogSuite:
         return f"file:///wh/{label}.metadata.json"
 
     def label(self, location: str) -> str:
-        """What ``place`` was told."""
+        """The label that was passed to ``place``."""
         return location.removeprefix("file:///wh/").removesuffix(".metadata.json")
 
     def create(self, catalog: Catalog, name: NameLike, label: str) -> None:
