@@ -139,7 +139,7 @@ class Catalog(Pointers, Protocol):
         ...
 
     def others(self, identifier: NameLike) -> Mapping[str, str]:
-        """Where the metadata of all other tables is, by what to call them; also of other catalogs that are kept here.
+        """The metadata locations of all other tables by name, including other catalogs in the same storage.
 
         Empty for a catalog with a folder for each table.
         """

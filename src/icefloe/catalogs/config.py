@@ -53,20 +53,20 @@ def catalog_settings(
     type: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> CatalogSettings:
-    """What a catalog of this name is, from the arguments and from what is configured.
+    """The settings of a catalog, from the arguments and from the configuration.
 
-    A catalog that is given by ``uri`` or ``type`` takes nothing from the configuration, a catalog of another kind
-    perhaps; without a warehouse it opens tables, and creates those given a location.
+    With ``uri`` or ``type``, nothing is taken from the configuration, which may be for a catalog of another kind.
+    Without a warehouse, the catalog opens tables, and creates only tables with an explicit location.
 
     >>> catalog_settings("demo", uri="postgresql://db/lake").type
     'sql'
     """
     chosen = default_name() if name is None else name
-    given = {"uri": uri, "warehouse": warehouse, "type": type}
-    settings = {key: value for key, value in given.items() if value is not None}
+    arguments = {"uri": uri, "warehouse": warehouse, "type": type}
+    settings = {key: value for key, value in arguments.items() if value is not None}
     if uri is None and type is None:
-        found = configured(chosen)
-        settings = {**(_default() if len(found) == 0 else found), **settings}
+        configuration = configured(chosen)
+        settings = {**(_default() if len(configuration) == 0 else configuration), **settings}
     settings = {**settings, **({} if properties is None else properties)}
     return CatalogSettings(
         name=chosen,

@@ -66,15 +66,15 @@ class FileVersions:
         self._exclusive = exclusive
 
     def head(self) -> Version | None:
-        """The current version: from the hint, or else from a listing, and then forward as far as there are files."""
+        """The current version: starts from the hint, or else from a listing, and moves forward while files exist."""
         hinted = self._hint()
-        found = None if hinted is None else self._find(hinted)
-        found = max(self._listed(), key=lambda version: version.number, default=None) if found is None else found
-        if found is None:
+        version = None if hinted is None else self._find(hinted)
+        version = max(self._listed(), key=lambda version: version.number, default=None) if version is None else version
+        if version is None:
             return None
-        while (following := self._find(found.number + 1)) is not None:
-            found = following
-        return found
+        while (following := self._find(version.number + 1)) is not None:
+            version = following
+        return version
 
     def current(self) -> Pointer | None:
         """Where the current version is, and which file that is."""
@@ -91,28 +91,28 @@ class FileVersions:
         _discard(self._io, [] if keep else [staged])
 
     def advance(self, expected: str, staged: str) -> Swap:
-        """Make the file ``staged`` the version after ``expected``, if that is current and the file that was meant."""
+        """Make the file ``staged`` the version after ``expected``, if that is current and still the same file."""
         current = self._number(expected)
         if current is None:
             return Stale()
         data = _plain(self._io.read(staged))
         self._exclusive.require(self._metadata)
-        found = self._mark(expected)
-        mark = expected.mark if isinstance(expected, Pointer) else found
-        if found == _GONE or found != mark or self._find(current + 1) is not None:
+        current_mark = self._mark(expected)
+        mark = expected.mark if isinstance(expected, Pointer) else current_mark
+        if current_mark == _GONE or current_mark != mark or self._find(current + 1) is not None:
             return Stale()
         target = self._name(current + 1)
         try:
             won = self._io.put_if_absent(target, data)
         except BaseException as error:
             if isinstance(error, IcefloeError) and not isinstance(error, CommitStateUnknown):
-                raise  # which proves that nothing is visible
+                raise  # proves that nothing was committed
             return Unknown(cause=error)
         if not won:
             return Stale()
         try:
-            # Old versions are deleted from the oldest on. While the one before is there, the name that was just taken
-            # had never been used; if it is gone, others may have used the name, gone on, and deleted it.
+            # Old versions are deleted oldest first. While the previous version exists, the new name was never used
+            # before. If it is gone, others may have used the name, committed further versions, and deleted it.
             if self._mark(expected) != mark:
                 return self._withdraw(current + 1, data, expected)
             self._tell(current + 1)
@@ -193,8 +193,8 @@ class FileVersions:
             number = self._number(file.location)
             if number is not None:
                 by_number.setdefault(number, []).append(file.location)
-        found = (_only(number, locations) for number, locations in by_number.items())
-        return [version for version in found if version is not None]
+        versions = (_only(number, locations) for number, locations in by_number.items())
+        return [version for version in versions if version is not None]
 
     def _hint(self) -> int | None:
         try:
@@ -225,7 +225,7 @@ def _only(number: int, locations: list[str]) -> Version | None:
 
 
 def _plain(data: bytes) -> bytes:
-    """Metadata without compression: one name for each version is what makes its writer the only one."""
+    """Metadata without compression: a version must have one possible file name, so that only one writer creates it."""
     return zlib.decompress(data, _GZIP_WINDOW) if data.startswith(_GZIP_MAGIC) else data
 
 

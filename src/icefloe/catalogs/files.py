@@ -130,11 +130,11 @@ class FilesCatalog(CatalogBase):
         return {}
 
     def create_namespace(self, namespace: NameLike, properties: Mapping[str, str] | None = None) -> None:
-        """Make the folder of a namespace, and those above it."""
+        """Create the folder of a namespace and its parents."""
         parts = _checked(some_namespace(namespace))
-        given = {} if properties is None else properties
-        check_properties(given, ())
-        if len(given) > 0:
+        new_properties = {} if properties is None else properties
+        check_properties(new_properties, ())
+        if len(new_properties) > 0:
             raise self._no_properties(parts)
         for depth in range(1, len(parts)):
             if self._has_metadata(parts[:depth]):
@@ -214,10 +214,10 @@ class FilesCatalog(CatalogBase):
         return local_path(self._location(parts))
 
     def _children(self, parts: Identifier) -> Iterator[str]:
-        """Names of the folders in a namespace; folders whose names no name here gives are not ours."""
+        """Names of the folders in a namespace; folders that this catalog would name differently are ignored."""
         try:
-            with os.scandir(self._path(parts)) as found:
-                folders = [entry.name for entry in found if entry.is_dir()]
+            with os.scandir(self._path(parts)) as entries:
+                folders = [entry.name for entry in entries if entry.is_dir()]
         except FileNotFoundError:
             return
         for folder in folders:

@@ -106,14 +106,14 @@ class MemoryCatalog(CatalogBase):
     def create_namespace(self, namespace: NameLike, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace."""
         parts = some_namespace(namespace)
-        given = {} if properties is None else dict(properties)
-        check_properties(given, ())
+        new_properties = {} if properties is None else dict(properties)
+        check_properties(new_properties, ())
         with self._lock:
             if self.namespace_exists(parts):
                 raise AlreadyExists(
                     f"catalog {self._name} has a namespace {dotted(parts)} already", namespace=dotted(parts)
                 )
-            self._created[parts] = given
+            self._created[parts] = new_properties
 
     def drop_namespace(self, namespace: NameLike) -> None:
         """Remove a namespace that holds no table or namespace."""

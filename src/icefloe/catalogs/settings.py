@@ -28,10 +28,10 @@ _OURS, _OTHERS = "ICEFLOE", "PYICEBERG"
 
 
 def configured(name: str) -> dict[str, str]:
-    """All settings of a catalog; empty if it is configured nowhere."""
-    found = {**_of_catalog(_own_file(), name), **_from_environment(_OURS, name)}
-    if len(found) > 0:
-        return found
+    """All settings of a catalog; empty if it is not configured."""
+    own = {**_of_catalog(_own_file(), name), **_from_environment(_OURS, name)}
+    if len(own) > 0:
+        return own
     return {**_of_catalog(_other_file(), name), **_from_environment(_OTHERS, name)}
 
 
@@ -100,12 +100,12 @@ def _of_catalog(file: _Document, name: str) -> dict[str, str]:
     section = catalogs.get(name, {}) if isinstance(catalogs, Mapping) else catalogs
     if not isinstance(section, Mapping):
         raise InputError(f"{path}: [catalog.{name}] is not a table", path=str(path))
-    found = dict(_flat(section))
-    for key, value in found.items():
+    options = dict(_flat(section))
+    for key, value in options.items():
         problem = _problem(key, value, strict=path.name == FILE_NAME)
         if problem is not None:
             raise InputError(f"{path}: {key} = {value!r} in [catalog.{name}]; {problem}", path=str(path))
-    return {key: _text(value) for key, value in found.items()}
+    return {key: _text(value) for key, value in options.items()}
 
 
 def _flat(section: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:

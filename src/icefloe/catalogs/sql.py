@@ -155,15 +155,15 @@ class SqlCatalog(CatalogBase):
     def create_namespace(self, namespace: NameLike, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace."""
         parts = some_namespace(namespace)
-        given = {} if properties is None else dict(properties)
-        check_properties(given, ())
+        new_properties = {} if properties is None else dict(properties)
+        check_properties(new_properties, ())
         if self.namespace_exists(parts):
             raise AlreadyExists(
                 f"catalog {self._name} has a namespace {dotted(parts)} already", namespace=dotted(parts)
             )
         key = self._namespace_key(parts)
         mark: Step = (self._say.insert_namespace, key)  # the key of the mark has one winner
-        self._change([mark, *self._puts(key, given)], f"create namespace {dotted(parts)}")
+        self._change([mark, *self._puts(key, new_properties)], f"create namespace {dotted(parts)}")
 
     def drop_namespace(self, namespace: NameLike) -> None:
         """Remove a namespace that holds no table, view or namespace."""
@@ -210,8 +210,8 @@ class SqlCatalog(CatalogBase):
         self._require_namespace(parts)
         key = self._namespace_key(parts)
         gone: list[Step] = [(self._say.drop_property, {**key, "key": name}) for name in sorted(removals)]
-        # A namespace that was nothing but its properties would vanish with the last of them; in order of keys, so
-        # that two who set the same ones wait for each other and do not lock each other out.
+        # A namespace that consists only of its properties would vanish with the last of them, so EXISTS is set too.
+        # Steps are in order of keys, so that two writers of the same properties wait for each other without a deadlock.
         self._change([*gone, *self._puts(key, {**updates, EXISTS: "true"})], f"set properties of {dotted(parts)}")
 
     def default_location(self, identifier: NameLike) -> str:
@@ -332,8 +332,8 @@ def _make_tables(connection: Connection, *, empty: bool) -> None:
     path = connection.engine.url.database
     sqlite = connection.dialect.name == "sqlite"
     if sqlite and empty:
-        # Readers and the writer do not wait for each other, and a commit is one fsync. Another process that is
-        # making the same file may hold it just now: then that one sets the mode.
+        # Readers and the writer do not block each other, and a commit is one fsync. If another process that creates
+        # the same file has locked it, that process sets the mode.
         with contextlib.suppress(OperationalError):
             connection.exec_driver_sql("PRAGMA journal_mode = WAL")
     for table in SCHEMA.sorted_tables:

@@ -42,7 +42,7 @@ class Effect(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A change that happened, with how many rows each of its statements touched."""
+    """A change that was committed, with the number of rows that each of its statements changed."""
 
     rows: tuple[int, ...]
 

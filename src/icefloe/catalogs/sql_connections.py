@@ -1,4 +1,4 @@
-"""Connections to a catalog database: one for each thread of each process, opened when first needed.
+"""Connections to a catalog database: one per thread and process, opened on first use.
 
 Every connection commits each statement by itself. A connection must not cross a fork, so a child process that finds its
 parent's engine sets it aside, neither using nor closing it, and opens its own.
@@ -27,7 +27,7 @@ _SET_ASIDE: list[_Process] = []
 
 
 class Connections:
-    """Hands each thread its connection to the database."""
+    """Provides each thread with its own connection to the database."""
 
     def __init__(self, url: URL, *, busy_seconds: float) -> None:
         self._url = url
@@ -134,7 +134,7 @@ def _prepare_sqlite(connection: Any, record: object) -> None:
 
 
 def _prepare_postgresql(busy_ms: int, connection: Any, record: object) -> None:
-    # A server may be set to acknowledge commits that a power cut can undo; settings that promise more are kept.
+    # A server may be configured to acknowledge commits that a power cut can undo; stricter settings are kept.
     cursor = connection.cursor()
     cursor.execute(
         "SELECT set_config('lock_timeout', %s, false), CASE current_setting('synchronous_commit')"
@@ -142,5 +142,5 @@ def _prepare_postgresql(busy_ms: int, connection: Any, record: object) -> None:
         (str(busy_ms),),
     )
     cursor.close()
-    # A pooler between here and the server may hand each transaction to another session, which knows no statements.
+    # A connection pooler may send each transaction to another session, which lacks the prepared statements.
     connection.prepare_threshold = None
