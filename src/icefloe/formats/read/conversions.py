@@ -66,7 +66,7 @@ class Conversions:
             if value.is_valid:
                 type_ = arrow_type(field.type)
                 return _repeated(pa.repeat(value if value.type == type_ else value.cast(type_), 1))
-        elif isinstance(field.type, Struct) and self._is_given(self._whole(field)):
+        elif isinstance(field.type, Struct) and self._has_constant(self._whole(field)):
             return partial(
                 _struct_of, [(inner.name, self.lacking(inner, _in(name, inner))) for inner in field.type.fields]
             )
@@ -79,15 +79,15 @@ class Conversions:
         return _repeated(nulls(field.type, 1))
 
     def _whole(self, field: Field) -> Field:
-        """The field with all that the table has inside of it; a field that was dropped since is as it is."""
+        """The field with all fields that the table has inside it; a field that the table has dropped is unchanged."""
         return field if self._table is None else self._table.by_id.get(field.id, field)
 
-    def _is_given(self, field: Field) -> bool:
-        """Whether a field has a constant, or is a struct around one and all else that it requires has a value."""
+    def _has_constant(self, field: Field) -> bool:
+        """Whether a field has a constant, or is a struct with one inside whose other required fields have values."""
         if field.id in self._constants or not isinstance(field.type, Struct):
             return field.id in self._constants and self._constants[field.id].is_valid
         needed = [inner for inner in field.type.fields if inner.required and inner.initial_default is None]
-        return any(map(self._is_given, field.type.fields)) and all(map(self._is_given, needed))
+        return any(map(self._has_constant, field.type.fields)) and all(map(self._has_constant, needed))
 
     def _checked(self, name: str, convert: Convert | None, array: pa.Array) -> pa.Array:
         if array.null_count > 0:
