@@ -87,7 +87,7 @@ class FileVersions:
         self._exclusive.require(self._metadata)
         if self.head() is not None or not self._io.put_if_absent(self._name(1), data):
             raise AlreadyExists(f"there is a table at {self._metadata} already", location=self._metadata)
-        self._tell(1)
+        self._write_hint(1)
         _discard(self._io, [] if keep else [staged])
 
     def advance(self, expected: str, staged: str) -> Swap:
@@ -115,7 +115,7 @@ class FileVersions:
             # before. If it is gone, others may have used the name, committed further versions, and deleted it.
             if self._mark(expected) != mark:
                 return self._withdraw(current + 1, data, expected)
-            self._tell(current + 1)
+            self._write_hint(current + 1)
             _discard(self._io, [staged])
         except BaseException as error:
             return Unknown(cause=error)
@@ -203,7 +203,7 @@ class FileVersions:
             return None
         return int(text) if re.fullmatch(rb"[1-9]\d{0,17}", text) is not None else None
 
-    def _tell(self, number: int) -> None:
+    def _write_hint(self, number: int) -> None:
         """Write the hint; a reader that misses it lists the folder."""
         hint = f"{self._metadata}/{HINT}"
         with contextlib.suppress(IcefloeError, OSError):

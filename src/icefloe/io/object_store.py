@@ -82,7 +82,7 @@ _CLIENT_THREADS = _Threads()
 class _Bucket:
     """Two clients for one bucket: one that retries failed requests, one that sends every request once."""
 
-    patient: Any
+    retrying: Any
     once: Any
 
 
@@ -116,7 +116,7 @@ class ObjectStoreFileIO:
         """The whole file."""
         target = self._object(location)
         with _translated("read", location):
-            return bytes(obstore.get(target.bucket.patient, target.key).bytes())
+            return bytes(obstore.get(target.bucket.retrying, target.key).bytes())
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes from ``offset``."""
@@ -127,7 +127,7 @@ class ObjectStoreFileIO:
             return b""
         try:
             with _translated("read", location):
-                data = bytes(obstore.get_range(target.bucket.patient, target.key, start=offset, length=length))
+                data = bytes(obstore.get_range(target.bucket.retrying, target.key, start=offset, length=length))
         except StorageError:
             # A range that begins past the end gets the same error as any other invalid request.
             size = self.size(location)
@@ -143,7 +143,7 @@ class ObjectStoreFileIO:
         target = self._object(location)
         try:
             with _translated("read", location):
-                answer = obstore.get(target.bucket.patient, target.key, options={"range": {"suffix": length}})
+                answer = obstore.get(target.bucket.retrying, target.key, options={"range": {"suffix": length}})
                 return answer.meta["size"], bytes(answer.bytes())
         except (StorageError, UnsupportedError):  # no suffix ranges in this store, or not for empty files
             size = self.size(location)
@@ -153,7 +153,7 @@ class ObjectStoreFileIO:
         """The file's length in bytes."""
         target = self._object(location)
         with _translated("look at", location):
-            return int(obstore.head(target.bucket.patient, target.key)["size"])
+            return int(obstore.head(target.bucket.retrying, target.key)["size"])
 
     def exists(self, location: str) -> bool:
         """Whether there is a file at the location."""
@@ -230,7 +230,7 @@ class ObjectStoreFileIO:
         base = prefix.rstrip("/")
         folder = self._object(base, is_folder=True)
         with _translated("list", prefix):
-            for page in obstore.list(folder.bucket.patient, folder.key, chunk_size=1000):
+            for page in obstore.list(folder.bucket.retrying, folder.key, chunk_size=1000):
                 for entry in page:
                     inner = entry["path"].removeprefix(folder.key).removeprefix("/")
                     modified = int(entry["last_modified"].timestamp() * 1000)
@@ -248,7 +248,7 @@ class ObjectStoreFileIO:
 
     def _open_output(self, location: str) -> Any:
         target = self._object(location)
-        stream = obstore.open_writer(target.bucket.patient, target.key, buffer_size=PART_BYTES)
+        stream = obstore.open_writer(target.bucket.retrying, target.key, buffer_size=PART_BYTES)
         return pa.PythonFile(Upload(stream, lambda: _translated("write", location)), mode="w")
 
     def _attempt(self, location: str, data: bytes) -> BaseException | None:
@@ -270,7 +270,7 @@ class ObjectStoreFileIO:
         if self.exists(target.location):
             raise AlreadyExists(f"there is a file at {target.location} already", location=target.location)
         with _translated("write", target.location):
-            obstore.put(target.bucket.patient, target.key, data, use_multipart=True, chunk_size=PART_BYTES)
+            obstore.put(target.bucket.retrying, target.key, data, use_multipart=True, chunk_size=PART_BYTES)
 
     def _take_back(self, target: _Object, data: bytes) -> None:
         """Delete the file of a failed write, if its bytes are ours. Errors are ignored: the file is then an orphan."""
@@ -285,7 +285,7 @@ class ObjectStoreFileIO:
         """Delete files of one bucket; the errors by location."""
         try:
             with _translated("delete", objects[0].location):
-                obstore.delete(objects[0].bucket.patient, [target.key for target in objects])
+                obstore.delete(objects[0].bucket.retrying, [target.key for target in objects])
             return {}
         except IcefloeError:  # it does not say which files failed: delete them one by one
             errors = _in_parallel(_delete_one, objects)
@@ -309,7 +309,7 @@ class ObjectStoreFileIO:
     def _open(self, scheme: str, authority: str) -> _Bucket:
         retries = DEFAULT_PATIENCE.attempts - 1
         return _Bucket(
-            patient=open_store(scheme, authority, self._properties, retries=retries),
+            retrying=open_store(scheme, authority, self._properties, retries=retries),
             once=open_store(scheme, authority, self._properties, retries=0),
         )
 

@@ -17,7 +17,7 @@ from icefloe.commit.draft import Update, draft_of
 from icefloe.commit.operations.add_files import AddFiles, SetFirstNameMapping, known_files, spellings
 from icefloe.errors import InputError, NoSuchFile
 from icefloe.formats.importing.foreign_columns import known_names
-from icefloe.formats.importing.foreign_file import Host, Imported, imported
+from icefloe.formats.importing.foreign_file import Imported, ImportTarget, imported
 from icefloe.formats.importing.stated_partitions import HIVE, hive_values
 from icefloe.formats.write.entries import entries_of
 from icefloe.formats.write.metrics import metrics_modes
@@ -52,13 +52,13 @@ def add_files(
     _check_partition(partition, metadata)
     text = metadata.properties.get(NAME_MAPPING_PROPERTY)
     mapping = mapping_of(metadata.schema) if text is None else decode_mapping(text)
-    host = Host(
+    target = ImportTarget(
         schema=metadata.schema,
         spec=metadata.spec,
         mapping=mapping,
         known=known_names(metadata.schemas, mapping),
     )
-    look = partial(_look, io, host, partition, file_format)
+    look = partial(_look, io, target, partition, file_format)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="icefloe-import") as pool:
         with_rows = [file for file in pool.map(look, locations) if file is not None]
     if len(with_rows) == 0:
@@ -74,9 +74,11 @@ def add_files(
     return (*steps, AddFiles(added=added, schema_id=metadata.current_schema_id, mapping=text, branch=branch))
 
 
-def _look(io: FileIO, host: Host, partition: Partition, file_format: str | None, location: str) -> Imported | None:
+def _look(
+    io: FileIO, target: ImportTarget, partition: Partition, file_format: str | None, location: str
+) -> Imported | None:
     values = hive_values(location) if partition == HIVE else partition
-    return imported(io, location, host, file_format=file_format, stated_values=values)  # type: ignore[arg-type]  # no text
+    return imported(io, location, target, file_format=file_format, stated_values=values)  # type: ignore[arg-type]  # no text
 
 
 def _locations(io: FileIO, paths: list[str]) -> list[str]:

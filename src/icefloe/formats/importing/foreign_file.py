@@ -40,7 +40,7 @@ Values = Mapping[int, object]  # partition values by partition field id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class ImportTarget:
     """The table that files are added to; ``known`` has all names of each field id."""
 
     schema: Schema
@@ -74,7 +74,7 @@ def format_of(io: FileIO, location: str) -> str:
 def imported(
     io: FileIO,
     location: str,
-    host: Host,
+    target: ImportTarget,
     *,
     file_format: str | None = None,
     stated_values: Mapping[str, object] | None = None,
@@ -90,41 +90,41 @@ def imported(
         with open_file(io, location, chosen, NameMapping()) as file:
             by_name = len(file.schema) > 0 and not has_ids(file.schema)
             if not by_name:
-                look = _Look(io=io, host=host, file=file, stated_values=stated_values or {}, written=written)
-                return _taken(look, by_name=False)
-        with open_file(io, location, chosen, host.mapping) as file:
-            look = _Look(io=io, host=host, file=file, stated_values=stated_values or {}, written=written)
-            return _taken(look, by_name=True)
+                opened = _OpenFile(io=io, target=target, file=file, stated_values=stated_values or {}, written=written)
+                return _checked(opened, by_name=False)
+        with open_file(io, location, chosen, target.mapping) as file:
+            opened = _OpenFile(io=io, target=target, file=file, stated_values=stated_values or {}, written=written)
+            return _checked(opened, by_name=True)
     except (CorruptFile, InputError):
         raise
     except FormatError as error:  # a file that readers would reject must not be added
         raise InputError(f"cannot add the file: {error}", **{"location": location, **error.context}) from error
 
 
-def _taken(look: _Look, *, by_name: bool) -> Imported | None:
-    check_columns(look.file.schema, look.host.known, look.written.location)
-    file = look.taken()
+def _checked(opened: _OpenFile, *, by_name: bool) -> Imported | None:
+    check_columns(opened.file.schema, opened.target.known, opened.written.location)
+    file = opened.checked()
     return None if file is None else Imported(file=file, by_name=by_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
+class _OpenFile:
     """An open file, the table that it is added to, and what is recorded of it so far."""
 
     io: FileIO
-    host: Host
+    target: ImportTarget
     file: StoredFile
     stated_values: Mapping[str, object]
     written: WrittenFile
 
-    def taken(self) -> WrittenFile | None:
+    def checked(self) -> WrittenFile | None:
         """What the table records of the file."""
-        columns, present = partition_fields(self.host.schema, self.host.spec), struct_ids(self.file.schema)
+        columns, present = partition_fields(self.target.schema, self.target.spec), struct_ids(self.file.schema)
         lacking = [column for column in columns if column.field.source_id not in present]
         stated_by_id = {column.field.field_id: self._stated(column) for column in lacking}
         self._check_states_columns(present, columns)
         constants = {c.field.source_id: constant_of(stated_by_id[c.field.field_id], c) for c in lacking}
-        wanted, stored = self.host.schema, self.file.schema
+        wanted, stored = self.target.schema, self.file.schema
         stored = self.file.schema_for(wanted.fields) if isinstance(self.file, ParquetFile) else stored
         Aligner(stored, wanted, self.written.location, constants)  # refuses what cannot be read
         if self._row_count == 0:
@@ -161,7 +161,7 @@ class _Look:
         """Refuse a path that states a column which the file lacks and no partition field can hold: it would be null."""
         used = {".".join(column.path) for column in columns} | {column.field.name for column in columns}
         for name in self.stated_values:
-            column = self.host.schema.by_name.get(name)
+            column = self.target.schema.by_name.get(name)
             if name not in used and column is not None and column.id not in present:
                 raise self._refused(
                     f"its path states column {name!r}, which the file lacks and the table is not partitioned by", name
@@ -172,15 +172,17 @@ class _Look:
 
     def _by_footer(self, columns: Sequence[PartitionColumn], constants: Mapping[int, pa.Scalar]) -> Values:
         """Partition values from the statistics of row groups; columns whose statistics are not enough are read."""
-        statistics = self.file.statistics(self.host.schema)
+        statistics = self.file.statistics(self.target.schema)
         proved = {column.field.field_id: _proved(column, statistics) for column in columns}
         values = {id_: value[0] for id_, value in proved.items() if value is not None}
         open_ = [column for column in columns if column.field.field_id not in values]
-        lax = [column for column in lax_columns(self.file.schema, self.host.schema) if not _has_all(column, statistics)]
+        lax = [
+            column for column in lax_columns(self.file.schema, self.target.schema) if not _has_all(column, statistics)
+        ]
         if len(open_) == 0 and len(lax) == 0:
             return values
         tops = {column.path[0] for column in open_} | {column.name for column in lax}
-        wanted = Schema(fields=tuple(column for column in self.host.schema.fields if column.name in tops))
+        wanted = Schema(fields=tuple(column for column in self.target.schema.fields if column.name in tops))
         seen = _Seen(tuple(open_))
         for rows in self._rows(wanted, constants):
             seen.add(rows, self.written.location)
@@ -190,8 +192,8 @@ class _Look:
         self, columns: Sequence[PartitionColumn], constants: Mapping[int, pa.Scalar]
     ) -> tuple[Values, WrittenFile]:
         """Partition values and measures by reading the whole file."""
-        seen, measurer = _Seen(tuple(columns)), Measurer(self.host.schema)
-        for rows in self._rows(self.host.schema, constants):
+        seen, measurer = _Seen(tuple(columns)), Measurer(self.target.schema)
+        for rows in self._rows(self.target.schema, constants):
             seen.add(rows, self.written.location)
             measurer.add(rows)
         present = struct_ids(self.file.schema)
@@ -206,7 +208,7 @@ class _Look:
             file_format=self.written.file_format,
             schema=schema,
             constants=constants,
-            mapping=self.host.mapping,
+            mapping=self.target.mapping,
         )
 
     def _check_true(self, columns: Sequence[PartitionColumn], values: Values) -> None:

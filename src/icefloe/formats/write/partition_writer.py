@@ -96,7 +96,7 @@ class PartitionWriter:
             self._gathered.append(piece)
             self._gathered_bytes += piece.nbytes
             if self._gathered_bytes >= self._enough_bytes:
-                self._tell_apart()
+                self._split_gathered()
         self._make_room()
 
     def add_table(self, rows: pa.Table, order: npt.NDArray[np.int64], piece_rows: int) -> None:
@@ -110,7 +110,7 @@ class PartitionWriter:
 
     def close_all(self) -> None:
         """Finish all files, one after the other."""
-        self._tell_apart()
+        self._split_gathered()
         for partition in list(self._waiting):
             self._release(partition)
             self._close(partition)
@@ -130,7 +130,7 @@ class PartitionWriter:
         with contextlib.suppress(StorageError):
             self.io.delete(self._begun)
 
-    def _tell_apart(self) -> None:
+    def _split_gathered(self) -> None:
         """Sort the gathered rows by partition; where that gives many small pieces, gather more of them next time."""
         if len(self._gathered) == 0:
             return
@@ -192,7 +192,7 @@ class PartitionWriter:
         if sum(sizes.values()) + self._gathered_bytes <= self.memory.waiting_bytes:
             return
         if len(self._gathered) > 0:
-            self._tell_apart()
+            self._split_gathered()
             sizes = self._sizes()
         held = sum(sizes.values())
         for partition in sorted(sizes, key=sizes.__getitem__, reverse=True):
