@@ -26,8 +26,7 @@ from icefloe.expr.filter.nodes import (
     negation,
 )
 from icefloe.expr.text.boolean_parser import parse_logic
-from icefloe.expr.text.literals import Localize, literal
-from icefloe.expr.text.sql_tree import NOT_SQL, sql_tree
+from icefloe.expr.text.sql_tree import NOT_SQL, Localize, literal, sql_tree
 from icefloe.expr.text.terms import Functions, Subject, is_term, subject_of
 
 _COMPARISONS: dict[Any, tuple[Op, Op]] = {  # the operator, and the one for "literal operator column"

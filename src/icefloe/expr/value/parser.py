@@ -18,8 +18,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from icefloe.errors import UnsupportedError
-from icefloe.expr.text.literals import literal
-from icefloe.expr.text.sql_tree import sql_text
+from icefloe.expr.text.sql_tree import literal, sql_text
 from icefloe.expr.value.nodes import ARRAY, MAP, NULL, STRUCT, Call, Case, Constant, Node, Reference
 from icefloe.expr.value.types import MAX_DIGITS, TEXT, cast_value, constant_scalar, kind_of
 from icefloe.expr.value.types import NULL as KIND_NULL
