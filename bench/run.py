@@ -20,6 +20,7 @@ from rich.console import Console
 import append
 import bitmaps
 import commits
+import decoders
 import huge
 import lookups
 import manifests
@@ -44,6 +45,7 @@ BENCHES = {
     "metadata_load": metadata_load,
     "planning": planning,
     "manifests": manifests,
+    "decoders": decoders,
     "commits": commits,
     "thresholds": thresholds,
     "bitmaps": bitmaps,

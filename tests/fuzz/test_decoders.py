@@ -20,7 +20,7 @@ from icefloe.codecs.avro.encode import encode_metadata, number
 from icefloe.codecs.json.table_metadata import decode_metadata
 from icefloe.codecs.json.table_metadata import encode_metadata as encode_table_metadata
 from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf, encode_root
-from icefloe.codecs.parquet.footer import Copied, ParquetTail, decode_page_bounds, decode_pages
+from icefloe.codecs.parquet.pages import Copied, ParquetTail, decode_page_bounds, decode_pages
 from icefloe.codecs.parquet.partition_statistics import (
     collect_partition_statistics,
     decode_partition_statistics,

@@ -7,7 +7,7 @@ import pytest
 from pyarrow import orc
 
 from fuzz.harness import fuzz
-from icefloe.codecs.orc.footer import OrcStripe, read_stripes
+from icefloe.codecs.orc.tail import OrcStripe, read_stripes
 from icefloe.errors import CorruptFile
 
 CODECS = ["uncompressed", "zlib", "snappy", "lz4", "zstd"]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.parquet.footer import ParquetTail, decode_page_bounds, decode_pages
-from icefloe.codecs.parquet.thrift import (
+from icefloe.codecs.parquet.pages import ParquetTail, decode_page_bounds, decode_pages
+from icefloe.codecs.parquet.pages.thrift import (
     BINARY,
     BYTE,
     DOUBLE,

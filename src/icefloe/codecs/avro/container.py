@@ -20,9 +20,8 @@ import pyarrow as pa
 from icefloe.codecs.avro.block_index import MAGIC, SYNC_BYTES, Cursor
 from icefloe.codecs.avro.compression import compressor, decompress
 from icefloe.codecs.avro.encode import encode_metadata, encode_records, number
-from icefloe.codecs.avro.vectorized.decode import FEWEST_RECORDS, decode_together
-from icefloe.codecs.avro.vectorized.lanes import PADDING
-from icefloe.codecs.avro.vectorized.projection import ColumnTree, Shape, arrow_struct, joined, taken_apart
+from icefloe.codecs.avro.projection import ColumnTree, Shape, arrow_struct, joined, taken_apart
+from icefloe.codecs.avro.vectorized import FEWEST_RECORDS, decode_together
 from icefloe.errors import CorruptFile, IcefloeError, LimitError, UnsupportedError
 from icefloe.limits import Limits
 
@@ -117,10 +116,8 @@ def _decoded(group: list[Block], schema: Any, shape: Shape) -> tuple[int, Column
     counts = np.array([block.count for block in group], np.int64)
     total = int(counts.sum())
     if total >= FEWEST_RECORDS:
-        ends = np.cumsum([len(block.data) for block in group])
         try:
-            padded = b"".join([*(block.data for block in group), PADDING])
-            return total, decode_together(padded, counts, ends, schema, shape)
+            return total, decode_together([block.data for block in group], counts, schema, shape)
         except UnsupportedError:
             pass  # read in order, which also says what is wrong if something is
     parsed = fastavro.parse_schema({"type": "array", "items": schema})

@@ -1,9 +1,7 @@
 """Records of Avro data files as Arrow columns (spec: Appendix A, Avro).
 
-Where a record ends is known only after reading it, but where a block begins is known at once. So all blocks are
-scanned side by side, one record of each block per step, to find where every record begins. Then all records are read
-together, column by column. If there are few blocks, or their types have no vectorized reader, fastavro reads the
-records in order.
+Many blocks are decoded side by side with numpy. If there are few blocks, or their types have no vectorized reader,
+fastavro reads the records in order.
 """
 
 from __future__ import annotations
@@ -15,15 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from icefloe.codecs.avro.container import Block, records_of
-from icefloe.codecs.avro.vectorized.lanes import PADDING, Longs, Source
-from icefloe.codecs.avro.vectorized.readers import Reader, reader_of
+from icefloe.codecs.avro.vectorized import decode_side_by_side
 from icefloe.errors import UnsupportedError
 
 LEAST_LANES = 24  # with fewer blocks than this side by side, reading in order is faster
 
 
 class RowDecoder:
-    """Decodes blocks of records that have a plain schema (see ``avro_stored``)."""
+    """Decodes blocks of records that have a plain schema (see ``file_schema``)."""
 
     def __init__(self, plain: Any) -> None:
         self._plain = plain
@@ -34,36 +31,10 @@ class RowDecoder:
         counts = np.array([block.count for block in blocks], np.int64)
         if self.together and int(counts.sum()) >= LEAST_LANES * int(counts.max()):
             try:
-                return _together(blocks, counts, reader_of(self._plain), wanted)
+                return decode_side_by_side([block.data for block in blocks], counts, self._plain, wanted)
             except UnsupportedError:
                 self.together = False
         return _in_order(blocks, self._plain, wanted)
-
-
-def _together(blocks: list[Block], counts: Longs, reader: Reader, wanted: pa.StructType) -> pa.StructArray:
-    source = Source(b"".join([*(block.data for block in blocks), PADDING]))
-    ends = np.cumsum([len(block.data) for block in blocks], dtype=np.int64)
-    starts = _starts(source, reader, counts, ends)
-    rows, stops = reader.read(source, starts, wanted)
-    if not (np.array_equal(stops[:-1], starts[1:]) and stops[-1] == ends[-1]):
-        raise UnsupportedError("records are not as long as they say")
-    return rows.arrow(source, wanted)
-
-
-def _starts(source: Source, reader: Reader, counts: Longs, ends: Longs) -> Longs:
-    """Where each record begins."""
-    order = np.argsort(-counts, kind="stable")  # blocks with many records first: unfinished blocks stay in front
-    first, many = (np.cumsum(counts) - counts)[order], counts[order]
-    at = np.concatenate(([0], ends[:-1]))[order]
-    going = np.searchsorted(-many, -np.arange(int(many[0])), side="left")  # blocks that still have a record, per step
-    starts = np.empty(int(counts.sum()), np.int64)
-    for step, blocks in enumerate(going.tolist()):
-        here = at[:blocks]
-        starts[first[:blocks] + step] = here
-        at[:blocks] = reader.skip(source, here)
-    if not np.array_equal(at, ends[order]):
-        raise UnsupportedError("records do not end where their blocks do")
-    return starts
 
 
 def _in_order(blocks: list[Block], plain: Any, wanted: pa.StructType) -> pa.StructArray:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.avro.vectorized.projection import split_pairs
+from icefloe.codecs.avro.projection import split_pairs
 from icefloe.codecs.json.input import Count, Int, Long, Record, convert_json, missing
 from icefloe.codecs.json.records import join
 from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS, MeasureMap

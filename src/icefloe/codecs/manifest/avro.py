@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.avro.container import Container, read_container, write_container
+from icefloe.codecs.avro.projection import ByKeys, Shape
 from icefloe.codecs.avro.schemas import type_from_avro
-from icefloe.codecs.avro.vectorized.projection import ByKeys, Shape
 from icefloe.codecs.json.partition_spec import spec_to_json
 from icefloe.codecs.json.schema import schema_to_json
 from icefloe.codecs.manifest import field_ids as ids

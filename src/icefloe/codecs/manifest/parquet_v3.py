@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icefloe.codecs.avro.vectorized.projection import split_pairs
+from icefloe.codecs.avro.projection import split_pairs
 from icefloe.codecs.manifest import field_ids as ids
 from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS, MeasureMap
 from icefloe.codecs.manifest.content_stats import field_id

@@ -1,1 +1,1 @@
-"""ORC footers and types (spec: Appendix A, ORC)."""
+"""ORC types and the ends of ORC files (spec: Appendix A, ORC)."""

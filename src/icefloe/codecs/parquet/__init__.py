@@ -1,1 +1,1 @@
-"""Parquet footers and page indexes, and partition statistics files (spec: Appendix A, Parquet)."""
+"""Parquet pages and partition statistics files (spec: Appendix A, Parquet)."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefloe.codecs.orc.footer import OrcColumn, OrcStripe
+from icefloe.codecs.orc.tail import OrcColumn, OrcStripe
 from icefloe.formats.read.column_stats import NOTHING, Known, stat_columns
 from icefloe.formats.read.promotion import readable
 from icefloe.formats.write.bounds import Raw

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import orc
 
-from icefloe.codecs.orc.footer import read_stripes
+from icefloe.codecs.orc.tail import read_stripes
 from icefloe.codecs.orc.types import ID, OrcType, orc_schema
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.formats.orc.stats import orc_leaves

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icefloe.codecs.parquet.footer import PageBounds, Pages
+from icefloe.codecs.parquet.pages import PageBounds, Pages
 from icefloe.formats.parquet.field_ids import Leaf
 from icefloe.formats.parquet.pages import PageReader
 from icefloe.formats.read.column_stats import NOTHING, Known, stat_columns

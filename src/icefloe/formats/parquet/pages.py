@@ -1,7 +1,7 @@
 """Some rows of a row group, by the pages that hold them (spec: Appendix A, Parquet).
 
 A file can say where the pages of its columns are and what each holds. Arrow decodes whole column chunks, so the pages
-that are wanted are put into a file of their own, in memory, which it then decodes (see ``codecs.parquet_tail``). What
+that are wanted are put into a file of their own, in memory, which it then decodes (see ``codecs.parquet.pages``). What
 a file says that cannot be true is not used: its row groups are then read whole.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from icefloe.codecs.parquet.footer import (
+from icefloe.codecs.parquet.pages import (
     MAGIC,
     Copied,
     PageBounds,

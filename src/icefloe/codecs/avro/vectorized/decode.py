@@ -10,15 +10,15 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from icefloe.codecs.avro.projection import ColumnTree, Shape
 from icefloe.codecs.avro.vectorized.columns import ByKey
 from icefloe.codecs.avro.vectorized.lanes import Longs, Source
-from icefloe.codecs.avro.vectorized.projection import ColumnTree, Shape
 from icefloe.codecs.avro.vectorized.readers import Reader, Record, Text, reader_of
 from icefloe.errors import UnsupportedError
 
@@ -38,8 +38,8 @@ class _Field:
     wanted: Any  # None: it is skipped
 
 
-def decode_together(padded: bytes, counts: Longs, ends: Longs, schema: Any, shape: Shape) -> ColumnTree:
-    """All records of a buffer of blocks followed by padding; ``counts`` and ``ends`` are the blocks'."""
+def decode_together(blocks: Sequence[bytes], counts: Longs, schema: Any, shape: Shape) -> ColumnTree:
+    """The wanted fields of all records of some blocks; ``counts`` are the numbers of records in the blocks."""
     record = reader_of(schema)
     if not isinstance(record, Record):
         raise UnsupportedError("not a record")
@@ -47,7 +47,7 @@ def decode_together(padded: bytes, counts: Longs, ends: Longs, schema: Any, shap
     first = next((i for i, field in enumerate(fields) if field.reader == Text(True)), None)
     if first is None:
         raise UnsupportedError("no text to recognise records by")
-    source = Source(padded)
+    source, ends = Source.of(blocks)
     head, tail = fields[:first], fields[first:]
     chain = _Chain(source, [field.reader for field in head], [field.reader for field in tail], int(counts.sum()))
     texts = chain.guess()

@@ -7,6 +7,7 @@ overlap, so without a bound a few megabytes could keep them busy for hours.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,6 +48,12 @@ class Source:
         self._words: npt.NDArray[np.uint64] = self._from_anywhere("<u8")
         self._steps_left = _MOST_STEPS
         self._work_left = _WORK_PER_BYTE * self.end + _LEAST_WORK
+
+    @classmethod
+    def of(cls, blocks: Sequence[bytes]) -> tuple[Source, Longs]:
+        """The buffer of some blocks, one after the other, and where each ends in it."""
+        ends: Longs = np.cumsum([len(block) for block in blocks], dtype=np.int64)
+        return cls(b"".join([*blocks, PADDING])), ends
 
     def _from_anywhere(self, dtype: str) -> npt.NDArray[Any]:
         """A value of fixed width from every position; numpy reads it although it is not aligned."""

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from icefloe.codecs.avro.projection import ByKeys
 from icefloe.codecs.avro.vectorized.columns import ByKey, Column, Lists, Nothing, Part, Rows, Slices, Values, gathered
 from icefloe.codecs.avro.vectorized.lanes import Longs, Source
-from icefloe.codecs.avro.vectorized.projection import ByKeys
 from icefloe.errors import UnsupportedError
 
 Lanes: TypeAlias = Longs | slice

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from icefloe.codecs.parquet.thrift import BINARY, INT, LIST, LONG, STRUCT, Message, number, sequence, struct
+from icefloe.codecs.parquet.pages.thrift import BINARY, INT, LIST, LONG, STRUCT, Message, number, sequence, struct
 from icefloe.errors import CorruptFile
 
 MAGIC = b"PAR1"
