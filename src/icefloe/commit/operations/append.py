@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from icefloe.commit.draft import Draft, Work
-from icefloe.commit.operations.snapshot_operation import SnapshotOperation, file_locations
+from icefloe.commit.operations.snapshot_operation import AddingOperation
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.tree.file_changes import FileChanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Append(SnapshotOperation):
+class Append(AddingOperation):
     """Adds data files. Never conflicts. A ``fast`` append does not merge manifests."""
 
-    added: pa.Table
     fast: bool = False
     operation: Operation = Operation.APPEND
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The new data files."""
-        return file_locations(self.added)
 
     def resolve(self, draft: Draft, work: Work) -> FileChanges:
         """The added files."""

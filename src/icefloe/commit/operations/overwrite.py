@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.commit.conflicts import ConflictCheck, Isolation, same_partition
 from icefloe.commit.draft import Draft, Work
-from icefloe.commit.operations.snapshot_operation import SnapshotOperation, file_locations
+from icefloe.commit.operations.snapshot_operation import AddingOperation, PlannedOperation
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.expr.text.filter_printer import to_text
 from icefloe.model.entries import empty
-from icefloe.model.metadata.snapshots import Operation, Snapshot
+from icefloe.model.metadata.snapshots import Operation
 from icefloe.scan.plan import plan_scan
 from icefloe.tree.file_changes import FileChanges
 
@@ -29,22 +29,15 @@ REPLACE_PARTITIONS = "replace-partitions"  # summary key that distinguishes thes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverwriteFiles(SnapshotOperation):
+class OverwriteFiles(PlannedOperation):
     """Replaces data files by files with the remaining and the new rows (copy-on-write).
 
     The changes were computed from the files of snapshot ``read`` that may match ``filter``.
     """
 
-    changes: FileChanges
-    read: Snapshot | None
     filter: Expr = ALWAYS_TRUE
     isolation: Isolation = Isolation.SERIALIZABLE
     operation: Operation = Operation.OVERWRITE
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The new data files."""
-        return file_locations(self.changes.added)
 
     def resolve(self, draft: Draft, work: Work) -> FileChanges:
         """The changes, if the replaced files are unchanged; if serializable, also if no matching rows were added."""
@@ -57,7 +50,7 @@ class OverwriteFiles(SnapshotOperation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverwriteWhere(SnapshotOperation):
+class OverwriteWhere(AddingOperation):
     """Removes the files in which every row matches a filter, and adds others. Reads no data.
 
     A file in which some rows may match is an error, as its rows would have to be read. With ``whole_files`` there was
@@ -68,11 +61,6 @@ class OverwriteWhere(SnapshotOperation):
     added: pa.Table = field(default_factory=empty)
     whole_files: bool = False
     operation: Operation = Operation.OVERWRITE
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The new data files."""
-        return file_locations(self.added)
 
     def resolve(self, draft: Draft, work: Work) -> FileChanges | None:
         """The added files, and the matching files of the current snapshot."""
@@ -97,17 +85,11 @@ class OverwriteWhere(SnapshotOperation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplacePartitions(SnapshotOperation):
+class ReplacePartitions(AddingOperation):
     """Adds files, and removes all other files of their partitions; of the whole table if it is not partitioned."""
 
-    added: pa.Table
     operation: Operation = Operation.OVERWRITE
     properties: Mapping[str, str] = field(default_factory=lambda: {REPLACE_PARTITIONS: "true"})
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The new data files."""
-        return file_locations(self.added)
 
     def resolve(self, draft: Draft, work: Work) -> FileChanges:
         """The added files, and the files of the current snapshot that they replace."""

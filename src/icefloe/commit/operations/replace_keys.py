@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.draft import Draft, Work
-from icefloe.commit.operations.snapshot_operation import SnapshotOperation, file_locations
+from icefloe.commit.operations.snapshot_operation import AddingOperation
 from icefloe.errors import ConflictError
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.metadata.snapshots import Operation
@@ -20,7 +20,7 @@ from icefloe.tree.file_changes import FileChanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplaceKeys(SnapshotOperation):
+class ReplaceKeys(AddingOperation):
     """Adds data files, and equality delete files for the rows that they replace.
 
     ``specs`` are the partition specs of the table that the deletes were written for. Deletes of a partition do not
@@ -30,11 +30,6 @@ class ReplaceKeys(SnapshotOperation):
     added: pa.Table  # data files and equality delete files
     specs: frozenset[int]
     operation: Operation = Operation.OVERWRITE
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The new data files and delete files."""
-        return file_locations(self.added)
 
     def resolve(self, draft: Draft, work: Work) -> FileChanges:
         """The added files, if the deletes apply to every file of the table."""

@@ -6,29 +6,22 @@ from dataclasses import dataclass, replace
 
 from icefloe.commit.conflicts import ConflictCheck
 from icefloe.commit.draft import Draft, Work
-from icefloe.commit.operations.snapshot_operation import SnapshotOperation, file_locations
+from icefloe.commit.operations.snapshot_operation import PlannedOperation, SnapshotOperation
 from icefloe.model.entries import put
-from icefloe.model.metadata.snapshots import Operation, Snapshot
+from icefloe.model.metadata.snapshots import Operation
 from icefloe.tree.file_changes import FileChanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RewriteFiles(SnapshotOperation):
+class RewriteFiles(PlannedOperation):
     """Replaces data files by files with the same rows (compaction).
 
     ``sequence_number`` is that of the snapshot that was read, for the new files: equality deletes that were added since
     then apply to them. Without it such deletes would no longer apply, so they are a conflict.
     """
 
-    changes: FileChanges
-    read: Snapshot | None
     sequence_number: int | None = None
     operation: Operation = Operation.REPLACE
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The new files."""
-        return file_locations(self.changes.added)
 
     def resolve(self, draft: Draft, work: Work) -> FileChanges:
         """The changes, if the replaced files are live and no rows of them were deleted."""

@@ -9,17 +9,17 @@ import pyarrow.compute as pc
 
 from icefloe.commit.conflicts import ConflictCheck, Isolation
 from icefloe.commit.draft import Draft, Work
-from icefloe.commit.operations.snapshot_operation import SnapshotOperation, file_locations
+from icefloe.commit.operations.snapshot_operation import PlannedOperation
 from icefloe.errors import ConflictError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.model.entries import ContentType, of_type
-from icefloe.model.metadata.snapshots import Operation, Snapshot
+from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.tree.file_changes import FileChanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowDelta(SnapshotOperation):
+class RowDelta(PlannedOperation):
     """Deletes rows, by deletion vectors, delete files or the removal of files, and adds rows, as one snapshot.
 
     The changes were computed from the files of snapshot ``read`` that may match ``filter``. A data file has at most one
@@ -27,16 +27,9 @@ class RowDelta(SnapshotOperation):
     operation that only deletes rows does not conflict with other deletes, one that also adds rows (an update) does.
     """
 
-    changes: FileChanges
-    read: Snapshot | None
     filter: Expr = ALWAYS_TRUE
     isolation: Isolation = Isolation.SERIALIZABLE
     operation: Operation = Operation.OVERWRITE
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The new data files and delete files."""
-        return file_locations(self.changes.added)
 
     def resolve(self, draft: Draft, work: Work) -> FileChanges:
         """The changes, if no other commit changed what was read, as far as the isolation level requires."""

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from icefloe.commit.draft import Draft, Work
 from icefloe.commit.stage import make_snapshot
-from icefloe.model.metadata.snapshots import MAIN, Operation
+from icefloe.model.metadata.snapshots import MAIN, Operation, Snapshot
 from icefloe.tree.file_changes import FileChanges
 
 
@@ -62,6 +62,31 @@ class SnapshotOperation(ABC):
             branch=self.branch,
             staged=self.staged,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddingOperation(SnapshotOperation):
+    """An operation that adds files which were written for it, and finds the files to remove by itself."""
+
+    added: pa.Table
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The new data files and delete files."""
+        return file_locations(self.added)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedOperation(SnapshotOperation):
+    """An operation whose changes were planned on the snapshot ``read``; commits after it may conflict."""
+
+    changes: FileChanges
+    read: Snapshot | None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The new data files and delete files."""
+        return file_locations(self.changes.added)
 
 
 def file_locations(entries: pa.Table) -> tuple[str, ...]:
