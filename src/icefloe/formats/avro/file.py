@@ -6,7 +6,7 @@ are skipped. A file has no statistics. Its blocks are gone through once before r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,9 +22,9 @@ from icefloe.codecs.avro.data_rows import RowDecoder
 from icefloe.codecs.avro.file_schema import StoredSchema, stored_schema, takes_nothing
 from icefloe.codecs.avro.logical_types import Projection, fixed_bytes, project, typed
 from icefloe.errors import CorruptFile, IcefloeError, LimitError
-from icefloe.formats.parquet.field_ids import StoredColumns, labelled
+from icefloe.formats.parquet.field_ids import labelled
 from icefloe.formats.read.align import without_columns
-from icefloe.formats.read.data_file import Piece, Runs, StoredFile
+from icefloe.formats.read.data_file import Piece, StoredFile, WholePieces
 from icefloe.formats.read.relabel import relabel
 from icefloe.formats.read.storage_errors import reading
 from icefloe.io.file_io import FileIO
@@ -41,24 +41,14 @@ _KEPT_BYTES = 64 * MIB  # a file far away that is no larger is read once and kep
 _MOST_EMPTY_ROWS = 2**31  # of records without a byte
 
 
-class AvroFile:
+class AvroFile(WholePieces):
     """An open Avro file; its pieces are runs of blocks."""
 
     def __init__(self, source: _Source, stored: StoredSchema, schema: pa.Schema) -> None:
+        super().__init__(schema)
         self._source = source
         self._decoder = RowDecoder(stored.plain)
-        self._schema = schema
         self._is_empty = takes_nothing(stored.plain)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns with their ids."""
-        return self._schema
-
-    @cached_property
-    def ids(self) -> Collection[int]:
-        """The ids of the columns."""
-        return StoredColumns(self._schema).ids
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
@@ -79,14 +69,6 @@ class AvroFile:
     def statistics(self, schema: Schema) -> pa.Table | None:
         """Nothing: the format keeps none."""
         return None
-
-    def runs(self, piece: Piece, schema: Schema) -> Runs | None:
-        """None: Avro blocks have no statistics."""
-        return None
-
-    def divides(self, piece: Piece, wanted: tuple[Field, ...]) -> bool:
-        """No: a piece is as many blocks as are read together."""
-        return False
 
     def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a run; of nested columns only the fields that are wanted."""

@@ -7,7 +7,7 @@ timestamps as 64 bits of nanoseconds only, so values before 1677 and after 2262 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from operator import itemgetter
@@ -26,9 +26,9 @@ from icefloe.errors import (
     UnsupportedError,
 )
 from icefloe.formats.orc.stats import stripe_stats
-from icefloe.formats.parquet.field_ids import StoredColumns, field_id, labelled, weight
+from icefloe.formats.parquet.field_ids import field_id, labelled, weight
 from icefloe.formats.read.align import without_columns
-from icefloe.formats.read.data_file import Piece, Runs, StoredFile
+from icefloe.formats.read.data_file import Piece, StoredFile, WholePieces
 from icefloe.formats.read.relabel import relabel
 from icefloe.formats.read.storage_errors import reading
 from icefloe.io.file_io import FileIO
@@ -41,25 +41,15 @@ from icefloe.model.schema.types import Field, Struct
 _OUT_OF_RANGE = "out of range for nanosecond"
 
 
-class OrcFile:
+class OrcFile(WholePieces):
     """An open ORC file; its pieces are its stripes."""
 
     def __init__(self, file: Any, stripes: tuple[OrcStripe, ...], schema: pa.Schema, location: str) -> None:
+        super().__init__(schema)
         self._file = file
         self._stripes = stripes
-        self._schema = schema
         self._location = location
         self._by_name = _names_are_paths(list(schema))
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns with their ids."""
-        return self._schema
-
-    @cached_property
-    def ids(self) -> Collection[int]:
-        """The ids of the columns."""
-        return StoredColumns(self._schema).ids
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
@@ -70,14 +60,6 @@ class OrcFile:
     def statistics(self, schema: Schema) -> pa.Table | None:
         """The statistics of the columns, one row for each stripe."""
         return stripe_stats(self._stripes, self._schema, schema)
-
-    def runs(self, piece: Piece, schema: Schema) -> Runs | None:
-        """None: Arrow reads whole stripes."""
-        return None
-
-    def divides(self, piece: Piece, wanted: tuple[Field, ...]) -> bool:
-        """No: Arrow reads whole stripes."""
-        return False
 
     def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a stripe; of structs only the fields that are wanted, lists and maps whole."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import pyarrow as pa
 
+from icefloe.formats.parquet.field_ids import StoredColumns
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 
@@ -79,3 +81,28 @@ class StoredFile(Protocol):
         number of rows.
         """
         ...
+
+
+class WholePieces:
+    """What files have in common whose pieces are read whole: columns with ids, and no parts of pieces."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns with their ids."""
+        return self._schema
+
+    @cached_property
+    def ids(self) -> Collection[int]:
+        """The ids of the columns."""
+        return StoredColumns(self._schema).ids
+
+    def runs(self, piece: Piece, schema: Schema) -> Runs | None:
+        """None: no statistics of parts of a piece are used."""
+        return None
+
+    def divides(self, piece: Piece, wanted: tuple[Field, ...]) -> bool:
+        """No: a piece is read whole."""
+        return False
