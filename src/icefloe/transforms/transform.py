@@ -17,6 +17,7 @@ from icefloe.errors import UnsupportedError
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.partition.sort_order import SortField
 from icefloe.model.partition.spec import PartitionField
+from icefloe.model.partition.transform_names import TRANSFORM_NAMES
 from icefloe.model.schema.types import Geography, Geometry, Type, is_primitive
 from icefloe.transforms.base import Transform
 from icefloe.transforms.bucket import Bucket
@@ -114,10 +115,9 @@ class UnknownTransform(Transform):
         raise self._refusal()
 
     def _refusal(self) -> UnsupportedError:
+        known = ", ".join(f"{names.name}[N]" if names.is_sized else names.name for names in TRANSFORM_NAMES)
         return UnsupportedError(
-            f"transform {self.text!r} cannot be computed; supported are identity, bucket[N], truncate[W], year, month,"
-            " day, hour and void",
-            transform=self.text,
+            f"transform {self.text!r} cannot be computed; supported are {known}", transform=self.text
         )
 
 

@@ -34,6 +34,7 @@ from icefloe.expr.filter.nodes import (
     fold,
     push_not,
 )
+from icefloe.model.partition.transform_names import TRANSFORM_NAMES
 from icefloe.model.schema.schema import Schema, derived
 from icefloe.model.schema.types import (
     DATE,
@@ -189,7 +190,7 @@ def _bind_transformed(node: Predicate, column: _Column, text: str) -> Expr:
         reason = (
             f"transform {transform} does not accept column {node.column!r} of type {column.type}"
             if transform.is_known
-            else "the transform is not known; use bucket, truncate, year, month, day or hour"
+            else f"the transform is not known; use one of {', '.join(names.name for names in TRANSFORM_NAMES)}"
         )
         raise InputError(f"{node.term} {node.op.value}: {reason}", field=node.column, transform=text)
     result = transform.result_type(column.type)
