@@ -207,7 +207,10 @@ class Transform(ABC):
         return None
 
     def spark_key(self, column: str, source: Type) -> str | None:
-        """Spark SQL with the order and equality of the results that fails for no value of the column, or None."""
+        """Spark SQL with the order and equality of the results, or None if Spark has none.
+
+        Integer results that do not fit must not overflow: such a row is refused later, with its value in the message.
+        """
         return self.spark_sql(column, source)
 
     def spark_folder(self, column: str, source: Type) -> str | None:
