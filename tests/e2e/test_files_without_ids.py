@@ -17,10 +17,10 @@ from pyarrow import orc
 
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
-from icefloe.engines.arrow.write.write import write_rows
 from icefloe.errors import FormatError, InputError
 from icefloe.model.entries import put
 from icefloe.table.table import Table
+from support.engine_work import write_entries
 from support.tables import new_catalog, sorted_rows
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "city": ["Oslo", None, "Rome"], "n": pa.array([4, 5, 6])})
@@ -43,7 +43,7 @@ def write_foreign(path: Path, file_format: str, rows: pa.Table) -> None:
 
 def append_foreign(table: Table, file_format: str, rows: pa.Table, like: pa.Table = ROWS) -> None:
     """Add a file of these rows; its entry, which has no statistics, is that of rows of the table."""
-    entries = write_rows(table._pointer.io, like, table.metadata)
+    entries = write_entries(table._pointer.io, like, table.metadata)
     (location,) = entries["location"].to_pylist()
     path = Path(location.removeprefix("file://"))
     write_foreign(path, file_format, rows)

@@ -187,7 +187,7 @@ def test_rows_that_do_not_fit_change_nothing(table, version, tmp_path):
 
 
 def test_a_staged_append_cannot_change_the_schema(table, version):
-    with pytest.raises(InputError, match="staged"):
+    with pytest.raises(InputError, match="wap_id= stages rows"):
         table.append(pa.table({"id": [2], "note": ["new"]}), schema_mode="merge", wap_id="audit")
 
 

@@ -26,9 +26,9 @@ def select_snapshot(
     was rolled back later.
     """
     arguments = {"snapshot": snapshot, "tag": tag, "branch": branch, "ref": ref, "timestamp": timestamp}
-    given = [name for name, value in arguments.items() if value is not None]
-    if len(given) > 1:
-        raise InputError(f"give one of {', '.join(given)}, not several")
+    chosen = [name for name, value in arguments.items() if value is not None]
+    if len(chosen) > 1:
+        raise InputError(f"give one of {', '.join(chosen)}, not several")
     if snapshot is not None:
         return metadata.snapshot(snapshot)
     if tag is not None:
