@@ -3,7 +3,7 @@
 #   make demo        a table made, changed, read and travelled through, in about a minute
 #   make fast        the tests that need neither Spark nor a server, without the slow ones
 #   make test        what every change is tested with: the same, the slow ones, Spark and servers, for format versions 2
-#                    and 4; in two processes (WORKERS=... for another number)
+#                    and 4; in three processes (WORKERS=... for another number)
 #   make thorough    the rest: versions 1 and 3, all cases of crashes and interleavings, hypothesis with more examples
 #   make lint        ruff and mypy
 #   make interop     the tests that run other programs (Maven fetches Apache Iceberg's jar on first use)
@@ -21,7 +21,7 @@ UV ?= uv
 FLAGS ?=
 FUZZ ?= 200000
 APPENDS ?= 250
-WORKERS ?= 2
+WORKERS ?= 3
 VENV := .venv
 READY := $(VENV)/.ready
 PY := $(VENV)/bin/python
@@ -29,6 +29,12 @@ PIP := $(PY) -m pip --quiet --disable-pip-version-check
 PYTEST := $(PY) -m pytest
 # Spark's tests come first, since they take longest; xdist would order files by their number of tests.
 SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+
+# Tests write many small files and sync each of them, which takes no time in memory.
+ROOMY := $(shell test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)" -gt 4000000 2>/dev/null && echo /dev/shm)
+ifneq ($(ROOMY),)
+fast test thorough: export TMPDIR := $(ROOMY)
+endif
 
 # Python and pytest keep compiled modules: without them, every process that tests start compiles all of icefloe again.
 unexport PYTHONDONTWRITEBYTECODE

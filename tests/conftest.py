@@ -23,7 +23,10 @@ from support.servers.s3 import S3Server, s3_server
 __all__ = ["postgres_server", "postgres_uri"]
 
 sys.path.insert(0, str(Path(__file__).parent))
-SPARK_FILES = ("tests/spark/", "tests/version_4/test_plain_parquet.py")
+TOGETHER = {
+    "spark": ("tests/spark/", "tests/version_4/test_plain_parquet.py"),
+    "architecture": ("tests/architecture/",),
+}
 
 # A deadline would be a timing assertion, which a busy machine fails for no reason.
 settings.register_profile("default", max_examples=DEFAULT_EXAMPLES, deadline=None, derandomize=True, database=None)
@@ -48,18 +51,21 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     return [node for node in found if type(node) is pytest.Module]
 
 
-class ByFileOrSpark(LoadFileScheduling):
-    """Gives a process whole files of tests, and all tests on Spark to one process, where they share a session."""
+class ByFileOrGroup(LoadFileScheduling):
+    """Gives a process whole files of tests, and to one process all tests that share something costly.
+
+    These are the tests on Spark, with one session, and the checks of the sources, which are parsed once.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return "spark" if file.startswith(SPARK_FILES) else file
+        return next((name for name, files in TOGETHER.items() if file.startswith(files)), file)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     """Spread tests by files where the option is ``--dist loadfile``."""
-    return ByFileOrSpark(config, log) if config.getvalue("dist") == "loadfile" else None
+    return ByFileOrGroup(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

@@ -126,7 +126,7 @@ def written(appends: int) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [version if version == 4 else thorough(version) for version in VERSIONS])
-@pytest.mark.parametrize("place", ["sqlite", "files", thorough("postgres")], indirect=True)
+@pytest.mark.parametrize("place", ["files", thorough("sqlite"), thorough("postgres")], indirect=True)
 def test_eight_processes_appending_to_one_table_lose_nothing(place: Place, version: int) -> None:
     table = run(place, APPENDS, version)
     assert rows_of(table) == written(APPENDS)
@@ -171,7 +171,7 @@ def test_processes_that_add_and_remove_files_of_the_same_leaves_lose_nothing(pla
     assert {f for f in files - named - versions if not f.endswith("version-hint.text")} == set()  # nor left anything
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_catalog_that_looks_before_it_renames_loses_rows_in_the_same_way(tmp_path: Path) -> None:
     table = run(Place(kind="control", folder=tmp_path), CONTROL_APPENDS, 2)
     assert set(rows_of(table)) < set(written(CONTROL_APPENDS))

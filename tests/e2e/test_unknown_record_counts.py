@@ -24,7 +24,7 @@ from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import leaves_of, read_root
-from support.selection import first
+from support.selection import first, thorough
 from support.tables import new_catalog, sorted_rows
 
 pytestmark = pytest.mark.slow
@@ -141,7 +141,7 @@ def test_rows_are_changed(tmp_path, file_format, mode):
     check(tmp_path, 14)
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("mode", ["merge-on-read", thorough("copy-on-write")])
 def test_a_file_leaves_with_its_last_row_and_not_before(tmp_path, file_format, mode):
     table = made(tmp_path, file_format, **{"write.delete.mode": mode})
     left = list(ALL)

@@ -3,7 +3,8 @@
 Every test is in one of three tiers:
 
 * THOROUGH: tests marked ``thorough``, and the cases of format versions 1 and 3 of a test that also has 2 or 4;
-* TEST: of the others, those marked ``slow``, all of ``tests/property``, and those that need Spark or a server;
+* TEST: of the others, those marked ``slow`` or ``spark``, those in ``SLOW_FOLDERS``, and those that
+  need Spark or a server;
 * FAST: all the others.
 
 ``make fast`` runs the last tier, ``make test`` the last two. ``make thorough`` runs the first one, and all hypothesis
@@ -20,7 +21,7 @@ import pytest
 from hypothesis import settings
 
 CHOICE = os.environ.get("ICEFLOE_TESTS", "")
-SLOW_FOLDERS = frozenset({"property"})
+SLOW_FOLDERS = frozenset({"e2e", "fuzz", "property", "spark", "version_4"})
 SERVERS = frozenset({"spark", "s3", "postgres_server"})
 VERSION_NAMES = ("version", "format_version")
 USUAL_VERSIONS = (2, 4)

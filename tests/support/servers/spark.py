@@ -20,6 +20,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .appName("icefloe tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
+        # Small queries spend most of their time in the compiler of the JVM.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")

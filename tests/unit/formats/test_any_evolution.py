@@ -22,6 +22,8 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Struct
 from support import evolving_schemas as evolving
 
+pytestmark = pytest.mark.slow
+
 SMALL = {
     "write.parquet.row-group-size-bytes": "60",
     "write.orc.stripe-size-bytes": "1",

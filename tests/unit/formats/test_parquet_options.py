@@ -132,6 +132,7 @@ def test_bloom_filters_are_made_for_the_columns_that_ask(tmp_path: Path) -> None
     assert has == {"id", "s.x", "l.list.element"}
 
 
+@pytest.mark.slow
 def test_a_bloom_filter_is_as_large_as_its_rate_and_limit_ask(tmp_path: Path) -> None:
     fpp = "write.parquet.bloom-filter-fpp.column.id"
     most = "write.parquet.bloom-filter-max-bytes"
