@@ -50,11 +50,12 @@ def outline(metadata_location: str, snapshot_id: int | None = None, *, shown: in
 
     ``shown`` is the number of siblings of a kind that are shown.
 
-    >>> print(outline(table.metadata_location))  # doctest: +SKIP
-    00003-5d1f2c90….metadata.json  format version 4, 3 snapshots, 2.9 kB
-    └── root-514203….parquet  root manifest, 7.1 kB, 2 rows: 2 data files
-        ├── 8e1d07a2….parquet  data, EXISTING, 1,000 rows, 12.4 kB
-        └── c2b9915f….parquet  data, ADDED, 10 rows, 2.0 kB
+    ``print(outline(table.metadata_location))`` shows::
+
+        00003-5d1f2c90….metadata.json  format version 4, 3 snapshots, 2.9 kB
+        └── root-514203….parquet  root manifest, 7.1 kB, 2 rows: 2 data files
+            ├── 8e1d07a2….parquet  data, EXISTING, 1,000 rows, 12.4 kB
+            └── c2b9915f….parquet  data, ADDED, 10 rows, 2.0 kB
     """
     io = file_io(metadata_location)
     data = io.read(metadata_location)
