@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from architecture.source_tree import TESTS
-from support.selection import divide, every, examples, first
+from support.selection import Tier, divide, every, examples, first, sampled
 
 CASES = """
 import pytest
@@ -82,6 +82,16 @@ def test_some_cases_are_left_to_the_thorough_run() -> None:
 
     assert usual(first(2, "abcde")) == ["a", "b"]
     assert usual(every(2, "abcde")) == ["a", "c", "e"]
+
+
+def test_a_slow_test_with_many_cases_leaves_two_of_three_to_the_thorough_run() -> None:
+    tiers = sampled([("few", Tier.TEST)] * 3 + [("many", Tier.TEST)] * 9 + [("fast", Tier.FAST)] * 9)
+    assert tiers[:3] == [Tier.TEST] * 3
+    assert tiers[12:] == [Tier.FAST] * 9
+    kept = [place for place, tier in enumerate(tiers[3:12]) if tier is Tier.TEST]
+    assert len(kept) == 3
+    assert {place % 3 for place in kept} == {0, 1, 2}  # all values of an argument that has three
+    assert set(tiers[3:12]) == {Tier.TEST, Tier.THOROUGH}
 
 
 def test_a_law_with_a_number_of_its_own_has_as_large_a_share_of_it() -> None:

@@ -2,7 +2,8 @@
 
 Every test is in one of three tiers:
 
-* THOROUGH: tests marked ``thorough``, and the cases of format versions 1 and 3 of a test that also has 2 or 4;
+* THOROUGH: tests marked ``thorough``, the cases of format versions 1 and 3 of a test that also has 2 or 4, and two of
+  three cases of a test of the next tier that has more than three;
 * TEST: of the others, those marked ``slow`` or ``spark``, those in ``SLOW_FOLDERS``, and those that
   need Spark or a server;
 * FAST: all the others.
@@ -14,6 +15,7 @@ tests once more with more examples.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
@@ -25,6 +27,7 @@ SLOW_FOLDERS = frozenset({"e2e", "fuzz", "property", "spark", "version_4"})
 SERVERS = frozenset({"spark", "s3", "postgres_server"})
 VERSION_NAMES = ("version", "format_version")
 USUAL_VERSIONS = (2, 4)
+MANY_CASES = 3  # a test of the tier TEST with more cases leaves two of three to the tier THOROUGH
 DEFAULT_EXAMPLES = 50
 FEW_EXAMPLES = 15
 
@@ -72,12 +75,29 @@ def divide(items: Sequence[pytest.Item], choice: str) -> tuple[list[pytest.Item]
     if choice not in TIERS:
         raise pytest.UsageError(f"ICEFLOE_TESTS is {choice!r}: set it to fast, test or thorough, or to nothing")
     usual = frozenset(name_of(item) for item in items if version_of(item) in USUAL_VERSIONS)
+    tiers = sampled([(name_of(item), tier_of(item, usual)) for item in items])
     chosen: list[pytest.Item] = []
     others: list[pytest.Item] = []
-    for item in items:
+    for item, tier in zip(items, tiers, strict=True):
         again = choice == "thorough" and is_hypothesis_test(item)
-        (chosen if again or tier_of(item, usual) in TIERS[choice] else others).append(item)
+        (chosen if again or tier in TIERS[choice] else others).append(item)
     return chosen, others
+
+
+def sampled(cases: Sequence[tuple[str, Tier]]) -> list[Tier]:
+    """The tiers of cases, given by test and tier, with those that tests with many cases leave to the thorough run.
+
+    The third that stays is not every third case: that would be one value of an argument that has three.
+    """
+    counts = Counter(name for name, tier in cases if tier is Tier.TEST)
+    places: Counter[str] = Counter()
+    tiers = []
+    for name, tier in cases:
+        place = places[name]
+        left = tier is Tier.TEST and counts[name] > MANY_CASES and (place + place // MANY_CASES) % MANY_CASES != 0
+        places[name] += tier is Tier.TEST
+        tiers.append(Tier.THOROUGH if left else tier)
+    return tiers
 
 
 def tier_of(item: pytest.Item, usual: frozenset[str]) -> Tier:
