@@ -18,7 +18,7 @@ from icefloe.engines.spark.task_python import task_python
 
 pytestmark = pytest.mark.spark
 
-# Writes a table of which both the rows (a list) and the partitions (buckets) need Python in the tasks.
+# Writes a table whose rows (with a list) need Python in the tasks, and one whose partitions (buckets) need none.
 PROGRAM = """
 import sys
 import icefloe

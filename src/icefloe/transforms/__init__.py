@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icefloe.transforms.base import BEYOND, Limits, ResultNumbers, Transform, Zone
+from icefloe.transforms.base import BEYOND, DecimalSteps, HashBuckets, Limits, ResultNumbers, Transform, Zone
 from icefloe.transforms.bucket import Bucket
 from icefloe.transforms.times import Day, Hour, Month, TimeTransform, Year
 from icefloe.transforms.transform import Identity, UnknownTransform, Void, parse_transform, transform_of
@@ -12,6 +12,8 @@ __all__ = [
     "BEYOND",
     "Bucket",
     "Day",
+    "DecimalSteps",
+    "HashBuckets",
     "Hour",
     "Identity",
     "Limits",

@@ -77,6 +77,20 @@ class Zone:
     overflows: bool
 
 
+@dataclass(frozen=True, slots=True)
+class HashBuckets:
+    """Murmur3 hashes without their sign, modulo ``count``."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalSteps:
+    """Decimals cut to multiples of ``width``, in units of their last digit."""
+
+    width: int
+
+
 class Transform(ABC):
     """A function from a column's values to partition values; null always gives null."""
 
@@ -212,6 +226,10 @@ class Transform(ABC):
         Integer results that do not fit must not overflow: such a row is refused later, with its value in the message.
         """
         return self.spark_sql(column, source)
+
+    def spark_method(self, source: Type) -> HashBuckets | DecimalSteps | None:
+        """The computation for which Spark has Java methods but no SQL; None if there is none."""
+        return None
 
     def spark_folder(self, column: str, source: Type) -> str | None:
         """Spark SQL for the folder name of a result; None if it is that of the value of ``spark_key``."""

@@ -24,7 +24,7 @@ from icefloe.model.schema.types import (
     Fixed,
     Type,
 )
-from icefloe.transforms.base import MAX_INT, ResultNumbers, Transform, masked, numbers, parts
+from icefloe.transforms.base import MAX_INT, HashBuckets, ResultNumbers, Transform, masked, numbers, parts
 from icefloe.transforms.murmur3 import Hashes, hash_binary, hash_decimals, hash_integers
 
 _NARROW = frozenset({INT, DATE})
@@ -58,6 +58,10 @@ class Bucket(Transform):
     def result_numbers(self) -> ResultNumbers:
         """The numbers of the buckets."""
         return ResultNumbers(lowest=0, highest=self.count - 1)
+
+    def spark_method(self, source: Type) -> HashBuckets:
+        """The hash of Spark is that of the format."""
+        return HashBuckets(self.count)
 
     def _apply(self, array: pa.Array, source: Type) -> pa.Array:
         return masked(_modulo(_hashes(array, source), self.count), pa.int32(), array)

@@ -20,6 +20,7 @@ from icefloe.errors import FormatError, InputError, UnsupportedError
 from icefloe.model.schema.types import BINARY, INT, LONG, MAX_DECIMAL_PRECISION, STRING, Decimal, Type
 from icefloe.transforms.base import (
     MAX_INT,
+    DecimalSteps,
     Image,
     Limits,
     Longs,
@@ -228,6 +229,10 @@ class Truncate(Transform):
             raise UnsupportedError(f"Spark cannot compute {self} of {source} without rounding", type=str(source))
         digits = max(len(str(self.width)), source.scale)
         return f"CAST('{_scaled(self.width, source):f}' AS DECIMAL({digits}, {source.scale}))"
+
+    def spark_method(self, source: Type) -> DecimalSteps | None:
+        """Decimals are cut by Java: in Spark SQL a result may have one digit too many."""
+        return DecimalSteps(self.width) if isinstance(source, Decimal) else None
 
     def spark_key(self, column: str, source: Type) -> str | None:
         """A substring; for integers, a decimal wide enough that no value overflows."""

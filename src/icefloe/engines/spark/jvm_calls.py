@@ -1,4 +1,4 @@
-"""Static Java methods as columns: generated code calls them directly, without a UDF."""
+"""Java methods as columns: generated code calls them directly, without a UDF."""
 
 from __future__ import annotations
 
@@ -6,28 +6,71 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import Column, SparkSession
-from pyspark.sql.types import DataType, IntegerType, LongType
+from pyspark.sql.types import BinaryType, DataType, DecimalType, IntegerType, LongType, StringType
 
-_JAVA_TYPES: dict[DataType, str] = {IntegerType(): "IntegerType", LongType(): "LongType"}
+_JAVA_TYPES: dict[DataType, str] = {
+    IntegerType(): "IntegerType",
+    LongType(): "LongType",
+    StringType(): "StringType",
+    BinaryType(): "BinaryType",
+}
 
 
-def static_call(spark: SparkSession, owner: str, method: str, arguments: Sequence[Column], result: DataType) -> Column:
-    """A deterministic static method of the class ``owner``; null if an argument is null."""
+def static_call(
+    spark: SparkSession, owner: str, method: str, arguments: Sequence[Column], result: DataType | str
+) -> Column:
+    """A deterministic static method of the class ``owner``; null if an argument is null.
+
+    ``result`` is a type of Spark, or the name of the class of the returned objects, which only other calls can take.
+    """
     jvm: Any = spark._jvm
-    tools = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    expressions, no_types = jvm.java.util.ArrayList(), jvm.java.util.ArrayList()
-    for argument in arguments:
-        expressions.add(tools.expression(argument._jc))
-    as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
     call = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
         jvm.java.lang.Class.forName(owner),
-        getattr(jvm.org.apache.spark.sql.types.DataTypes, _JAVA_TYPES[result]),
+        _java_type(jvm, result),
         method,
-        as_scala(expressions).toSeq(),
-        as_scala(no_types).toSeq(),
+        _expressions(jvm, arguments),
+        _expressions(jvm, ()),
         True,  # a null argument makes a null
         True,  # the result may be null
         True,  # deterministic
         jvm.scala.Option.empty(),
     )
-    return Column(tools.column(call))
+    return _column(jvm, call)
+
+
+def method_call(
+    spark: SparkSession, value: Column, method: str, result: DataType | str, arguments: Sequence[Column] = ()
+) -> Column:
+    """A deterministic method of the Java object that holds a value of a column; null if the value is null."""
+    jvm: Any = spark._jvm
+    call = jvm.org.apache.spark.sql.catalyst.expressions.objects.Invoke(
+        jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(value._jc),
+        method,
+        _java_type(jvm, result),
+        _expressions(jvm, arguments),
+        _expressions(jvm, ()),
+        True,  # a null argument makes a null
+        True,  # the result may be null
+        True,  # deterministic
+    )
+    return _column(jvm, call)
+
+
+def _java_type(jvm: Any, type_: DataType | str) -> Any:
+    types = jvm.org.apache.spark.sql.types
+    if isinstance(type_, str):
+        return types.ObjectType(jvm.java.lang.Class.forName(type_))
+    if isinstance(type_, DecimalType):
+        return types.DataTypes.createDecimalType(type_.precision, type_.scale)
+    return getattr(types.DataTypes, _JAVA_TYPES[type_])
+
+
+def _expressions(jvm: Any, columns: Sequence[Column]) -> Any:
+    expressions = jvm.java.util.ArrayList()
+    for column in columns:
+        expressions.add(jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(column._jc))
+    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(expressions).toSeq()
+
+
+def _column(jvm: Any, expression: Any) -> Column:
+    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pyarrow as pa
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StringType
 
-from icefloe.engines.spark.write.conform import quoted
-from icefloe.engines.spark.write.transform_columns import computed
+from icefloe.engines.spark.write.transform_columns import transform_key, transform_text
 from icefloe.formats.write.partition_values import PartitionColumn, partition_fields
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.schema.schema import Schema
@@ -33,7 +30,7 @@ class PartitionFolder:
     text: Column
 
 
-def partition_folders(schema: Schema, spec: PartitionSpec) -> tuple[PartitionFolder, ...]:
+def partition_folders(spark: SparkSession, schema: Schema, spec: PartitionSpec) -> tuple[PartitionFolder, ...]:
     """One level per partition field that is not void, with names that no column of the table has."""
     taken = {field.name.lower() for field in schema.fields}
     folders = []
@@ -43,19 +40,17 @@ def partition_folders(schema: Schema, spec: PartitionSpec) -> tuple[PartitionFol
             name = f"{name}_{column.field.field_id}"
         taken.add(name.lower())
         # Never null: Spark would sort rows again by its text for null, and lose the order within a folder.
-        text = F.coalesce(_text(column), F.lit(_NULL_FOLDER))
+        text = F.coalesce(_text(spark, column), F.lit(_NULL_FOLDER))
         folders.append(PartitionFolder(name=name, text=text))
     return tuple(folders)
 
 
-def _text(column: PartitionColumn) -> Column:
-    name, transform, source = quoted(*column.path), column.transform, column.source
-    if (text := transform.spark_folder(name, source)) is not None:
-        return F.expr(text)
+def _text(spark: SparkSession, column: PartitionColumn) -> Column:
+    text = transform_text(spark, column.transform, column.path, column.source)
+    if text is not None:
+        return text
     # Values that do not fit the type of the column are refused later.
-    if (key := transform.spark_key(name, source)) is not None:
-        return _plain_text(F.expr(key), column.result)
-    return computed(transform, source, StringType(), pa.string())(F.col(name))
+    return _plain_text(transform_key(spark, column.transform, column.path, column.source), column.result)
 
 
 def _plain_text(column: Column, type_: Type) -> Column:

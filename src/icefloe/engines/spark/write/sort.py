@@ -13,13 +13,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, LongType
 
 from icefloe.engines.spark.jvm_calls import static_call
-from icefloe.engines.spark.schema import spark_type
 from icefloe.engines.spark.write.conform import quoted
-from icefloe.engines.spark.write.transform_columns import computed
-from icefloe.model.arrow.types import arrow_type
+from icefloe.engines.spark.write.transform_columns import transform_key
 from icefloe.model.partition.sort_order import SortField, SortOrder
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import DOUBLE, FLOAT, Field, Type
+from icefloe.model.schema.types import DOUBLE, FLOAT, Type
 from icefloe.transforms import Transform, transform_of
 from icefloe.transforms.source_columns import column_path
 
@@ -39,8 +37,8 @@ def _keys(spark: SparkSession, order: SortOrder, schema: Schema) -> Iterator[Col
     for field in order.fields:
         transform = transform_of(field)
         if not transform.is_void:
-            name = quoted(*column_path(schema, field.source_id))
-            yield _directed(_key(spark, transform, name, schema.by_id[field.source_id].type), field)
+            path, source = column_path(schema, field.source_id), schema.by_id[field.source_id].type
+            yield _directed(_key(spark, transform, path, source), field)
 
 
 def _directed(key: Column, field: SortField) -> Column:
@@ -50,12 +48,10 @@ def _directed(key: Column, field: SortField) -> Column:
     return key.desc_nulls_first() if has_nulls_first else key.desc_nulls_last()
 
 
-def _key(spark: SparkSession, transform: Transform, name: str, source: Type) -> Column:
+def _key(spark: SparkSession, transform: Transform, path: tuple[str, ...], source: Type) -> Column:
     """The value to sort by; equal where the transform's results are equal."""
-    result = transform.result_type(source)
-    if (key := transform.spark_key(name, source)) is None:
-        return computed(transform, source, spark_type(Field(0, "key", result)), arrow_type(result))(F.col(name))
-    return _ordered_float(spark, F.expr(key), source) if result in (FLOAT, DOUBLE) else F.expr(key)
+    key = transform_key(spark, transform, path, source)
+    return _ordered_float(spark, key, source) if transform.result_type(source) in (FLOAT, DOUBLE) else key
 
 
 def _ordered_float(spark: SparkSession, value: Column, source: Type) -> Column:

@@ -93,7 +93,7 @@ def _is_native(metadata: TableMetadata) -> bool:
 
 def _grouped(rows: DataFrame, metadata: TableMetadata) -> tuple[DataFrame, list[str]]:
     """Rows with their partition folders as columns; the rows of a partition are in as few tasks as fit."""
-    folders = partition_folders(metadata.schema, metadata.spec)
+    folders = partition_folders(rows.sparkSession, metadata.schema, metadata.spec)
     names = [folder.name for folder in folders]
     if len(folders) == 0:
         return rows, names
