@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from icefloe.engines.spark.failures import marked
-from icefloe.engines.spark.read.file_index_java import CLASS_NAME, SOURCE
+from icefloe.engines.spark.read import file_format_java, file_index_java
 from icefloe.engines.spark.session import PerJvm, child_session
 from icefloe.engines.spark.task_python import arrow_stream
 from icefloe.errors import IcefloeError, UnsupportedError
@@ -91,11 +91,11 @@ def relation(
         arguments.add(argument)
     sources = jvm.org.apache.spark.sql.execution.datasources
     described = sources.HadoopFsRelation(
-        _CONSTRUCTOR.of(spark).newInstance(arguments.toArray()),
+        _FILE_INDEX.of(spark).newInstance(arguments.toArray()),
         _parsed(java, constants),
         _parsed(java, columns),
         jvm.scala.Option.empty(),
-        sources.parquet.ParquetFileFormat(),
+        _FILE_FORMAT.of(spark).newInstance(jvm.java.util.ArrayList().toArray()),
         jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({}),
         java,
     )
@@ -106,19 +106,24 @@ def _parsed(java_session: Any, schema: StructType) -> Any:
     return java_session.parseDataType(schema.json())
 
 
-def _constructor(spark: SparkSession) -> Any:
-    """The constructor of the Java class, which is compiled here."""
-    jvm = spark._jvm
-    try:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
-        compiler.cook(SOURCE)
-        return compiler.getClassLoader().loadClass(CLASS_NAME).getConstructors()[0]
-    except Py4JError as error:
-        raise UnsupportedError(
-            f"Spark {spark.version}: its planning classes differ from those this version was made for: {error}",
-            feature="file index",
-        ) from error
+def _constructor(class_name: str, source: str) -> Callable[[SparkSession], Any]:
+    """A function that compiles a Java class in the driver and returns its constructor."""
+
+    def compiled(spark: SparkSession) -> Any:
+        jvm = spark._jvm
+        try:
+            compiler = jvm.org.codehaus.janino.SimpleCompiler()
+            compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
+            compiler.cook(source)
+            return compiler.getClassLoader().loadClass(class_name).getConstructors()[0]
+        except Py4JError as error:
+            raise UnsupportedError(
+                f"Spark {spark.version}: its planning classes differ from those this version was made for: {error}",
+                feature="file index",
+            ) from error
+
+    return compiled
 
 
-_CONSTRUCTOR = PerJvm(_constructor)
+_FILE_INDEX = PerJvm(_constructor(file_index_java.CLASS_NAME, file_index_java.SOURCE))
+_FILE_FORMAT = PerJvm(_constructor(file_format_java.CLASS_NAME, file_format_java.SOURCE))
