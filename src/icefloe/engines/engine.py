@@ -15,10 +15,12 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from icefloe.engines.capabilities import Capabilities
+from icefloe.engines.condition import Condition
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
+from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 
 
@@ -90,8 +92,18 @@ class Engine(Protocol):
         """Write rows to new data files; returns their entries. The rows have the columns ``lineage`` as well."""
         ...
 
-    def find_rows(self, files: PlannedFiles) -> dict[str, BitMap64]:
-        """The positions of live rows that match the plan's filter, by file; files without any are left out."""
+    def condition(self, where: str | Expr | None, schema: Schema) -> Condition:
+        """The condition of a text, or of a filter, on rows of a table; without one, every row is chosen.
+
+        InputError if the engine does not understand the text.
+        """
+        ...
+
+    def find_rows(self, files: PlannedFiles, condition: Condition) -> dict[str, BitMap64]:
+        """The positions of live rows for which the condition is true, by file; files without any are left out.
+
+        The plan has the filter of the condition.
+        """
         ...
 
     def upsert_source(self, table: TableFiles, rows: Any, on: tuple[str, ...]) -> AbstractContextManager[UpsertSource]:

@@ -70,6 +70,11 @@ class PlannedFiles:
         return self.table.metadata
 
     @property
+    def rows(self) -> int:
+        """The number of rows of the files, deleted ones included."""
+        return int(pc.sum(self.plan.tasks["record_count"], min_count=0).as_py())
+
+    @property
     def lineage(self) -> tuple[Field, ...]:
         """The lineage columns that rewritten rows keep: none if no file has row ids."""
         return LINEAGE if self.plan.tasks["first_row_id"].null_count < self.plan.files else ()

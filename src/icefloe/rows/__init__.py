@@ -8,17 +8,17 @@ from icefloe.rows.prepared import Prepared
 from icefloe.rows.target import Target, branch_of
 from icefloe.rows.update import update
 from icefloe.rows.upsert import upsert
-from icefloe.rows.write import append, overwrite, overwrite_filter, overwrite_partitions
+from icefloe.rows.write import append, check_overwrite, overwrite, overwrite_partitions
 
 __all__ = [
     "Prepared",
     "Target",
     "append",
     "branch_of",
+    "check_overwrite",
     "delete",
     "merge",
     "overwrite",
-    "overwrite_filter",
     "overwrite_partitions",
     "update",
     "upsert",

@@ -15,8 +15,10 @@ from icefloe.commit.conflicts import Isolation
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
+from icefloe.engines.condition import Condition
 from icefloe.engines.engine import Engine
 from icefloe.engines.work import PlannedFiles, Positions
+from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.model.entries import ContentType, empty, of_type
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.rows.removal import deleted_before
@@ -55,7 +57,7 @@ def convert_equality_deletes(target: Target, engine: Engine) -> RowDelta | None:
 def _deleted_by_value(files: PlannedFiles, engine: Engine) -> dict[str, BitMap64]:
     """The positions of rows that only equality deletes delete, by file; files without any are left out."""
     tasks = _with_equality_deletes(files.plan)
-    live = engine.find_rows(files.with_tasks(tasks))
+    live = engine.find_rows(files.with_tasks(tasks), Condition(filter=ALWAYS_TRUE))
     by_position = files.deleted_rows.positions(tasks["location"].to_pylist())
     deleted: dict[str, BitMap64] = {}
     for location, rows in zip(tasks["location"].to_pylist(), tasks["record_count"].to_pylist(), strict=True):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
+from icefloe.engines.condition import Condition
 from icefloe.engines.engine import Engine
 from icefloe.engines.work import PlannedFiles
 from icefloe.expr.filter.nodes import Expr
@@ -20,9 +21,9 @@ from icefloe.rows.removal import deleted_before, remove_files, remove_rows
 from icefloe.rows.target import Target
 
 
-def delete(target: Target, where: Expr, engine: Engine) -> Prepared:
+def delete(target: Target, where: str | Expr, engine: Engine) -> Prepared:
     """Delete the rows that match ``where``; rows for which it is null are kept."""
-    matching = MatchingFiles.of(target, where)
+    matching = MatchingFiles.of(target, engine.condition(where, target.metadata.schema))
     return ReadSet.of(target, matching.filter, DELETE_ISOLATION).prepared(matching.deletion(target, engine))
 
 
@@ -30,16 +31,18 @@ def delete(target: Target, where: Expr, engine: Engine) -> Prepared:
 class MatchingFiles:
     """The files that may contain matching rows: ``whole`` ones, in which every row matches, and the others."""
 
+    condition: Condition
     whole: PlannedFiles
     partly: PlannedFiles
 
     @classmethod
-    def of(cls, target: Target, where: Expr) -> MatchingFiles:
+    def of(cls, target: Target, condition: Condition) -> MatchingFiles:
         """The matching files of a branch."""
-        files = target.planned(where)
+        files = target.planned(condition.filter)
         tasks = files.plan.tasks
-        all_match = pc.equal(tasks["match"], int(Match.ALL))
+        all_match = pc.and_(pc.equal(tasks["match"], int(Match.ALL)), condition.is_exact)
         return cls(
+            condition=condition,
             whole=files.with_tasks(tasks.filter(all_match)),
             partly=files.with_tasks(tasks.filter(pc.invert(all_match))),
         )
@@ -51,7 +54,7 @@ class MatchingFiles:
 
     def deletion(self, target: Target, engine: Engine) -> CountedChanges:
         """The changes that delete the matching rows."""
-        positions = engine.find_rows(self.partly)
+        positions = engine.find_rows(self.partly, self.condition)
         return removal_of(self.whole).combined(remove_rows(target, self.partly, positions, engine, DELETE_MODE))
 
 

@@ -22,13 +22,14 @@ from icefloe.rows.removal import Mode, mode_of, remove_rows, replace_files, task
 from icefloe.rows.target import Scratch, Target
 
 
-def update(target: Target, changes: Mapping[str, str | Value], where: Expr, engine: Engine) -> Prepared:
+def update(target: Target, changes: Mapping[str, str | Value], where: str | Expr | None, engine: Engine) -> Prepared:
     """Set columns of the rows that match ``where``; rows for which it is null do not change."""
     engine.capabilities.check(RowOperation.UPDATE)
     values = new_values(changes, target.metadata.schema, target.env)
-    files = target.planned(where)
+    condition = engine.condition(where, target.metadata.schema)
+    files = target.planned(condition.filter)
     plan = files.plan
-    positions = engine.find_rows(files)
+    positions = engine.find_rows(files, condition)
     read = ReadSet.of(target, plan.filter, UPDATE_ISOLATION)
     if len(positions) == 0:
         return read.nothing(Operation.OVERWRITE)

@@ -11,7 +11,6 @@ from icefloe.commit.operations.overwrite import OverwriteWhere, ReplacePartition
 from icefloe.engines.engine import Engine
 from icefloe.errors import IcefloeError, InputError
 from icefloe.expr.filter.nodes import Expr
-from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.metadata.properties import DELETE_ISOLATION
 from icefloe.model.metadata.snapshots import Operation, SummaryKey
 from icefloe.model.text.text_checks import check_text
@@ -34,23 +33,22 @@ def append(target: Target, rows: object, engine: Engine, *, wap_id: str | None =
     return Prepared(operation=Operation.APPEND, update=update)
 
 
-def overwrite_filter(where: str | Expr | None, *, overwrite_all: bool) -> Expr:
-    """The filter of the rows that an overwrite replaces; InputError unless either ``where`` or ``overwrite_all``."""
+def check_overwrite(where: str | Expr | None, *, overwrite_all: bool) -> None:
+    """InputError unless an overwrite has either ``where`` or ``overwrite_all``."""
     if (where is None) != overwrite_all:
         raise InputError("overwrite: say which rows to replace by where=, or all of them by overwrite_all=True")
-    return parse_filter(where)
 
 
-def overwrite(target: Target, rows: object, where: Expr, engine: Engine) -> Prepared:
+def overwrite(target: Target, rows: object, where: str | Expr | None, engine: Engine) -> Prepared:
     """Delete the rows that match ``where`` and add others, as one snapshot; rows for which it is null are kept.
 
     If no file contains both rows that match and rows that do not, each attempt chooses the files to remove by metadata
     alone, so other commits do not conflict.
     """
-    matching = MatchingFiles.of(target, where)
+    matching = MatchingFiles.of(target, engine.condition(where, target.metadata.schema))
     with Scratch(target.io) as scratch:
         new = scratch.keep(engine.write(target.table, rows))
-        if matching.partly.plan.files > 0:
+        if matching.partly.plan.files > 0 or not matching.condition.is_exact:
             read = ReadSet.of(target, matching.filter, DELETE_ISOLATION)
             return read.prepared(matching.deletion(target, engine).with_added(new))
         changes = removal_of(matching.whole).with_added(new)

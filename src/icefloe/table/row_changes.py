@@ -18,7 +18,6 @@ from icefloe.engines.merge import Merge
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
-from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.expr.value.expressions import Value
 from icefloe.model.metadata.snapshots import MAIN, Operation
 from icefloe.rows.add_files import Partition, add_files
@@ -96,8 +95,9 @@ class RowChanges:
         >>> sorted(t.scan().to_arrow()["id"].to_pylist())
         [1, 20, 30]
         """
-        replaced, engine = rows.overwrite_filter(where, overwrite_all=overwrite_all), engine_of(data)
-        return self._change(lambda target: rows.overwrite(target, data, replaced, engine), branch, retries, source=data)
+        rows.check_overwrite(where, overwrite_all=overwrite_all)
+        engine = engine_of(data)
+        return self._change(lambda target: rows.overwrite(target, data, where, engine), branch, retries, source=data)
 
     def overwrite_partitions(self, data: Any, *, branch: str | None = MAIN, retries: int | None = None) -> CommitResult:
         """Replace all rows of the partitions of the new rows.
@@ -128,8 +128,8 @@ class RowChanges:
         >>> t.delete("id >= 2").rows_deleted, t.scan().count()
         (2, 1)
         """
-        chosen, engine = parse_filter(where), engine_for(spark)
-        return self._change(lambda target: rows.delete(target, chosen, engine), branch, retries)
+        engine = engine_for(spark)
+        return self._change(lambda target: rows.delete(target, where, engine), branch, retries)
 
     def update(
         self,
@@ -149,8 +149,8 @@ class RowChanges:
         >>> sorted(t.scan().to_arrow()["note"].to_pylist())
         ['B!', 'a']
         """
-        chosen, engine = parse_filter(where), engine_for(spark)
-        return self._change(lambda target: rows.update(target, changes, chosen, engine), branch, retries)
+        engine = engine_for(spark)
+        return self._change(lambda target: rows.update(target, changes, where, engine), branch, retries)
 
     def upsert(
         self,

@@ -23,7 +23,6 @@ from icefloe.engines.work import FinalLineage
 from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
-from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.expr.value.expressions import Value
 from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.snapshots import MAIN, Operation
@@ -86,8 +85,8 @@ class Transaction(CommittedBlock):
         self, data: Any, where: str | Expr | None = None, *, overwrite_all: bool = False, branch: str | None = MAIN
     ) -> None:
         """Replace the rows that match, or all rows, by other rows."""
-        replaced = rows.overwrite_filter(where, overwrite_all=overwrite_all)
-        self._run(rows.overwrite(self._target(branch), data, replaced, engine_of(data)))
+        rows.check_overwrite(where, overwrite_all=overwrite_all)
+        self._run(rows.overwrite(self._target(branch), data, where, engine_of(data)))
 
     def overwrite_partitions(self, data: Any, *, branch: str | None = MAIN) -> None:
         """Replace all rows of the partitions of the new rows."""
@@ -95,7 +94,7 @@ class Transaction(CommittedBlock):
 
     def delete(self, where: str | Expr, *, branch: str | None = MAIN, spark: Any = None) -> None:
         """Delete the rows that match."""
-        self._run(rows.delete(self._target(branch), parse_filter(where), engine_for(spark)))
+        self._run(rows.delete(self._target(branch), where, engine_for(spark)))
 
     def update(
         self,
@@ -106,7 +105,7 @@ class Transaction(CommittedBlock):
         spark: Any = None,
     ) -> None:
         """Set columns of the rows that match, or of all."""
-        self._run(rows.update(self._target(branch), changes, parse_filter(where), engine_for(spark)))
+        self._run(rows.update(self._target(branch), changes, where, engine_for(spark)))
 
     def upsert(
         self,

@@ -18,12 +18,16 @@ from icefloe.engines.arrow.change.upsert import find_keys, indexed_source
 from icefloe.engines.arrow.read.read import count_plan, read_plan
 from icefloe.engines.arrow.write.write import write_rows
 from icefloe.engines.capabilities import Capabilities
+from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergeMatches, MergeSource, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
+from icefloe.expr.filter.nodes import Expr
+from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.expr.value.expressions import Value
 from icefloe.model.arrow.conform import as_table, conform
 from icefloe.model.entries import empty
+from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 
 ARROW = Capabilities(engine="Arrow")
@@ -49,8 +53,12 @@ class ArrowEngine:
         """Write rows to new data files; returns their entries."""
         return write_rows(table, rows, lineage=lineage)
 
-    def find_rows(self, files: PlannedFiles) -> dict[str, BitMap64]:
-        """The positions of live rows that match the plan's filter, by file."""
+    def condition(self, where: str | Expr | None, schema: Schema) -> Condition:
+        """A condition that is a filter."""
+        return Condition(filter=parse_filter(where))
+
+    def find_rows(self, files: PlannedFiles, condition: Condition) -> dict[str, BitMap64]:
+        """The positions of live rows that match the plan's filter, by file: it is the whole condition."""
         return find_rows(files)
 
     @contextmanager

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.engines.capabilities import Capabilities, RowOperation
+from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergeMatches, MergeSource, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
-from icefloe.engines.spark.change.delete import find_rows, rewrite_without
+from icefloe.engines.spark.change.conditions import condition_of
+from icefloe.engines.spark.change.delete import find_rows, rewrite_without, sql_of
 from icefloe.engines.spark.change.upsert import find_keys, find_keys_and_ids, upsert_source
 from icefloe.engines.spark.read.read import rows_with_positions
 from icefloe.engines.spark.read.scan import planned_source, read_scan
@@ -21,10 +23,10 @@ from icefloe.engines.spark.session import SPARK, spark_internals
 from icefloe.engines.spark.write.write import write
 from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
 from icefloe.errors import InputError
-from icefloe.expr.filter.nodes import Bound
-from icefloe.expr.filter.row_filter import to_sql
+from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
 from icefloe.model.schema.metadata_columns import ROW_ID
+from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 
 
@@ -52,12 +54,17 @@ class SparkEngine:
         """Write rows to new data files; returns their entries."""
         return write(_frame(rows), metadata=table.metadata, io=table.io, lineage=lineage)
 
-    def find_rows(self, files: PlannedFiles) -> dict[str, BitMap64]:
-        """The positions of live rows that match the plan's filter, by file."""
+    def condition(self, where: str | Expr | None, schema: Schema) -> Condition:
+        """Any condition in Spark SQL, analysed by Spark."""
+        return condition_of(self._spark, where, schema)
+
+    def find_rows(self, files: PlannedFiles, condition: Condition) -> dict[str, BitMap64]:
+        """The positions of live rows for which the condition is true, by file."""
         if files.plan.files == 0:
             return {}
-        rows = rows_with_positions(self._spark, planned_source(files, files.plan.table_schema))
-        return find_rows(rows, to_sql(cast(Bound, files.plan.filter)))
+        schema = files.plan.table_schema
+        rows = rows_with_positions(self._spark, planned_source(files, schema))
+        return find_rows(rows, sql_of(condition, schema), planned_rows=files.rows)
 
     @contextmanager
     def upsert_source(self, table: TableFiles, rows: Any, on: tuple[str, ...]) -> Iterator[UpsertSource]:
@@ -71,9 +78,11 @@ class SparkEngine:
             return UpsertMatches(positions={}, rows=source.rows)
         keys = files.plan.table_schema.select(source.on)
         if len(files.lineage) == 0:
-            return find_keys(rows_with_positions(self._spark, planned_source(files, keys)), source)
+            rows = rows_with_positions(self._spark, planned_source(files, keys))
+            return find_keys(rows, source, planned_rows=files.rows)
         rows = rows_with_positions(self._spark, planned_source(files, keys, (ROW_ID,)))
-        return find_keys_and_ids(rows, source, next_row_id=files.final_lineage.next_row_id)
+        next_row_id = files.final_lineage.next_row_id
+        return find_keys_and_ids(rows, source, next_row_id=next_row_id, planned_rows=files.rows)
 
     def write_survivors(self, files: PlannedFiles, positions: Positions) -> pa.Table:
         """Write the rows that files keep to new files; returns the entries."""

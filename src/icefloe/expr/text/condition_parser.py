@@ -18,7 +18,6 @@ from sqlglot import exp
 
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import (
-    ALWAYS_TRUE,
     Constant,
     Expr,
     Op,
@@ -62,16 +61,21 @@ def parse_text(text: str) -> Expr:
 
 def parse_pushed(texts: Sequence[str], time_zone: str) -> Expr:
     """The filter of texts that Spark pushes down; those that are not understood are ``ALWAYS_TRUE``."""
+    return conjunction(part for part in parse_conjuncts(texts, time_zone) if part is not None)
+
+
+def parse_conjuncts(texts: Sequence[str], time_zone: str) -> list[Expr | None]:
+    """The filters of texts in Catalyst's SQL, one by one; none for a text that is not understood."""
     zone = _zone(time_zone)
     reading = _Reading(_localizer(zone, time_zone), Functions(bare=False, year=zone is dt.UTC))
-    return conjunction(_pushed(text, reading) for text in texts)
+    return [_pushed(text, reading) for text in texts]
 
 
-def _pushed(text: str, reading: _Reading) -> Expr:
+def _pushed(text: str, reading: _Reading) -> Expr | None:
     try:
         return parse_logic(text, lambda part: _atom(part, reading))
     except InputError:
-        return ALWAYS_TRUE
+        return None
 
 
 def _as_read(moment: dt.datetime) -> dt.datetime:

@@ -45,3 +45,12 @@ def parse_pushed(texts: Sequence[str], time_zone: str) -> Expr:
     Predicate(op=<Op.NOT_NULL: 'is not null'>, term='id', literals=())
     """
     return condition_parser.parse_pushed(texts, time_zone)
+
+
+def parse_conjuncts(texts: Sequence[str], time_zone: str) -> list[Expr | None]:
+    """The filters of conditions in Catalyst's SQL, one by one; none for a condition that is no filter.
+
+    >>> parse_conjuncts(["(id = 1L)", "(rand() > id)"], "UTC")
+    [Predicate(op=<Op.EQ: '='>, term='id', literals=(1,)), None]
+    """
+    return condition_parser.parse_conjuncts(texts, time_zone)

@@ -6,36 +6,33 @@ the files without them.
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from icefloe.engines.condition import Condition
+from icefloe.engines.spark.change.positions import positions_of
 from icefloe.engines.spark.failures import translated
-from icefloe.engines.spark.read.read import FILE, POSITION, FileNumbers, Positioned, Source, survivors
+from icefloe.engines.spark.read.read import Positioned, Source, survivors
 from icefloe.engines.spark.write.write import write
 from icefloe.engines.work import FinalLineage, Positions, TableFiles
+from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.row_filter import to_sql
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, ROW_ID
+from icefloe.model.schema.schema import Schema
 
 
-def find_rows(rows: Positioned, condition: str) -> dict[str, BitMap64]:
+def find_rows(rows: Positioned, condition: str, *, planned_rows: int = 0) -> dict[str, BitMap64]:
     """The positions, by file, of live rows for which a SQL condition is true, and not false or null."""
     with translated():
-        return positions_of(rows.frame.where(F.expr(condition)), rows.files)
+        return positions_of(rows.frame.where(F.expr(condition)), rows.files, planned_rows=planned_rows).positions
 
 
-def positions_of(frame: DataFrame, files: FileNumbers) -> dict[str, BitMap64]:
-    """The positions of all rows of a frame, by file."""
-    rows = frame.select(FILE, POSITION).toArrow()
-    if rows.num_rows == 0:
-        return {}
-    numbers = rows[FILE].to_numpy()
-    order = np.argsort(numbers, kind="stable")
-    positions = rows[POSITION].cast(pa.uint64()).to_numpy()[order]
-    unique, starts = np.unique(numbers[order], return_index=True)
-    parts = np.split(positions, starts[1:])
-    return {files.location(int(number)): BitMap64(part) for number, part in zip(unique, parts, strict=True)}
+def sql_of(condition: Condition, schema: Schema) -> str:
+    """A condition as Spark SQL; the filter is evaluated too, so that only rows of planned files match."""
+    filter_ = to_sql(bind(condition.filter, schema))
+    return filter_ if condition.sql is None else f"({filter_}) AND ({condition.sql}\n)"  # it may end in a comment
 
 
 def rewrite_without(

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.storagelevel import StorageLevel
 
 from icefloe.engines.engine import UpsertMatches, UpsertSource
-from icefloe.engines.spark.change.delete import positions_of
+from icefloe.engines.spark.change.positions import positions_of
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read.read import Positioned
 from icefloe.engines.spark.write.conform import conformed, quoted
@@ -48,19 +48,22 @@ def _persist(frame: DataFrame, persisted: ExitStack) -> DataFrame:
     return kept
 
 
-def find_keys(rows: Positioned, source: UpsertSource) -> UpsertMatches:
-    """The rows with a key of the source."""
+def find_keys(rows: Positioned, source: UpsertSource, *, planned_rows: int = 0) -> UpsertMatches:
+    """The rows with a key of the source; ``planned_rows`` are the rows of the planned files."""
     with translated():
-        return UpsertMatches(positions=positions_of(_matching_rows(rows, source), rows.files), rows=source.rows)
+        found = positions_of(_matching_rows(rows, source), rows.files, planned_rows=planned_rows)
+    return UpsertMatches(positions=found.positions, rows=source.rows)
 
 
-def find_keys_and_ids(rows: Positioned, source: UpsertSource, *, next_row_id: int) -> UpsertMatches:
+def find_keys_and_ids(
+    rows: Positioned, source: UpsertSource, *, next_row_id: int, planned_rows: int = 0
+) -> UpsertMatches:
     """The rows with a key of the source, and the source with the ids of these rows, as far as below ``next_row_id``."""
     id_ = F.col(ROW_ID.name)
     with translated():
         matching = _matching_rows(rows, source).withColumn(ROW_ID.name, F.when(id_ < next_row_id, id_))
         matching = _persist(matching, source.prepared)
-        positions = positions_of(matching, rows.files)
+        positions = positions_of(matching, rows.files, planned_rows=planned_rows).positions
         if len(positions) == 0 or matching.select(F.max(id_)).toArrow().column(0)[0].as_py() is None:
             return UpsertMatches(positions=positions, rows=source.rows)
     # A row that replaces several keeps the lowest id.
