@@ -15,7 +15,8 @@ from pyiceberg.table import StaticTable
 from pyspark.errors import QueryExecutionException
 
 from icefloe.engines.spark.read.identity_columns import IdentityColumns
-from icefloe.engines.spark.read.read import Source, dataframe
+from icefloe.engines.spark.read.read import dataframe
+from icefloe.engines.spark.read.source import Source
 from icefloe.errors import FormatError, NoSuchFile
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, Op, Predicate
 from icefloe.expr.text.filter_parser import parse_filter

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from icefloe.engines.spark.read.read import Source
+from icefloe.engines.spark.read.source import Source
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Constant, Expr, Op, Or, Predicate, conjuncts
 from icefloe.model.arrow.conform import arrow_schema, conform
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -68,8 +68,8 @@ class Files:
         tasks = pa.Table.from_pylist(kept, schema=TASK)
         return Plan(tasks=tasks, schema=self.schema, table_schema=self.schema, filter=ALWAYS_TRUE)
 
-    def vectors(self, tasks: pa.Table) -> Mapping[str, BitMap64]:
-        return {name: self.deleted[name] for name in tasks["location"].to_pylist() if name in self.deleted}
+    def vectors(self, plan: Plan) -> Mapping[str, BitMap64]:
+        return {name: self.deleted[name] for name in plan.tasks["location"].to_pylist() if name in self.deleted}
 
     def positions(self, locations: Iterable[str]) -> Mapping[str, BitMap64]:
         return {name: self.deleted[name] for name in locations if name in self.deleted}

@@ -6,7 +6,7 @@ import pytest
 
 from icefloe.errors import UnsupportedError
 from icefloe.table.table import Table
-from support.people import COPY, MERGE, check, ids_of, lineage_of, new_table, people, rows_of
+from support.people import COPY, MERGE, check, ids_of, lineage_of, new_table, people
 from support.selection import thorough
 
 pytestmark = pytest.mark.spark
@@ -72,12 +72,3 @@ def test_what_is_not_done_on_spark_is_refused_by_name(spark, tmp_path):
     frame = spark.createDataFrame([(1, "Oslo", 7)], "id bigint, city string, amount int")
     with pytest.raises(UnsupportedError, match="equality deletes are not written on Spark yet"):
         table.upsert(frame, on=["id"], deletes="equality")
-    table.upsert(people(1, amount=5), on=["id"], deletes="equality")
-    for refused in (
-        lambda: table.scan().to_spark(spark),
-        lambda: table.delete("id = 2", spark=spark),
-        lambda: table.upsert(frame, on=["id"]),
-    ):
-        with pytest.raises(UnsupportedError, match="equality deletes are not applied on Spark yet"):
-            refused()
-    assert rows_of(table) == [(1, "Oslo", 5), (2, "Oslo", 1)]

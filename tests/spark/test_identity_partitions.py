@@ -20,7 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.spark.read.identity_columns import IdentityColumns
-from icefloe.engines.spark.read.read import FILE, POSITION, Source, dataframe, rows_with_positions, survivors
+from icefloe.engines.spark.read.read import FILE, POSITION, dataframe, rows_with_positions, survivors
+from icefloe.engines.spark.read.source import Source
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.formats.read.reader import stored_columns
 from icefloe.io.local import LocalFileIO

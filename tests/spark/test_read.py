@@ -11,7 +11,8 @@ from pyspark.errors import QueryExecutionException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from icefloe.engines.spark.read.read import FILE, POSITION, Source, dataframe, rows_with_positions, survivors
+from icefloe.engines.spark.read.read import FILE, POSITION, dataframe, rows_with_positions, survivors
+from icefloe.engines.spark.read.source import Source
 from icefloe.errors import NoSuchFile, UnsupportedError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.model.schema.schema import Schema
@@ -281,7 +282,7 @@ def test_a_fault_in_the_planner_shows_its_traceback(spark: SparkSession, files: 
 def test_files_of_other_formats_are_refused_by_name(spark: SparkSession, files: Files) -> None:
     location = three_files(files)[0]
     files.rows[0]["file_format"] = "orc"
-    with pytest.raises(QueryExecutionException, match=f"{location} is orc"):
+    with pytest.raises(QueryExecutionException, match=f"{location}: the file is not Parquet"):
         dataframe(spark, files.source(ID)).collect()
 
 

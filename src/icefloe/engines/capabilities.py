@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from icefloe.errors import UnsupportedError
-from icefloe.model.entries import ContentType, of_type
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Type
 from icefloe.scan.tasks import Plan
@@ -33,7 +29,6 @@ class Capabilities:
     """
 
     engine: str  # its name in messages
-    applies_equality_deletes: bool = True
     applies_initial_defaults: bool = True
     refused: Mapping[RowOperation, str] = field(default_factory=dict)
     refused_types: tuple[Type | type, ...] = ()
@@ -49,24 +44,8 @@ class Capabilities:
 
     def check_plan(self, plan: Plan) -> None:
         """UnsupportedError if the engine would read wrong rows, or cannot read a column of the plan."""
-        numbers = pc.unique(pc.list_flatten(plan.tasks["deletes"]))
-        if len(numbers) > 0:
-            self.check_deletes(plan.deletes.take(numbers))
         self.check_defaults(plan.table_schema)
         self.check_types(plan.schema)
-
-    def check_deletes(self, deletes: pa.Table) -> None:
-        """UnsupportedError if the engine does not apply one of these delete files."""
-        if self.applies_equality_deletes:
-            return
-        equality_deletes = deletes.filter(of_type(deletes, ContentType.EQUALITY_DELETES))
-        if equality_deletes.num_rows > 0:
-            location = equality_deletes["location"][0].as_py()
-            raise UnsupportedError(
-                f"equality delete file {location}: equality deletes are not applied on {self.engine} yet; read the"
-                " table in this process (to_arrow), or write its rows again without them",
-                location=location,
-            )
 
     def check_defaults(self, schema: Schema) -> None:
         """UnsupportedError if the engine would read null where a column has an initial default."""

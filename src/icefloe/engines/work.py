@@ -98,7 +98,8 @@ class PlannedFiles:
 class ScanRequest:
     """A scan of one snapshot: the rows that match ``filter``, with ``columns`` or all of them.
 
-    ``schema`` are the columns of the table, by default those of the schema that reading this snapshot uses.
+    ``schema`` are the columns of the table, by default those of the schema that reading this snapshot uses. With
+    ``inspect_files`` an engine does not rely on what summaries and properties say about the files.
     """
 
     base: Base
@@ -106,6 +107,7 @@ class ScanRequest:
     filter: Expr = ALWAYS_TRUE
     columns: tuple[str, ...] | None = None
     schema: Schema | None = None
+    inspect_files: bool = False
 
     @property
     def io(self) -> FileIO:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -116,12 +117,14 @@ class Scan:
         connection.register(table_name, self.to_arrow())
         return connection
 
-    def to_spark(self, spark: Any) -> Any:
+    def to_spark(self, spark: Any, *, inspect_files: bool = False) -> Any:
         """The rows as a Spark DataFrame, read by Spark's own Parquet reader.
 
-        Files are chosen when a query runs, with the query's own filters.
+        Files are chosen when a query runs, with the query's own filters. How files are read is decided before, by the
+        summary of the snapshot and the properties of the table; a query fails if it meets a file that these do not
+        show. With ``inspect_files`` the files are looked at instead.
         """
-        return engine_for(spark).read(self._request)
+        return engine_for(spark).read(replace(self._request, inspect_files=inspect_files))
 
     def count(self) -> int:
         """The number of rows; of files in which every row matches, only the deletes are read."""

@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.errors import FormatError
-from icefloe.model.entries import MANIFESTS, ContentType, Status, choose, concat, empty, live, of_type, put
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, choose, concat, empty, live, of_type, put
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.version_rules import CONTENT_ENTRY_VERSIONS, rules
 from icefloe.tree.inherit import inherit
@@ -78,6 +78,11 @@ class Root:
             return False
         # A wrong count must not make files disappear, so the vector itself is read.
         return leaf.live_count == 0 or len(self.dead[leaf.location]) >= leaf.live_count
+
+    @property
+    def has_deletes(self) -> bool:
+        """Whether there are live deletes, in the root or in its leaves; leaves are not read."""
+        return self.rows(*DELETES).num_rows > 0 or len(self.leaves(ContentType.DELETE_MANIFEST)) > 0
 
     def are_dead(self, rows: pa.Table) -> pa.ChunkedArray:
         """Which rows are manifests without live rows; ``is_dead`` for all rows at once."""

@@ -9,8 +9,6 @@ import pytest
 
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE
-from icefloe.engines.capabilities import Capabilities
-from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.expr.text.filter_printer import to_text
@@ -117,17 +115,6 @@ def test_a_table_without_snapshots_has_an_empty_plan(version):
     assert (plan.files, plan.deletes.num_rows) == (0, 0)
     assert plan.tasks.schema.names == TASK.names
     assert plan.splits().num_rows == 0
-
-
-def test_planning_never_refuses_equality_deletes_but_reading_on_spark_does():
-    tree = Tree(version=2)
-    tree.commit(added=rows(data_file("A", lower=0, upper=4), data_file("B", lower=5, upper=9)))
-    tree.commit(added=rows(delete_file(POSITIONS, "P", referenced_file=path("A"))))
-    engine = Capabilities(engine="Spark", applies_equality_deletes=False)
-    engine.check_plan(plan_of(tree))
-    tree.commit(added=rows(delete_file(EQUALITY, "E")))
-    with pytest.raises(UnsupportedError, match=r"E\.parquet: equality deletes are not applied on Spark yet"):
-        engine.check_plan(plan_of(tree, "id > 6"))
 
 
 def test_tasks_carry_statistics_of_columns_only_on_request():

@@ -24,7 +24,6 @@ T = TypeVar("T")
 
 SPARK = Capabilities(
     engine="Spark",
-    applies_equality_deletes=False,
     applies_initial_defaults=False,
     refused={
         RowOperation.UPDATE: "update is not done on Spark yet; do it in this process, without a Spark session",

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from icefloe.engines.condition import Condition
 from icefloe.engines.spark.change.positions import positions_of
 from icefloe.engines.spark.failures import translated
-from icefloe.engines.spark.read.read import Positioned, Source, survivors
+from icefloe.engines.spark.read.read import Positioned, survivors
+from icefloe.engines.spark.read.source import Source
 from icefloe.engines.spark.write.write import write
 from icefloe.engines.work import FinalLineage, Positions, TableFiles
 from icefloe.expr.filter.bind import bind

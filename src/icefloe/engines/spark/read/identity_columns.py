@@ -51,6 +51,7 @@ class IdentityColumns:
     ) -> None:
         self._schema = schema
         self._specs = specs
+        self._spec_ids = spec_ids
         self._stored = stored
         self._read: dict[str, frozenset[int]] = {}  # columns that files contain, for all scans of the DataFrame
         candidates = [id_ for id_ in identity_columns(specs) if id_ in schema.by_id]
@@ -58,6 +59,12 @@ class IdentityColumns:
         self.constants = tuple(f for f in schema.fields if f.id in everywhere and _is_constant_type(f))
         known = {field.id for field in self.constants}
         self._doubtful = [id_ for id_ in candidates if id_ not in known]
+
+    def with_schema(self, schema: Schema) -> IdentityColumns:
+        """The same for other columns of the table; footers that were read are shared."""
+        other = IdentityColumns(schema, self._specs, self._spec_ids, self._stored)
+        other._read = self._read
+        return other
 
     def values(self, tasks: pa.Table) -> list[pa.Array]:
         """The value of every constant in each file."""

@@ -1,15 +1,18 @@
 """The live rows of a snapshot as a DataFrame, which plans its files when a query runs, with the filters of the query.
 
 A deletion vector is one BINARY constant of its file. Generated code tests the bit at the physical position of a row,
-which the reader provides. There is no join, no broadcast, no UDF, and no class of this library on executors. A scan
+which the reader provides. There is no join, no broadcast, no UDF, and no class of this library on executors. Equality
+deletes are joins, of the files that they apply to only: a DataFrame unites the rows that are read by each route. A scan
 of a snapshot without deletes has none of this (spec: Row-level Deletes, Scan Planning).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +25,10 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 
 from icefloe.deletes.bitmaps import within
 from icefloe.engines.spark.jvm_calls import static_call
+from icefloe.engines.spark.read.equality_joins import hadoop_paths
 from icefloe.engines.spark.read.file_index import Lister, relation
-from icefloe.engines.spark.read.identity_columns import NO_IDENTITY, IdentityColumns
-from icefloe.engines.spark.read.inherited_columns import NO_COLUMNS, FileConstant, InheritedColumns
+from icefloe.engines.spark.read.inherited_columns import FileConstant
+from icefloe.engines.spark.read.source import Source
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, SPARK, PerJvm, spark_internals
 from icefloe.errors import UnsupportedError
@@ -32,10 +36,8 @@ from icefloe.expr.filter.bind import bind_pushed
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, conjuncts
 from icefloe.expr.text.filter_parser import parse_pushed
 from icefloe.model.schema.schema import Schema
+from icefloe.scan.routes import Route
 from icefloe.scan.tasks import Plan
-
-Planner = Callable[[Expr], Plan]
-Vectors = Callable[[pa.Table], Mapping[str, BitMap64]]
 
 FILE = "_file_ordinal"
 POSITION = "_pos"
@@ -44,26 +46,20 @@ _BITMAP_BYTES_MAX = 1 << 30  # all bitmaps of one plan pass through the driver a
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """The rows to read; every scan calls ``plan`` with its filters."""
-
-    plan: Planner
-    vectors: Vectors  # tasks -> deleted positions by file location
-    schema: Schema  # the columns to return
-    location: str
-    size_bytes: int
-    has_deletes: bool  # whether any file of the snapshot may have a deletion vector
-    stable_names: bool = False  # schema.names_are_stable: whether Spark may prune row groups, which it does by name
-    identity: IdentityColumns = NO_IDENTITY  # identity-partition columns, which some data files do not contain
-    inherited: InheritedColumns = NO_COLUMNS  # metadata columns to return after those of the schema
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Positioned:
     """Rows with their file's number (``_file_ordinal``) and their physical position in it (``_pos``)."""
 
     frame: DataFrame
     files: FileNumbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to read of each file: the columns, the constants, and whether the position of each row."""
+
+    stored: Schema
+    constants: tuple[FileConstant, ...] = ()
+    positions: bool = False
 
 
 class FileNumbers:
@@ -90,7 +86,7 @@ def dataframe(spark: SparkSession, source: Source) -> DataFrame:
     if source.has_deletes or len(source.inherited.fields) > 0:
         return _live_rows(spark, source, None).drop(_BITMAP, spark_internals(spark).row_index_column)
     spark_internals(spark)
-    return _relation(spark, source, struct_type(source.schema), ())
+    return _parts(spark, source, Wanted(stored=source.schema))
 
 
 def rows_with_positions(spark: SparkSession, source: Source) -> Positioned:
@@ -108,33 +104,25 @@ def survivors(spark: SparkSession, source: Source, deleted: Mapping[str, BitMap6
         whole = source.plan(filter_)
         return replace(whole, tasks=whole.tasks.filter(pc.is_in(whole.tasks["location"], value_set=touched)))
 
-    def vectors(tasks: pa.Table) -> Mapping[str, BitMap64]:
-        before = source.vectors(tasks) if source.has_deletes else {}
-        return {name: deleted[name] | before.get(name, BitMap64()) for name in tasks["location"].to_pylist()}
-
-    return dataframe(spark, replace(source, plan=plan, vectors=vectors, has_deletes=True))
+    return dataframe(spark, replace(source, plan=plan, also_deleted=deleted, has_deletes=True))
 
 
 def _live_rows(spark: SparkSession, source: Source, numbers: FileNumbers | None) -> DataFrame:
     """Rows with the reader's row index column, the bitmap of their file and, if wanted, its number."""
     row_index, inherited = spark_internals(spark).row_index_column, source.inherited
-    constants = (*_constants(source, numbers), *inherited.constants)
-    own = {POSITION, row_index, *(constant.name for constant in constants), *(field.name for field in inherited.stored)}
-    _check_names(source.schema, own)
+    constants = (*_numbers(numbers), *inherited.constants)
     stored = Schema(fields=(*source.schema.fields, *inherited.stored))
-    rows = _relation(spark, source, struct_type(stored).add(row_index, LongType(), True), constants)
+    own = (constant.name for constant in constants), (field.name for field in inherited.stored)
+    _check_names(source.schema, {POSITION, _BITMAP, row_index, *chain(*own)})
+    rows = _parts(spark, source, Wanted(stored=stored, constants=constants, positions=True))
     return inherited.fill(rows.where(_IS_LIVE.of(spark)) if source.has_deletes else rows, row_index)
 
 
-def _constants(source: Source, numbers: FileNumbers | None) -> Iterator[FileConstant]:
-    """The constants from which live rows and their files are known."""
+def _numbers(numbers: FileNumbers | None) -> Iterator[FileConstant]:
+    """The number of a file, if wanted."""
     if numbers is not None:
         number = numbers.number
         yield FileConstant(field=StructField(FILE, LongType(), True), values=lambda tasks: number(tasks["location"]))
-    if source.has_deletes:
-        yield FileConstant(
-            field=StructField(_BITMAP, BinaryType(), True), values=lambda tasks: _bitmaps(tasks, source.vectors(tasks))
-        )
 
 
 def _check_names(schema: Schema, reserved: Set[str]) -> None:
@@ -145,16 +133,50 @@ def _check_names(schema: Schema, reserved: Set[str]) -> None:
         )
 
 
-def _relation(
-    spark: SparkSession, source: Source, columns: StructType, constants: tuple[FileConstant, ...]
-) -> DataFrame:
+def _parts(spark: SparkSession, source: Source, wanted: Wanted) -> DataFrame:
+    """The rows of all files, by all routes that the source has."""
     _check_file_system(spark, source.location)
+    parts = []
+    if Route.NATIVE in source.routes:
+        parts.append(_native(spark, source, wanted, Route.NATIVE))
+    if Route.JOINED in source.routes:
+        parts.append(_joined(spark, source, wanted))
+    return reduce(DataFrame.union, parts)
+
+
+def _joined(spark: SparkSession, source: Source, wanted: Wanted) -> DataFrame:
+    """The rows of files with equality deletes, without those that are deleted."""
+    deletes, names = source.equality_deletes, {field.id: field.name for field in wanted.stored.fields}
+    hidden = tuple(
+        replace(field, name=f"_icefloe_key_{field.id}", required=False)
+        for field in deletes.fields
+        if field.id not in names
+    )
+    names |= {field.id: field.name for field in hidden}
+    schema = Schema(fields=(*wanted.stored.fields, *hidden))
+    rows = _native(
+        spark,
+        replace(source, identity=source.identity.with_schema(schema)),
+        replace(wanted, stored=schema, constants=(*wanted.constants, *deletes.constants())),
+        Route.JOINED,
+    )
+    live = deletes.apply(spark, rows, names, hadoop_path(source.location))
+    return live.drop(*(field.name for field in hidden), *(constant.name for constant in deletes.constants()))
+
+
+def _native(spark: SparkSession, source: Source, wanted: Wanted, route: Route) -> DataFrame:
+    """The rows of the files of one route, read by Spark's Parquet reader."""
+    columns, constants = struct_type(wanted.stored), list(wanted.constants)
+    if wanted.positions:
+        columns = columns.add(spark_internals(spark).row_index_column, LongType(), True)
     # Constants of identity partitions are also listed as columns, so they keep their place among the columns.
-    identity = [columns[field.name] for field in source.identity.constants]
-    described = StructType([*identity, *(constant.field for constant in constants)])
+    described = StructType([columns[field.name] for field in source.identity.constants])
+    described = StructType([*described, *(constant.field for constant in constants)])
+    if wanted.positions and source.has_deletes:
+        described = described.add(_BITMAP, BinaryType(), True)
     return relation(
         spark,
-        _lister(source, constants),
+        _lister(source, wanted, route),
         columns,
         described,
         location=hadoop_path(source.location),
@@ -179,17 +201,19 @@ def _check_file_system(spark: SparkSession, location: str) -> None:
         ) from error
 
 
-def _lister(source: Source, constants: tuple[FileConstant, ...]) -> Lister:
+def _lister(source: Source, wanted: Wanted, route: Route) -> Lister:
     """The function that lists the files of a scan: location, size and the constants in order."""
 
     def files(filters: list[str], zone: str) -> pa.Table:
         plan = source.plan(_understood(parse_pushed(filters, zone), source.schema))
         SPARK.check_plan(plan)
+        plan = source.files_of(plan, route)
         tasks = plan.tasks
-        _check_formats(tasks)
         source.identity.check(tasks)
-        columns = [_hadoop_paths(tasks["location"]), tasks["file_size_in_bytes"], *source.identity.values(tasks)]
-        columns += [constant.values(tasks) for constant in constants]
+        columns = [hadoop_paths(tasks["location"]), tasks["file_size_in_bytes"], *source.identity.values(tasks)]
+        columns += [constant.values(tasks) for constant in wanted.constants]
+        if wanted.positions and source.has_deletes:
+            columns.append(_bitmaps(tasks, source.deleted_positions(plan)))
         return pa.table(columns, names=[str(position) for position in range(len(columns))])
 
     return files
@@ -200,16 +224,6 @@ def _understood(filter_: Expr, schema: Schema) -> Expr:
     return conjunction(part for part in conjuncts(filter_) if bind_pushed(part, schema) != ALWAYS_TRUE)
 
 
-def _check_formats(tasks: pa.Table) -> None:
-    other = pc.not_equal(pc.utf8_lower(tasks["file_format"]), "parquet")
-    if pc.any(other).as_py() is True:
-        first = tasks.filter(other).slice(0, 1).to_pylist()[0]
-        raise UnsupportedError(
-            f"{first['location']} is {first['file_format']}; on Spark only Parquet data files are read so far",
-            location=first["location"],
-        )
-
-
 def hadoop_path(location: str) -> str:
     """The location for Hadoop's ``Path``, which resolves a path without a scheme on the cluster's default storage.
 
@@ -217,10 +231,6 @@ def hadoop_path(location: str) -> str:
     'file:///wh/t'
     """
     return f"file://{location}" if location.startswith("/") else location
-
-
-def _hadoop_paths(locations: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.replace_substring_regex(locations, "^/", "file:///")
 
 
 def _bitmaps(tasks: pa.Table, vectors: Mapping[str, BitMap64]) -> pa.Array:

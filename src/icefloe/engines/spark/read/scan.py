@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
-import pyarrow as pa
+import numpy as np
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from icefloe.deletes.delete_index import DELETE_NUMBERS
-from icefloe.deletes.deleted_rows import DeletedRows
+from icefloe.engines.spark.read.equality_joins import NO_EQUALITY_DELETES, EqualityDeletes
 from icefloe.engines.spark.read.identity_columns import IdentityColumns
 from icefloe.engines.spark.read.inherited_columns import InheritedColumns
-from icefloe.engines.spark.read.read import Source, dataframe
+from icefloe.engines.spark.read.read import dataframe
 from icefloe.engines.spark.read.selection import columns_to_read, select_columns
+from icefloe.engines.spark.read.source import Source
 from icefloe.engines.spark.schema import names_are_stable
 from icefloe.engines.spark.session import SPARK
-from icefloe.engines.work import PlannedFiles, Positions, ScanRequest
+from icefloe.engines.work import PlannedFiles, ScanRequest
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.filter.row_filter import to_sql
 from icefloe.formats.read.reader import stored_columns
-from icefloe.model.metadata.error_context import Origin
-from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 from icefloe.scan.plan import all_deletes, selected
+from icefloe.scan.routes import Route, file_routes
 from icefloe.scan.tasks import Plan
-from icefloe.tree.root import read_root
+from icefloe.tree.root import Root, read_root
 
+_PLANS_KEPT = 4  # the routes of a scan share its plan
 _UNKNOWN_SIZE = 1 << 40  # bytes; too large for Spark to broadcast
 
 
 def planned_source(files: PlannedFiles, schema: Schema, metadata_columns: tuple[Field, ...] = ()) -> Source:
     """The rows of planned files, whatever else Spark filters."""
-    plan = files.plan
+    plan, stored = files.plan, partial(stored_columns, files.io)
     SPARK.check_plan(plan)
     deleted = files.deleted_rows.positions(plan.tasks["location"].to_pylist())
     return Source(
@@ -46,10 +48,10 @@ def planned_source(files: PlannedFiles, schema: Schema, metadata_columns: tuple[
         location=plan.tasks["location"][0].as_py(),
         size_bytes=pc.sum(plan.tasks["file_size_in_bytes"]).as_py(),
         has_deletes=len(deleted) > 0,
-        identity=IdentityColumns(
-            schema, plan.specs, plan.tasks["partition_spec_id"], partial(stored_columns, files.io)
-        ),
+        identity=IdentityColumns(schema, plan.specs, plan.tasks["partition_spec_id"], stored),
         inherited=InheritedColumns(metadata_columns),
+        routes=frozenset(Route(number) for number in np.unique(file_routes(plan)).tolist()),
+        equality_deletes=EqualityDeletes(plan.deletes, plan.table_schema, plan.specs, stored),
     )
 
 
@@ -59,32 +61,28 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     wanted = selected(store, metadata, schema, scan.columns, scan.base.name).fields
     read = columns_to_read(schema, wanted, bind(scan.filter, schema))
     root = read_root(store, scan.snapshot)
-    deletes = all_deletes(store, root)
     SPARK.check_defaults(schema)
-    SPARK.check_deletes(deletes)  # now, and not when a query runs
+    has_deletes = root.has_deletes
+    stored = partial(stored_columns, store.io)
+    equality_deletes = _equality_deletes(scan, root, stored) if has_deletes else NO_EQUALITY_DELETES
 
+    @lru_cache(_PLANS_KEPT)
     def plan(more: Expr) -> Plan:
         planned = replace(scan, columns=None, schema=schema).plan(more)
-        return _numbered(planned.counted(store.io) if deletes.num_rows > 0 else planned, deletes)
-
-    def vectors(tasks: pa.Table) -> Positions:
-        snapshot_id = None if scan.snapshot is None else scan.snapshot.snapshot_id
-        origin = Origin(table=metadata.location, snapshot_id=snapshot_id)
-        deleted_rows = DeletedRows(store.io, tasks, deletes, fields={}, origin=origin)
-        return deleted_rows.positions(tasks["location"].to_pylist())
+        return planned.counted(store.io) if has_deletes else planned
 
     source = Source(
         plan=plan,
-        vectors=vectors,
+        vectors=lambda plan: plan.deleted_rows(store.io).positions(plan.tasks["location"].to_pylist()),
         schema=read,
         location=metadata.location,
         size_bytes=_size(scan.snapshot),
-        has_deletes=deletes.num_rows > 0,
+        has_deletes=has_deletes,
         stable_names=names_are_stable(metadata.schemas),
-        identity=IdentityColumns(
-            read, metadata.specs, root.entries["partition_spec_id"], partial(stored_columns, store.io)
-        ),
+        identity=IdentityColumns(read, metadata.specs, root.entries["partition_spec_id"], stored),
         inherited=InheritedColumns(tuple(field for field in wanted if field.id not in read.by_id)),
+        routes=frozenset({Route.NATIVE, *([Route.JOINED] if equality_deletes.files.num_rows > 0 else [])}),
+        equality_deletes=equality_deletes,
     )
     rows = dataframe(spark, source)
     if scan.filter != ALWAYS_TRUE:
@@ -92,15 +90,13 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     return rows if scan.columns is None else select_columns(rows, wanted, read)
 
 
-def _numbered(plan: Plan, deletes: pa.Table) -> Plan:
-    """The plan with its delete files numbered by their rows in ``deletes``, which all plans of a scan share."""
-    if plan.deletes.num_rows == 0:
-        return plan
-    rows = pc.index_in(plan.deletes["location"], value_set=deletes["location"].combine_chunks()).combine_chunks()
-    numbers = plan.tasks["deletes"].combine_chunks()
-    lists = pa.ListArray.from_arrays(numbers.offsets, rows.take(numbers.values))
-    index = plan.tasks.schema.get_field_index("deletes")
-    return replace(plan, tasks=plan.tasks.set_column(index, DELETE_NUMBERS, lists), deletes=deletes)
+def _equality_deletes(scan: ScanRequest, root: Root, stored: Callable[[str], frozenset[int]]) -> EqualityDeletes:
+    """The equality deletes of a snapshot; its delete manifests are read unless its summary counts none."""
+    summary = {} if scan.snapshot is None else scan.snapshot.summary
+    if summary.get(str(SummaryKey.TOTAL_EQUALITY_DELETES)) == "0" and not scan.inspect_files:
+        return NO_EQUALITY_DELETES
+    deletes = all_deletes(scan.base.store, root)
+    return EqualityDeletes(deletes, scan.table_schema, scan.base.metadata.specs, stored)
 
 
 def _size(snapshot: Snapshot | None) -> int:

@@ -1,0 +1,66 @@
+"""What Spark reads: the planned files of a scan or an operation, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from icefloe.engines.spark.read.equality_joins import NO_EQUALITY_DELETES, EqualityDeletes
+from icefloe.engines.spark.read.identity_columns import NO_IDENTITY, IdentityColumns
+from icefloe.engines.spark.read.inherited_columns import NO_COLUMNS, InheritedColumns
+from icefloe.errors import UnsupportedError
+from icefloe.expr.filter.nodes import Expr
+from icefloe.model.schema.schema import Schema
+from icefloe.scan.routes import Route, file_routes
+from icefloe.scan.tasks import Plan
+
+Planner = Callable[[Expr], Plan]
+Vectors = Callable[[Plan], Mapping[str, BitMap64]]
+
+_REASONS = {
+    Route.NATIVE: "{}: the file was not expected in this DataFrame",
+    Route.JOINED: "{}: equality deletes apply to the file, but the summary of the snapshot counts none; make the"
+    " DataFrame with to_spark(spark, inspect_files=True)",
+    Route.TASKS: "{}: the file is not Parquet, or equality deletes apply to it that Spark cannot join; on Spark this is"
+    " not read so far. Read the table in this process (to_arrow)",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The rows to read; every scan calls ``plan`` with its filters."""
+
+    plan: Planner
+    vectors: Vectors  # deleted positions by file location
+    schema: Schema  # the columns to return
+    location: str
+    size_bytes: int
+    has_deletes: bool  # whether any file of the snapshot may have deleted positions
+    also_deleted: Mapping[str, BitMap64] = field(default_factory=lambda: MappingProxyType({}))  # beside those of files
+    stable_names: bool = False  # schema.names_are_stable: whether Spark may prune row groups, which it does by name
+    identity: IdentityColumns = NO_IDENTITY  # identity-partition columns, which some data files do not contain
+    inherited: InheritedColumns = NO_COLUMNS  # metadata columns to return after those of the schema
+    routes: frozenset[Route] = frozenset({Route.NATIVE})  # how the files may be read; another one is an error
+    equality_deletes: EqualityDeletes = NO_EQUALITY_DELETES  # those that joins apply
+
+    def deleted_positions(self, plan: Plan) -> Mapping[str, BitMap64]:
+        """The deleted positions of planned files by location; files without any are left out."""
+        positions = dict(self.vectors(plan)) if plan.files > 0 else {}
+        for location, more in self.also_deleted.items():
+            known = positions.get(location)
+            positions[location] = more if known is None else known | more
+        return positions
+
+    def files_of(self, plan: Plan, route: Route) -> Plan:
+        """The planned files that are read by a route; UnsupportedError if a file needs a route that this lacks."""
+        routes = file_routes(plan)
+        others = np.flatnonzero(~np.isin(routes, [int(known) for known in self.routes]))
+        if len(others) > 0:
+            location = plan.tasks["location"][int(others[0])].as_py()
+            raise UnsupportedError(_REASONS[Route(int(routes[others[0]]))].format(location), location=location)
+        return plan if len(self.routes) == 1 else plan.with_tasks(plan.tasks.filter(pa.array(routes == int(route))))
