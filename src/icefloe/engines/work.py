@@ -99,7 +99,8 @@ class ScanRequest:
     """A scan of one snapshot: the rows that match ``filter``, with ``columns`` or all of them.
 
     ``schema`` are the columns of the table, by default those of the schema that reading this snapshot uses. With
-    ``inspect_files`` an engine does not rely on what summaries and properties say about the files.
+    ``inspect_files`` an engine does not rely on what summaries and properties say about the files. With
+    ``truncates_nanoseconds`` an engine without timestamps of nanoseconds returns microseconds.
     """
 
     base: Base
@@ -108,6 +109,7 @@ class ScanRequest:
     columns: tuple[str, ...] | None = None
     schema: Schema | None = None
     inspect_files: bool = False
+    truncates_nanoseconds: bool = False
 
     @property
     def io(self) -> FileIO:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from icefloe.commit.base import Base
 from icefloe.engines.choose import engine_for
 from icefloe.engines.work import ScanRequest
-from icefloe.errors import UnsupportedError
+from icefloe.errors import InputError, UnsupportedError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, Predicate, leaves
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.lazy import load_optional
@@ -117,14 +117,24 @@ class Scan:
         connection.register(table_name, self.to_arrow())
         return connection
 
-    def to_spark(self, spark: Any, *, inspect_files: bool = False) -> Any:
+    def to_spark(
+        self, spark: Any, *, inspect_files: bool = False, nanoseconds: Literal["microseconds"] | None = None
+    ) -> Any:
         """The rows as a Spark DataFrame, read by Spark's own Parquet reader.
 
         Files are chosen when a query runs, with the query's own filters. How files are read is decided before, by the
         summary of the snapshot and the properties of the table; a query fails if it meets a file that these do not
         show. With ``inspect_files`` the files are looked at instead.
+
+        Spark has no timestamps of nanoseconds, so such columns are refused. With ``nanoseconds="microseconds"`` they
+        are read in microseconds; the rest is cut off. The filter of the scan still compares nanoseconds.
         """
-        return engine_for(spark).read(replace(self._request, inspect_files=inspect_files))
+        if nanoseconds not in (None, "microseconds"):
+            raise InputError(f"nanoseconds={nanoseconds!r}: give 'microseconds' or nothing")
+        request = replace(
+            self._request, inspect_files=inspect_files, truncates_nanoseconds=nanoseconds == "microseconds"
+        )
+        return engine_for(spark).read(request)
 
     def count(self) -> int:
         """The number of rows; of files in which every row matches, only the deletes are read."""

@@ -18,20 +18,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.engines.capabilities import Capabilities, RowOperation
 from icefloe.errors import UnsupportedError
-from icefloe.model.schema.types import TIMESTAMP_NS, TIMESTAMPTZ_NS, Geography, Geometry, Variant
 
 T = TypeVar("T")
 
 SPARK = Capabilities(
     engine="Spark",
-    applies_initial_defaults=False,
     refused={
         RowOperation.UPDATE: "update is not done on Spark yet; do it in this process, without a Spark session",
         RowOperation.MERGE: "merge of a Spark DataFrame is not supported yet; give Arrow data, such as df.toArrow()",
         RowOperation.EQUALITY_DELETES: "equality deletes are not written on Spark yet; upsert with deletes='position'",
         RowOperation.SCHEMA_MERGE: "schema_mode='merge' takes Arrow data; for a DataFrame, change the schema first",
     },
-    refused_types=(Variant, Geometry, Geography, TIMESTAMP_NS, TIMESTAMPTZ_NS),
 )
 
 READ_SETTINGS: Mapping[str, str] = {
@@ -46,6 +43,8 @@ READ_SETTINGS: Mapping[str, str] = {
 }
 # Spark finds columns by id but prunes row groups by name: wrong where a name has belonged to more than one column.
 NO_ROW_GROUP_PRUNING: Mapping[str, str] = {"spark.sql.parquet.filterPushdown": "false"}
+# The vectorized reader fails on initial defaults that are binary values.
+ROW_BY_ROW: Mapping[str, str] = {"spark.sql.parquet.enableVectorizedReader": "false"}
 WRITE_SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.fieldId.write.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -54,6 +53,7 @@ WRITE_SETTINGS: Mapping[str, str] = {
     "spark.sql.files.maxRecordsPerFile": "0",
     "spark.sql.maxConcurrentOutputFileWriters": "0",
     "spark.sql.sources.partitionOverwriteMode": "STATIC",
+    "spark.sql.variant.writeShredding.enabled": "false",  # Arrow does not read shredded variants
 }
 
 
@@ -103,7 +103,7 @@ def _probe(spark: SparkSession) -> SparkInternals:
             jvm.java.lang.Class.forName(name)
         except Py4JError as error:
             raise UnsupportedError(f"Spark {spark.version} lacks the class {name}", feature=name) from error
-    for setting in (*READ_SETTINGS, *NO_ROW_GROUP_PRUNING, *WRITE_SETTINGS):
+    for setting in (*READ_SETTINGS, *NO_ROW_GROUP_PRUNING, *ROW_BY_ROW, *WRITE_SETTINGS):
         if not spark.conf.isModifiable(setting):
             raise UnsupportedError(f"Spark {spark.version} does not know the setting {setting}", feature=setting)
     try:

@@ -30,7 +30,7 @@ from icefloe.expr.filter.nodes import (
 )
 from icefloe.expr.text.datetime_text import nanos
 from icefloe.expr.text.spark_sql import sql_condition, sql_literal, sql_term
-from icefloe.model.schema.types import TIMESTAMP_NS, TIMESTAMPTZ_NS
+from icefloe.model.schema.types import STRING, TIME, TIMESTAMP_NS, TIMESTAMPTZ_NS
 
 _COMPARE: dict[Op, Callable[[Any, Any], Any]] = {
     Op.LT: operator.lt,
@@ -81,9 +81,19 @@ def _sql_leaf(leaf: Leaf) -> str:
     node = bound_leaf(leaf)
     if isinstance(node, Constant):
         return "true" if node.value else "false"
+    if node.type == TIME and len(node.literals) > 0:
+        # As text, which has the same order: Spark takes literals of the type only in sessions that enable it.
+        literals = [sql_literal(_time_text(value), STRING) for value in node.literals]
+        return sql_condition(node.op, f"CAST({sql_term(node)} AS STRING)", literals)
     literals = [sql_literal(value, node.type) for value in with_both_zeros(node.literals)]
     condition = sql_condition(node.op, sql_term(node), literals)
     return f"({condition})" if node.op in (Op.NOT_NAN, Op.NOT_STARTS_WITH) else condition
+
+
+def _time_text(value: Any) -> str:
+    """A time as Spark casts it to a string: without zeros at the end of its fraction."""
+    text: str = value.isoformat()
+    return text.rstrip("0") if "." in text else text
 
 
 def matches(bound: Bound, row: Mapping[str, Any]) -> bool:

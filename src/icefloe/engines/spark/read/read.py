@@ -25,12 +25,13 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 
 from icefloe.deletes.bitmaps import within
 from icefloe.engines.spark.jvm_calls import static_call
+from icefloe.engines.spark.read.column_types import check_columns, has_binary_defaults, with_longs
 from icefloe.engines.spark.read.equality_joins import hadoop_paths
 from icefloe.engines.spark.read.file_index import Lister, relation
 from icefloe.engines.spark.read.inherited_columns import FileConstant
 from icefloe.engines.spark.read.source import Source
 from icefloe.engines.spark.schema import struct_type
-from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, SPARK, PerJvm, spark_internals
+from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, ROW_BY_ROW, PerJvm, spark_internals
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.bind import bind_pushed
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, conjuncts
@@ -135,6 +136,7 @@ def _check_names(schema: Schema, reserved: Set[str]) -> None:
 
 def _parts(spark: SparkSession, source: Source, wanted: Wanted) -> DataFrame:
     """The rows of all files, by all routes that the source has."""
+    check_columns(spark, wanted.stored, reads_nanoseconds=source.reads_nanoseconds)
     _check_file_system(spark, source.location)
     parts = []
     if Route.NATIVE in source.routes:
@@ -166,7 +168,7 @@ def _joined(spark: SparkSession, source: Source, wanted: Wanted) -> DataFrame:
 
 def _native(spark: SparkSession, source: Source, wanted: Wanted, route: Route) -> DataFrame:
     """The rows of the files of one route, read by Spark's Parquet reader."""
-    columns, constants = struct_type(wanted.stored), list(wanted.constants)
+    columns, constants = struct_type(with_longs(wanted.stored)), list(wanted.constants)
     if wanted.positions:
         columns = columns.add(spark_internals(spark).row_index_column, LongType(), True)
     # Constants of identity partitions are also listed as columns, so they keep their place among the columns.
@@ -181,8 +183,17 @@ def _native(spark: SparkSession, source: Source, wanted: Wanted, route: Route) -
         described,
         location=hadoop_path(source.location),
         size_bytes=source.size_bytes,
-        settings=READ_SETTINGS if source.stable_names else {**READ_SETTINGS, **NO_ROW_GROUP_PRUNING},
+        settings=_settings(source, wanted),
     )
+
+
+def _settings(source: Source, wanted: Wanted) -> Mapping[str, str]:
+    settings = dict(READ_SETTINGS)
+    if not source.stable_names:
+        settings.update(NO_ROW_GROUP_PRUNING)
+    if has_binary_defaults(wanted.stored):
+        settings.update(ROW_BY_ROW)
+    return settings
 
 
 def _check_file_system(spark: SparkSession, location: str) -> None:
@@ -206,7 +217,6 @@ def _lister(source: Source, wanted: Wanted, route: Route) -> Lister:
 
     def files(filters: list[str], zone: str) -> pa.Table:
         plan = source.plan(_understood(parse_pushed(filters, zone), source.schema))
-        SPARK.check_plan(plan)
         plan = source.files_of(plan, route)
         tasks = plan.tasks
         source.identity.check(tasks)

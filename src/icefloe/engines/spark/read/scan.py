@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from icefloe.engines.spark.read.column_types import filter_on_longs, in_microseconds, longs_to_microseconds
 from icefloe.engines.spark.read.equality_joins import NO_EQUALITY_DELETES, EqualityDeletes
 from icefloe.engines.spark.read.identity_columns import IdentityColumns
 from icefloe.engines.spark.read.inherited_columns import InheritedColumns
@@ -18,7 +19,6 @@ from icefloe.engines.spark.read.read import dataframe
 from icefloe.engines.spark.read.selection import columns_to_read, select_columns
 from icefloe.engines.spark.read.source import Source
 from icefloe.engines.spark.schema import names_are_stable
-from icefloe.engines.spark.session import SPARK
 from icefloe.engines.work import PlannedFiles, ScanRequest
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
@@ -39,7 +39,6 @@ _UNKNOWN_SIZE = 1 << 40  # bytes; too large for Spark to broadcast
 def planned_source(files: PlannedFiles, schema: Schema, metadata_columns: tuple[Field, ...] = ()) -> Source:
     """The rows of planned files, whatever else Spark filters."""
     plan, stored = files.plan, partial(stored_columns, files.io)
-    SPARK.check_plan(plan)
     deleted = files.deleted_rows.positions(plan.tasks["location"].to_pylist())
     return Source(
         plan=lambda _: plan,
@@ -59,9 +58,9 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     """A scan as a DataFrame; files are planned when a query runs, with the filters of the query and of the scan."""
     metadata, store, schema = scan.base.metadata, scan.base.store, scan.table_schema
     wanted = selected(store, metadata, schema, scan.columns, scan.base.name).fields
-    read = columns_to_read(schema, wanted, bind(scan.filter, schema))
+    condition = bind(scan.filter, schema)
+    read = columns_to_read(schema, wanted, condition, reads_nanoseconds=scan.truncates_nanoseconds)
     root = read_root(store, scan.snapshot)
-    SPARK.check_defaults(schema)
     has_deletes = root.has_deletes
     stored = partial(stored_columns, store.io)
     equality_deletes = _equality_deletes(scan, root, stored) if has_deletes else NO_EQUALITY_DELETES
@@ -83,11 +82,13 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
         inherited=InheritedColumns(tuple(field for field in wanted if field.id not in read.by_id)),
         routes=frozenset({Route.NATIVE, *([Route.JOINED] if equality_deletes.files.num_rows > 0 else [])}),
         equality_deletes=equality_deletes,
+        reads_nanoseconds=scan.truncates_nanoseconds,
     )
     rows = dataframe(spark, source)
     if scan.filter != ALWAYS_TRUE:
-        rows = rows.where(F.expr(to_sql(bind(scan.filter, schema))))
-    return rows if scan.columns is None else select_columns(rows, wanted, read)
+        rows = rows.where(F.expr(to_sql(filter_on_longs(condition))))
+    rows = longs_to_microseconds(rows, read)
+    return rows if scan.columns is None else select_columns(rows, in_microseconds(wanted), in_microseconds(read.fields))
 
 
 def _equality_deletes(scan: ScanRequest, root: Root, stored: Callable[[str], frozenset[int]]) -> EqualityDeletes:

@@ -45,6 +45,7 @@ class Source:
     stable_names: bool = False  # schema.names_are_stable: whether Spark may prune row groups, which it does by name
     identity: IdentityColumns = NO_IDENTITY  # identity-partition columns, which some data files do not contain
     inherited: InheritedColumns = NO_COLUMNS  # metadata columns to return after those of the schema
+    reads_nanoseconds: bool = False  # whether timestamps of nanoseconds are returned, as longs, or refused
     routes: frozenset[Route] = frozenset({Route.NATIVE})  # how the files may be read; another one is an error
     equality_deletes: EqualityDeletes = NO_EQUALITY_DELETES  # those that joins apply
 
