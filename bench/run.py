@@ -1,4 +1,4 @@
-"""Run the benches, print what they found and keep it: ``run.py [append] [spark_scan] [--option value]``.
+"""Run the benches, print what they found and keep it: ``run.py [append] [spark] [--option value]``.
 
 Each bench writes ``results/<name>.json`` with every sample; ``results/README.md`` and the plots that it shows are made
 from those files, so it also shows benches that did not run this time. Nothing here passes or fails: timings are
@@ -27,6 +27,7 @@ import manifests
 import metadata_load
 import planning
 import rows
+import spark_pipeline
 import spark_scan
 import stats_eval
 import thresholds
@@ -39,6 +40,7 @@ from report import as_rich, charts, page
 RESULTS = Path(__file__).resolve().parent / "results"
 BENCHES = {
     "append": append,
+    "spark": spark_pipeline,
     "spark_scan": spark_scan,
     "transforms": transforms,
     "stats_eval": stats_eval,

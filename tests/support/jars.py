@@ -37,6 +37,8 @@ class Artifact:
 
 ICEBERG = Artifact(group="org.apache.iceberg", name="iceberg-spark-runtime-4.1_2.13", version="1.12.0")
 SQLITE = Artifact(group="org.xerial", name="sqlite-jdbc", version="3.50.3.0")
+DELTA = Artifact(group="io.delta", name="delta-spark_4.1_2.13", version="4.4.0")
+DELTA_STORAGE = Artifact(group="io.delta", name="delta-storage", version="4.4.0")
 
 
 class JarUnavailable(RuntimeError):
@@ -94,5 +96,5 @@ def classpath() -> str:
 
 
 if __name__ == "__main__":
-    for each in (ICEBERG, SQLITE):
+    for each in (ICEBERG, SQLITE, DELTA, DELTA_STORAGE):
         print(fetch(each))

@@ -1,0 +1,277 @@
+"""Bench ``spark``: writing, reading and changing about 12 million rows with one Spark, beside other table formats.
+
+Every contender writes its tables itself. Contenders take turns run by run, in another order every time, after runs that
+do not count. A change is undone after its run, so that every run changes the same state. Results are compared before
+they are timed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from lineitem import FILTER, lineitem
+from measure import Clock, Sample, median, ratio, spread
+from report import Table
+from spark_contenders import (
+    KEYS,
+    ApacheIceberg,
+    Change,
+    Contender,
+    DeltaLake,
+    Icefloe,
+    Layout,
+    Mode,
+    PlainParquet,
+    changed_rows,
+)
+from spark_session import start
+
+TITLE = "spark: writing, reading and changing rows with Spark"
+OWN, JAVA = Icefloe.name, ApacheIceberg.name
+NO_DELETES, VECTORS, POSITIONS, EQUALITY = "no deletes", "1 % vectors", "1 % position deletes", "1 % equality deletes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How much to do: rows, files of the source, runs that count, those of copy-on-write, and runs before those."""
+
+    rows: int = 12_000_000
+    files: int = 8
+    runs: int = 5
+    rewrites: int = 5
+    warm_up: int = 1
+
+
+QUESTIONS: dict[str, Callable[[DataFrame], object]] = {
+    "count + 3 sums": lambda rows: _totals(rows).collect(),
+    "1 % filter": lambda rows: rows.where(FILTER).agg(F.sum("l_extendedprice")).collect(),
+    "2 of 16 columns": lambda rows: _drain(rows.select("l_orderkey", "l_extendedprice")),
+    "all columns": lambda rows: _drain(rows),
+    "TPC-H 1": lambda rows: _tpch_1(rows).collect(),
+    "TPC-H 6": lambda rows: _tpch_6(rows).collect(),
+}
+
+
+def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Write, read and change; samples by kind of work, what was done, and contender."""
+    with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as folder:
+        spark = start(Path(folder), extended=True)
+        try:
+            bench = _Bench(spark, Path(folder), sizes, tell)
+            samples = {"write": bench.writes(), "read": bench.reads(), "change": bench.changes()}
+        finally:
+            spark.stop()
+    return {"sizes": asdict(sizes), "versions": bench.versions, "samples": samples}
+
+
+class _Bench:
+    def __init__(self, spark: SparkSession, folder: Path, sizes: Sizes, tell: Callable[[str], None]) -> None:
+        self._spark, self._folder, self._sizes, self._tell = spark, folder, sizes, tell
+        self._jvm = spark.sparkContext._gateway.proc.pid
+        self._plain = PlainParquet(spark, folder / "plain")
+        self._own = Icefloe(spark, folder)
+        self._java = ApacheIceberg(spark)
+        self._delta = DeltaLake(spark, folder / "delta")
+        tell(f"spark: making {sizes.rows:,} rows")
+        self._plain.write(lineitem(spark, sizes.rows, sizes.files), "t", Layout.PLAIN)
+        self._rows = self._plain.read("t")
+        changed_rows(self._rows).write.parquet(str(folder / "changed"))
+        self._source = spark.read.parquet(str(folder / "changed"))
+        jvm: Any = spark._jvm
+        self.versions = {
+            JAVA: str(jvm.org.apache.iceberg.IcebergBuild.version()),
+            DeltaLake.name: str(getattr(getattr(jvm.io.delta, "package$"), "MODULE$").VERSION()),
+        }
+
+    def writes(self) -> dict[str, dict[str, list[Sample]]]:
+        """Each layout as a new table, by every contender."""
+        samples = {}
+        for layout in Layout:
+            self._tell(f"spark: writing {layout.value}")
+            contenders: list[Contender] = [self._plain, self._own, self._java, self._delta]
+
+            def once(one: Contender, layout: Layout = layout) -> Callable[[], object]:
+                return lambda: one.write(self._rows, "written", layout)
+
+            works = {one.name: (once(one), lambda one=one: one.drop("written")) for one in contenders}
+            samples[layout.value] = self._measure(works, self._sizes.runs)
+        return samples
+
+    def reads(self) -> dict[str, dict[str, list[Sample]]]:
+        """Every question of tables without and with deletes."""
+        samples: dict[str, dict[str, list[Sample]]] = {}
+        tables: list[Contender] = [self._own, self._java, self._delta]
+        for one in tables:
+            one.write(self._rows, "t", Layout.PLAIN)
+        readers = {one.name: (lambda one=one: one.read("t")) for one in [self._plain, *tables]}
+        self._ask(readers, NO_DELETES, samples)
+        for one in tables:
+            one.change("t", Change.DELETE, self._source)
+        self._ask(readers, VECTORS, samples)
+        older = Icefloe(self._spark, self._folder, version=2)
+        for state, table in ((POSITIONS, "positions"), (EQUALITY, "keys")):
+            older.write(self._rows, table, Layout.PLAIN)
+            if state == POSITIONS:
+                older.change(table, Change.DELETE, self._source)
+            else:  # in this process, which both programs then read
+                older.table(table).upsert(self._source.toArrow(), on=list(KEYS), deletes="equality")
+            same = {
+                self._plain.name: lambda: self._plain.read("t"),
+                OWN: lambda table=table: older.read(table),
+                JAVA: lambda table=table: self._spark.table(f"shared.db.{table}"),
+            }
+            self._ask(same, state, samples)
+        return samples
+
+    def changes(self) -> dict[str, dict[str, list[Sample]]]:
+        """Every change of 1 % of the rows, in both modes."""
+        samples = {}
+        contenders: list[Contender] = [self._own, self._java, self._delta]
+        for mode in Mode:
+            name = mode.name.lower()
+            for one in contenders:
+                one.write(self._rows, name, Layout.PLAIN, mode)
+            runs = self._sizes.runs if mode is Mode.MERGE_ON_READ else self._sizes.rewrites
+            for change in Change:
+                self._tell(f"spark: {change.value}, {mode.value}")
+                self._check_change(contenders, name, change)
+
+                def once(one: Contender, change: Change = change, name: str = name) -> Callable[[], object]:
+                    return lambda: one.change(name, change, self._source)
+
+                works = {one.name: (once(one), lambda one=one, name=name: one.undo(name)) for one in contenders}
+                samples[f"{change.value}, {mode.value}"] = self._measure(works, runs)
+            for one in contenders:
+                one.drop(name)
+        return samples
+
+    def _check_change(self, contenders: Sequence[Contender], table: str, change: Change) -> None:
+        results = {}
+        for one in contenders:
+            one.change(table, change, self._source)
+            results[one.name] = _totals(one.read(table)).collect()
+            one.undo(table)
+        _check_same(results, f"{change.value} of {table}")
+
+    def _ask(
+        self, readers: Mapping[str, Callable[[], DataFrame]], state: str, samples: dict[str, dict[str, list[Sample]]]
+    ) -> None:
+        self._tell(f"spark: reading, {state}")
+        results = {name: _totals(read()).collect() for name, read in readers.items() if name != self._plain.name}
+        _check_same(results, state)
+        for question, ask in QUESTIONS.items():
+            works = {name: (lambda read=read, ask=ask: ask(read()), _nothing) for name, read in readers.items()}
+            samples[f"{question}, {state}"] = self._measure(works, self._sizes.runs)
+
+    def _measure(
+        self, works: Mapping[str, tuple[Callable[[], object], Callable[[], object]]], runs: int
+    ) -> dict[str, list[Sample]]:
+        """Samples by contender of work that is undone, not timed, after every run."""
+        names = list(works)
+        samples: dict[str, list[Sample]] = {name: [] for name in names}
+        for number in range(-self._sizes.warm_up, runs):
+            shift = number % len(names)
+            for name in names[shift:] + names[:shift]:
+                work, undo = works[name]
+                before = Clock.now(self._jvm)
+                work()
+                sample = before.until(Clock.now(self._jvm))
+                undo()
+                if number >= 0:
+                    samples[name].append({key: round(value, 1) for key, value in sample.items()})
+        return samples
+
+
+def _nothing() -> None:
+    """What is done after a read."""
+
+
+def _check_same(results: Mapping[str, object], what: str) -> None:
+    """Contenders that do not have the same rows are not worth timing."""
+    if len({repr(result) for result in results.values()}) > 1:
+        raise RuntimeError(f"{what}: the contenders have different rows: {results}")
+
+
+def _totals(rows: DataFrame) -> DataFrame:
+    return rows.agg(F.count("*"), F.sum("l_quantity"), F.sum("l_extendedprice"), F.sum("l_partkey"))
+
+
+def _drain(rows: DataFrame) -> None:
+    """Read all rows and columns; Delta Lake cannot write a table with vectors to the format ``noop``."""
+    rows._jdf.queryExecution().toRdd().count()
+
+
+def _tpch_1(rows: DataFrame) -> DataFrame:
+    price = F.col("l_extendedprice") * (1 - F.col("l_discount"))
+    return (
+        rows.where("l_shipdate <= date '1998-09-02'")
+        .groupBy("l_returnflag", "l_linestatus")
+        .agg(
+            F.sum("l_quantity"),
+            F.sum("l_extendedprice"),
+            F.sum(price),
+            F.sum(price * (1 + F.col("l_tax"))),
+            F.avg("l_quantity"),
+            F.avg("l_extendedprice"),
+            F.avg("l_discount"),
+            F.count("*"),
+        )
+        .orderBy("l_returnflag", "l_linestatus")
+    )
+
+
+def _tpch_6(rows: DataFrame) -> DataFrame:
+    return rows.where(
+        "l_shipdate >= date '1994-01-01' AND l_shipdate < date '1995-01-01'"
+        " AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24"
+    ).agg(F.sum(F.col("l_extendedprice") * F.col("l_discount")))
+
+
+def tables(result: Mapping[str, Any]) -> list[Table]:
+    """Times by kind of work, and the ratios of time to those of the other programs."""
+    sizes = result["sizes"]
+    what = f"{sizes['rows']:,} rows of 16 columns, median of {sizes['runs']} runs"
+    names = {"write": "Writing", "read": "Reading", "change": "Changing 1 %"}
+    shown = []
+    for kind, samples in result["samples"].items():
+        contenders = list(dict.fromkeys(name for work in samples.values() for name in work))
+        rows = [[work, *(_time(found.get(name)) for name in contenders)] for work, found in samples.items()]
+        shown.append(Table(title=f"{names[kind]}: wall ms, {what}", columns=("", *contenders), rows=rows))
+        shown.append(_ratios(samples, contenders, names[kind], result["versions"]))
+    return shown
+
+
+def _time(samples: list[Sample] | None) -> str:
+    return "-" if samples is None else spread(samples, "wall_ms")
+
+
+def _ratios(samples: Mapping[str, Any], contenders: Sequence[str], kind: str, versions: Mapping[str, str]) -> Table:
+    others = [name for name in contenders if name != OWN]
+    rows = []
+    for work, found in samples.items():
+        own = {key: median(found[OWN], key) for key in ("wall_ms", "cpu_ms")}
+        cells = [_ratio(own["wall_ms"], found.get(name), "wall_ms") for name in others]
+        rows.append([work, *cells, _ratio(own["cpu_ms"], found.get(JAVA), "cpu_ms")])
+    columns = ("", *others, f"{JAVA}, CPU")
+    note = (
+        f"Apache Iceberg {versions[JAVA]} with tables of version 3, icefloe of version 4, Delta Lake"
+        f" {versions[DeltaLake.name]} with deletion vectors. Tables with position or equality deletes are of version 2,"
+        " written by icefloe and read by both. CPU includes the JVM and the Python driver."
+    )
+    return Table(
+        title=f"{kind}: time of icefloe as a multiple of theirs, below 1 is faster",
+        columns=columns,
+        rows=rows,
+        note=note,
+    )
+
+
+def _ratio(own: float, samples: list[Sample] | None, key: str) -> str:
+    return "-" if samples is None else ratio(own, median(samples, key))
