@@ -98,6 +98,11 @@ def ordered_table(location: Path, schema: Schema, keys: Sequence[str], *partitio
     return replace(metadata, sort_orders=(order,), default_sort_order_id=order.order_id)
 
 
+def in_given_tasks(metadata: TableMetadata) -> TableMetadata:
+    """The table, written by the tasks that compute the rows."""
+    return replace(metadata, properties={"write.distribution-mode": "none"})
+
+
 def contents(entries: pa.Table, schema: Schema) -> list[pa.Table]:
     tables = [pq.ParquetFile(location).read() for location in entries["location"].to_pylist()]
     return [table.cast(pa.schema(arrow_schema(schema))) for table in tables]
@@ -132,14 +137,15 @@ ORDERS = [
 
 @pytest.mark.parametrize("keys", ORDERS, ids=", ".join)
 def test_rows_of_every_file_are_in_the_order(tokyo: SparkSession, tmp_path: Path, keys: list[str]) -> None:
-    metadata = ordered_table(tmp_path / "t", NATIVE, keys)
+    metadata = in_given_tasks(ordered_table(tmp_path / "t", NATIVE, keys))
     entries = write(frame_of(tokyo, tmp_path, some_rows(NATIVE)).repartition(2), metadata=metadata, io=IO)
     assert entries.num_rows == 2
     assert_in_order(entries, metadata, 400)
 
 
 def test_rows_of_every_file_of_tasks_are_in_the_order(spark: SparkSession, tmp_path: Path) -> None:
-    metadata = ordered_table(tmp_path / "t", IN_TASKS, ["truncate(2, s) desc", "g nulls last", "bucket(3, id)", "id"])
+    keys = ["truncate(2, s) desc", "g nulls last", "bucket(3, id)", "id"]
+    metadata = in_given_tasks(ordered_table(tmp_path / "t", IN_TASKS, keys))
     entries = write(frame_of(spark, tmp_path, some_rows(IN_TASKS)).repartition(2), metadata=metadata, io=IO)
     assert entries.num_rows == 2
     assert_in_order(entries, metadata, 400)

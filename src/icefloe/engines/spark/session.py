@@ -51,7 +51,7 @@ WRITE_SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.files.maxRecordsPerFile": "0",
-    "spark.sql.maxConcurrentOutputFileWriters": "0",  # the rows that are too many for it would be sorted again
+    "spark.sql.maxConcurrentOutputFileWriters": "0",
     "spark.sql.sources.partitionOverwriteMode": "STATIC",
     "spark.sql.variant.writeShredding.enabled": "false",  # Arrow does not read shredded variants
 }

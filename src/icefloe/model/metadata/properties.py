@@ -154,6 +154,8 @@ STATE_PROPERTIES = frozenset(
 # Where new data and delete files are written; none: the folder "data" in the table's location.
 DATA_PATH = _property("write.data.path", "", rule=LOCATION)
 TARGET_FILE_SIZE = _property("write.target-file-size-bytes", 512 * 1024 * 1024, rule=_SIZE)
+# How rows are distributed over the tasks that write them; none: by the sort order and the partitions of the table.
+DISTRIBUTION_MODE = _property("write.distribution-mode", "", any_case=True, rule=one_of("", "none", "hash", "range"))
 FILE_FORMAT = _property("write.format.default", "parquet", any_case=True, rule=_FORMAT)
 PARQUET_ROW_GROUP_SIZE = _property("write.parquet.row-group-size-bytes", 128 * 1024 * 1024, rule=_SIZE)
 PARQUET_PAGE_SIZE = _property("write.parquet.page-size-bytes", 1024 * 1024, rule=_SIZE)

@@ -6,7 +6,7 @@ because in Spark both zeros are equal, and so are all NaN.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -22,23 +22,25 @@ from icefloe.transforms import Transform, transform_of
 from icefloe.transforms.source_columns import column_path
 
 
-def sorted_in_tasks(rows: DataFrame, folders: Sequence[str], order: SortOrder, schema: Schema) -> DataFrame:
-    """The rows of every task, sorted by the partition columns ``folders`` and then in the sort order.
+def sorted_in_tasks(rows: DataFrame, folders: Sequence[str], keys: Sequence[Column]) -> DataFrame:
+    """The rows of every task, sorted by the partition columns ``folders`` and then by the keys of the sort order.
 
     Partitions come first and ascending, as Spark's writer needs them, so it does not sort the rows again.
     """
-    keys = list(_keys(rows.sparkSession, order, schema))
     if len(keys) == 0:
         return rows
     return rows.sortWithinPartitions(*(F.col(quoted(name)).asc() for name in folders), *keys)
 
 
-def _keys(spark: SparkSession, order: SortOrder, schema: Schema) -> Iterator[Column]:
+def sort_keys(spark: SparkSession, order: SortOrder, schema: Schema) -> tuple[Column, ...]:
+    """The keys of a sort order, with their directions."""
+    keys = []
     for field in order.fields:
         transform = transform_of(field)
         if not transform.is_void:
             path, source = column_path(schema, field.source_id), schema.by_id[field.source_id].type
-            yield _directed(_key(spark, transform, path, source), field)
+            keys.append(_directed(_key(spark, transform, path, source), field))
+    return tuple(keys)
 
 
 def _directed(key: Column, field: SortField) -> Column:

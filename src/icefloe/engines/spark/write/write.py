@@ -24,9 +24,11 @@ from icefloe.engines.spark.read.read import hadoop_path
 from icefloe.engines.spark.session import WRITE_SETTINGS, child_session, in_session, spark_internals
 from icefloe.engines.spark.storage import TaskStorage, task_storage
 from icefloe.engines.spark.task_python import arrow_stream, map_in_arrow
-from icefloe.engines.spark.write.conform import conformed, quoted
+from icefloe.engines.spark.write.conform import conformed
+from icefloe.engines.spark.write.distribution import Distribution, distributed, distribution_of
+from icefloe.engines.spark.write.file_sizes import concurrent_writers, rows_per_file
 from icefloe.engines.spark.write.partition import partition_folders
-from icefloe.engines.spark.write.sort import sorted_in_tasks
+from icefloe.engines.spark.write.sort import sort_keys, sorted_in_tasks
 from icefloe.errors import IcefloeError, InputError
 from icefloe.formats.parquet.stats import PARQUET
 from icefloe.formats.write.entries import WrittenFile, entries_of
@@ -38,6 +40,7 @@ from icefloe.io.file_io import FileInfo, FileIO
 from icefloe.model.entries import concat
 from icefloe.model.metadata.properties import FILE_FORMAT, PARQUET_COMPRESSION, PARQUET_ROW_GROUP_SIZE
 from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.sort_order import SortOrder
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import UUID, Field, Fixed, List, Map
 
@@ -54,21 +57,33 @@ _READERS = 16
 _ENTRIES = StructType().add("entries", BinaryType())  # what tasks return
 
 
-def write(frame: DataFrame, *, metadata: TableMetadata, io: FileIO, lineage: tuple[Field, ...] = ()) -> pa.Table:
+def write(
+    frame: DataFrame,
+    *,
+    metadata: TableMetadata,
+    io: FileIO,
+    lineage: tuple[Field, ...] = (),
+    distribution: Distribution | None = None,
+) -> pa.Table:
     """Write all rows to new, durable files of the table's current schema and spec; returns their entries.
 
-    ``lineage`` are the columns of row lineage that the rows have beside those of the table.
+    ``lineage`` are the columns of row lineage that the rows have beside those of the table. ``distribution`` replaces
+    that of the table.
     """
     spark = frame.sparkSession
     spark_internals(spark)
-    child = child_session(spark, {**WRITE_SETTINGS, **_codec(metadata.properties)})
+    order = usable(metadata.sort_order, metadata.schema)
+    mode = distribution_of(metadata, order, distribution)
+    child = child_session(
+        spark, {**WRITE_SETTINGS, **_codec(metadata.properties), **_file_settings(spark, metadata, order)}
+    )
     rows = conformed(in_session(frame, child), Schema(fields=(*metadata.schema.fields, *lineage)))
     folder = f"{metadata.data_location}/{uuid.uuid4()}"
     try:
         with translated():
             if _is_native(metadata):
-                return _write_natively(rows, folder, metadata, io)
-            return _write_in_tasks(rows, folder, metadata, io, lineage)
+                return _write_natively(rows, folder, metadata, io, mode)
+            return _write_in_tasks(rows, folder, metadata, io, lineage, mode)
     except BaseException:
         _remove(spark, io, folder)
         raise
@@ -91,21 +106,35 @@ def _is_native(metadata: TableMetadata) -> bool:
     )
 
 
-def _grouped(rows: DataFrame, metadata: TableMetadata) -> tuple[DataFrame, list[str]]:
-    """Rows with their partition folders as columns; the rows of a partition are in as few tasks as fit."""
+def _file_settings(spark: SparkSession, metadata: TableMetadata, order: SortOrder) -> dict[str, str]:
+    """How many rows a file has, and how many files a task has open.
+
+    Rows in a sort order need one file at a time: Spark sorts those of further partitions again, by partition alone.
+    """
+    writers = 0 if order.is_sorted else concurrent_writers(spark)
+    return {
+        "spark.sql.files.maxRecordsPerFile": str(rows_per_file(metadata)),
+        "spark.sql.maxConcurrentOutputFileWriters": str(writers),
+    }
+
+
+def _with_folders(rows: DataFrame, metadata: TableMetadata) -> tuple[DataFrame, list[str]]:
+    """Rows with the names of their partition folders as columns, and the names of these columns."""
     folders = partition_folders(rows.sparkSession, metadata.schema, metadata.spec)
-    names = [folder.name for folder in folders]
     if len(folders) == 0:
-        return rows, names
-    split_rows = rows.withColumns({folder.name: folder.text for folder in folders})
-    return split_rows.hint("rebalance", *(quoted(name) for name in names)), names
+        return rows, []
+    return rows.withColumns({folder.name: folder.text for folder in folders}), [folder.name for folder in folders]
 
 
-def _write_natively(rows: DataFrame, folder: str, metadata: TableMetadata, io: FileIO) -> pa.Table:
-    grouped, names = _grouped(rows, metadata)
+def _write_natively(
+    rows: DataFrame, folder: str, metadata: TableMetadata, io: FileIO, mode: Distribution | None
+) -> pa.Table:
+    grouped, names = _with_folders(rows, metadata)
     order = usable(metadata.sort_order, metadata.schema)
+    keys = sort_keys(rows.sparkSession, order, metadata.schema)
+    ready = sorted_in_tasks(distributed(grouped, mode, names, keys, metadata), names, keys)
     options = {**_JOB_OPTIONS, "parquet.block.size": str(PARQUET_ROW_GROUP_SIZE.of(metadata.properties))}
-    writer = sorted_in_tasks(grouped, names, order, metadata.schema).write.mode("errorifexists").options(**options)
+    writer = ready.write.mode("errorifexists").options(**options)
     (writer.partitionBy(*names) if len(names) > 0 else writer).parquet(hadoop_path(folder))
     columns = partition_fields(metadata.schema, metadata.spec)
     listed = sorted(io.list(folder), key=lambda info: info.location)
@@ -134,11 +163,19 @@ def _measured(io: FileIO, info: FileInfo, columns: tuple[PartitionColumn, ...]) 
 
 
 def _write_in_tasks(
-    rows: DataFrame, folder: str, metadata: TableMetadata, io: FileIO, lineage: tuple[Field, ...]
+    rows: DataFrame,
+    folder: str,
+    metadata: TableMetadata,
+    io: FileIO,
+    lineage: tuple[Field, ...],
+    mode: Distribution | None,
 ) -> pa.Table:
-    grouped, names = _grouped(rows, metadata)
+    grouped, names = _with_folders(rows, metadata)
+    keys = sort_keys(rows.sparkSession, usable(metadata.sort_order, metadata.schema), metadata.schema)
     task = _task(metadata, task_storage(io), folder, lineage)
-    parts = map_in_arrow(grouped.drop(*names), task, _ENTRIES).toArrow()["entries"]
+    parts = map_in_arrow(distributed(grouped, mode, names, keys, metadata).drop(*names), task, _ENTRIES).toArrow()[
+        "entries"
+    ]
     entries = concat([pa.ipc.open_stream(part.as_buffer()).read_all() for part in parts])
     kept = set(entries["location"].to_pylist())
     io.delete([info.location for info in io.list(folder) if info.location not in kept])  # of failed attempts
