@@ -69,7 +69,7 @@ def test_no_folder_has_too_many_modules() -> None:
         "deletes applied when rows are read",
         "V4 thresholds",
         "a new partition transform",
-        "a Spark MERGE to come",
+        "a MERGE on Spark",
     ],
 )
 def test_the_page_answers_a_newcomers_question(question: str) -> None:

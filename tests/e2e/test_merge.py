@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,12 @@ def table(tmp_path: Path, version: int) -> Table:
     return made
 
 
+@pytest.fixture
+def create(tmp_path: Path) -> Callable[..., Table]:
+    """Makes a table; its arguments are those of ``create_table``."""
+    return lambda **options: new_catalog(tmp_path).create_table("db.t", **options)
+
+
 def notes(table: Table, **where: Any) -> dict[int, str | None]:
     found = table.at(**where).scan(columns=["id", "note"]).to_arrow()
     return dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
@@ -249,8 +256,8 @@ def test_a_merge_that_changes_nothing_makes_no_snapshot(table: Table) -> None:
     assert table.metadata.current_snapshot_id == before
 
 
-def test_a_merge_into_an_empty_table_inserts(tmp_path: Path) -> None:
-    made = new_catalog(tmp_path).create_table("db.t", schema="id bigint, n int, note string")
+def test_a_merge_into_an_empty_table_inserts(create: Callable[..., Table]) -> None:
+    made = create(schema="id bigint, n int, note string")
     merge = made.merge(source([1, 2], note=["a", "b"]), on=["id"]).when_matched_delete()
     assert (
         merge.when_not_matched_by_source_delete().when_not_matched_insert_all("s.id > 1").execute().rows_inserted == 1
@@ -443,8 +450,8 @@ def test_clauses_that_cannot_be_are_refused(tmp_path: Path) -> None:
         made.merge(source([1]), on="md5(t.id) = s.id")
 
 
-def test_a_column_that_the_source_lacks_keeps_its_value_or_gets_its_default(tmp_path: Path) -> None:
-    made = new_catalog(tmp_path).create_table("db.t", schema="id bigint, n int, note string", format_version=3)
+def test_a_column_that_the_source_lacks_keeps_its_value_or_gets_its_default(create: Callable[..., Table]) -> None:
+    made = create(schema="id bigint, n int, note string", format_version=3)
     made.append(pa.table({"id": pa.array([1], pa.int64()), "note": ["kept"]}))
     with made.update_schema() as schema:
         schema.add_column("size", "int", default=5)
@@ -457,9 +464,9 @@ def test_a_column_that_the_source_lacks_keeps_its_value_or_gets_its_default(tmp_
     ]
 
 
-def test_nested_columns_take_part_in_conditions_and_stay_whole(tmp_path: Path) -> None:
+def test_nested_columns_take_part_in_conditions_and_stay_whole(create: Callable[..., Table]) -> None:
     schema = "id bigint, who struct<name: string, age: int>, tags array<string>"
-    made = new_catalog(tmp_path).create_table("db.t", schema=schema, format_version=4)
+    made = create(schema=schema, format_version=4)
     who = pa.array([{"name": "Ada", "age": 36}, None], pa.struct([("name", pa.string()), ("age", pa.int32())]))
     made.append(pa.table({"id": pa.array([1, 2], pa.int64()), "who": who, "tags": [["x"], None]}))
     merge = made.merge(source([1, 2]), on="t.id = s.id").when_matched_update({"id": "t.id + 10"}, "t.who.age > 30")
@@ -467,9 +474,9 @@ def test_nested_columns_take_part_in_conditions_and_stay_whole(tmp_path: Path) -
     assert made.scan("id = 11").to_arrow().to_pylist() == [{"id": 11, "who": {"name": "Ada", "age": 36}, "tags": ["x"]}]
 
 
-def test_a_merge_sets_fields_inside_structs_and_refuses_what_it_cannot_set(tmp_path: Path) -> None:
+def test_a_merge_sets_fields_inside_structs_and_refuses_what_it_cannot_set(create: Callable[..., Table]) -> None:
     schema = "id bigint, who struct<name: string, of: struct<age: int>>, tags array<string>"
-    made = new_catalog(tmp_path).create_table("db.t", schema=schema, format_version=4)
+    made = create(schema=schema, format_version=4)
     rows = [
         {"id": 1, "who": {"name": "Ada", "of": {"age": 36}}, "tags": ["x"]},
         {"id": 2, "who": None, "tags": None},

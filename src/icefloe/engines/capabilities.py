@@ -13,7 +13,6 @@ class RowOperation(StrEnum):
     """Operations that an engine may lack."""
 
     UPDATE = "update"
-    MERGE = "merge"
     EQUALITY_DELETES = "equality deletes"  # an upsert that writes them
     SCHEMA_MERGE = "schema merge"  # an append that adds the columns that the table lacks
 

@@ -18,6 +18,7 @@ from icefloe.engines.capabilities import Capabilities
 from icefloe.engines.condition import Condition
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
+from icefloe.env import Env
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
 from icefloe.model.schema.schema import Schema
@@ -63,13 +64,20 @@ class MergeSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeMatches:
-    """The rows that a merge updates or deletes, by position, and row counts; ``prepared`` is for the engine alone."""
+    """The rows that a merge updates or deletes, by position; ``prepared`` is for the engine alone."""
 
     positions: Positions
+    prepared: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedRows:
+    """The data files with the updated and inserted rows of a merge, by their entries, and row counts."""
+
+    entries: pa.Table
     rows_inserted: int
     rows_updated: int
     rows_deleted: int
-    prepared: Any = None
 
 
 class Engine(Protocol):
@@ -134,8 +142,12 @@ class Engine(Protocol):
         """
         ...
 
-    def source_columns(self, rows: Any) -> tuple[Any, tuple[str, ...]]:
-        """The source of a merge, opened, and the names of its columns; a stream can be opened only once."""
+    def value(self, text: str | Value, env: Env) -> Value:
+        """A value that this engine computes; InputError or UnsupportedError if it is none."""
+        ...
+
+    def source_columns(self, rows: Any, schema: Schema) -> tuple[Any, tuple[str, ...]]:
+        """The source of a merge into a table, opened, and the names of its columns; a stream is opened only once."""
         ...
 
     def merge_source(self, table: TableFiles, rows: Any, plan: MergePlan) -> AbstractContextManager[MergeSource]:
@@ -149,6 +161,6 @@ class Engine(Protocol):
         """
         ...
 
-    def write_merged(self, files: PlannedFiles, source: MergeSource, matches: MergeMatches) -> pa.Table:
-        """Write the updated and the inserted rows of a merge to new data files; returns their entries."""
+    def write_merged(self, files: PlannedFiles, source: MergeSource, matches: MergeMatches) -> MergedRows:
+        """Write the updated and the inserted rows of a merge to new data files."""
         ...

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icefloe.engines.capabilities import RowOperation
-from icefloe.engines.engine import Engine, MergeMatches
+from icefloe.engines.engine import Engine, MergedRows
 from icefloe.engines.merge import Merge, When
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.model.metadata.properties import MERGE_ISOLATION, MERGE_MODE
@@ -20,25 +19,25 @@ class PreparedMerge:
     """A merge that is ready to be committed, with its row counts and the files that were planned."""
 
     change: Prepared
-    matches: MergeMatches
+    rows: MergedRows
     files_read: int
     files_skipped: int
 
 
 def merge(target: Target, merge: Merge, rows: object, engine: Engine) -> PreparedMerge:
     """Update, delete and insert rows as one snapshot; an updated row keeps its id."""
-    engine.capabilities.check(RowOperation.MERGE)
-    opened, columns = engine.source_columns(rows)
+    opened, columns = engine.source_columns(rows, target.metadata.schema)
     plan = MergePlan.of(merge, target.metadata.schema, columns)
     with engine.merge_source(target.table, opened, plan) as source, Scratch(target.io) as scratch:
         files = target.planned(source.filter)
         matches = engine.find_merged(files, source)
-        new = scratch.keep(engine.write_merged(files, source, matches))
+        merged = engine.write_merged(files, source, matches)
+        new = scratch.keep(merged.entries)
         changes = remove_rows(target, files, matches.positions, engine, MERGE_MODE)
     read = ReadSet.of(target, files.plan.filter, MERGE_ISOLATION, existing_rows=_depends_on_kept_rows(merge))
     return PreparedMerge(
         change=read.prepared(changes.with_added(new)),
-        matches=matches,
+        rows=merged,
         files_read=files.plan.files,
         files_skipped=max(0, _data_files(target) - files.plan.files),
     )

@@ -17,10 +17,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Generic, Self, TypeVar
 
 from icefloe.commit.result import CommitResult
+from icefloe.engines.engine import Engine
 from icefloe.engines.merge import SOURCE, TARGET, Action, Clause, Merge, When
 from icefloe.env import Env
 from icefloe.errors import InputError
-from icefloe.expr.value.expressions import Value, parse_value
+from icefloe.expr.value.expressions import Value
 from icefloe.expr.value.nodes import Call, Reference
 from icefloe.rows.merge import PreparedMerge
 
@@ -34,9 +35,12 @@ class MergeBuilder(Generic[R]):
     Texts name columns as ``t.id`` (of the table) and ``s.id`` (of the source).
     """
 
-    def __init__(self, on: str | Value | Sequence[str], run: Callable[[Merge, int | None], R], env: Env) -> None:
+    def __init__(
+        self, on: str | Value | Sequence[str], run: Callable[[Merge, int | None], R], engine: Engine, env: Env
+    ) -> None:
         now = env.now_ms()
         self._env = replace(env, now_ms=lambda: now)  # the same time in all texts
+        self._engine = engine
         self._run = run
         self._merge = Merge(on=self._joined(on), clauses=())
 
@@ -83,10 +87,10 @@ class MergeBuilder(Generic[R]):
         clause = Clause(
             when=when,
             action=action,
-            condition=None if condition is None else parse_value(condition, env=self._env),
+            condition=None if condition is None else self._engine.value(condition, self._env),
             assignments=None
             if values is None
-            else {name: parse_value(value, env=self._env) for name, value in values.items()},
+            else {name: self._engine.value(value, self._env) for name, value in values.items()},
         )
         self._merge = replace(self._merge, clauses=(*self._merge.clauses, clause))
         return self
@@ -94,7 +98,7 @@ class MergeBuilder(Generic[R]):
     def _joined(self, on: str | Value | Sequence[str]) -> Value:
         """The joining condition; a list of columns means that they are equal."""
         if isinstance(on, (str, Value)):
-            return parse_value(on, env=self._env)
+            return self._engine.value(on, self._env)
         if len(on) == 0:
             raise InputError("merge: give a condition such as on='t.id = s.id', or the key columns as a list")
         pairs = [Call("=", (Reference((TARGET, name)), Reference((SOURCE, name)))) for name in on]
@@ -144,13 +148,13 @@ class MergeResult:
 
 def merge_result(prepared: PreparedMerge, landed: CommitResult, seconds: float) -> MergeResult:
     """The result of a merge that was committed, or that changed nothing."""
-    matches = prepared.matches
+    merged = prepared.rows
     return MergeResult(
         table=landed.table,
         snapshot_id=landed.snapshot_id,
-        rows_inserted=matches.rows_inserted,
-        rows_updated=matches.rows_updated,
-        rows_deleted=matches.rows_deleted,
+        rows_inserted=merged.rows_inserted,
+        rows_updated=merged.rows_updated,
+        rows_deleted=merged.rows_deleted,
         rows_copied=landed.rows_copied,
         files_read=prepared.files_read,
         files_skipped=prepared.files_skipped,

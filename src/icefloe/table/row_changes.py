@@ -199,16 +199,18 @@ class RowChanges:
         [7, 10, 25]
         """
 
+        engine = engine_of(source)
+
         def run(merge: Merge, retries: int | None) -> MergeResult:
             def once(target: rows.Target) -> MergeResult:
-                prepared = rows.merge(target, merge, source, engine_of(source))
+                prepared = rows.merge(target, merge, source, engine)
                 return merge_result(prepared, self._run(prepared.change), 0.0)
 
             started = time.perf_counter()
             result, runs = self._repeat(once, branch, retries, source)
             return replace(result, runs=runs, seconds=time.perf_counter() - started)
 
-        return MergeBuilder(on, run, self._env)
+        return MergeBuilder(on, run, engine, self._env)
 
     def add_files(
         self,

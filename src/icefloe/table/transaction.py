@@ -121,13 +121,14 @@ class Transaction(CommittedBlock):
     def merge(self, source: Any, on: str | Value | Sequence[str], *, branch: str | None = MAIN) -> MergeBuilder[None]:
         """Update, delete and insert rows by those of a source; see ``Table.merge``."""
         self._check_open()
+        engine = engine_of(source)
 
         def run(merge: Merge, retries: int | None) -> None:
             if retries is not None:
                 raise InputError("merge: retries= has no use in a transaction, which commits at its end")
-            self._run(rows.merge(self._target(branch), merge, source, engine_of(source)).change)
+            self._run(rows.merge(self._target(branch), merge, source, engine).change)
 
-        return MergeBuilder(on, run, self._env)
+        return MergeBuilder(on, run, engine, self._env)
 
     def add_files(
         self,

@@ -19,12 +19,13 @@ from icefloe.engines.arrow.read.read import count_plan, read_plan
 from icefloe.engines.arrow.write.write import write_rows
 from icefloe.engines.capabilities import Capabilities
 from icefloe.engines.condition import Condition
-from icefloe.engines.engine import MergeMatches, MergeSource, UpsertMatches, UpsertSource
+from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
+from icefloe.env import Env
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter
-from icefloe.expr.value.expressions import Value
+from icefloe.expr.value.expressions import Value, parse_value
 from icefloe.model.arrow.conform import as_table, conform
 from icefloe.model.entries import empty
 from icefloe.model.schema.schema import Schema
@@ -90,7 +91,11 @@ class ArrowEngine:
         """Write the rows that files keep to new files; returns the entries."""
         return write_survivors(files, positions)
 
-    def source_columns(self, rows: Any) -> tuple[pa.Table, tuple[str, ...]]:
+    def value(self, text: str | Value, env: Env) -> Value:
+        """A value that is computed on Arrow columns."""
+        return parse_value(text, env=env)
+
+    def source_columns(self, rows: Any, schema: Schema) -> tuple[pa.Table, tuple[str, ...]]:
         """The source as one table, and the names of its columns."""
         source = as_table(rows)
         return source, tuple(source.column_names)
@@ -105,6 +110,6 @@ class ArrowEngine:
         """Decide which clause applies to each row."""
         return find_merged(files, source.prepared)
 
-    def write_merged(self, files: PlannedFiles, source: MergeSource, matches: MergeMatches) -> pa.Table:
-        """Write the updated and the inserted rows to new data files; returns their entries."""
+    def write_merged(self, files: PlannedFiles, source: MergeSource, matches: MergeMatches) -> MergedRows:
+        """Write the updated and the inserted rows to new data files."""
         return write_merged(files, source.prepared, matches)

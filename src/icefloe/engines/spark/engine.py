@@ -12,19 +12,24 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.engines.capabilities import Capabilities, RowOperation
 from icefloe.engines.condition import Condition
-from icefloe.engines.engine import MergeMatches, MergeSource, UpsertMatches, UpsertSource
+from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.spark.change.conditions import condition_of
 from icefloe.engines.spark.change.delete import find_rows, rewrite_without, sql_of
+from icefloe.engines.spark.change.merge import find_merged, write_merged
+from icefloe.engines.spark.change.merge_source import merge_source, with_spelling_of
 from icefloe.engines.spark.change.upsert import find_keys, find_keys_and_ids, upsert_source
+from icefloe.engines.spark.change.values import with_short_aliases
 from icefloe.engines.spark.read.read import rows_with_positions
 from icefloe.engines.spark.read.scan import planned_source, read_scan
 from icefloe.engines.spark.session import SPARK, spark_internals
 from icefloe.engines.spark.write.write import write
 from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
+from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
-from icefloe.expr.value.expressions import Value
+from icefloe.expr.value.expressions import Value, value_text
+from icefloe.expr.value.nodes import SparkText
 from icefloe.model.schema.metadata_columns import ROW_ID
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
@@ -101,22 +106,27 @@ class SparkEngine:
         """Not supported yet."""
         raise SPARK.refusal(RowOperation.UPDATE)
 
-    def source_columns(self, rows: Any) -> tuple[DataFrame, tuple[str, ...]]:
-        """The DataFrame, and the names of its columns."""
-        frame = _frame(rows)
+    def value(self, text: str | Value, env: Env) -> Value:
+        """A value in Spark SQL; a parsed value is computed from its text."""
+        sql = value_text(text)
+        return Value(sql, SparkText(with_short_aliases(sql)))
+
+    def source_columns(self, rows: Any, schema: Schema) -> tuple[DataFrame, tuple[str, ...]]:
+        """The DataFrame, and the names of its columns, spelled as in the table."""
+        frame = with_spelling_of(_frame(rows), [field.name for field in schema.fields])
         return frame, tuple(frame.columns)
 
     def merge_source(self, table: TableFiles, rows: Any, plan: MergePlan) -> AbstractContextManager[MergeSource]:
-        """Not supported yet."""
-        raise SPARK.refusal(RowOperation.MERGE)
+        """The source, evaluated once and persisted for the duration."""
+        return merge_source(self._spark, _frame(rows), plan)
 
     def find_merged(self, files: PlannedFiles, source: MergeSource) -> MergeMatches:
-        """Not supported yet."""
-        raise SPARK.refusal(RowOperation.MERGE)
+        """Decide which clause applies to each row."""
+        return find_merged(self._spark, files, source.prepared)
 
-    def write_merged(self, files: PlannedFiles, source: MergeSource, matches: MergeMatches) -> pa.Table:
-        """Not supported yet."""
-        raise SPARK.refusal(RowOperation.MERGE)
+    def write_merged(self, files: PlannedFiles, source: MergeSource, matches: MergeMatches) -> MergedRows:
+        """Write the updated and the inserted rows to new data files."""
+        return write_merged(files, matches)
 
 
 def _frame(rows: Any) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, StructType
 
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
-from icefloe.model.text.spark_schema_json import spark_schema_json
+from icefloe.model.text.spark_schema_json import WRITE_DEFAULT, spark_schema_json
 
 
 def struct_type(schema: Schema) -> StructType:
@@ -27,6 +27,12 @@ def struct_type(schema: Schema) -> StructType:
 def spark_type(field: Field) -> DataType:
     """The Spark type of a field."""
     return struct_type(Schema(fields=(field,))).fields[0].dataType
+
+
+def default_sql(field: Field) -> str:
+    """The write default of a field as Spark SQL, ``NULL`` if it has none."""
+    metadata = struct_type(Schema(fields=(field,))).fields[0].metadata
+    return str(metadata.get(WRITE_DEFAULT, "NULL"))
 
 
 def names_are_stable(schemas: Iterable[Schema]) -> bool:

@@ -22,10 +22,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.env import SYSTEM, Env
-from icefloe.errors import IcefloeError, InputError
+from icefloe.errors import IcefloeError, InputError, UnsupportedError
 from icefloe.expr.value.functions import FUNCTIONS, as_boolean
 from icefloe.expr.value.nested import check_map_keys, field_type, lists_of, maps_of, with_field
-from icefloe.expr.value.nodes import ARRAY, MAP, STRUCT, WITH_FIELDS, Call, Case, Constant, Node, Reference, walk
+from icefloe.expr.value.nodes import (
+    ARRAY,
+    MAP,
+    STRUCT,
+    WITH_FIELDS,
+    Call,
+    Case,
+    Constant,
+    Node,
+    Reference,
+    SparkText,
+    walk,
+)
 from icefloe.expr.value.types import FLOAT, NUMBERS, common_type, convert, kind_of
 from icefloe.lazy import LazyModule
 
@@ -60,8 +72,7 @@ def parse_value(text: str | Value, *, env: Env = SYSTEM) -> Value:
     """
     if isinstance(text, Value):
         return text
-    if not isinstance(text, str):
-        raise InputError(f"a value is SQL text, not {type(text).__name__}; write text as \"'text'\" and numbers as '5'")
+    text = value_text(text)
     value_parser = parser.ValueParser(now=dt.datetime.fromtimestamp(env.now_ms() / 1000, dt.UTC))
     try:
         return Value(text, value_parser.node(sql_tree.sql_tree(text)))
@@ -73,6 +84,14 @@ def parse_value(text: str | Value, *, env: Env = SYSTEM) -> Value:
         raise _refused(text, "it is nested too deeply") from error
     except (ValueError, ArithmeticError, pa.ArrowException) as error:
         raise _refused(text, str(error)) from error
+
+
+def value_text(value: str | Value) -> str:
+    """The text of a value; InputError if it is none."""
+    if not isinstance(value, (str, Value)):
+        kind = type(value).__name__
+        raise InputError(f"a value is SQL text, not {kind}; write text as \"'text'\" and numbers as '5'")
+    return str(value)
 
 
 def columns_of(value: Value) -> frozenset[str]:
@@ -161,6 +180,8 @@ class Frame:
                 return self._with_fields(node)
             case Call():
                 return self._call(node)
+            case SparkText():
+                raise _on_spark_only(node.text)
 
     def value_for(self, node: Node, wanted: pa.DataType) -> Datum:
         """The value of a node that is assigned to a column of the type ``wanted``: a constant takes this type."""
@@ -346,6 +367,10 @@ def never_fails(node: Node) -> bool:
     """Whether a node has a value for every row: no part of it can fail for one row and not for others."""
     functions = {part.function for part in walk(node) if isinstance(part, Call)} - _NEVER_FAIL
     return all(function in FUNCTIONS and FUNCTIONS[function].never_fails for function in functions)
+
+
+def _on_spark_only(text: str) -> UnsupportedError:
+    return UnsupportedError(f"{_shown(text)!r} is evaluated on Spark only", feature="spark sql")
 
 
 def _refused(text: str, reason: str) -> InputError:

@@ -50,7 +50,14 @@ class Case:
     default: Node
 
 
-Node: TypeAlias = Reference | Constant | Call | Case
+@dataclass(frozen=True, slots=True)
+class SparkText:
+    """Spark SQL as its author wrote it, which only Spark evaluates."""
+
+    text: str
+
+
+Node: TypeAlias = Reference | Constant | Call | Case | SparkText
 NULL = Constant(pa.scalar(None))
 ARRAY = "array"  # arguments: the elements
 MAP = "map"  # arguments: the keys, then as many values

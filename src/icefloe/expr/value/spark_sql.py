@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from icefloe.errors import IcefloeError, InputError
+from icefloe.errors import IcefloeError, InputError, UnsupportedError
 from icefloe.expr.text.spark_sql import quoted
 from icefloe.expr.value.expressions import Value, value_type
-from icefloe.expr.value.nodes import Call, Case, Constant, Node, Reference
+from icefloe.expr.value.nodes import Call, Case, Constant, Node, Reference, SparkText
 from icefloe.expr.value.spark_functions import CALLS, CONSTRUCTORS
 from icefloe.expr.value.spark_types import Sql, condition, constant_sql, converted
 from icefloe.expr.value.types import common_type
@@ -69,6 +69,8 @@ class _Printer:
                 return CONSTRUCTORS[function](self, node, None)
             case Call():
                 return CALLS[node.function](self, node)
+            case SparkText():
+                raise UnsupportedError(f"the type of {node.text!r} is known to Spark only", feature="spark sql")
 
     def sql_for(self, node: Node, wanted: pa.DataType) -> Sql:
         if isinstance(node, Call) and node.function in CONSTRUCTORS:

@@ -54,7 +54,7 @@ FIELD_ID = "parquet.field.id"
 
 _NESTED_IDS = "parquet.field.nested.ids"
 _COMMENT = "comment"
-_WRITE_DEFAULT = "CURRENT_DEFAULT"
+WRITE_DEFAULT = "CURRENT_DEFAULT"
 _INITIAL_DEFAULT = "EXISTS_DEFAULT"
 _TO_SPARK: Mapping[Primitive | Variant, str] = {
     BOOLEAN: "boolean",
@@ -99,7 +99,7 @@ def _field_json(field: Field, name: str) -> dict[str, Any]:
         metadata[_NESTED_IDS] = nested
     if field.doc is not None:
         metadata[_COMMENT] = field.doc
-    for key, default in ((_WRITE_DEFAULT, field.write_default), (_INITIAL_DEFAULT, field.initial_default)):
+    for key, default in ((WRITE_DEFAULT, field.write_default), (_INITIAL_DEFAULT, field.initial_default)):
         if default is not None:
             metadata[key] = _literal(default, field.type, name)
     type_ = spark_type_json(field.type, name)
@@ -185,7 +185,7 @@ def _field(value: dict[str, Any], parent: str, depth: int) -> Field:
         required=not value["nullable"],
         doc=metadata.get(_COMMENT),
         initial_default=_default(metadata.get(_INITIAL_DEFAULT), type_, name),
-        write_default=_default(metadata.get(_WRITE_DEFAULT), type_, name),
+        write_default=_default(metadata.get(WRITE_DEFAULT), type_, name),
     )
 
 

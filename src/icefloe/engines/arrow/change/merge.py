@@ -21,7 +21,7 @@ from icefloe.engines.arrow.change.key_index import Ints
 from icefloe.engines.arrow.change.merge_source import IndexedSource
 from icefloe.engines.arrow.read.row_positions import Chunk, add_positions, rows_at, rows_with_positions
 from icefloe.engines.arrow.write.write import write_batches
-from icefloe.engines.engine import MergeMatches
+from icefloe.engines.engine import MergedRows, MergeMatches
 from icefloe.engines.merge import TARGET, Action, Clause, When, columns_read
 from icefloe.engines.work import PlannedFiles
 from icefloe.errors import InputError
@@ -55,6 +55,17 @@ class NewRows:
 
     updates: Mapping[str, Updates]
     inserts: tuple[tuple[Clause, Ints], ...]
+    rows_deleted: int  # besides updated rows
+
+    @property
+    def rows_updated(self) -> int:
+        """How many rows are updated."""
+        return sum(len(of_file.positions) for of_file in self.updates.values())
+
+    @property
+    def rows_inserted(self) -> int:
+        """How many rows are inserted."""
+        return sum(len(rows) for _, rows in self.inserts)
 
 
 def find_merged(files: PlannedFiles, source: IndexedSource) -> MergeMatches:
@@ -180,14 +191,8 @@ class _Finder:
     def matches(self) -> MergeMatches:
         """All decisions, those about rows of the source without a match included."""
         updates = {file: _in_order(parts) for file, parts in self._updates.items()}
-        inserts = tuple(self._inserts())
-        return MergeMatches(
-            positions=self._positions,
-            rows_inserted=sum(len(rows) for _, rows in inserts),
-            rows_updated=sum(len(of_file.positions) for of_file in updates.values()),
-            rows_deleted=self._deleted,
-            prepared=NewRows(updates=updates, inserts=inserts),
-        )
+        new = NewRows(updates=updates, inserts=tuple(self._inserts()), rows_deleted=self._deleted)
+        return MergeMatches(positions=self._positions, prepared=new)
 
     def _inserts(self) -> Iterator[tuple[Clause, Ints]]:
         rows = np.flatnonzero(~self._has_match)
@@ -227,11 +232,20 @@ def _target_columns(columns: Mapping[str, pa.Array], rows: Ints) -> dict[str, pa
     return {f"{TARGET}.{name}": column.take(numbers) for name, column in columns.items()}
 
 
-def write_merged(files: PlannedFiles, source: IndexedSource, matches: MergeMatches) -> pa.Table:
-    """Write the updated and the inserted rows to new data files; returns their entries."""
-    if matches.rows_updated + matches.rows_inserted == 0:
-        return empty()
+def write_merged(files: PlannedFiles, source: IndexedSource, matches: MergeMatches) -> MergedRows:
+    """Write the updated and the inserted rows to new data files."""
     new: NewRows = matches.prepared
+    return MergedRows(
+        entries=_write(files, source, new),
+        rows_inserted=new.rows_inserted,
+        rows_updated=new.rows_updated,
+        rows_deleted=new.rows_deleted,
+    )
+
+
+def _write(files: PlannedFiles, source: IndexedSource, new: NewRows) -> pa.Table:
+    if new.rows_updated + new.rows_inserted == 0:
+        return empty()
     next_row_id = files.final_lineage.next_row_id
     keeps_ids = any(bool((updates.row_ids < next_row_id).any()) for updates in new.updates.values())
     lineage = (ROW_ID,) if keeps_ids else ()

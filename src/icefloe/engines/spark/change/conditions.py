@@ -90,7 +90,7 @@ def implied_filter(query: DataFrame, schema: Schema, *, alias: str | None = None
     output = _leaf(node).outputSet()
     while not node.children().isEmpty():
         if node.nodeName() == "Filter":
-            parts = list(_conjuncts(node.condition()))
+            parts = list(conjuncts_of(node.condition()))
             own = [part for part in parts if part.references().subsetOf(output)]
             texts += [part.sql() for part in own]
             is_exact = is_exact and len(own) == len(parts)
@@ -110,10 +110,11 @@ def _leaf(node: Any) -> Any:
     return node
 
 
-def _conjuncts(expression: Any) -> Iterator[Any]:
+def conjuncts_of(expression: Any) -> Iterator[Any]:
+    """The parts of a Catalyst expression that AND combines."""
     if expression.getClass().getSimpleName() == "And":
-        yield from _conjuncts(expression.left())
-        yield from _conjuncts(expression.right())
+        yield from conjuncts_of(expression.left())
+        yield from conjuncts_of(expression.right())
     else:
         yield expression
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.deletes.bitmaps import bitmap_of
@@ -39,13 +39,19 @@ class FoundRows:
     has_repeated: bool
 
 
-def positions_of(frame: DataFrame, files: FileNumbers, *, planned_rows: int) -> FoundRows:
-    """The positions of all rows of a frame, by file; ``planned_rows`` are the rows of the files that it reads."""
-    packed = _words(frame) if planned_rows <= WORDS_MAX_ROWS else _ranges(frame)
+def positions_of(frame: DataFrame, files: FileNumbers, *, planned_rows: int, chosen: Column | None = None) -> FoundRows:
+    """The positions of the rows of a frame, by file: of all rows, or of those for which ``chosen`` is true.
+
+    ``planned_rows`` are the rows of the files that the frame reads.
+    """
+    is_chosen = F.lit(True) if chosen is None else chosen
+    packed = _words(frame, is_chosen) if planned_rows <= WORDS_MAX_ROWS else _ranges(frame, is_chosen)
     positions: dict[str, BitMap64] = {}
     has_repeated = False
-    for number, found, count in packed:
-        has_repeated = has_repeated or count > len(found)
+    for number, found, is_repeated in packed:
+        has_repeated = has_repeated or is_repeated
+        if len(found) == 0:
+            continue
         location = files.location(number)
         if location in positions:
             positions[location] |= found
@@ -54,17 +60,21 @@ def positions_of(frame: DataFrame, files: FileNumbers, *, planned_rows: int) -> 
     return FoundRows(positions=positions, has_repeated=has_repeated)
 
 
-def _words(frame: DataFrame) -> Iterator[tuple[int, BitMap64, int]]:
-    """The positions of each file, from words of 64 bits, with the number of its rows."""
+def _words(frame: DataFrame, is_chosen: Column) -> Iterator[tuple[int, BitMap64, bool]]:
+    """The chosen positions of each file, from words of 64 bits, and whether one occurs twice, chosen or not."""
     key = F.shiftleft(F.col(FILE), _WORD_NUMBER_BITS) + F.shiftright(F.col(POSITION), _WORD_BITS)
     bit = F.expr(f"shiftleft(1L, cast({POSITION} & {2**_WORD_BITS - 1} as int))")
-    words = frame.groupBy(key.alias("key")).agg(F.bit_or(bit).alias("bits"), F.count("*").alias("count")).toArrow()
+    packed = frame.groupBy(key.alias("key")).agg(
+        F.bit_or(F.when(is_chosen, bit).otherwise(0)).alias("bits"),
+        (F.count("*") > F.bit_count(F.bit_or(bit))).alias("repeated"),
+    )
+    words = packed.toArrow()
     keys, order = _sorted(words["key"])
-    bits, counts = (np.asarray(words[name])[order] for name in ("bits", "count"))
+    bits, repeated = (np.asarray(words[name])[order] for name in ("bits", "repeated"))
     files = keys >> _WORD_NUMBER_BITS
     for number, part in _groups(files):
         starts = (keys[part] & (2**_WORD_NUMBER_BITS - 1)) << _WORD_BITS
-        yield number, _unpacked(starts, bits[part]), int(counts[part].sum())
+        yield number, _unpacked(starts, bits[part]), bool(repeated[part].any())
 
 
 def _unpacked(starts: _Numbers, words: _Numbers) -> BitMap64:
@@ -78,20 +88,20 @@ def _unpacked(starts: _Numbers, words: _Numbers) -> BitMap64:
     return found
 
 
-def _ranges(frame: DataFrame) -> Iterator[tuple[int, BitMap64, int]]:
-    """The positions of each range of rows of a file, with the number of its rows."""
+def _ranges(frame: DataFrame, is_chosen: Column) -> Iterator[tuple[int, BitMap64, bool]]:
+    """The chosen positions in ranges of rows of each file, and whether one occurs twice, chosen or not."""
     number = F.shiftright(F.col(POSITION), _RANGE_BITS)
     inside = F.col(POSITION).bitwiseAND(2**_RANGE_BITS - 1)
     found = frame.groupBy(F.col(FILE).alias("file"), number.alias("range")).agg(
-        F.count("*").alias("count"),
-        F.collect_list(inside.cast("smallint")).alias("array"),
-        F.bitmap_construct_agg(inside).alias("bitmap"),
+        (F.count("*") > F.bitmap_count(F.bitmap_construct_agg(inside))).alias("repeated"),
+        F.collect_list(F.when(is_chosen, inside.cast("smallint"))).alias("array"),
+        F.bitmap_construct_agg(F.when(is_chosen, inside)).alias("bitmap"),
     )
-    is_sparse = F.col("count") <= _ARRAY_MAX
+    is_sparse = F.size("array") <= _ARRAY_MAX
     packed = found.select(
         "file",
         "range",
-        "count",
+        "repeated",
         F.when(is_sparse, F.col("array")).alias("array"),
         F.when(~is_sparse, F.col("bitmap")).alias("bitmap"),
     ).toArrow()
@@ -99,18 +109,18 @@ def _ranges(frame: DataFrame) -> Iterator[tuple[int, BitMap64, int]]:
         yield from _of_ranges(batch)
 
 
-def _of_ranges(ranges: pa.RecordBatch) -> Iterator[tuple[int, BitMap64, int]]:
+def _of_ranges(ranges: pa.RecordBatch) -> Iterator[tuple[int, BitMap64, bool]]:
     files, starts = np.asarray(ranges["file"]), np.asarray(ranges["range"]) << _RANGE_BITS
     bitmaps = ranges["bitmap"].drop_null()
     with_bitmap = np.flatnonzero(ranges["bitmap"].is_valid())
     rows, bits = np.nonzero(np.unpackbits(_bytes(bitmaps).reshape(len(bitmaps), -1), axis=1, bitorder="little"))
     parents = np.concatenate([np.asarray(pc.list_parent_indices(ranges["array"])), with_bitmap[rows]])
     inside = np.concatenate([np.asarray(pc.list_flatten(ranges["array"])).astype(np.int64), bits])
-    counts = np.asarray(ranges["count"])
+    repeated = np.asarray(ranges["repeated"])
     order = np.argsort(files[parents], kind="stable")
     parents, inside = parents[order], inside[order]
     for number, part in _groups(files[parents]):
-        yield number, bitmap_of(starts[parents[part]] + inside[part]), int(counts[files == number].sum())
+        yield number, bitmap_of(starts[parents[part]] + inside[part]), bool(repeated[files == number].any())
 
 
 def _bytes(values: pa.Array) -> npt.NDArray[np.uint8]:

@@ -14,14 +14,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
 from icefloe.engines.spark.failures import marked
-from icefloe.engines.spark.schema import spark_type
+from icefloe.engines.spark.schema import default_sql, spark_type
 from icefloe.errors import InputError
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field, List, Map, Struct
 from icefloe.model.text.spark_schema_json import FIELD_ID
 
 _INTEGRAL = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
-_VALUE = "\ue000"  # a placeholder for the value in a message
+VALUE = "\ue000"  # a placeholder for the value in a message
 
 
 def conformed(frame: DataFrame, schema: Schema) -> DataFrame:
@@ -31,7 +31,7 @@ def conformed(frame: DataFrame, schema: Schema) -> DataFrame:
     for field in schema.fields:
         source = sources.get(field.name)
         column = None if source is None else F.col(quoted(source.name))
-        columns.append(_fitted(frame, column, source, field, field.name))
+        columns.append(fitted(frame, column, source, field, field.name))
     return frame.select(*columns)
 
 
@@ -65,7 +65,11 @@ def _matched(
         else:
             matched[names[0]] = column
     _refuse(extra, [prefix + name for name in known])
-    missing = [prefix + field.name for field in fields if field.required and field.name not in matched]
+    missing = [
+        prefix + field.name
+        for field in fields
+        if field.required and field.write_default is None and field.name not in matched
+    ]
     if len(missing) > 0:
         raise InputError(f"required column {', '.join(missing)} is missing", field=missing[0])
     return matched
@@ -79,20 +83,25 @@ def _refuse(extra: list[str], known: list[str]) -> None:
         )
 
 
-def _fitted(frame: DataFrame, column: Column | None, source: st.StructField | None, field: Field, name: str) -> Column:
-    """A column of the table with its name, its field id and checked values; nulls if the frame has no such column."""
+def fitted(frame: DataFrame, column: Column | None, source: st.StructField | None, field: Field, name: str) -> Column:
+    """A column of the table with its name, its field id and checked values.
+
+    If the frame has no such column, its values are the write default, or null (spec: Default values).
+    """
     target = spark_type(field)
-    if column is None or source is None or isinstance(source.dataType, st.NullType):
-        fitted = F.lit(None).cast(target)
+    if column is None or source is None:
+        values = F.expr(default_sql(field)).cast(target)
+    elif isinstance(source.dataType, st.NullType):
+        values = F.lit(None).cast(target)
     elif isinstance(field.type, Struct) and isinstance(source.dataType, st.StructType):
-        fitted = _fitted_struct(frame, column, source.dataType, field.type, name)
+        values = _fitted_struct(frame, column, source.dataType, field.type, name)
     elif isinstance(field.type, (List, Map)):
-        fitted = _same_shape(column, source.dataType, target, field, name)
+        values = _same_shape(column, source.dataType, target, field, name)
     else:
-        fitted = _fitted_value(column, source.dataType, target, field, name)
+        values = _fitted_value(column, source.dataType, target, field, name)
     if field.required:
-        fitted = _known_not_null(frame, F.coalesce(fitted, _fail(f"column {name!r} is required and has a null")))
-    return fitted.alias(field.name, metadata={FIELD_ID: field.id})
+        values = _known_not_null(frame, F.coalesce(values, failure(f"column {name!r} is required and has a null")))
+    return values.alias(field.name, metadata={FIELD_ID: field.id})
 
 
 def _fitted_struct(frame: DataFrame, column: Column, source_type: st.StructType, type_: Struct, name: str) -> Column:
@@ -101,7 +110,7 @@ def _fitted_struct(frame: DataFrame, column: Column, source_type: st.StructType,
     for field in type_.fields:
         source = sources.get(field.name)
         child = None if source is None else column.getField(source.name)
-        inner.append(_fitted(frame, child, source, field, f"{name}.{field.name}"))
+        inner.append(fitted(frame, child, source, field, f"{name}.{field.name}"))
     return F.when(column.isNotNull(), F.struct(*inner))
 
 
@@ -160,12 +169,13 @@ def _checked(column: Column, source_type: st.DataType, target: st.DataType, fiel
     """The values, cast; a value that the cast would change is an error."""
     cast = column.try_cast(target)
     survives = column.isNull() | (cast.try_cast(source_type) == column)
-    message = f"column {name!r} is {field.type}; the {source_type.simpleString()} value {_VALUE} does not fit"
-    return F.when(survives, cast).otherwise(_fail(message, column))
+    message = f"column {name!r} is {field.type}; the {source_type.simpleString()} value {VALUE} does not fit"
+    return F.when(survives, cast).otherwise(failure(message, column))
 
 
-def _fail(message: str, value: Column | None = None) -> Column:
-    before, _, after = marked(InputError, message).partition(_VALUE)
+def failure(message: str, value: Column | None = None) -> Column:
+    """A column that stops the query with an InputError; ``value`` takes the place of ``VALUE`` in the message."""
+    before, _, after = marked(InputError, message).partition(VALUE)
     text = F.lit(before) if value is None else F.concat(F.lit(before), value.cast("string"), F.lit(after))
     return F.raise_error(text)
 
