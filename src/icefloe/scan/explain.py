@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.scan.routes import Route, file_routes
 from icefloe.scan.tasks import Plan
 from icefloe.scan.trace import filter_text
 
@@ -32,9 +34,21 @@ def explain(plan: Plan, snapshot: Snapshot | None, filter: Expr = ALWAYS_TRUE) -
             f"manifests: {plan.manifests_read} read, {plan.manifests_skipped} skipped",
             f"data files: {plan.files} to read ({rows} rows, {size} bytes), {plan.files_skipped} skipped{skipped}",
             f"deletes: {plan.deletes.num_rows} delete files and {vectors} deletion vectors to apply",
+            *_routes(plan),
             *_reasons(plan.trace),
         ]
     )
+
+
+def _routes(plan: Plan) -> list[str]:
+    """How Spark reads the files, unless its own Parquet reader reads all of them without joins."""
+    counts = np.bincount(file_routes(plan), minlength=len(Route)).tolist()
+    if counts[Route.NATIVE] == plan.files:
+        return []
+    return [
+        f"on Spark: {counts[Route.NATIVE]} files by its Parquet reader, {counts[Route.JOINED]} by that and joins with"
+        f" equality deletes, {counts[Route.TASKS]} by tasks in Python"
+    ]
 
 
 def _named(snapshot: Snapshot | None) -> str:

@@ -78,10 +78,12 @@ def relation(
     location: str,
     size_bytes: int,
     settings: Mapping[str, str],
+    is_parquet: bool = True,
 ) -> DataFrame:
     """The rows of the files that ``files`` lists, with the constants of their file after their columns.
 
-    ``settings`` apply to this relation only, which has a child session of its own.
+    ``settings`` apply to this relation only, which has a child session of its own. Without ``is_parquet`` each file is
+    one row with its path and its content, and is not opened unless the content is selected.
     """
     gateway = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)
@@ -95,7 +97,9 @@ def relation(
         _parsed(java, constants),
         _parsed(java, columns),
         jvm.scala.Option.empty(),
-        _FILE_FORMAT.of(spark).newInstance(jvm.java.util.ArrayList().toArray()),
+        _FILE_FORMAT.of(spark).newInstance(jvm.java.util.ArrayList().toArray())
+        if is_parquet
+        else sources.binaryfile.BinaryFileFormat(),
         jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({}),
         java,
     )

@@ -1,8 +1,8 @@
 """Identity-partition columns on Spark, which some data files do not contain (spec: Column Projection, Partitioning).
 
 A column that a file lacks has the value of the file's partition. If all partition specs in use have the column as an
-identity partition, Spark reads it as a constant of the file, from metadata alone. Otherwise the files must contain the
-column, which is checked in their footers.
+identity partition, Spark reads it as a constant of the file, from metadata alone. Otherwise files that do not contain
+the column, which their footers show, are read by tasks.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,6 +32,7 @@ from icefloe.model.schema.types import (
     Field,
 )
 from icefloe.scan.identity_columns import identity_columns, identity_values, specs_by_field
+from icefloe.scan.routes import Mask
 
 _CONSTANT_TYPES = frozenset({BOOLEAN, INT, LONG, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMPTZ})
 _READERS = 16
@@ -70,16 +72,33 @@ class IdentityColumns:
         """The value of every constant in each file."""
         return [self._values(tasks, field) for field in self.constants]
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether no file can lack a column whose value is in its partition alone and not a constant."""
+        return len(self._doubtful) == 0
+
+    def lacking(self, tasks: pa.Table) -> Mask:
+        """Which files lack a column that is not constant and that only their partition has."""
+        lacking = np.zeros(tasks.num_rows, np.bool_)
+        for column_id in self._doubtful:
+            lacking |= self._lacking(tasks, column_id)
+        return lacking
+
     def check(self, tasks: pa.Table) -> None:
         """UnsupportedError if a file lacks a column that is not constant and that only its partition has."""
         for column_id in self._doubtful:
-            specs = [spec for ids in specs_by_field(self._specs, column_id).values() for spec in ids]
-            own = pc.is_in(tasks["partition_spec_id"], value_set=pa.array(specs, pa.int32()))
-            locations = tasks["location"].filter(own).to_pylist()
-            self._read_footers([location for location in locations if location not in self._read])
-            for location in locations:
-                if column_id not in self._read[location]:
-                    raise _only_in_partition(location, self._schema.names[column_id])
+            rows = np.flatnonzero(self._lacking(tasks, column_id))
+            if len(rows) > 0:
+                raise _only_in_partition(tasks["location"][int(rows[0])].as_py(), self._schema.names[column_id])
+
+    def _lacking(self, tasks: pa.Table, column_id: int) -> Mask:
+        specs = [spec for ids in specs_by_field(self._specs, column_id).values() for spec in ids]
+        own = np.asarray(pc.is_in(tasks["partition_spec_id"], value_set=pa.array(specs, pa.int32())))
+        lacking: Mask = np.zeros(tasks.num_rows, np.bool_)
+        locations = tasks["location"].filter(pa.array(own)).to_pylist()
+        self._read_footers([location for location in locations if location not in self._read])
+        lacking[own] = [column_id not in self._read[location] for location in locations]
+        return lacking
 
     def _values(self, tasks: pa.Table, field: Field) -> pa.Array:
         partition_values = identity_values(tasks, self._specs, field)
@@ -109,8 +128,8 @@ def _is_constant_type(field: Field) -> bool:
 
 def _only_in_partition(location: str, name: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{location}: the file lacks the column {name!r}, whose value is in its partition alone; on Spark that works"
-        " only for plain columns that every partition spec in use has as they are. Read it with to_arrow()",
+        f"{location}: the file lacks the column {name!r}, whose value is in its partition alone, and this DataFrame was"
+        " made for files that have it; make it with to_spark(spark, inspect_files=True)",
         location=location,
         field=name,
     )

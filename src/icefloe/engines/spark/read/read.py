@@ -29,9 +29,12 @@ from icefloe.engines.spark.read.column_types import check_columns, has_binary_de
 from icefloe.engines.spark.read.equality_joins import hadoop_paths
 from icefloe.engines.spark.read.file_index import Lister, relation
 from icefloe.engines.spark.read.inherited_columns import FileConstant
-from icefloe.engines.spark.read.source import Source
+from icefloe.engines.spark.read.source import FilesByTasks, Source
+from icefloe.engines.spark.read.task_reads import GROUPS, LISTED, TaskReader, file_groups
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, ROW_BY_ROW, PerJvm, spark_internals
+from icefloe.engines.spark.storage import task_storage
+from icefloe.engines.spark.task_python import map_in_arrow
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.bind import bind_pushed
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, conjuncts
@@ -143,6 +146,8 @@ def _parts(spark: SparkSession, source: Source, wanted: Wanted) -> DataFrame:
         parts.append(_native(spark, source, wanted, Route.NATIVE))
     if Route.JOINED in source.routes:
         parts.append(_joined(spark, source, wanted))
+    if source.by_tasks is not None and Route.TASKS in source.routes:
+        parts.append(_by_tasks(spark, source, wanted, source.by_tasks))
     return reduce(DataFrame.union, parts)
 
 
@@ -164,6 +169,44 @@ def _joined(spark: SparkSession, source: Source, wanted: Wanted) -> DataFrame:
     )
     live = deletes.apply(spark, rows, names, hadoop_path(source.location))
     return live.drop(*(field.name for field in hidden), *(constant.name for constant in deletes.constants()))
+
+
+def _by_tasks(spark: SparkSession, source: Source, wanted: Wanted, files: FilesByTasks) -> DataFrame:
+    """The rows of files that tasks read, without deleted ones: the column of bitmaps is null."""
+    result = struct_type(with_longs(wanted.stored))
+    if wanted.positions:
+        result = result.add(spark_internals(spark).row_index_column, LongType(), True)
+    for constant in wanted.constants:
+        result = result.add(constant.field)
+    if wanted.positions and source.has_deletes:
+        result = result.add(_BITMAP, BinaryType(), True)
+    reader = TaskReader(
+        storage=task_storage(files.io),
+        plan=files.plan,
+        columns=wanted.stored,
+        filter=files.filter,
+        positions=wanted.positions,
+        result=result,
+    )
+
+    def listed(filters: list[str], zone: str) -> pa.Table:
+        whole = source.plan(ALWAYS_TRUE)
+        plan = source.files_of(whole, Route.TASKS)
+        constants = {constant.name: constant.values(plan.tasks) for constant in wanted.constants}
+        groups = file_groups(spark, plan, constants, source.also_deleted)
+        return groups.set_column(0, "location", hadoop_paths(groups["location"]))
+
+    groups = relation(
+        spark,
+        listed,
+        LISTED,
+        GROUPS,
+        location=hadoop_path(source.location),
+        size_bytes=source.size_bytes,
+        settings={},
+        is_parquet=False,
+    )
+    return map_in_arrow(groups.select(*GROUPS.names), reader, result)
 
 
 def _native(spark: SparkSession, source: Source, wanted: Wanted, route: Route) -> DataFrame:
@@ -219,7 +262,6 @@ def _lister(source: Source, wanted: Wanted, route: Route) -> Lister:
         plan = source.plan(_understood(parse_pushed(filters, zone), source.schema))
         plan = source.files_of(plan, route)
         tasks = plan.tasks
-        source.identity.check(tasks)
         columns = [hadoop_paths(tasks["location"]), tasks["file_size_in_bytes"], *source.identity.values(tasks)]
         columns += [constant.values(tasks) for constant in wanted.constants]
         if wanted.positions and source.has_deletes:

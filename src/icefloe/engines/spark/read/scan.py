@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 import pyarrow.compute as pc
@@ -12,25 +11,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.spark.read.column_types import filter_on_longs, in_microseconds, longs_to_microseconds
-from icefloe.engines.spark.read.equality_joins import NO_EQUALITY_DELETES, EqualityDeletes
+from icefloe.engines.spark.read.equality_joins import EqualityDeletes
+from icefloe.engines.spark.read.file_forms import empty_plan, file_forms
+from icefloe.engines.spark.read.footers import Footers
 from icefloe.engines.spark.read.identity_columns import IdentityColumns
 from icefloe.engines.spark.read.inherited_columns import InheritedColumns
 from icefloe.engines.spark.read.read import dataframe
 from icefloe.engines.spark.read.selection import columns_to_read, select_columns
-from icefloe.engines.spark.read.source import Source
+from icefloe.engines.spark.read.source import FilesByTasks, Source
 from icefloe.engines.spark.schema import names_are_stable
 from icefloe.engines.work import PlannedFiles, ScanRequest
 from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.filter_columns import filter_columns
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.filter.row_filter import to_sql
-from icefloe.formats.read.reader import stored_columns
-from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
+from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
-from icefloe.scan.plan import all_deletes, selected
-from icefloe.scan.routes import Route, file_routes
+from icefloe.scan.plan import selected
+from icefloe.scan.routes import Route
 from icefloe.scan.tasks import Plan
-from icefloe.tree.root import Root, read_root
+from icefloe.tree.root import read_root
 
 _PLANS_KEPT = 4  # the routes of a scan share its plan
 _UNKNOWN_SIZE = 1 << 40  # bytes; too large for Spark to broadcast
@@ -38,37 +39,42 @@ _UNKNOWN_SIZE = 1 << 40  # bytes; too large for Spark to broadcast
 
 def planned_source(files: PlannedFiles, schema: Schema, metadata_columns: tuple[Field, ...] = ()) -> Source:
     """The rows of planned files, whatever else Spark filters."""
-    plan, stored = files.plan, partial(stored_columns, files.io)
+    plan, footers = files.plan, Footers(files.io)
     deleted = files.deleted_rows.positions(plan.tasks["location"].to_pylist())
-    return Source(
+    source = Source(
         plan=lambda _: plan,
         vectors=lambda _: deleted,
         schema=schema,
         location=plan.tasks["location"][0].as_py(),
         size_bytes=pc.sum(plan.tasks["file_size_in_bytes"]).as_py(),
         has_deletes=len(deleted) > 0,
-        identity=IdentityColumns(schema, plan.specs, plan.tasks["partition_spec_id"], stored),
+        identity=IdentityColumns(schema, plan.specs, plan.tasks["partition_spec_id"], footers),
         inherited=InheritedColumns(metadata_columns),
-        routes=frozenset(Route(number) for number in np.unique(file_routes(plan)).tolist()),
-        equality_deletes=EqualityDeletes(plan.deletes, plan.table_schema, plan.specs, stored),
+        equality_deletes=EqualityDeletes(plan.deletes, plan.table_schema, plan.specs, footers),
+        footers=None if plan.mapping is None else footers,
+        by_tasks=FilesByTasks(io=files.io, plan=_without_files(plan)),
     )
+    routes = np.unique(source.routes_of(plan)).tolist()
+    return replace(source, routes=frozenset(Route(number) for number in routes))
 
 
 def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     """A scan as a DataFrame; files are planned when a query runs, with the filters of the query and of the scan."""
     metadata, store, schema = scan.base.metadata, scan.base.store, scan.table_schema
     wanted = selected(store, metadata, schema, scan.columns, scan.base.name).fields
-    condition = bind(scan.filter, schema)
-    read = columns_to_read(schema, wanted, condition, reads_nanoseconds=scan.truncates_nanoseconds)
-    root = read_root(store, scan.snapshot)
-    has_deletes = root.has_deletes
-    stored = partial(stored_columns, store.io)
-    equality_deletes = _equality_deletes(scan, root, stored) if has_deletes else NO_EQUALITY_DELETES
+    bound = bind(scan.filter, schema)
+    read = columns_to_read(schema, wanted, bound, reads_nanoseconds=scan.truncates_nanoseconds)
+    root, footers = read_root(store, scan.snapshot), Footers(store.io)
+    forms = file_forms(scan, root, footers)
+    if Route.TASKS in forms.routes and scan.columns is not None:
+        # Tasks read all columns of the DataFrame, so it has no others than are needed.
+        needed = {field.id for field in (*wanted, *filter_columns(bound, schema).fields)}
+        read = Schema(fields=tuple(field for field in read.fields if field.id in needed), schema_id=read.schema_id)
 
     @lru_cache(_PLANS_KEPT)
     def plan(more: Expr) -> Plan:
         planned = replace(scan, columns=None, schema=schema).plan(more)
-        return planned.counted(store.io) if has_deletes else planned
+        return planned.counted(store.io) if forms.has_deletes else planned
 
     source = Source(
         plan=plan,
@@ -76,28 +82,27 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
         schema=read,
         location=metadata.location,
         size_bytes=_size(scan.snapshot),
-        has_deletes=has_deletes,
+        has_deletes=forms.has_deletes,
         stable_names=names_are_stable(metadata.schemas),
-        identity=IdentityColumns(read, metadata.specs, root.entries["partition_spec_id"], stored),
-        inherited=InheritedColumns(tuple(field for field in wanted if field.id not in read.by_id)),
-        routes=frozenset({Route.NATIVE, *([Route.JOINED] if equality_deletes.files.num_rows > 0 else [])}),
-        equality_deletes=equality_deletes,
+        identity=IdentityColumns(read, metadata.specs, root.entries["partition_spec_id"], footers),
+        inherited=InheritedColumns(tuple(field for field in wanted if field.id not in schema.by_id)),
+        routes=forms.routes,
+        equality_deletes=forms.equality_deletes,
         reads_nanoseconds=scan.truncates_nanoseconds,
+        footers=footers if forms.may_lack_ids else None,
+        by_tasks=FilesByTasks(io=store.io, plan=empty_plan(scan, bound), filter=bound),
     )
     rows = dataframe(spark, source)
     if scan.filter != ALWAYS_TRUE:
-        rows = rows.where(F.expr(to_sql(filter_on_longs(condition))))
+        rows = rows.where(F.expr(to_sql(filter_on_longs(bound))))
     rows = longs_to_microseconds(rows, read)
     return rows if scan.columns is None else select_columns(rows, in_microseconds(wanted), in_microseconds(read.fields))
 
 
-def _equality_deletes(scan: ScanRequest, root: Root, stored: Callable[[str], frozenset[int]]) -> EqualityDeletes:
-    """The equality deletes of a snapshot; its delete manifests are read unless its summary counts none."""
-    summary = {} if scan.snapshot is None else scan.snapshot.summary
-    if summary.get(str(SummaryKey.TOTAL_EQUALITY_DELETES)) == "0" and not scan.inspect_files:
-        return NO_EQUALITY_DELETES
-    deletes = all_deletes(scan.base.store, root)
-    return EqualityDeletes(deletes, scan.table_schema, scan.base.metadata.specs, stored)
+def _without_files(plan: Plan) -> Plan:
+    """The plan for tasks, which get their files separately."""
+    no_tasks, no_deletes = plan.tasks.schema.empty_table(), plan.deletes.schema.empty_table()
+    return replace(plan, tasks=no_tasks, deletes=no_deletes, trace=None)
 
 
 def _size(snapshot: Snapshot | None) -> int:

@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap64
 
 from icefloe.engines.spark.read.equality_joins import NO_EQUALITY_DELETES, EqualityDeletes
+from icefloe.engines.spark.read.footers import Footers
 from icefloe.engines.spark.read.identity_columns import NO_IDENTITY, IdentityColumns
 from icefloe.engines.spark.read.inherited_columns import NO_COLUMNS, InheritedColumns
 from icefloe.errors import UnsupportedError
-from icefloe.expr.filter.nodes import Expr
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound, Expr
+from icefloe.io.file_io import FileIO
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.routes import Route, file_routes
 from icefloe.scan.tasks import Plan
@@ -22,13 +25,25 @@ from icefloe.scan.tasks import Plan
 Planner = Callable[[Expr], Plan]
 Vectors = Callable[[Plan], Mapping[str, BitMap64]]
 
+_INSPECT = "; make the DataFrame with to_spark(spark, inspect_files=True)"
 _REASONS = {
     Route.NATIVE: "{}: the file was not expected in this DataFrame",
-    Route.JOINED: "{}: equality deletes apply to the file, but the summary of the snapshot counts none; make the"
-    " DataFrame with to_spark(spark, inspect_files=True)",
-    Route.TASKS: "{}: the file is not Parquet, or equality deletes apply to it that Spark cannot join; on Spark this is"
-    " not read so far. Read the table in this process (to_arrow)",
+    Route.JOINED: "{}: equality deletes apply to the file, but the summary of the snapshot counts none",
+    Route.TASKS: "{}: Spark's Parquet reader cannot read the file: it is not Parquet, has no field ids, or has equality"
+    " deletes that a join cannot apply",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesByTasks:
+    """How tasks read files: their storage, a plan without files, and a filter for the rows.
+
+    The filter is for speed: whoever reads the rows applies it too.
+    """
+
+    io: FileIO
+    plan: Plan
+    filter: Bound = ALWAYS_TRUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +63,8 @@ class Source:
     reads_nanoseconds: bool = False  # whether timestamps of nanoseconds are returned, as longs, or refused
     routes: frozenset[Route] = frozenset({Route.NATIVE})  # how the files may be read; another one is an error
     equality_deletes: EqualityDeletes = NO_EQUALITY_DELETES  # those that joins apply
+    footers: Footers | None = None  # if Parquet files may lack field ids
+    by_tasks: FilesByTasks | None = None  # how tasks read files; none if no file is read by them
 
     def deleted_positions(self, plan: Plan) -> Mapping[str, BitMap64]:
         """The deleted positions of planned files by location; files without any are left out."""
@@ -59,9 +76,22 @@ class Source:
 
     def files_of(self, plan: Plan, route: Route) -> Plan:
         """The planned files that are read by a route; UnsupportedError if a file needs a route that this lacks."""
-        routes = file_routes(plan)
+        routes = self.routes_of(plan)
         others = np.flatnonzero(~np.isin(routes, [int(known) for known in self.routes]))
         if len(others) > 0:
+            self.identity.check(plan.tasks)
             location = plan.tasks["location"][int(others[0])].as_py()
-            raise UnsupportedError(_REASONS[Route(int(routes[others[0]]))].format(location), location=location)
+            reason = _REASONS[Route(int(routes[others[0]]))].format(location)
+            raise UnsupportedError(reason + _INSPECT, location=location)
         return plan if len(self.routes) == 1 else plan.with_tasks(plan.tasks.filter(pa.array(routes == int(route))))
+
+    def routes_of(self, plan: Plan) -> npt.NDArray[np.int8]:
+        """The route of each planned file; footers are read where they decide it."""
+        routes = file_routes(plan)
+        in_doubt = routes != Route.TASKS
+        if self.footers is not None:
+            rows = np.flatnonzero(in_doubt)
+            columns = self.footers.of(plan.tasks["location"].take(pa.array(rows)).to_pylist())
+            routes[rows[[len(ids) == 0 for ids in columns]]] = Route.TASKS
+        routes[self.identity.lacking(plan.tasks) & in_doubt] = Route.TASKS
+        return routes
