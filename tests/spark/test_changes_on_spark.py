@@ -1,12 +1,12 @@
-"""Changes of rows on Spark in both modes, upon deletes of either engine, and what Spark does not do yet."""
+"""Changes of rows on Spark in both modes, upon deletes of either engine, and equality deletes written by tasks."""
 
 from __future__ import annotations
 
 import pytest
 
-from icefloe.errors import UnsupportedError
+from icefloe.errors import InputError
 from icefloe.table.table import Table
-from support.people import COPY, MERGE, check, ids_of, lineage_of, new_table, people
+from support.people import COPY, MERGE, check, ids_of, lineage_of, new_table, people, rows_of, stored
 from support.selection import thorough
 
 pytestmark = pytest.mark.spark
@@ -64,11 +64,20 @@ def test_lineage_that_is_not_final_is_left_out(spark, tmp_path):
     assert len({row_id for row_id, _ in lineage.values()}) == 3
 
 
-def test_what_is_not_done_on_spark_is_refused_by_name(spark, tmp_path):
-    table = new_table(tmp_path, 2)
-    table.append(people(1, 2))
-    with pytest.raises(UnsupportedError, match="update is not done on Spark yet"):
-        table.update({"amount": "2"}, where="id = 1", spark=spark)
-    frame = spark.createDataFrame([(1, "Oslo", 7)], "id bigint, city string, amount int")
-    with pytest.raises(UnsupportedError, match="equality deletes are not written on Spark yet"):
+@pytest.mark.parametrize("version", [2, 4])
+def test_upserts_write_equality_deletes_by_tasks(spark, tmp_path, version):
+    table = new_table(tmp_path, version, partition_by=("city",))
+    table.append(people(1, 2, 3))
+    table.append(people(4, city="Rome"))
+    frame = spark.createDataFrame(
+        [(1, "Oslo", 7), (4, "Rome", 8), (5, None, 9)], "id bigint, city string, amount int"
+    ).repartition(3)
+    result = table.upsert(frame, on=["id", "city"], deletes="equality")
+    assert result.delete_files_added >= 2
+    assert rows_of(table) == [(1, "Oslo", 7), (2, "Oslo", 1), (3, "Oslo", 1), (4, "Rome", 8), (5, None, 9)]
+    assert spark_ids(spark, table) == [1, 2, 3, 4, 5]
+    before = stored(tmp_path)
+    with pytest.raises(InputError, match="do not determine the partition of a row"):
         table.upsert(frame, on=["id"], deletes="equality")
+    assert stored(tmp_path) == before
+    check(table)

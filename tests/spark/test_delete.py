@@ -7,9 +7,9 @@ import pytest
 from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 
-from icefloe.engines.spark.change.delete import find_rows, rewrite_without
-from icefloe.engines.spark.read.read import rows_with_positions
-from icefloe.engines.work import TableFiles
+from icefloe.engines.spark.change.delete import find_rows
+from icefloe.engines.spark.read.read import rows_with_positions, survivors
+from icefloe.engines.spark.write.write import write
 from icefloe.errors import NoSuchFile
 from icefloe.expr.filter.nodes import Expr
 from icefloe.io.local import LocalFileIO
@@ -74,7 +74,7 @@ def test_a_rewrite_keeps_all_other_rows_of_the_touched_files(spark: SparkSession
     source = files.source(ID)
     deleted = find_rows(rows_with_positions(spark, source), "id = 3 OR id >= 10 AND id < 15")
     metadata = metadata_of(tmp_path / "table", ID)
-    entries = rewrite_without(spark, source, deleted, TableFiles(io=LocalFileIO(), metadata=metadata))
+    entries = write(survivors(spark, source, deleted), metadata=metadata, io=LocalFileIO())
     assert set(deleted) == {first, second}
     rows = [i for name in entries["location"].to_pylist() for i in pq.ParquetFile(name).read()["id"].to_pylist()]
     assert sorted(rows, key=str) == sorted([0, 1, 2, 4, 5, 6, 7, 8, None, 15, 16, 17, 18, None], key=str)
@@ -84,7 +84,5 @@ def test_a_rewrite_of_a_file_without_survivors_adds_nothing(spark: SparkSession,
     first, *_ = three_files(files)
     metadata = metadata_of(tmp_path / "table", ID)
     everything = {first: BitMap64(range(10))}
-    assert (
-        rewrite_without(spark, files.source(ID), everything, TableFiles(io=LocalFileIO(), metadata=metadata)).num_rows
-        == 0
-    )
+    rows = survivors(spark, files.source(ID), everything)
+    assert write(rows, metadata=metadata, io=LocalFileIO()).num_rows == 0

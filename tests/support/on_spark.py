@@ -58,5 +58,10 @@ class TableOnSpark(_OnSpark):
 
     _changed: Table
 
+    @property
+    def plain(self) -> Table:
+        """The table itself."""
+        return self._changed
+
     def transaction(self) -> TransactionOnSpark:
         return TransactionOnSpark(self._changed.transaction(), self._spark)

@@ -12,8 +12,6 @@ from icefloe.errors import UnsupportedError
 class RowOperation(StrEnum):
     """Operations that an engine may lack."""
 
-    UPDATE = "update"
-    EQUALITY_DELETES = "equality deletes"  # an upsert that writes them
     SCHEMA_MERGE = "schema merge"  # an append that adds the columns that the table lacks
 
 

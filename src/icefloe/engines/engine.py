@@ -51,6 +51,14 @@ class UpsertMatches:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatedRows:
+    """The rows that an update replaces, by position, and the entries of the files with the new rows."""
+
+    positions: Positions
+    entries: pa.Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSource:
     """The source of a merge, with ``filter``, which every row of the table satisfies that the merge may change.
 
@@ -126,10 +134,10 @@ class Engine(Protocol):
         """Write equality delete files for the keys of a source; returns their entries. Keys with a null are omitted."""
         ...
 
-    def write_updated(
-        self, files: PlannedFiles, positions: Positions, values: Mapping[str, Value], *, copy_others: bool
-    ) -> pa.Table:
-        """Write the rows at these positions to new files, with new values by column; returns the entries.
+    def update_rows(
+        self, files: PlannedFiles, condition: Condition, values: Mapping[str, Value], *, copy_others: bool
+    ) -> UpdatedRows:
+        """Write the live rows for which the condition is true to new files, with new values by column.
 
         With ``copy_others`` the other live rows of their files are written too, unchanged. Rows keep their ids.
         """

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pyarrow.compute as pc
 
-from icefloe.engines.capabilities import RowOperation
 from icefloe.engines.engine import Engine
-from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
-from icefloe.expr.value.expressions import Value, columns_of, parse_value
+from icefloe.expr.value.expressions import Value, columns_of
 from icefloe.expr.value.nodes import Reference
 from icefloe.expr.value.struct_fields import column_values, path_of
 from icefloe.model.metadata.properties import UPDATE_ISOLATION, UPDATE_MODE
@@ -24,18 +22,17 @@ from icefloe.rows.target import Scratch, Target
 
 def update(target: Target, changes: Mapping[str, str | Value], where: str | Expr | None, engine: Engine) -> Prepared:
     """Set columns of the rows that match ``where``; rows for which it is null do not change."""
-    engine.capabilities.check(RowOperation.UPDATE)
-    values = new_values(changes, target.metadata.schema, target.env)
+    values = new_values(changes, target.metadata.schema, lambda text: engine.value(text, target.env))
     condition = engine.condition(where, target.metadata.schema)
     files = target.planned(condition.filter)
     plan = files.plan
-    positions = engine.find_rows(files, condition)
     read = ReadSet.of(target, plan.filter, UPDATE_ISOLATION)
-    if len(positions) == 0:
-        return read.nothing(Operation.OVERWRITE)
     copies = mode_of(UPDATE_MODE, target.metadata) is Mode.COPY_ON_WRITE
     with Scratch(target.io) as scratch:
-        added = scratch.keep(engine.write_updated(files, positions, values, copy_others=copies))
+        rows = engine.update_rows(files, condition, values, copy_others=copies)
+        added, positions = scratch.keep(rows.entries), rows.positions
+        if len(positions) == 0:
+            return read.nothing(Operation.OVERWRITE)
         if not copies:
             deletion = remove_rows(target, files, positions, engine, UPDATE_MODE)
             return read.prepared(deletion.with_added(added))
@@ -43,14 +40,16 @@ def update(target: Target, changes: Mapping[str, str | Value], where: str | Expr
     return read.prepared(replace_files(plan, tasks_of(plan, positions), added, live=live, copied=live - updated))
 
 
-def new_values(changes: Mapping[str, str | Value], schema: Schema, env: Env) -> dict[str, Value]:
+def new_values(
+    changes: Mapping[str, str | Value], schema: Schema, parse: Callable[[str | Value], Value]
+) -> dict[str, Value]:
     """The new values by column, parsed; assignments to fields inside structs become values of their columns.
 
     InputError names a column that the table does not have.
 
-    >>> from icefloe.env import SYSTEM
+    >>> from icefloe.expr.value.expressions import parse_value
     >>> from icefloe.model.text.ddl import parse_ddl
-    >>> {name: str(value) for name, value in new_values({"n": "n + 1"}, parse_ddl("n int"), SYSTEM).items()}
+    >>> {name: str(value) for name, value in new_values({"n": "n + 1"}, parse_ddl("n int"), parse_value).items()}
     {'n': 'n + 1'}
     """
     if len(changes) == 0:
@@ -58,7 +57,7 @@ def new_values(changes: Mapping[str, str | Value], schema: Schema, env: Env) -> 
     parsed = {}
     for name, text in changes.items():
         _check_settable(name, schema)
-        parsed[name] = parse_value(text, env=env)
+        parsed[name] = parse(text)
         for column in columns_of(parsed[name]):
             if path_of(column, schema.fields) is None:
                 raise InputError(

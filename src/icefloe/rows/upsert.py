@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from icefloe.commit.operations.replace_keys import ReplaceKeys
-from icefloe.engines.capabilities import RowOperation
 from icefloe.engines.engine import Engine
 from icefloe.errors import InputError
 from icefloe.model.entries import concat
@@ -55,7 +54,6 @@ def upsert(
 
 def _by_value(target: Target, rows: object, on: tuple[str, ...], engine: Engine) -> Prepared:
     """Writes equality deletes, without reading the table; all rows get new ids."""
-    engine.capabilities.check(RowOperation.EQUALITY_DELETES)
     table = target.table
     with engine.upsert_source(table, rows, on) as source, Scratch(target.io) as scratch:
         deletes = scratch.keep(engine.write_key_deletes(table, source))

@@ -15,8 +15,7 @@ def test_an_engine_without_limits_refuses_nothing() -> None:
 
 
 def test_operations_are_refused_with_the_message_of_the_engine() -> None:
-    engine = Capabilities(engine="Spark", refused={RowOperation.UPDATE: "update is not supported; use upsert"})
-    engine.check(RowOperation.SCHEMA_MERGE)
-    with pytest.raises(UnsupportedError, match="update is not supported; use upsert") as caught:
-        engine.check(RowOperation.UPDATE)
-    assert caught.value.context["feature"] == "update"
+    engine = Capabilities(engine="Spark", refused={RowOperation.SCHEMA_MERGE: "they are not supported; use positions"})
+    with pytest.raises(UnsupportedError, match="they are not supported; use positions") as caught:
+        engine.check(RowOperation.SCHEMA_MERGE)
+    assert caught.value.context["feature"] == "schema merge"

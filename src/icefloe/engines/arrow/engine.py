@@ -19,7 +19,7 @@ from icefloe.engines.arrow.read.read import count_plan, read_plan
 from icefloe.engines.arrow.write.write import write_rows
 from icefloe.engines.capabilities import Capabilities
 from icefloe.engines.condition import Condition
-from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpsertMatches, UpsertSource
+from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
 from icefloe.env import Env
@@ -81,11 +81,15 @@ class ArrowEngine:
         metadata = table.metadata
         return write_equality_deletes(table.io, keys, metadata.schema.select(source.on).fields, metadata=metadata)
 
-    def write_updated(
-        self, files: PlannedFiles, positions: Positions, values: Mapping[str, Value], *, copy_others: bool
-    ) -> pa.Table:
-        """Write updated rows to new files, alone or with the other rows of their files; returns the entries."""
-        return write_updated(files, positions, values, copy_others=copy_others)
+    def update_rows(
+        self, files: PlannedFiles, condition: Condition, values: Mapping[str, Value], *, copy_others: bool
+    ) -> UpdatedRows:
+        """Write updated rows to new files, alone or with the other rows of their files."""
+        positions = find_rows(files)
+        entries = empty()
+        if len(positions) > 0:
+            entries = write_updated(files, positions, values, copy_others=copy_others)
+        return UpdatedRows(positions=positions, entries=entries)
 
     def write_survivors(self, files: PlannedFiles, positions: Positions) -> pa.Table:
         """Write the rows that files keep to new files; returns the entries."""

@@ -10,14 +10,16 @@ import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 
-from icefloe.engines.capabilities import Capabilities, RowOperation
+from icefloe.engines.capabilities import Capabilities
 from icefloe.engines.condition import Condition
-from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpsertMatches, UpsertSource
+from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.spark.change.conditions import condition_of
-from icefloe.engines.spark.change.delete import find_rows, rewrite_without, sql_of
+from icefloe.engines.spark.change.delete import find_rows, remaining_rows, sql_of
+from icefloe.engines.spark.change.key_deletes import write_key_deletes
 from icefloe.engines.spark.change.merge import find_merged, write_merged
 from icefloe.engines.spark.change.merge_source import merge_source, with_spelling_of
+from icefloe.engines.spark.change.update import update_rows
 from icefloe.engines.spark.change.upsert import find_keys, find_keys_and_ids, upsert_source
 from icefloe.engines.spark.change.values import with_short_aliases
 from icefloe.engines.spark.read.read import rows_with_positions
@@ -91,20 +93,18 @@ class SparkEngine:
 
     def write_survivors(self, files: PlannedFiles, positions: Positions) -> pa.Table:
         """Write the rows that files keep to new files; returns the entries."""
-        touched = files.only(positions)
-        source = planned_source(touched, files.metadata.schema, touched.lineage)
-        final = None if files.is_all_final else files.final_lineage
-        return rewrite_without(self._spark, source, positions, files.table, final=final)
+        rows, lineage = remaining_rows(self._spark, files, positions)
+        return write(rows, metadata=files.metadata, io=files.io, lineage=lineage)
 
     def write_key_deletes(self, table: TableFiles, source: UpsertSource) -> pa.Table:
-        """Not supported yet."""
-        raise SPARK.refusal(RowOperation.EQUALITY_DELETES)
+        """Write the keys of the source to equality delete files, by tasks; returns their entries."""
+        return write_key_deletes(table, source)
 
-    def write_updated(
-        self, files: PlannedFiles, positions: Positions, values: Mapping[str, Value], *, copy_others: bool
-    ) -> pa.Table:
-        """Not supported yet."""
-        raise SPARK.refusal(RowOperation.UPDATE)
+    def update_rows(
+        self, files: PlannedFiles, condition: Condition, values: Mapping[str, Value], *, copy_others: bool
+    ) -> UpdatedRows:
+        """Write updated rows to new files, alone or with the other rows of their files."""
+        return update_rows(self._spark, files, condition, values, copy_others=copy_others)
 
     def value(self, text: str | Value, env: Env) -> Value:
         """A value in Spark SQL; a parsed value is computed from its text."""

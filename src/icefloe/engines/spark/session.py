@@ -24,8 +24,6 @@ T = TypeVar("T")
 SPARK = Capabilities(
     engine="Spark",
     refused={
-        RowOperation.UPDATE: "update is not done on Spark yet; do it in this process, without a Spark session",
-        RowOperation.EQUALITY_DELETES: "equality deletes are not written on Spark yet; upsert with deletes='position'",
         RowOperation.SCHEMA_MERGE: "schema_mode='merge' takes Arrow data; for a DataFrame, change the schema first",
     },
 )

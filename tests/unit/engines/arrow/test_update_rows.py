@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.engines.arrow.change.update import _is_in, column_at, set_columns
+from icefloe.engines.arrow.change.update import _is_in, column_at, set_columns, write_updated
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.engines.arrow.read.read import read_plan
 from icefloe.engines.work import FinalLineage
@@ -72,7 +72,7 @@ def test_rows_are_updated_as_by_hand(
     for place in places:
         if place["id"] in wanted:
             positions.setdefault(place["_file"], BitMap64()).add(place["_pos"])
-    entries = ArrowEngine().write_updated(
+    entries = write_updated(
         planned_for_engine(table._pointer.io, table.metadata, plan), positions, VALUES, copy_others=others
     )
     touched = {place["id"] for place in places if place["_file"] in positions}
@@ -100,7 +100,7 @@ def test_lineage_that_is_not_final_is_left_out(tmp_path: Path) -> None:
     final = FinalLineage(next_row_id=3, last_sequence_number=1)
     values = {"note": parse_value("'x'")}
     files = planned_for_engine(io, table.metadata, plan, final=final)
-    entries = ArrowEngine().write_updated(files, found, values, copy_others=True)
+    entries = write_updated(files, found, values, copy_others=True)
     (location,) = entries["location"].to_pylist()
     rows = pq.read_table(location.removeprefix("file://")).to_pylist()
     assert {row["id"]: (row["_row_id"], row["_last_updated_sequence_number"]) for row in rows} == {

@@ -6,22 +6,21 @@ the files without them.
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyroaring import BitMap64
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.condition import Condition
 from icefloe.engines.spark.change.positions import positions_of
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read.read import Positioned, survivors
-from icefloe.engines.spark.read.source import Source
-from icefloe.engines.spark.write.write import write
-from icefloe.engines.work import FinalLineage, Positions, TableFiles
+from icefloe.engines.spark.read.scan import planned_source
+from icefloe.engines.work import FinalLineage, PlannedFiles, Positions
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.row_filter import to_sql
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, ROW_ID
 from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field
 
 
 def find_rows(rows: Positioned, condition: str, *, planned_rows: int = 0) -> dict[str, BitMap64]:
@@ -36,17 +35,19 @@ def sql_of(condition: Condition, schema: Schema) -> str:
     return filter_ if condition.sql is None else f"({filter_}) AND ({condition.sql}\n)"  # it may end in a comment
 
 
-def rewrite_without(
-    spark: SparkSession, source: Source, deleted: Positions, table: TableFiles, *, final: FinalLineage | None = None
-) -> pa.Table:
-    """Write the rows of the files in ``deleted`` to new files, without those positions; returns the entries.
+def remaining_rows(spark: SparkSession, files: PlannedFiles, deleted: Positions) -> tuple[DataFrame, tuple[Field, ...]]:
+    """The live rows of the files in ``deleted``, without those positions, and the lineage columns that they have."""
+    touched = files.only(deleted)
+    rows = survivors(spark, planned_source(touched, files.metadata.schema, touched.lineage), deleted)
+    final = None if files.is_all_final else files.final_lineage
+    return _with_final_lineage(rows, touched.lineage, final), touched.lineage
 
-    ``source.schema`` must be the whole schema of the table. The lineage columns that the source returns are kept; with
-    ``final``, row ids and sequence numbers that are not final are left out.
-    """
-    rows, lineage = survivors(spark, source, deleted), source.inherited.fields
-    if final is not None:
-        last = {ROW_ID.name: final.next_row_id - 1, LAST_UPDATED.name: final.last_sequence_number}
-        for name in (field.name for field in lineage):
-            rows = rows.withColumn(name, F.when(F.col(name) <= last[name], F.col(name)))
-    return write(rows, metadata=table.metadata, io=table.io, lineage=lineage)
+
+def _with_final_lineage(rows: DataFrame, lineage: tuple[Field, ...], final: FinalLineage | None) -> DataFrame:
+    """The rows without ids and sequence numbers that are not final; without ``final`` all of them are."""
+    if final is None:
+        return rows
+    last = {ROW_ID.name: final.next_row_id - 1, LAST_UPDATED.name: final.last_sequence_number}
+    for name in (field.name for field in lineage):
+        rows = rows.withColumn(name, F.when(F.col(name) <= last[name], F.col(name)))
+    return rows

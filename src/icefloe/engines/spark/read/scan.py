@@ -48,6 +48,7 @@ def planned_source(files: PlannedFiles, schema: Schema, metadata_columns: tuple[
         location=plan.tasks["location"][0].as_py(),
         size_bytes=pc.sum(plan.tasks["file_size_in_bytes"]).as_py(),
         has_deletes=len(deleted) > 0,
+        stable_names=names_are_stable(files.metadata.schemas),
         identity=IdentityColumns(schema, plan.specs, plan.tasks["partition_spec_id"], footers),
         inherited=InheritedColumns(metadata_columns),
         equality_deletes=EqualityDeletes(plan.deletes, plan.table_schema, plan.specs, footers),
