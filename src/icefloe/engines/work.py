@@ -12,6 +12,7 @@ from pyroaring import BitMap64
 
 from icefloe.commit.base import Base
 from icefloe.deletes.deleted_rows import DeletedRows
+from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.snapshots import Snapshot
@@ -19,7 +20,14 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.metadata_columns import LINEAGE
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
-from icefloe.scan.plan import plan_scan, read_schema
+from icefloe.scan.metadata_filter import (
+    matching_files,
+    row_filter,
+    split_filter,
+    tested_metadata_columns,
+    with_skipped_files,
+)
+from icefloe.scan.plan import plan_scan, read_schema, selected
 from icefloe.scan.tasks import Plan
 
 Positions: TypeAlias = Mapping[str, BitMap64]  # row positions by data file location
@@ -129,13 +137,35 @@ class ScanRequest:
 
         With ``trace`` the plan also lists why each manifest and file was kept or skipped.
         """
-        return plan_scan(
+        on_table, on_metadata = split_filter(conjunction([self.filter, more]), self.table_schema)
+        plan = plan_scan(
             self.base.store,
             self.base.metadata,
             self.snapshot,
-            filter=conjunction([self.filter, more]),
+            filter=on_table,
             columns=self.columns,
             schema=self.schema,
             trace=trace,
             table=self.base.name,
+        )
+        return plan if on_metadata == ALWAYS_TRUE else self._with_metadata_filter(plan, on_metadata)
+
+    def filter_schema(self, filter_: Expr) -> Schema:
+        """The columns of the table, and the metadata columns that a filter tests."""
+        schema = self.table_schema
+        names = tested_metadata_columns(filter_, schema)
+        more = selected(self.base.store, self.base.metadata, schema, names, self.base.name).fields
+        return Schema(fields=(*schema.fields, *more), schema_id=schema.schema_id)
+
+    def _with_metadata_filter(self, plan: Plan, filter_: Expr) -> Plan:
+        """The files of a plan that a filter on metadata columns selects."""
+        schema = self.filter_schema(filter_)
+        matches, remaining = matching_files(plan.tasks, bind(filter_, schema), schema)
+        skipped = plan.tasks["location"].filter(pc.invert(matches))
+        return replace(
+            plan,
+            tasks=plan.tasks.filter(matches),
+            metadata_filter=row_filter(remaining, schema),
+            files_skipped=plan.files_skipped + len(skipped),
+            trace=None if plan.trace is None else with_skipped_files(plan.trace, skipped, filter_),
         )

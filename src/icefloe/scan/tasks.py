@@ -53,6 +53,14 @@ def _no_deletes() -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataFilter:
+    """A condition on metadata columns that readers evaluate on rows, and the columns that it tests."""
+
+    filter: Bound
+    columns: Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The files that may contain rows of a scan, one task per file; the result of ``table.scan(...).plan()``.
 
@@ -64,6 +72,7 @@ class Plan:
     schema: Schema  # the columns to return, with their current names
     table_schema: Schema  # all columns, for filters on columns that are not returned
     filter: Expr  # bound to table_schema
+    metadata_filter: MetadataFilter | None = None  # a condition that rows must satisfy besides ``filter``
     residuals: tuple[Bound, ...] = ()  # what remains of the filter in each partition; tasks refer to them
     deletes: pa.Table = field(default_factory=_no_deletes)  # position and equality delete files that apply to any task
     specs: tuple[PartitionSpec, ...] = ()  # what the partition values of tasks mean

@@ -12,22 +12,23 @@ from icefloe.commit.base import Base
 from icefloe.engines.choose import engine_for
 from icefloe.engines.work import ScanRequest
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, Predicate, leaves
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.lazy import load_optional
 from icefloe.model.metadata.snapshots import Snapshot
-from icefloe.model.schema.metadata_columns import is_metadata_column
+from icefloe.model.schema.metadata_columns import DELETED
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.explain import explain
+from icefloe.scan.metadata_filter import tested_metadata_columns
 from icefloe.scan.tasks import Plan
 
 
 class Scan:
     """What to read of a snapshot; nothing is read before one of the ``to_`` methods is called.
 
-    Columns are those of the table and ``_file``, ``_pos``, and from format version 3 on ``_row_id`` and
-    ``_last_updated_sequence_number``. Fields of structs are selected by their full names, such as ``who.name``: the
-    struct then has only these fields.
+    Columns are those of the table and ``_file``, ``_pos``, ``_partition``, ``_spec_id``, and from format version 3 on
+    ``_row_id`` and ``_last_updated_sequence_number``; the filter may test them too. Fields of structs are selected by
+    their full names, such as ``who.name``: the struct then has only these fields.
 
     >>> import icefloe, tempfile, pyarrow as pa
     >>> folder = tempfile.mkdtemp()
@@ -142,12 +143,10 @@ class Scan:
 
 
 def _on_columns(filter_: Expr, base: Base) -> Expr:
-    """The filter; UnsupportedError if it tests metadata columns, which pruning does not support."""
-    for leaf in leaves(filter_):
-        name = leaf.column if isinstance(leaf, Predicate) else ""
-        if is_metadata_column(name) and name not in base.metadata.schema.by_name:
-            raise UnsupportedError(
-                f"a scan cannot be filtered by the metadata column {name!r}; select it, and filter what comes back",
-                field=name,
-            )
+    """The filter; UnsupportedError if it tests ``_deleted``, for scans without it do not read deleted rows."""
+    if DELETED.name in tested_metadata_columns(filter_, base.metadata.schema):
+        raise UnsupportedError(
+            f"a scan cannot be filtered by the metadata column {DELETED.name!r}; select it, and filter what comes back",
+            field=DELETED.name,
+        )
     return filter_

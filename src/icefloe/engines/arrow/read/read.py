@@ -19,12 +19,15 @@ from icefloe.deletes.bitmaps import within
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.arrow.read.parallel_streams import in_order
 from icefloe.errors import InputError
+from icefloe.expr.filter.batch_filter import evaluate_rows
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.prune.stats_eval import Match
+from icefloe.formats.read.align import Aligner
 from icefloe.formats.read.inherited_columns import Lineage
 from icefloe.formats.read.reader import read_file
 from icefloe.formats.read.row_group_pruning import WHOLE, Share
-from icefloe.formats.read.row_mask import NO_DROPS, FileDrops
+from icefloe.formats.read.row_group_reader import merged
+from icefloe.formats.read.row_mask import NO_DROPS, FileDrops, filtered
 from icefloe.io.file_io import FileIO
 from icefloe.io.storage_locations import scheme_family
 from icefloe.model.arrow.conform import arrow_schema
@@ -35,7 +38,7 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Struct
 from icefloe.scan.identity_columns import identity_columns, identity_values
 from icefloe.scan.partition_struct import partition_tuples
-from icefloe.scan.tasks import Plan
+from icefloe.scan.tasks import MetadataFilter, Plan
 
 MAX_THREADS = 8
 PART_BYTES = 16 * 1024 * 1024  # of a file whose number of row groups is known
@@ -185,6 +188,8 @@ def read_task(
 
 def read_plan(io: FileIO, plan: Plan, deleted_rows: DeletedRows | None = None) -> pa.RecordBatchReader:
     """The rows of a plan as a stream of batches; ``deleted_rows`` are by default those that the plan states."""
+    if plan.metadata_filter is not None:
+        return _filtered_by_metadata(io, plan, plan.metadata_filter, deleted_rows)
     deletes = plan.deleted_rows(io) if deleted_rows is None else deleted_rows
 
     def rows(part: FileTask) -> Iterator[pa.RecordBatch]:
@@ -195,6 +200,23 @@ def read_plan(io: FileIO, plan: Plan, deleted_rows: DeletedRows | None = None) -
     return pa.RecordBatchReader.from_batches(arrow_schema(plan.schema), batches)
 
 
+def _filtered_by_metadata(
+    io: FileIO, plan: Plan, condition: MetadataFilter, deleted_rows: DeletedRows | None
+) -> pa.RecordBatchReader:
+    """The rows that satisfy a condition on metadata columns, which are read for it and left out of the result."""
+    needed = Schema(fields=merged(plan.schema.fields, condition.columns.fields))
+    reader = read_plan(io, replace(plan, schema=needed, metadata_filter=None), deleted_rows)
+    align = Aligner(reader.schema, plan.schema, "", {})
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            rows = filtered(batch, pc.fill_null(evaluate_rows(condition.filter, batch), False))
+            if rows.num_rows > 0:
+                yield align(rows)
+
+    return pa.RecordBatchReader.from_batches(arrow_schema(plan.schema), batches())
+
+
 def count_plan(io: FileIO, plan: Plan) -> int:
     """The number of rows of a plan; of most files in which every row matches, only the deletes are read.
 
@@ -202,6 +224,9 @@ def count_plan(io: FileIO, plan: Plan) -> int:
     """
     if DELETED in plan.schema.fields:
         return sum(batch.num_rows for batch in read_plan(io, plan))
+    if plan.metadata_filter is not None:
+        tested = replace(plan, schema=plan.metadata_filter.columns)
+        return sum(batch.num_rows for batch in read_plan(io, tested))
     tasks = plan.tasks
     is_known = pc.and_(pc.equal(tasks["match"], int(Match.ALL)), pc.equal(pc.list_value_length(tasks["deletes"]), 0))
     is_known = pc.and_(is_known, pc.is_valid(tasks["record_count"]))

@@ -25,9 +25,11 @@ from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.filter_columns import filter_columns
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.filter.row_filter import to_sql
+from icefloe.formats.read.row_group_reader import merged
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
+from icefloe.scan.metadata_filter import split_filter
 from icefloe.scan.plan import selected
 from icefloe.scan.routes import Route
 from icefloe.scan.tasks import Plan
@@ -63,13 +65,18 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     """A scan as a DataFrame; files are planned when a query runs, with the filters of the query and of the scan."""
     metadata, store, schema = scan.base.metadata, scan.base.store, scan.table_schema
     wanted = selected(store, metadata, schema, scan.columns, scan.base.name).fields
-    bound = bind(scan.filter, schema)
-    read = columns_to_read(schema, wanted, bound, reads_nanoseconds=scan.truncates_nanoseconds)
+    testable = scan.filter_schema(scan.filter)
+    condition = bind(scan.filter, testable)
+    read = columns_to_read(schema, wanted, condition, reads_nanoseconds=scan.truncates_nanoseconds)
+    tested = tuple(field for field in testable.fields if field.id not in schema.by_id)
+    inherited = merged(tuple(field for field in wanted if field.id not in schema.by_id), tested)
+    on_table, _ = split_filter(scan.filter, schema)
+    bound = bind(on_table, schema)
     root, footers = read_root(store, scan.snapshot), Footers(store.io)
-    forms = file_forms(scan, root, footers)
+    forms = file_forms(replace(scan, filter=on_table), root, footers)
     if Route.TASKS in forms.routes and scan.columns is not None:
         # Tasks read all columns of the DataFrame, so it has no others than are needed.
-        needed = {field.id for field in (*wanted, *filter_columns(bound, schema).fields)}
+        needed = {field.id for field in (*wanted, *filter_columns(condition, schema).fields)}
         read = Schema(fields=tuple(field for field in read.fields if field.id in needed), schema_id=read.schema_id)
 
     @lru_cache(_PLANS_KEPT)
@@ -86,7 +93,7 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
         has_deletes=forms.has_deletes,
         stable_names=names_are_stable(metadata.schemas),
         identity=IdentityColumns(read, metadata.specs, root.entries["partition_spec_id"], footers),
-        inherited=InheritedColumns(tuple(field for field in wanted if field.id not in schema.by_id)),
+        inherited=InheritedColumns(inherited),
         routes=forms.routes,
         equality_deletes=forms.equality_deletes,
         reads_nanoseconds=scan.truncates_nanoseconds,
@@ -95,9 +102,11 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     )
     rows = dataframe(spark, source)
     if scan.filter != ALWAYS_TRUE:
-        rows = rows.where(F.expr(to_sql(filter_on_longs(bound))))
+        rows = rows.where(F.expr(to_sql(filter_on_longs(condition))))
     rows = longs_to_microseconds(rows, read)
-    return rows if scan.columns is None else select_columns(rows, in_microseconds(wanted), in_microseconds(read.fields))
+    if scan.columns is None and len(tested) == 0:
+        return rows
+    return select_columns(rows, in_microseconds(wanted), (*in_microseconds(read.fields), *inherited))
 
 
 def _without_files(plan: Plan) -> Plan:
