@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import QueryExecutionException
 
 from icefloe.deletes.equality_writer import write_equality_deletes
-from icefloe.engines.spark.read import file_forms
+from icefloe.engines.spark.read import file_forms, file_index, source
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.table.table import Table
 from spark.test_equality_deletes_on_spark import commit_deletes, delete_equal, same_on_both, spark_rows
@@ -152,3 +152,29 @@ def test_a_large_table_whose_properties_do_not_show_its_formats_is_an_error(spar
     with pytest.raises(QueryExecutionException, match=r"\.orc.*to_spark\(spark, inspect_files=True\)"):
         table.scan().to_spark(spark).collect()
     assert sorted(row.id for row in table.scan().to_spark(spark, inspect_files=True).collect()) == [1, 2, 3]
+
+
+def test_tasks_read_files_whose_bitmaps_would_be_too_large_for_the_driver(spark, tmp_path, monkeypatch):
+    table = new_table(tmp_path, 3, MERGE)
+    for start in (0, 100, 200):
+        table.append(people(*range(start, start + 100)))
+    table.append(people(300))
+    table.delete("id in (0, 7, 99, 100, 150, 299)")
+    monkeypatch.setattr(source, "BITMAP_BYTES_MAX", 30)  # 100 rows take 12 bytes
+    frame = table.scan().to_spark(spark)
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "MapInArrow" in plan
+    assert "FileScan parquet" in plan
+    assert sorted(row.id for row in frame.collect()) == [n for n in range(301) if n not in (0, 7, 99, 100, 150, 299)]
+
+
+def test_long_lists_of_files_are_passed_in_a_file(spark, tmp_path, monkeypatch):
+    table = new_table(tmp_path, 3, MERGE)
+    for number in range(3):
+        table.append(people(number, number + 10))
+    table.delete("id = 11")
+    monkeypatch.setattr(file_index, "_BYTES_MAX", 0)
+    frame = table.scan().to_spark(spark)
+    assert sorted(row.id for row in frame.where("id > 0").collect()) == [1, 2, 10, 12]
+    assert len(frame.inputFiles()) == 3
+    assert sorted(row.id for row in frame.where("amount is null").collect()) == []

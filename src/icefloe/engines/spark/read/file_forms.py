@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from icefloe.engines.spark.read import source
 from icefloe.engines.spark.read.equality_joins import NO_EQUALITY_DELETES, EqualityDeletes
 from icefloe.engines.spark.read.footers import Footers
 from icefloe.engines.spark.read.identity_columns import IdentityColumns
@@ -48,6 +49,9 @@ def file_forms(scan: ScanRequest, root: Root, footers: Footers) -> FileForms:
     may_lack_ids = NAME_MAPPING_PROPERTY in metadata.properties or scan.inspect_files
     identity = IdentityColumns(schema, metadata.specs, root.entries["partition_spec_id"], footers)
     by_tasks = may_lack_ids or not equality_deletes.is_complete or not identity.is_certain
+    rows = _total(scan, SummaryKey.TOTAL_RECORDS)
+    if has_deletes and (rows is None or rows // 8 > source.BITMAP_BYTES_MAX):
+        by_tasks = True
     routes = {Route.NATIVE}
     if equality_deletes.files.num_rows > 0:
         routes.add(Route.JOINED)

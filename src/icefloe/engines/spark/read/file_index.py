@@ -6,11 +6,12 @@ prune files, and two scans of one DataFrame are planned separately. To Spark, co
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -26,6 +27,8 @@ from icefloe.errors import IcefloeError, UnsupportedError
 
 Lister = Callable[[list[str], str], pa.Table]  # (filters as SQL text, session time zone) -> location, size, constants
 
+_BYTES_MAX = 4 << 20
+_ROWS_AT_ONCE = 4096  # that the JVM decodes together
 _ANSWERS_KEPT = 4  # Spark may ask several times for one scan: when it plans, explains and re-plans
 
 
@@ -39,28 +42,51 @@ class _Planner:
 
     def __init__(self, files: Lister) -> None:
         self._files = files
-        self._answers: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self._answers: OrderedDict[tuple[str, str], _Answer] = OrderedDict()
         self._lock = threading.Lock()
 
-    def apply(self, zone: str, filters: str) -> bytes | bytearray | str:
+    def apply(self, zone: str, filters: str) -> bytearray | str:
         """The files of a scan, or the marked text of an error: py4j does not pass on the message of an exception."""
         try:
             with self._lock:
-                return bytearray(self._answer(zone, filters))
+                return self._answer(zone, filters).content
         except IcefloeError as error:
             return marked(type(error), str(error))
         except Exception:
             return marked(IcefloeError, f"planning the scan failed\n{traceback.format_exc()}")
 
-    def _answer(self, zone: str, filters: str) -> bytes:
+    def _answer(self, zone: str, filters: str) -> _Answer:
         key = (zone, filters)
         if key in self._answers:
             self._answers.move_to_end(key)
         else:
-            self._answers[key] = arrow_stream(self._files(_lines(filters), zone))
+            self._answers[key] = _Answer(self._files(_lines(filters), zone))
             if len(self._answers) > _ANSWERS_KEPT:
                 self._answers.popitem(last=False)
         return self._answers[key]
+
+
+class _Answer:
+    """The files of a scan as an Arrow stream: as bytes, or if they are many in a temporary file.
+
+    py4j passes bytes on as text, in memory several times. The file is deleted with this object.
+    """
+
+    def __init__(self, files: pa.Table) -> None:
+        self._file: IO[bytes] | None = None
+        self._bytes = b""
+        if files.nbytes <= _BYTES_MAX:
+            self._bytes = arrow_stream(files)
+            return
+        self._file = tempfile.NamedTemporaryFile(prefix="icefloe-plan-")  # noqa: SIM115  # open as long as this lives
+        with pa.ipc.new_stream(self._file, files.schema) as writer:
+            writer.write_table(files, max_chunksize=_ROWS_AT_ONCE)
+        self._file.flush()
+
+    @property
+    def content(self) -> bytearray | str:
+        """The bytes, or the path of the file behind ``file_index_java.STREAM``."""
+        return bytearray(self._bytes) if self._file is None else file_index_java.STREAM + self._file.name
 
 
 def _lines(filters: str) -> list[str]:

@@ -8,6 +8,7 @@ Filters on the constants are applied here, because Spark applies them nowhere el
 from __future__ import annotations
 
 CLASS_NAME = "icefloe.PlannedFiles"
+STREAM = "icefloe stream:"  # begins a text that is the path of a file with an Arrow stream
 
 SOURCE = r"""
 package icefloe;
@@ -72,34 +73,42 @@ public class PlannedFiles implements FileIndex {
 
   public String[] inputFiles() {
     Seq directories = listFiles(seq(new ArrayList()), seq(new ArrayList()));
-    String[] names = new String[directories.size()];
-    for (int i = 0; i < names.length; i++) {
-      PartitionDirectory directory = (PartitionDirectory) directories.apply(i);
-      FileStatusWithMetadata file = (FileStatusWithMetadata) directory.files().apply(0);
-      names[i] = file.getPath().toString();
+    ArrayList names = new ArrayList();
+    for (int i = 0; i < directories.size(); i++) {
+      Seq files = ((PartitionDirectory) directories.apply(i)).files();
+      for (int j = 0; j < files.size(); j++) {
+        names.add(((FileStatusWithMetadata) files.apply(j)).getPath().toString());
+      }
     }
-    return names;
+    return (String[]) names.toArray(new String[0]);
   }
 
   public Seq listFiles(Seq onConstants, Seq onData) {
     String zone = SQLConf$.MODULE$.get().sessionLocalTimeZone();
     Object answer = planner.apply(zone, text(onConstants) + text(onData));
-    if (answer instanceof String) {
+    if (answer instanceof String && !((String) answer).startsWith("icefloe stream:")) {
       Platform.throwException(new QueryExecutionException((String) answer, null));
     }
     try {
-      return seq(directories((byte[]) answer, predicates(onConstants)));
+      return seq(directories(stream(answer), predicates(onConstants)));
     } catch (java.io.IOException error) {
       throw new java.io.UncheckedIOException(error);
     }
   }
 
-  private ArrayList directories(byte[] answer, List predicates) throws java.io.IOException {
+  private static java.io.InputStream stream(Object answer) throws java.io.IOException {
+    if (answer instanceof byte[]) return new java.io.ByteArrayInputStream((byte[]) answer);
+    String path = ((String) answer).substring("icefloe stream:".length());
+    return new java.io.BufferedInputStream(new java.io.FileInputStream(path), 1 << 20);
+  }
+
+  private ArrayList directories(java.io.InputStream answer, List predicates) throws java.io.IOException {
     ArrayList directories = new ArrayList();
+    ArrayList files = new ArrayList();  // if there are no constants: all in one directory
     scala.collection.immutable.Map none = scala.collection.immutable.Map$.MODULE$.empty();
     BufferAllocator memory =
         ArrowUtils$.MODULE$.rootAllocator().newChildAllocator("icefloe plan", 0L, Long.MAX_VALUE);
-    ArrowStreamReader reader = new ArrowStreamReader(new java.io.ByteArrayInputStream(answer), memory);
+    ArrowStreamReader reader = new ArrowStreamReader(answer, memory);
     try {
       while (reader.loadNextBatch()) {
         VectorSchemaRoot rows = reader.getVectorSchemaRoot();
@@ -112,13 +121,16 @@ public class PlannedFiles implements FileIndex {
           if (!holds(predicates, row)) continue;
           Path path = new Path(location.getUTF8String(i).toString());
           FileStatus file = new FileStatus(length.getLong(i), false, 1, 134217728L, 0L, path);
-          directories.add(new PartitionDirectory(row, single(new FileStatusWithMetadata(file, none))));
+          FileStatusWithMetadata listed = new FileStatusWithMetadata(file, none);
+          if (columns.length == 0) files.add(listed);
+          else directories.add(new PartitionDirectory(row, single(listed)));
         }
       }
     } finally {
       reader.close();
       memory.close();
     }
+    if (files.size() > 0) directories.add(new PartitionDirectory(new GenericInternalRow(new Object[0]), seq(files)));
     return directories;
   }
 
@@ -199,7 +211,7 @@ public class PlannedFiles implements FileIndex {
   }
 
   static Seq seq(List items) {
-    return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
+    return (Seq) scala.collection.immutable.ArraySeq$.MODULE$.unsafeWrapArray(items.toArray());
   }
 
   private static Seq single(Object item) {

@@ -29,7 +29,7 @@ from icefloe.engines.spark.read.column_types import check_columns, has_binary_de
 from icefloe.engines.spark.read.equality_joins import hadoop_paths
 from icefloe.engines.spark.read.file_index import Lister, relation
 from icefloe.engines.spark.read.inherited_columns import FileConstant
-from icefloe.engines.spark.read.source import FilesByTasks, Source
+from icefloe.engines.spark.read.source import BITMAP_BYTES_MAX, FilesByTasks, Source
 from icefloe.engines.spark.read.task_reads import GROUPS, LISTED, TaskReader, file_groups
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, ROW_BY_ROW, PerJvm, spark_internals
@@ -46,7 +46,6 @@ from icefloe.scan.tasks import Plan
 FILE = "_file_ordinal"
 POSITION = "_pos"
 _BITMAP = "_icefloe_deleted"
-_BITMAP_BYTES_MAX = 1 << 30  # all bitmaps of one plan pass through the driver at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +289,7 @@ def _bitmaps(tasks: pa.Table, vectors: Mapping[str, BitMap64]) -> pa.Array:
     rows = pc.index_in(pa.array(list(vectors), pa.string()), value_set=tasks["location"].combine_chunks())
     counts = tasks["record_count"].take(rows)
     size = (pc.sum(counts).as_py() or 0) // 8
-    if size > _BITMAP_BYTES_MAX:
+    if size > BITMAP_BYTES_MAX:
         raise UnsupportedError(
             f"the deletion vectors of this scan cover {size * 8} rows, more than the driver passes on at once; "
             "filter the scan or compact the table",

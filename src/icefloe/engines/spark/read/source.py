@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.engines.spark.read.equality_joins import NO_EQUALITY_DELETES, EqualityDeletes
@@ -25,6 +26,7 @@ from icefloe.scan.tasks import Plan
 Planner = Callable[[Expr], Plan]
 Vectors = Callable[[Plan], Mapping[str, BitMap64]]
 
+BITMAP_BYTES_MAX = 1 << 30  # all bitmaps of one plan pass through the driver at once
 _INSPECT = "; make the DataFrame with to_spark(spark, inspect_files=True)"
 _REASONS = {
     Route.NATIVE: "{}: the file was not expected in this DataFrame",
@@ -94,4 +96,17 @@ class Source:
             columns = self.footers.of(plan.tasks["location"].take(pa.array(rows)).to_pylist())
             routes[rows[[len(ids) == 0 for ids in columns]]] = Route.TASKS
         routes[self.identity.lacking(plan.tasks) & in_doubt] = Route.TASKS
+        if self.has_deletes and Route.TASKS in self.routes:
+            routes[self._beyond_bitmaps(plan.tasks, routes)] = Route.TASKS
         return routes
+
+    def _beyond_bitmaps(self, tasks: pa.Table, routes: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
+        """The files with deletes whose bitmaps, with those of the files before them, are too large for the driver."""
+        has_deletes = pc.or_(pc.is_valid(tasks["dv_location"]), pc.greater(pc.list_value_length(tasks["deletes"]), 0))
+        if len(self.also_deleted) > 0:
+            more = pc.is_in(tasks["location"], value_set=pa.array(list(self.also_deleted), pa.string()))
+            has_deletes = pc.or_(pc.fill_null(has_deletes, False), more)
+        has_bitmap = np.asarray(pc.fill_null(has_deletes, False)) & (routes != Route.TASKS)
+        sizes = np.asarray(pc.fill_null(tasks["record_count"], 0)) // 8 * has_bitmap
+        beyond: npt.NDArray[np.bool_] = has_bitmap & (np.cumsum(sizes) > BITMAP_BYTES_MAX)
+        return beyond
