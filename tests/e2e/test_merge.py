@@ -243,6 +243,8 @@ def test_the_result_says_what_happened_and_which_files_were_not_read(table: Tabl
     assert notes(table) == {1: "a", 2: "B", 4: "d", 11: "a", 12: "b", 13: "c"}
     assert "1 rows inserted, 1 updated, 1 deleted, read 1 files and skipped 1" in repr(result)
     assert result.as_dict()["rows_updated"] == 1
+    assert min(result.phases.plan, result.phases.match, result.phases.write, result.phases.commit) > 0
+    assert repr(result.phases) in repr(result)
 
 
 def test_a_merge_that_changes_nothing_makes_no_snapshot(table: Table) -> None:

@@ -55,6 +55,8 @@ def test_figures_tell_updated_rows_from_copied_ones(table):
     copies = table.properties["write.update.mode"] == COPY
     assert (result.rows_added, result.rows_deleted, result.rows_copied) == (3, 3, 7 if copies else 0)
     assert result.files_removed == (1 if copies else 0)
+    assert (result.files_read, result.files_skipped) == (1, 0)
+    assert min(result.phases.plan, result.phases.match, result.phases.write, result.phases.commit) > 0
     assert len(delete_files(table)) == result.delete_files_added
     whole = table.update({"amount": "8"})
     assert (whole.rows_added, whole.rows_deleted, whole.rows_copied) == (10, 10, 0)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from icefloe.commit.draft import Draft, Update, Work
+from icefloe.commit.phases import NO_PHASES, Phases
 from icefloe.model.metadata.snapshots import SummaryKey
 
 
@@ -33,6 +34,9 @@ class CommitResult:
     attempts: int = 1
     runs: int = 1  # of the whole operation: each after the first one followed a conflict
     seconds: float = 0.0
+    files_read: int = 0  # by a change of rows: data files that may contain rows to change
+    files_skipped: int = 0  # by their statistics no row of them can match
+    phases: Phases = NO_PHASES
     snapshots: int = 1  # how many were made; ``snapshot_id`` is the last one
 
     def as_dict(self) -> dict[str, object]:
@@ -41,7 +45,7 @@ class CommitResult:
 
     def __repr__(self) -> str:
         if self.attempts == 0:
-            return f"{self.operation} {self.table}: nothing to do, no snapshot made, {self.seconds:.3f} s"
+            return f"{self.operation} {self.table}: nothing to do, no snapshot made, {self.seconds:.3f} s{self._phases}"
         parts = [] if self.snapshot_id is None else [f"snapshot {self.snapshot_id}"]
         if self.files_added > 0:
             copied = "" if self.rows_copied == 0 else f", {self.rows_copied} rows copied"
@@ -56,7 +60,11 @@ class CommitResult:
         parts.append(f"{self.attempts} attempt{'' if self.attempts == 1 else 's'}")
         if self.runs > 1:
             parts.append(f"{self.runs} runs")
-        return f"{self.operation} {self.table}: {', '.join(parts)}, {self.seconds:.3f} s"
+        return f"{self.operation} {self.table}: {', '.join(parts)}, {self.seconds:.3f} s{self._phases}"
+
+    @property
+    def _phases(self) -> str:
+        return "" if self.phases == NO_PHASES else f" ({self.phases})"
 
 
 def nothing_done(table: str, steps: Sequence[Update], seconds: float) -> CommitResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.commit.base import Base
+from icefloe.commit.phases import PhaseTimer
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction
@@ -66,6 +67,7 @@ class PlannedFiles:
     plan: Plan
     deleted_rows: DeletedRows
     final_lineage: FinalLineage
+    timer: PhaseTimer = field(default_factory=PhaseTimer)
 
     @property
     def io(self) -> FileIO:

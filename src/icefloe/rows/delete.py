@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
+from icefloe.commit.phases import Phase
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import Engine
 from icefloe.engines.work import PlannedFiles
@@ -54,8 +55,10 @@ class MatchingFiles:
 
     def deletion(self, target: Target, engine: Engine) -> CountedChanges:
         """The changes that delete the matching rows."""
-        positions = engine.find_rows(self.partly, self.condition)
-        return removal_of(self.whole).combined(remove_rows(target, self.partly, positions, engine, DELETE_MODE))
+        with target.timer.of(Phase.MATCH):
+            positions = engine.find_rows(self.partly, self.condition)
+        with target.timer.of(Phase.WRITE):
+            return removal_of(self.whole).combined(remove_rows(target, self.partly, positions, engine, DELETE_MODE))
 
 
 def removal_of(files: PlannedFiles) -> CountedChanges:

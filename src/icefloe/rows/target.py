@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
@@ -14,12 +14,13 @@ from icefloe.commit.base import Base
 from icefloe.commit.draft import head_of
 from icefloe.commit.loop import discard
 from icefloe.commit.operations.snapshot_operation import file_locations
+from icefloe.commit.phases import Phase, PhaseTimer
 from icefloe.engines.work import FinalLineage, PlannedFiles, TableFiles
 from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.io.file_io import FileIO
-from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, ref_problem
+from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SummaryKey, ref_problem
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
@@ -46,6 +47,7 @@ class Target:
     env: Env
     branch: str = MAIN
     final: FinalLineage | None = None
+    timer: PhaseTimer = field(default_factory=PhaseTimer)
 
     @property
     def io(self) -> FileIO:
@@ -74,9 +76,21 @@ class Target:
 
     def planned(self, where: Expr = ALWAYS_TRUE) -> PlannedFiles:
         """The planned files, with their deleted rows."""
-        plan = self.plan(where)
+        with self.timer.of(Phase.PLAN):
+            plan = self.plan(where)
+        self.timer.files_read = plan.files
+        self.timer.files_skipped = max(0, self._data_files - plan.files)
         final = FinalLineage.of(self.metadata) if self.final is None else self.final
-        return PlannedFiles(table=self.table, plan=plan, deleted_rows=plan.deleted_rows(self.io), final_lineage=final)
+        deleted_rows = plan.deleted_rows(self.io)
+        return PlannedFiles(
+            table=self.table, plan=plan, deleted_rows=deleted_rows, final_lineage=final, timer=self.timer
+        )
+
+    @property
+    def _data_files(self) -> int:
+        """The number of data files of the branch by its summary, as planning skips many without counting them."""
+        text = "0" if self.head is None else self.head.summary.get(SummaryKey.TOTAL_DATA_FILES, "0")
+        return int(text) if text.isdecimal() else 0
 
     def plan(self, where: Expr = ALWAYS_TRUE) -> Plan:
         """The files that may contain matching rows, planned with the current schema, as rows will be written.

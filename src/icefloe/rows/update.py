@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow.compute as pc
 
+from icefloe.commit.phases import Phase
 from icefloe.engines.engine import Engine
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
@@ -34,7 +35,8 @@ def update(target: Target, changes: Mapping[str, str | Value], where: str | Expr
         if len(positions) == 0:
             return read.nothing(Operation.OVERWRITE)
         if not copies:
-            deletion = remove_rows(target, files, positions, engine, UPDATE_MODE)
+            with target.timer.of(Phase.WRITE):
+                deletion = remove_rows(target, files, positions, engine, UPDATE_MODE)
             return read.prepared(deletion.with_added(added))
     live, updated = pc.sum(added["record_count"]).as_py(), sum(len(rows) for rows in positions.values())
     return read.prepared(replace_files(plan, tasks_of(plan, positions), added, live=live, copied=live - updated))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from enum import StrEnum
 
 from icefloe.commit.operations.replace_keys import ReplaceKeys
+from icefloe.commit.phases import Phase
 from icefloe.engines.engine import Engine
 from icefloe.errors import InputError
 from icefloe.model.entries import concat
@@ -54,10 +56,13 @@ def upsert(
 
 def _by_value(target: Target, rows: object, on: tuple[str, ...], engine: Engine) -> Prepared:
     """Writes equality deletes, without reading the table; all rows get new ids."""
-    table = target.table
-    with engine.upsert_source(table, rows, on) as source, Scratch(target.io) as scratch:
-        deletes = scratch.keep(engine.write_key_deletes(table, source))
-        new = scratch.keep(engine.write(table, source.rows))
+    table, timer = target.table, target.timer
+    with ExitStack() as kept, Scratch(target.io) as scratch:
+        with timer.of(Phase.MATCH):
+            source = kept.enter_context(engine.upsert_source(table, rows, on))
+        with timer.of(Phase.WRITE):
+            deletes = scratch.keep(engine.write_key_deletes(table, source))
+            new = scratch.keep(engine.write(table, source.rows))
     if new.num_rows == 0:
         return Prepared(operation=Operation.OVERWRITE)
     specs = frozenset(spec.spec_id for spec in table.metadata.specs)
@@ -67,11 +72,16 @@ def _by_value(target: Target, rows: object, on: tuple[str, ...], engine: Engine)
 
 def _by_position(target: Target, rows: object, on: tuple[str, ...], engine: Engine) -> Prepared:
     """Finds the replaced rows; a row that replaces another keeps its id."""
-    with engine.upsert_source(target.table, rows, on) as source, Scratch(target.io) as scratch:
+    timer = target.timer
+    with ExitStack() as kept, Scratch(target.io) as scratch:
+        with timer.of(Phase.MATCH):
+            source = kept.enter_context(engine.upsert_source(target.table, rows, on))
         files = target.planned(source.filter)
-        matches = engine.find_keys(files, source)
-        new = scratch.keep(engine.write(target.table, matches.rows, lineage=matches.lineage))
-        if new.num_rows == 0:
-            return Prepared(operation=Operation.OVERWRITE)
-        changes = remove_rows(target, files, matches.positions, engine, MERGE_MODE)
+        with timer.of(Phase.MATCH):
+            matches = engine.find_keys(files, source)
+        with timer.of(Phase.WRITE):
+            new = scratch.keep(engine.write(target.table, matches.rows, lineage=matches.lineage))
+            if new.num_rows == 0:
+                return Prepared(operation=Operation.OVERWRITE)
+            changes = remove_rows(target, files, matches.positions, engine, MERGE_MODE)
     return ReadSet.of(target, files.plan.filter, MERGE_ISOLATION).prepared(changes.with_added(new))

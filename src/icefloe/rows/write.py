@@ -8,6 +8,7 @@ from icefloe.commit.conflicts import Isolation, isolation_of
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.cherry_pick import STAGED_WAP_ID
 from icefloe.commit.operations.overwrite import OverwriteWhere, ReplacePartitions
+from icefloe.commit.phases import Phase
 from icefloe.engines.engine import Engine
 from icefloe.errors import IcefloeError, InputError
 from icefloe.expr.filter.nodes import Expr
@@ -25,7 +26,8 @@ def append(target: Target, rows: object, engine: Engine, *, wap_id: str | None =
     """Add rows; without rows no snapshot is made. With ``wap_id`` the snapshot is staged, and part of no branch."""
     if wap_id is not None:
         check_text(wap_id, "append: wap_id")
-    added = engine.write(target.table, rows)
+    with target.timer.of(Phase.WRITE):
+        added = engine.write(target.table, rows)
     if added.num_rows == 0:
         return Prepared(operation=Operation.APPEND)
     staged = {} if wap_id is None else {STAGED_WAP_ID: wap_id}
@@ -47,7 +49,8 @@ def overwrite(target: Target, rows: object, where: str | Expr | None, engine: En
     """
     matching = MatchingFiles.of(target, engine.condition(where, target.metadata.schema))
     with Scratch(target.io) as scratch:
-        new = scratch.keep(engine.write(target.table, rows))
+        with target.timer.of(Phase.WRITE):
+            new = scratch.keep(engine.write(target.table, rows))
         if matching.partly.plan.files > 0 or not matching.condition.is_exact:
             read = ReadSet.of(target, matching.filter, DELETE_ISOLATION)
             return read.prepared(matching.deletion(target, engine).with_added(new))
@@ -64,7 +67,8 @@ def overwrite(target: Target, rows: object, where: str | Expr | None, engine: En
 def overwrite_partitions(target: Target, rows: object, engine: Engine) -> Prepared:
     """Replace all rows of the partitions of the new rows; of an unpartitioned table, all rows."""
     with Scratch(target.io) as scratch:
-        new = scratch.keep(engine.write(target.table, rows))
+        with target.timer.of(Phase.WRITE):
+            new = scratch.keep(engine.write(target.table, rows))
         if new.num_rows == 0:
             return Prepared(operation=Operation.OVERWRITE)
         update = ReplacePartitions(added=new, branch=target.branch)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Generic, Self, TypeVar
 
+from icefloe.commit.phases import NO_PHASES, Phases
 from icefloe.commit.result import CommitResult
 from icefloe.engines.engine import Engine
 from icefloe.engines.merge import SOURCE, TARGET, Action, Clause, Merge, When
@@ -132,18 +133,20 @@ class MergeResult:
     attempts: int = 1
     runs: int = 1  # of the whole merge: one more after every conflict
     seconds: float = 0.0
+    phases: Phases = NO_PHASES
 
     def as_dict(self) -> dict[str, object]:
         """All figures by name."""
         return asdict(self)
 
     def __repr__(self) -> str:
+        phases = "" if self.phases == NO_PHASES else f" ({self.phases})"
         seen = f"read {self.files_read} files and skipped {self.files_skipped}"
         if self.snapshot_id is None:
-            return f"merge {self.table}: nothing to do, no snapshot made, {seen}, {self.seconds:.3f} s"
+            return f"merge {self.table}: nothing to do, no snapshot made, {seen}, {self.seconds:.3f} s{phases}"
         rows = f"{self.rows_inserted} rows inserted, {self.rows_updated} updated, {self.rows_deleted} deleted"
         files = f"+{self.files_added} -{self.files_removed} files ({self.data_bytes_written} bytes)"
-        return f"merge {self.table}: snapshot {self.snapshot_id}, {rows}, {seen}, {files}, {self.seconds:.3f} s"
+        return f"merge {self.table}: snapshot {self.snapshot_id}, {rows}, {seen}, {files}, {self.seconds:.3f} s{phases}"
 
 
 def merge_result(prepared: PreparedMerge, landed: CommitResult, seconds: float) -> MergeResult:
@@ -156,8 +159,8 @@ def merge_result(prepared: PreparedMerge, landed: CommitResult, seconds: float) 
         rows_updated=merged.rows_updated,
         rows_deleted=merged.rows_deleted,
         rows_copied=landed.rows_copied,
-        files_read=prepared.files_read,
-        files_skipped=prepared.files_skipped,
+        files_read=landed.files_read,
+        files_skipped=landed.files_skipped,
         files_added=landed.files_added,
         files_removed=landed.files_removed,
         vectors_added=landed.vectors_added,
@@ -165,5 +168,6 @@ def merge_result(prepared: PreparedMerge, landed: CommitResult, seconds: float) 
         metadata_files_written=landed.metadata_files_written,
         metadata_bytes_written=landed.metadata_bytes_written,
         attempts=landed.attempts,
+        phases=landed.phases,
         seconds=seconds,
     )

@@ -12,6 +12,7 @@ from icefloe.commit.base import TablePointer
 from icefloe.commit.draft import Update
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.remove_files import RemoveFiles
+from icefloe.commit.phases import PhaseTimer
 from icefloe.commit.result import CommitResult
 from icefloe.engines.choose import engine_for, engine_of
 from icefloe.engines.merge import Merge
@@ -204,7 +205,7 @@ class RowChanges:
         def run(merge: Merge, retries: int | None) -> MergeResult:
             def once(target: rows.Target) -> MergeResult:
                 prepared = rows.merge(target, merge, source, engine)
-                return merge_result(prepared, self._run(prepared.change), 0.0)
+                return merge_result(prepared, self._run(prepared.change, target.timer), 0.0)
 
             started = time.perf_counter()
             result, runs = self._repeat(once, branch, retries, source)
@@ -237,7 +238,11 @@ class RowChanges:
         steps = add_files(
             self._pointer.load(), paths, partition=partition, file_format=file_format, branch=rows.branch_of(branch)
         )
-        return self._run(rows.Prepared(operation=Operation.APPEND)) if len(steps) == 0 else self._commit(steps)
+        return (
+            self._run(rows.Prepared(operation=Operation.APPEND), PhaseTimer())
+            if len(steps) == 0
+            else self._commit(steps)
+        )
 
     def remove_files(self, locations: Iterable[str]) -> CommitResult:
         """Remove data files from the table by location; they are deleted when the snapshots that contain them expire.
@@ -275,7 +280,7 @@ class RowChanges:
         source: object = None,
     ) -> CommitResult:
         """Prepare an operation on the newest state and commit it; after a conflict again, if retries are allowed."""
-        result, runs = self._repeat(lambda target: self._run(prepare(target)), branch, retries, source)
+        result, runs = self._repeat(lambda target: self._run(prepare(target), target.timer), branch, retries, source)
         return replace(result, runs=runs)
 
     def _repeat(
@@ -283,10 +288,13 @@ class RowChanges:
     ) -> tuple[R, int]:
         return run_again(once, lambda: self._target(branch), retries=retries, source=source, env=self._env)
 
-    def _run(self, prepared: rows.Prepared) -> CommitResult:
+    def _run(self, prepared: rows.Prepared, timer: PhaseTimer) -> CommitResult:
         if prepared.update is None:
-            return prepared.nothing(self.name)
-        return prepared.result(self._commit(prepared.steps))
+            result = prepared.nothing(self.name)
+        else:
+            result = prepared.result(self._commit(prepared.steps))
+        phases = timer.phases(commit=result.seconds)
+        return replace(result, files_read=timer.files_read, files_skipped=timer.files_skipped, phases=phases)
 
     def _commit(self, update: Update | Sequence[Update]) -> CommitResult:
         return commit(self._pointer, update, self._env)

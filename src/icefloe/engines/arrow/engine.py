@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from icefloe.commit.phases import Phase
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.engines.arrow.change.delete import find_rows, write_survivors
 from icefloe.engines.arrow.change.merge import find_merged, write_merged
@@ -85,10 +86,12 @@ class ArrowEngine:
         self, files: PlannedFiles, condition: Condition, values: Mapping[str, Value], *, copy_others: bool
     ) -> UpdatedRows:
         """Write updated rows to new files, alone or with the other rows of their files."""
-        positions = find_rows(files)
+        with files.timer.of(Phase.MATCH):
+            positions = find_rows(files)
         entries = empty()
         if len(positions) > 0:
-            entries = write_updated(files, positions, values, copy_others=copy_others)
+            with files.timer.of(Phase.WRITE):
+                entries = write_updated(files, positions, values, copy_others=copy_others)
         return UpdatedRows(positions=positions, entries=entries)
 
     def write_survivors(self, files: PlannedFiles, positions: Positions) -> pa.Table:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType
 from pyspark.storagelevel import StorageLevel
 
+from icefloe.commit.phases import Phase
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import UpdatedRows
 from icefloe.engines.spark.change.conditions import unread_table
@@ -66,7 +67,8 @@ def update_rows(
         if _are_kept(files, condition):
             updated = updated.persist(StorageLevel.MEMORY_AND_DISK)
             kept.callback(updated.unpersist)
-        positions = positions_of(updated, rows.files, planned_rows=files.rows).positions
+        with files.timer.of(Phase.MATCH):
+            positions = positions_of(updated, rows.files, planned_rows=files.rows).positions
         if len(positions) == 0:
             return UpdatedRows(positions={}, entries=empty())
         written = updated.drop(FILE, POSITION)
@@ -74,7 +76,8 @@ def update_rows(
         if copy_others:
             others, lineage = remaining_rows(spark, files, positions)
             written = others.unionByName(_without_number(written, has_ids))
-        entries = write(written, metadata=files.metadata, io=files.io, lineage=lineage)
+        with files.timer.of(Phase.WRITE):
+            entries = write(written, metadata=files.metadata, io=files.io, lineage=lineage)
     return UpdatedRows(positions=positions, entries=entries)
 
 
