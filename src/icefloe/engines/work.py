@@ -29,6 +29,7 @@ from icefloe.scan.metadata_filter import (
     with_skipped_files,
 )
 from icefloe.scan.plan import plan_scan, read_schema, selected
+from icefloe.scan.prune import DataRows, Pruner
 from icefloe.scan.tasks import Plan
 
 Positions: TypeAlias = Mapping[str, BitMap64]  # row positions by data file location
@@ -134,10 +135,11 @@ class ScanRequest:
         metadata = self.base.metadata
         return metadata.schema if self.snapshot is None else read_schema(metadata, self.snapshot)
 
-    def plan(self, more: Expr = ALWAYS_TRUE, *, trace: bool = False) -> Plan:
+    def plan(self, more: Expr = ALWAYS_TRUE, *, trace: bool = False, data_rows: DataRows = Pruner.data_rows) -> Plan:
         """The files to read; ``more`` is another filter, such as one that Spark pushes down.
 
-        With ``trace`` the plan also lists why each manifest and file was kept or skipped.
+        With ``trace`` the plan also lists why each manifest and file was kept or skipped. ``data_rows`` reads and
+        prunes the data manifests.
         """
         on_table, on_metadata = split_filter(conjunction([self.filter, more]), self.table_schema)
         plan = plan_scan(
@@ -149,6 +151,7 @@ class ScanRequest:
             schema=self.schema,
             trace=trace,
             table=self.base.name,
+            data_rows=data_rows,
         )
         return plan if on_metadata == ALWAYS_TRUE else self._with_metadata_filter(plan, on_metadata)
 

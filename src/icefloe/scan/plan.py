@@ -26,7 +26,7 @@ from icefloe.model.schema.metadata_columns import scan_schema
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 from icefloe.scan.partition_struct import partition_struct
-from icefloe.scan.prune import Pruner, delete_rows, statistics_keys
+from icefloe.scan.prune import DataRows, Pruner, delete_rows, statistics_keys
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.scan.trace import Tracer
 from icefloe.tree.root import Root, read_root
@@ -44,11 +44,13 @@ def plan_scan(
     table: str | None = None,
     statistics: bool = False,
     trace: bool = False,
+    data_rows: DataRows = Pruner.data_rows,
 ) -> Plan:
     """The files of a snapshot that may contain rows matching ``filter``, with the deletes that apply to them.
 
     ``schema`` is by default the one for reading the snapshot. ``table`` is the name of the table, for errors. With
     ``statistics`` the tasks have all column statistics. With ``trace`` the plan has the reason of each decision.
+    ``data_rows`` reads and prunes the data manifests.
     """
     table_schema = schema
     if table_schema is None:
@@ -64,7 +66,7 @@ def plan_scan(
         deletes = pruner.delete_rows(store, root, candidates)
         compared = pc.unique(pc.list_flatten(deletes["equality_ids"])).to_pylist()
         wanted = None if statistics else statistics_keys(bound, fields, compared)
-        attached = attach_deletes(pruner.data_rows(store, root, candidates, wanted), deletes, store.context)
+        attached = attach_deletes(data_rows(pruner, store, root, candidates, wanted), deletes, store.context)
     if tracer is not None:
         tracer.record_deletes(deletes, attached.outcomes)
     remaining, index = residuals(bound, fields, table_schema, attached.data)

@@ -6,8 +6,9 @@ values of deletes, because statistics of a delete file may describe columns that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,10 +57,17 @@ class Pruner:
 
     def data_rows(self, store: ManifestStore, root: Root, data: Candidates, wanted: frozenset[str] | None) -> pa.Table:
         """The data files that may contain matching rows, with the wanted statistics (``None`` for all)."""
-        parts = [data.rows]
-        for leaf, rows in zip(data.leaves, read_live_leaves(store, root, data.leaves, wanted), strict=True):
-            parts.append(self.keep_files(rows, leaf))
-        return concat([_narrowed(part, wanted) for part in parts]).combine_chunks()
+        live = read_live_leaves(store, root, data.leaves, wanted)
+        parts = [self.keep_files(rows, leaf) for leaf, rows in zip(data.leaves, live, strict=True)]
+        return self.joined(data.rows, parts, wanted)
+
+    def joined(self, rows: pa.Table, parts: Sequence[pa.Table], wanted: frozenset[str] | None) -> pa.Table:
+        """The data files of the root and those of its leaves together, with the wanted statistics."""
+        return concat([_narrowed(part, wanted) for part in (rows, *parts)]).combine_chunks()
+
+    def untraced(self) -> Pruner:
+        """A pruner with the same filter, which has counted nothing and records nothing."""
+        return Pruner(self._bound, self._partitions)
 
     def keep_files(self, rows: pa.Table, leaf: Leaf | None) -> pa.Table:
         """The data files that may contain matching rows, with columns ``match`` and ``manifest``."""
@@ -110,6 +118,9 @@ class Pruner:
                 yield leaf
         if self._tracer is not None:
             self._tracer.record("manifest", partition_only(rows), match, None, others=reasons)
+
+
+DataRows: TypeAlias = Callable[[Pruner, ManifestStore, Root, Candidates, frozenset[str] | None], pa.Table]
 
 
 def delete_rows(store: ManifestStore, root: Root, leaves: Sequence[Leaf]) -> pa.Table:

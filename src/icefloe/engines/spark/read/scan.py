@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.spark.read.column_types import filter_on_longs, in_microseconds, longs_to_microseconds
+from icefloe.engines.spark.read.distributed_planning import data_rows_by_tasks
 from icefloe.engines.spark.read.equality_joins import EqualityDeletes
 from icefloe.engines.spark.read.file_forms import empty_plan, file_forms
 from icefloe.engines.spark.read.footers import Footers
@@ -79,9 +80,11 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
         needed = {field.id for field in (*wanted, *filter_columns(condition, schema).fields)}
         read = Schema(fields=tuple(field for field in read.fields if field.id in needed), schema_id=read.schema_id)
 
+    data_rows = data_rows_by_tasks(spark, scan.snapshot)
+
     @lru_cache(_PLANS_KEPT)
     def plan(more: Expr) -> Plan:
-        planned = replace(scan, columns=None, schema=schema).plan(more)
+        planned = replace(scan, columns=None, schema=schema).plan(more, data_rows=data_rows)
         return planned.counted(store.io) if forms.has_deletes else planned
 
     source = Source(
