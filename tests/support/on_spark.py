@@ -30,6 +30,9 @@ class _OnSpark:
     def merge(self, source: Any, on: Any, **options: Any) -> Any:
         return self._changed.merge(frame_of(self._spark, source), on, **options)
 
+    def apply_changes(self, changes: Any, **options: Any) -> Any:
+        return self._changed.apply_changes(frame_of(self._spark, changes), **options)
+
     def upsert(self, source: Any, on: Sequence[str] | None = None, **options: Any) -> Any:
         return self._changed.upsert(frame_of(self._spark, source), on, **options)
 

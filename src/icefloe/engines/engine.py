@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from icefloe.engines.capabilities import Capabilities
+from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
@@ -156,6 +157,13 @@ class Engine(Protocol):
 
     def source_columns(self, rows: Any, schema: Schema) -> tuple[Any, tuple[str, ...]]:
         """The source of a merge into a table, opened, and the names of its columns; a stream is opened only once."""
+        ...
+
+    def latest_changes(self, rows: Any, by: ChangeKeys) -> Any:
+        """One row per key, that with the greatest sequence, with the boolean column ``changes.IS_DELETE``.
+
+        InputError, now or when the rows are read, if a key or sequence is null, or a key has two different last rows.
+        """
         ...
 
     def merge_source(self, table: TableFiles, rows: Any, plan: MergePlan) -> AbstractContextManager[MergeSource]:

@@ -23,6 +23,7 @@ from icefloe.expr.value.expressions import Value
 from icefloe.model.metadata.snapshots import MAIN, Operation
 from icefloe.rows.add_files import Partition, add_files
 from icefloe.rows.schema_merge import SchemaMode
+from icefloe.table.apply_changes import DELETED_COLUMN, changes_merge
 from icefloe.table.merge import MergeBuilder, MergeResult, merge_result
 from icefloe.table.operation_runs import run_again
 from icefloe.table.transaction import Transaction
@@ -212,6 +213,45 @@ class RowChanges:
             return replace(result, runs=runs, seconds=time.perf_counter() - started)
 
         return MergeBuilder(on, run, engine, self._env)
+
+    def apply_changes(
+        self,
+        data: Any,
+        keys: Sequence[str],
+        sequence_by: str,
+        *,
+        delete_when: str | Value | None = None,
+        columns: Sequence[str] | None = None,
+        deleted_column: str = DELETED_COLUMN,
+        branch: str | None = MAIN,
+        retries: int | None = None,
+    ) -> MergeResult:
+        """Apply change data: the last change of each key by ``sequence_by``, if it is newer than the row in the table.
+
+        Late and repeated changes do nothing. Rows for which ``delete_when`` is true mark their row as deleted in the
+        boolean column ``deleted_column``; see docs/merge.md. ``columns`` are those to set, by default all.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.cdc", schema="id bigint, n int, seq bigint")
+        >>> changes = pa.table({"id": [1, 1, 2], "n": pa.array([10, 11, 20], pa.int32()), "seq": [1, 2, 1]})
+        >>> t.apply_changes(changes, keys=["id"], sequence_by="seq").rows_inserted
+        2
+        >>> t.apply_changes(changes, keys=["id"], sequence_by="seq").snapshot_id is None
+        True
+        """
+        merge = changes_merge(
+            lambda source, on: self.merge(source, on, branch=branch),
+            engine_of(data),
+            self._pointer.load().metadata.schema,
+            data,
+            keys=keys,
+            sequence_by=sequence_by,
+            delete_when=delete_when,
+            columns=columns,
+            deleted_column=deleted_column,
+            env=self._env,
+        )
+        return merge.execute(retries=retries)
 
     def add_files(
         self,

@@ -12,6 +12,7 @@ from pyroaring import BitMap64
 from icefloe.commit.phases import Phase
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.engines.arrow.change.delete import find_rows, write_survivors
+from icefloe.engines.arrow.change.latest import latest_changes
 from icefloe.engines.arrow.change.merge import find_merged, write_merged
 from icefloe.engines.arrow.change.merge_source import IndexedSource
 from icefloe.engines.arrow.change.update import write_updated
@@ -19,6 +20,7 @@ from icefloe.engines.arrow.change.upsert import find_keys, indexed_source
 from icefloe.engines.arrow.read.read import count_plan, read_plan
 from icefloe.engines.arrow.write.write import write_rows
 from icefloe.engines.capabilities import Capabilities
+from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
@@ -106,6 +108,10 @@ class ArrowEngine:
         """The source as one table, and the names of its columns."""
         source = as_table(rows)
         return source, tuple(source.column_names)
+
+    def latest_changes(self, rows: Any, by: ChangeKeys) -> pa.Table:
+        """The last change of each key."""
+        return latest_changes(rows, by)
 
     @contextmanager
     def merge_source(self, table: TableFiles, rows: Any, plan: MergePlan) -> Iterator[MergeSource]:

@@ -11,12 +11,14 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.engines.capabilities import Capabilities
+from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.spark.change.conditions import condition_of
 from icefloe.engines.spark.change.delete import find_rows, remaining_rows, sql_of
 from icefloe.engines.spark.change.key_deletes import write_key_deletes
+from icefloe.engines.spark.change.latest import latest_changes
 from icefloe.engines.spark.change.merge import find_merged, write_merged
 from icefloe.engines.spark.change.merge_source import merge_source, with_spelling_of
 from icefloe.engines.spark.change.update import update_rows
@@ -115,6 +117,10 @@ class SparkEngine:
         """The DataFrame, and the names of its columns, spelled as in the table."""
         frame = with_spelling_of(_frame(rows), [field.name for field in schema.fields])
         return frame, tuple(frame.columns)
+
+    def latest_changes(self, rows: Any, by: ChangeKeys) -> DataFrame:
+        """The last change of each key."""
+        return latest_changes(_frame(rows), by)
 
     def merge_source(self, table: TableFiles, rows: Any, plan: MergePlan) -> AbstractContextManager[MergeSource]:
         """The source, evaluated once and persisted for the duration."""

@@ -187,8 +187,10 @@ class SparkSource:
 def merge_source(spark: SparkSession, rows: DataFrame, plan: MergePlan) -> Iterator[MergeSource]:
     """A source that is persisted for the duration; InputError names a text that Spark refuses."""
     with ExitStack() as persisted:
-        source = SparkSource(spark, plan, rows, persisted)
-        yield MergeSource(plan=plan, filter=source.table_filter(), prepared=source)
+        with translated():
+            source = SparkSource(spark, plan, rows, persisted)
+            filter_ = source.table_filter()
+        yield MergeSource(plan=plan, filter=filter_, prepared=source)
 
 
 def with_spelling_of(frame: DataFrame, names: list[str]) -> DataFrame:
