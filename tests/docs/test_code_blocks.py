@@ -10,6 +10,9 @@ import re
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
+
+from support.servers.spark import spark  # noqa: F401  # the fixture
 
 REPO = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python run[ \t]*\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -32,7 +35,26 @@ def run_page(page: Path) -> int:
     return len(blocks)
 
 
-@pytest.mark.parametrize("page", pages(REPO), ids=lambda page: page.relative_to(REPO).as_posix())
+def is_on_spark(page: Path) -> bool:
+    """Whether the examples of a page need a Spark session."""
+    return any("SparkSession" in block["code"] for block in BLOCK.finditer(page.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("page", [page for page in pages(REPO) if is_on_spark(page)], ids=lambda page: page.stem)
+def test_the_examples_of_a_page_run_on_spark(
+    page: Path,
+    spark: SparkSession,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run_page(page) > 0
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in pages(REPO) if not is_on_spark(page)], ids=lambda page: page.relative_to(REPO).as_posix()
+)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
