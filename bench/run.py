@@ -28,6 +28,7 @@ import metadata_load
 import planning
 import rows
 import spark_pipeline
+import spark_planning
 import spark_scan
 import stats_eval
 import thresholds
@@ -42,6 +43,7 @@ BENCHES = {
     "append": append,
     "spark": spark_pipeline,
     "spark_scan": spark_scan,
+    "spark_planning": spark_planning,
     "transforms": transforms,
     "stats_eval": stats_eval,
     "metadata_load": metadata_load,
