@@ -301,7 +301,13 @@ def test_columns_that_do_not_match_are_refused_by_name(spark: SparkSession, tabl
     refused(spark.sql("SELECT 1L id, 2 extra"), SIMPLE, table, "no column extra; it has: id, note")
     refused(spark.sql("SELECT 'a' note"), SIMPLE, table, "required column id is missing")
     refused(spark.sql("SELECT 1L id, 2L ID"), SIMPLE, table, "two columns are named 'id'")
-    refused(spark.sql("SELECT '1' id"), SIMPLE, table, "column 'id' is long, the DataFrame has string; cast it first")
+    refused(
+        spark.sql("SELECT '1' id"),
+        SIMPLE,
+        table,
+        r"column 'id' is long \(bigint in Spark\), the DataFrame has string; cast it first, for example with"
+        r" CAST\(id AS bigint\)$",
+    )
     refused(
         spark.sql("SELECT 1L id, 5 note"),
         SIMPLE,
@@ -335,16 +341,19 @@ def test_values_that_fit_are_cast(spark: SparkSession, table: Path) -> None:
     }
 
 
-def test_a_timestamp_without_a_time_zone_is_refused_for_one_with_a_time_zone(spark: SparkSession, table: Path) -> None:
-    schema = Schema(fields=(Field(1, "ts", TIMESTAMPTZ),))
+def test_types_are_refused_in_the_words_of_the_format_and_of_spark(spark: SparkSession, table: Path) -> None:
+    """Both sides of the message said timestamp."""
+    schema = Schema(fields=(Field(1, "tz", TIMESTAMPTZ), Field(2, "ntz", TIMESTAMP), Field(3, "l", List(4, TIMESTAMP))))
+    zone = r", which takes the time zone of the session$"
+    without = r"column 'tz' is timestamptz \(timestamp in Spark\), the DataFrame has timestamp_ntz; cast it first, for"
+    refused(spark.sql("SELECT TIMESTAMP_NTZ '2020-01-01 00:00:00' tz"), schema, table, f"{without}.*{zone}")
+    within = r"column 'ntz' is timestamp \(timestamp_ntz in Spark\), the DataFrame has timestamp; cast it first, for"
+    refused(spark.sql("SELECT TIMESTAMP '2020-01-01 00:00:00' ntz"), schema, table, f"{within}.*{zone}")
+    refused(spark.sql("SELECT DATE '2020-01-01' tz"), schema, table, rf"has date; .* CAST\(tz AS timestamp\){zone}")
+    inside = r"column 'l\.element' is timestamp \(timestamp_ntz in Spark\), the DataFrame has timestamp; cast"
+    refused(spark.sql("SELECT array(TIMESTAMP '2020-01-01 00:00:00') l"), schema, table, inside)
     refused(
-        spark.sql("SELECT TIMESTAMP_NTZ '2020-01-01 00:00:00' ts"),
-        schema,
-        table,
-        "cast it first, to choose the time zone explicitly",
-    )
-    refused(
-        spark.sql("SELECT DATE '2020-01-01' ts"), schema, table, "cast it first, to choose the time zone explicitly"
+        spark.sql("SELECT 1 l"), schema, table, r"'l' is list<timestamp> .*the DataFrame has int; convert it to array"
     )
 
 

@@ -17,10 +17,11 @@ from icefloe.engines.spark.failures import marked
 from icefloe.engines.spark.schema import default_sql, spark_type
 from icefloe.errors import InputError
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import Field, List, Map, Struct
+from icefloe.model.schema.types import Field, List, Map, Struct, children, is_primitive
 from icefloe.model.text.spark_schema_json import FIELD_ID
 
 _INTEGRAL = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
+_TIMES = (st.TimestampType, st.TimestampNTZType, st.DateType)
 VALUE = "\ue000"  # a placeholder for the value in a message
 
 
@@ -116,8 +117,32 @@ def _fitted_struct(frame: DataFrame, column: Column, source_type: st.StructType,
 
 def _same_shape(column: Column, source_type: st.DataType, target: st.DataType, field: Field, name: str) -> Column:
     if type(source_type) is not type(target):
-        raise _misfit(source_type, field, name)
+        raise _misfit(source_type, target, field, name)
+    _check_inside(source_type, field, name)
     return column
+
+
+def _check_inside(source_type: st.DataType, field: Field, name: str) -> None:
+    """InputError for a value inside a list or map that cannot have the type of the table; tasks check the others."""
+    inner: dict[str, st.DataType] = {}
+    if isinstance(source_type, st.StructType):
+        inner = {part.name: part.dataType for part in source_type.fields}
+    elif isinstance(source_type, st.ArrayType):
+        inner = {"element": source_type.elementType}
+    elif isinstance(source_type, st.MapType):
+        inner = {"key": source_type.keyType, "value": source_type.valueType}
+    if is_primitive(field.type) and not _fits(source_type, target := spark_type(field)):
+        raise _misfit(source_type, target, field, name)
+    if not is_primitive(field.type):
+        for child in children(field.type):
+            if child.name in inner:
+                _check_inside(inner[child.name], child, f"{name}.{child.name}")
+
+
+def _fits(source_type: st.DataType, target: st.DataType) -> bool:
+    if isinstance(source_type, st.NullType) or _is_same(source_type, target) or _widens(source_type, target):
+        return True
+    return _may_fit(source_type, target)
 
 
 def _fitted_value(column: Column, source_type: st.DataType, target: st.DataType, field: Field, name: str) -> Column:
@@ -129,17 +154,21 @@ def _fitted_value(column: Column, source_type: st.DataType, target: st.DataType,
         return column.cast(target)
     if _may_fit(source_type, target):
         return _checked(column, source_type, target, field, name)
-    raise _misfit(source_type, field, name)
+    raise _misfit(source_type, target, field, name)
 
 
-def _misfit(source_type: st.DataType, field: Field, name: str) -> InputError:
-    hint = ""
-    if isinstance(source_type, (st.TimestampType, st.TimestampNTZType, st.DateType)):
-        hint = ", to choose the time zone explicitly"
-    return InputError(
-        f"column {name!r} is {field.type}, the DataFrame has {source_type.simpleString()}; cast it first{hint}",
-        field=name,
-    )
+def _misfit(source_type: st.DataType, target: st.DataType, field: Field, name: str) -> InputError:
+    """The error for a column of another kind, in the words of the format and of Spark: they differ for timestamps."""
+    wanted, given = target.simpleString(), source_type.simpleString()
+    in_spark = "" if wanted == str(field.type) else f" ({wanted} in Spark)"
+    zone = ""
+    if isinstance(source_type, _TIMES) and isinstance(target, _TIMES):
+        zone = ", which takes the time zone of the session"
+    if is_primitive(field.type):
+        advice = f"cast it first, for example with CAST({name} AS {wanted}){zone}"
+    else:
+        advice = f"convert it to {wanted} first"
+    return InputError(f"column {name!r} is {field.type}{in_spark}, the DataFrame has {given}; {advice}", field=name)
 
 
 def _is_same(source_type: st.DataType, target: st.DataType) -> bool:
