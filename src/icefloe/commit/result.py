@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from icefloe.commit.draft import Draft, Update, Work
 from icefloe.commit.phases import NO_PHASES, Phases
-from icefloe.model.metadata.snapshots import SummaryKey
+from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +38,15 @@ class CommitResult:
     files_skipped: int = 0  # by their statistics no row of them can match
     phases: Phases = NO_PHASES
     snapshots: int = 1  # how many were made; ``snapshot_id`` is the last one
+    already_committed: bool = False  # by an earlier run with the same idempotency key, as ``snapshot_id``
 
     def as_dict(self) -> dict[str, object]:
         """All fields by name."""
         return asdict(self)
 
     def __repr__(self) -> str:
+        if self.already_committed:
+            return f"{self.operation} {self.table}: already committed as snapshot {self.snapshot_id}"
         if self.attempts == 0:
             return f"{self.operation} {self.table}: nothing to do, no snapshot made, {self.seconds:.3f} s{self._phases}"
         parts = [] if self.snapshot_id is None else [f"snapshot {self.snapshot_id}"]
@@ -71,6 +74,18 @@ def nothing_done(table: str, steps: Sequence[Update], seconds: float) -> CommitR
     """The result if the updates changed nothing, so that nothing was committed."""
     return CommitResult(
         table=table, operation=_names(steps), snapshot_id=None, attempts=0, seconds=seconds, snapshots=0
+    )
+
+
+def already_done(table: str, snapshot: Snapshot) -> CommitResult:
+    """The result if an earlier run with the same idempotency key made this snapshot."""
+    return CommitResult(
+        table=table,
+        operation=str(snapshot.operation),
+        snapshot_id=snapshot.snapshot_id,
+        attempts=0,
+        snapshots=0,
+        already_committed=True,
     )
 
 

@@ -1,7 +1,6 @@
 """The protocol by which operations reach rows: an engine reads, finds and writes rows, and never commits.
 
-It writes files and returns their manifest entries, or returns the positions of rows. What it does not support is stated
-by its capabilities, which operations check.
+It writes files and returns their manifest entries, or returns the positions of rows.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from icefloe.engines.capabilities import Capabilities
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.merge_plan import MergePlan
@@ -93,8 +91,15 @@ class Engine(Protocol):
     """Reads, finds and writes the rows of a table."""
 
     @property
-    def capabilities(self) -> Capabilities:
-        """What the engine supports."""
+    def summary(self) -> Mapping[str, str]:
+        """Keys for the summaries of snapshots that say who wrote them."""
+        ...
+
+    def row_schema(self, rows: Any, schema: Schema) -> tuple[Any, pa.Schema]:
+        """Rows to write, opened, and their schema; a stream can be opened only once.
+
+        Columns that the engine matches with columns of the table ``schema`` have their names.
+        """
         ...
 
     def read(self, scan: ScanRequest) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -38,6 +39,14 @@ class Prepared:
     def steps(self) -> tuple[SnapshotOperation, ...]:
         """The steps of the commit."""
         return tuple(step for step in (self.read_check, self.update) if step is not None)
+
+    def with_summary(self, keys: Mapping[str, str]) -> Prepared:
+        """The operation with further keys for the summary of its snapshot."""
+        update, check = (
+            None if step is None else replace(step, properties={**step.properties, **keys})
+            for step in (self.update, self.read_check)
+        )
+        return replace(self, update=update, read_check=check)
 
     def result(self, landed: CommitResult) -> CommitResult:
         """The result with row counts that leave out copied rows and rows that were already deleted."""

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-import pyarrow as pa
-
 from icefloe.commit.operations.schema_updates import ChangeSchema
-from icefloe.engines.capabilities import RowOperation
 from icefloe.engines.engine import Engine
 from icefloe.errors import InputError
-from icefloe.model.arrow.conform import as_table
 from icefloe.model.arrow.missing_columns import merge_steps
 from icefloe.model.evolution.steps import SchemaChange
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -29,18 +25,11 @@ def schema_change(
         raise InputError(f"schema_mode={mode!r}: expected 'strict', or 'merge' to add columns that the table lacks")
     if mode == "strict":
         return data, None
-    engine.capabilities.check(RowOperation.SCHEMA_MERGE)
-    rows = _opened(data)
-    steps = merge_steps(metadata.schema, rows.schema, format_version=metadata.format_version)
+    rows, row_schema = engine.row_schema(data, metadata.schema)
+    steps = merge_steps(metadata.schema, row_schema, format_version=metadata.format_version)
     return rows, None if len(steps) == 0 else schema_steps(steps, metadata)
 
 
 def schema_steps(steps: tuple[SchemaChange, ...], metadata: TableMetadata) -> ChangeSchema:
     """A schema change before rows of the same commit; a retry fails if its new columns would get other ids."""
     return ChangeSchema(steps=steps, read=metadata.current_schema_id, last_column_id=metadata.last_column_id)
-
-
-def _opened(data: Any) -> pa.Table | pa.RecordBatchReader:
-    if isinstance(data, (pa.Table, pa.RecordBatch)) or not hasattr(data, "__arrow_c_stream__"):
-        return as_table(data)
-    return pa.RecordBatchReader.from_stream(data)

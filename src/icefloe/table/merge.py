@@ -24,6 +24,7 @@ from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.value.expressions import Value
 from icefloe.expr.value.nodes import Call, Reference
+from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.rows.merge import PreparedMerge
 
 R = TypeVar("R")
@@ -134,6 +135,7 @@ class MergeResult:
     runs: int = 1  # of the whole merge: one more after every conflict
     seconds: float = 0.0
     phases: Phases = NO_PHASES
+    already_committed: bool = False  # by an earlier run with the same idempotency key, as ``snapshot_id``
 
     def as_dict(self) -> dict[str, object]:
         """All figures by name."""
@@ -142,11 +144,18 @@ class MergeResult:
     def __repr__(self) -> str:
         phases = "" if self.phases == NO_PHASES else f" ({self.phases})"
         seen = f"read {self.files_read} files and skipped {self.files_skipped}"
+        if self.already_committed:
+            return f"merge {self.table}: already committed as snapshot {self.snapshot_id}"
         if self.snapshot_id is None:
             return f"merge {self.table}: nothing to do, no snapshot made, {seen}, {self.seconds:.3f} s{phases}"
         rows = f"{self.rows_inserted} rows inserted, {self.rows_updated} updated, {self.rows_deleted} deleted"
         files = f"+{self.files_added} -{self.files_removed} files ({self.data_bytes_written} bytes)"
         return f"merge {self.table}: snapshot {self.snapshot_id}, {rows}, {seen}, {files}, {self.seconds:.3f} s{phases}"
+
+
+def merge_done_before(table: str, snapshot: Snapshot) -> MergeResult:
+    """The result of a merge that an earlier run with the same idempotency key committed."""
+    return MergeResult(table=table, snapshot_id=snapshot.snapshot_id, attempts=0, already_committed=True)
 
 
 def merge_result(prepared: PreparedMerge, landed: CommitResult, seconds: float) -> MergeResult:

@@ -10,22 +10,24 @@ from typing import Any, Literal, TypeVar
 from icefloe import rows
 from icefloe.commit.base import TablePointer
 from icefloe.commit.draft import Update
+from icefloe.commit.idempotency import check_key
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.phases import PhaseTimer
-from icefloe.commit.result import CommitResult
+from icefloe.commit.result import CommitResult, already_done
 from icefloe.engines.choose import engine_for, engine_of
 from icefloe.engines.merge import Merge
 from icefloe.env import SYSTEM, Env
-from icefloe.errors import InputError
+from icefloe.errors import ConflictError, InputError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
-from icefloe.model.metadata.snapshots import MAIN, Operation
+from icefloe.model.metadata.snapshots import MAIN, Operation, Snapshot
 from icefloe.rows.add_files import Partition, add_files
 from icefloe.rows.schema_merge import SchemaMode
 from icefloe.table.apply_changes import DELETED_COLUMN, changes_merge
-from icefloe.table.merge import MergeBuilder, MergeResult, merge_result
+from icefloe.table.merge import MergeBuilder, MergeResult, merge_done_before, merge_result
 from icefloe.table.operation_runs import run_again
+from icefloe.table.run_options import RunOptions
 from icefloe.table.transaction import Transaction
 
 DeleteName = Literal["position", "equality"]
@@ -39,6 +41,9 @@ class RowChanges:
     run again on the newest state, up to that many times; ``runs`` of the result counts the runs. The
     default is the table property ``commit.operation.num-retries``, which is 0 if it is not set. Rows that can be read
     only once, such as a RecordBatchReader, are refused with ``retries``.
+
+    A change with an ``idempotency_key`` is committed once, however often and wherever it is run. The key is in the
+    summary of its snapshot; a run that finds it on the branch changes nothing and returns ``already_committed``.
     """
 
     def __init__(self, pointer: TablePointer, env: Env = SYSTEM) -> None:
@@ -58,6 +63,7 @@ class RowChanges:
         branch: str | None = MAIN,
         wap_id: str | None = None,
         retries: int | None = None,
+        idempotency_key: str | None = None,
     ) -> CommitResult:
         """Add rows: a Spark DataFrame, or anything with Arrow's stream protocol.
 
@@ -70,12 +76,17 @@ class RowChanges:
         >>> t.scan().to_arrow().to_pylist()
         [{'id': 1, 'note': 'new'}]
         """
-        if schema_mode != "strict":
-            return self._append_merging(data, schema_mode, branch, wap_id, retries)
-        engine = engine_of(data)
-        return self._change(
-            lambda target: rows.append(target, data, engine, wap_id=wap_id), branch, retries, source=data
+        run = RunOptions(
+            engine=engine_of(data),
+            branch=branch,
+            retries=retries,
+            source=data,
+            key=idempotency_key,
+            staged=wap_id is not None,
         )
+        if schema_mode != "strict":
+            return self._append_merging(data, schema_mode, wap_id, run)
+        return self._change(lambda target: rows.append(target, data, run.engine, wap_id=wap_id), run)
 
     def overwrite(
         self,
@@ -85,6 +96,7 @@ class RowChanges:
         overwrite_all: bool = False,
         branch: str | None = MAIN,
         retries: int | None = None,
+        idempotency_key: str | None = None,
     ) -> CommitResult:
         """Replace the rows that match ``where`` by other rows, as one snapshot; rows for which it is null are kept.
 
@@ -98,10 +110,17 @@ class RowChanges:
         [1, 20, 30]
         """
         rows.check_overwrite(where, overwrite_all=overwrite_all)
-        engine = engine_of(data)
-        return self._change(lambda target: rows.overwrite(target, data, where, engine), branch, retries, source=data)
+        run = RunOptions(engine=engine_of(data), branch=branch, retries=retries, source=data, key=idempotency_key)
+        return self._change(lambda target: rows.overwrite(target, data, where, run.engine), run)
 
-    def overwrite_partitions(self, data: Any, *, branch: str | None = MAIN, retries: int | None = None) -> CommitResult:
+    def overwrite_partitions(
+        self,
+        data: Any,
+        *,
+        branch: str | None = MAIN,
+        retries: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> CommitResult:
         """Replace all rows of the partitions of the new rows.
 
         In a table without partitions, all rows are replaced. Without new rows nothing happens.
@@ -114,13 +133,17 @@ class RowChanges:
         >>> sorted(t.scan().to_arrow()["id"].to_pylist())
         [3, 10]
         """
-        engine = engine_of(data)
-        return self._change(
-            lambda target: rows.overwrite_partitions(target, data, engine), branch, retries, source=data
-        )
+        run = RunOptions(engine=engine_of(data), branch=branch, retries=retries, source=data, key=idempotency_key)
+        return self._change(lambda target: rows.overwrite_partitions(target, data, run.engine), run)
 
     def delete(
-        self, where: str | Expr, *, branch: str | None = MAIN, spark: Any = None, retries: int | None = None
+        self,
+        where: str | Expr,
+        *,
+        branch: str | None = MAIN,
+        spark: Any = None,
+        retries: int | None = None,
+        idempotency_key: str | None = None,
     ) -> CommitResult:
         """Delete the rows that match, with a Spark session on Spark, otherwise in this process.
 
@@ -130,8 +153,8 @@ class RowChanges:
         >>> t.delete("id >= 2").rows_deleted, t.scan().count()
         (2, 1)
         """
-        engine = engine_for(spark)
-        return self._change(lambda target: rows.delete(target, where, engine), branch, retries)
+        run = RunOptions(engine=engine_for(spark), branch=branch, retries=retries, key=idempotency_key)
+        return self._change(lambda target: rows.delete(target, where, run.engine), run)
 
     def update(
         self,
@@ -141,6 +164,7 @@ class RowChanges:
         branch: str | None = MAIN,
         spark: Any = None,
         retries: int | None = None,
+        idempotency_key: str | None = None,
     ) -> CommitResult:
         """Set columns, or fields inside structs, to SQL values in the rows that match ``where``, by default in all.
 
@@ -151,8 +175,8 @@ class RowChanges:
         >>> sorted(t.scan().to_arrow()["note"].to_pylist())
         ['B!', 'a']
         """
-        engine = engine_for(spark)
-        return self._change(lambda target: rows.update(target, changes, where, engine), branch, retries)
+        run = RunOptions(engine=engine_for(spark), branch=branch, retries=retries, key=idempotency_key)
+        return self._change(lambda target: rows.update(target, changes, where, run.engine), run)
 
     def upsert(
         self,
@@ -162,6 +186,7 @@ class RowChanges:
         deletes: DeleteName | None = None,
         branch: str | None = MAIN,
         retries: int | None = None,
+        idempotency_key: str | None = None,
     ) -> CommitResult:
         """Replace the rows whose key columns equal those of a row in ``data``, and add the others.
 
@@ -180,13 +205,16 @@ class RowChanges:
         >>> t.upsert(pa.table({"id": [2], "note": ["B"]}), on=["id"], retries=5).runs
         1
         """
-        engine = engine_of(data)
-        return self._change(
-            lambda target: rows.upsert(target, data, on, engine, deletes=deletes), branch, retries, source=data
-        )
+        run = RunOptions(engine=engine_of(data), branch=branch, retries=retries, source=data, key=idempotency_key)
+        return self._change(lambda target: rows.upsert(target, data, on, run.engine, deletes=deletes), run)
 
     def merge(
-        self, source: Any, on: str | Value | Sequence[str], *, branch: str | None = MAIN
+        self,
+        source: Any,
+        on: str | Value | Sequence[str],
+        *,
+        branch: str | None = MAIN,
+        idempotency_key: str | None = None,
     ) -> MergeBuilder[MergeResult]:
         """Update, delete and insert rows by those of a source, as one snapshot; ``on`` joins the two.
 
@@ -204,12 +232,15 @@ class RowChanges:
         engine = engine_of(source)
 
         def run(merge: Merge, retries: int | None) -> MergeResult:
+            options = RunOptions(engine=engine, branch=branch, retries=retries, source=source, key=idempotency_key)
+
             def once(target: rows.Target) -> MergeResult:
                 prepared = rows.merge(target, merge, source, engine)
-                return merge_result(prepared, self._run(prepared.change, target.timer), 0.0)
+                change = prepared.change.with_summary(options.summary)
+                return merge_result(prepared, self._run(change, target.timer), 0.0)
 
             started = time.perf_counter()
-            result, runs = self._repeat(once, branch, retries, source)
+            result, runs = self._repeat(once, options, lambda earlier: merge_done_before(self.name, earlier))
             return replace(result, runs=runs, seconds=time.perf_counter() - started)
 
         return MergeBuilder(on, run, engine, self._env)
@@ -295,38 +326,52 @@ class RowChanges:
         """
         return self._commit(RemoveFiles(locations=tuple(locations)))
 
-    def _append_merging(
-        self, data: Any, schema_mode: SchemaMode, branch: str | None, wap_id: str | None, retries: int | None
-    ) -> CommitResult:
+    def _append_merging(self, data: Any, schema_mode: SchemaMode, wap_id: str | None, run: RunOptions) -> CommitResult:
         if wap_id is not None:
             raise InputError("append: wap_id= stages rows, but schema_mode='merge' changes the schema for all readers")
 
         def once(target: rows.Target) -> CommitResult:
-            with Transaction(self._pointer, self._env) as work:
-                work.append(data, schema_mode=schema_mode, branch=branch)
+            with Transaction(self._pointer, self._env, run.summary) as work:
+                work.append(data, schema_mode=schema_mode, branch=run.branch)
             return rows.Prepared(operation=Operation.APPEND).nothing(self.name) if work.result is None else work.result
 
-        result, runs = self._repeat(once, branch, retries, data)
+        result, runs = self._repeat(once, run, self._done_before)
         return replace(result, runs=runs)
+
+    def _done_before(self, snapshot: Snapshot) -> CommitResult:
+        return already_done(self.name, snapshot)
 
     def _target(self, branch: str | None) -> rows.Target:
         return rows.Target(base=self._pointer.load(), env=self._env, branch=rows.branch_of(branch))
 
-    def _change(
-        self,
-        prepare: Callable[[rows.Target], rows.Prepared],
-        branch: str | None,
-        retries: int | None,
-        source: object = None,
-    ) -> CommitResult:
+    def _change(self, prepare: Callable[[rows.Target], rows.Prepared], run: RunOptions) -> CommitResult:
         """Prepare an operation on the newest state and commit it; after a conflict again, if retries are allowed."""
-        result, runs = self._repeat(lambda target: self._run(prepare(target), target.timer), branch, retries, source)
+
+        def once(target: rows.Target) -> CommitResult:
+            return self._run(prepare(target).with_summary(run.summary), target.timer)
+
+        result, runs = self._repeat(once, run, self._done_before)
         return replace(result, runs=runs)
 
     def _repeat(
-        self, once: Callable[[rows.Target], R], branch: str | None, retries: int | None, source: object
+        self, once: Callable[[rows.Target], R], run: RunOptions, done_before: Callable[[Snapshot], R]
     ) -> tuple[R, int]:
-        return run_again(once, lambda: self._target(branch), retries=retries, source=source, env=self._env)
+        check_key(run.key)
+
+        def unless_committed(target: rows.Target) -> R:
+            earlier = run.committed(target)
+            if earlier is None:
+                try:
+                    return once(target)
+                except ConflictError:  # the other commit may be that of the same change
+                    earlier = run.committed(self._target(run.branch))
+                    if earlier is None:
+                        raise
+            return done_before(earlier)
+
+        return run_again(
+            unless_committed, lambda: self._target(run.branch), retries=run.retries, source=run.source, env=self._env
+        )
 
     def _run(self, prepared: rows.Prepared, timer: PhaseTimer) -> CommitResult:
         if prepared.update is None:

@@ -18,6 +18,7 @@ from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.schema_updates import ChangePartitioning
 from icefloe.commit.result import CommitResult
 from icefloe.engines.choose import engine_for, engine_of
+from icefloe.engines.engine import Engine
 from icefloe.engines.merge import Merge
 from icefloe.engines.work import FinalLineage
 from icefloe.env import Env
@@ -50,8 +51,9 @@ class Transaction(CommittedBlock):
     (2, [1, 3])
     """
 
-    def __init__(self, table: TablePointer, env: Env) -> None:
+    def __init__(self, table: TablePointer, env: Env, summary: Mapping[str, str] | None = None) -> None:
         base = table.load()
+        self._summary: Mapping[str, str] = {} if summary is None else summary  # added to that of every snapshot
         self._table = table
         self._env = env
         self._work = begin(base, env)
@@ -79,22 +81,25 @@ class Transaction(CommittedBlock):
         with self._together():
             if change is not None:
                 self._add(change)
-            self._run(rows.append(self._target(branch), data, engine))
+            self._run(rows.append(self._target(branch), data, engine), engine)
 
     def overwrite(
         self, data: Any, where: str | Expr | None = None, *, overwrite_all: bool = False, branch: str | None = MAIN
     ) -> None:
         """Replace the rows that match, or all rows, by other rows."""
         rows.check_overwrite(where, overwrite_all=overwrite_all)
-        self._run(rows.overwrite(self._target(branch), data, where, engine_of(data)))
+        engine = engine_of(data)
+        self._run(rows.overwrite(self._target(branch), data, where, engine), engine)
 
     def overwrite_partitions(self, data: Any, *, branch: str | None = MAIN) -> None:
         """Replace all rows of the partitions of the new rows."""
-        self._run(rows.overwrite_partitions(self._target(branch), data, engine_of(data)))
+        engine = engine_of(data)
+        self._run(rows.overwrite_partitions(self._target(branch), data, engine), engine)
 
     def delete(self, where: str | Expr, *, branch: str | None = MAIN, spark: Any = None) -> None:
         """Delete the rows that match."""
-        self._run(rows.delete(self._target(branch), where, engine_for(spark)))
+        engine = engine_for(spark)
+        self._run(rows.delete(self._target(branch), where, engine), engine)
 
     def update(
         self,
@@ -105,7 +110,8 @@ class Transaction(CommittedBlock):
         spark: Any = None,
     ) -> None:
         """Set columns of the rows that match, or of all."""
-        self._run(rows.update(self._target(branch), changes, where, engine_for(spark)))
+        engine = engine_for(spark)
+        self._run(rows.update(self._target(branch), changes, where, engine), engine)
 
     def upsert(
         self,
@@ -116,7 +122,8 @@ class Transaction(CommittedBlock):
         branch: str | None = MAIN,
     ) -> None:
         """Replace rows by key, and add the others."""
-        self._run(rows.upsert(self._target(branch), data, on, engine_of(data), deletes=deletes))
+        engine = engine_of(data)
+        self._run(rows.upsert(self._target(branch), data, on, engine, deletes=deletes), engine)
 
     def merge(self, source: Any, on: str | Value | Sequence[str], *, branch: str | None = MAIN) -> MergeBuilder[None]:
         """Update, delete and insert rows by those of a source; see ``Table.merge``."""
@@ -126,7 +133,7 @@ class Transaction(CommittedBlock):
         def run(merge: Merge, retries: int | None) -> None:
             if retries is not None:
                 raise InputError("merge: retries= has no use in a transaction, which commits at its end")
-            self._run(rows.merge(self._target(branch), merge, source, engine).change)
+            self._run(rows.merge(self._target(branch), merge, source, engine).change, engine)
 
         return MergeBuilder(on, run, engine, self._env)
 
@@ -207,9 +214,9 @@ class Transaction(CommittedBlock):
         final = FinalLineage.of(self._draft.base.metadata)
         return rows.Target(base=self._base, env=self._env, branch=rows.branch_of(branch), final=final)
 
-    def _run(self, prepared: rows.Prepared) -> None:
+    def _run(self, prepared: rows.Prepared, engine: Engine) -> None:
         with self._together():
-            for step in prepared.steps:
+            for step in prepared.with_summary({**engine.summary, **self._summary}).steps:
                 self._add(step)
         self._copied += prepared.rows_copied
         self._already_deleted += prepared.rows_already_deleted

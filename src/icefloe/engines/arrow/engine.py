@@ -19,7 +19,6 @@ from icefloe.engines.arrow.change.update import write_updated
 from icefloe.engines.arrow.change.upsert import find_keys, indexed_source
 from icefloe.engines.arrow.read.read import count_plan, read_plan
 from icefloe.engines.arrow.write.write import write_rows
-from icefloe.engines.capabilities import Capabilities
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
@@ -34,16 +33,22 @@ from icefloe.model.entries import empty
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 
-ARROW = Capabilities(engine="Arrow")
-
 
 class ArrowEngine:
     """Rows as Arrow tables and streams; sources are read whole."""
 
     @property
-    def capabilities(self) -> Capabilities:
-        """Everything is supported."""
-        return ARROW
+    def summary(self) -> Mapping[str, str]:
+        """Nothing is added to summaries."""
+        return {}
+
+    def row_schema(self, rows: Any, schema: Schema) -> tuple[pa.Table | pa.RecordBatchReader, pa.Schema]:
+        """Rows as a table or stream, and their schema."""
+        if isinstance(rows, (pa.Table, pa.RecordBatch)) or not hasattr(rows, "__arrow_c_stream__"):
+            opened = as_table(rows)
+        else:
+            opened = pa.RecordBatchReader.from_stream(rows)
+        return opened, opened.schema
 
     def read(self, scan: ScanRequest) -> pa.RecordBatchReader:
         """The rows as a stream of batches."""

@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 
-from icefloe.engines.capabilities import Capabilities
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
@@ -26,7 +25,8 @@ from icefloe.engines.spark.change.upsert import find_keys, find_keys_and_ids, up
 from icefloe.engines.spark.change.values import with_short_aliases
 from icefloe.engines.spark.read.read import rows_with_positions
 from icefloe.engines.spark.read.scan import planned_source, read_scan
-from icefloe.engines.spark.session import SPARK, spark_internals
+from icefloe.engines.spark.session import spark_internals
+from icefloe.engines.spark.write.row_schema import row_schema
 from icefloe.engines.spark.write.write import write
 from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
 from icefloe.env import Env
@@ -47,9 +47,15 @@ class SparkEngine:
         self._spark = spark
 
     @property
-    def capabilities(self) -> Capabilities:
-        """What is supported on Spark."""
-        return SPARK
+    def summary(self) -> Mapping[str, str]:
+        """Spark, its version and the application, by the keys of Apache Iceberg."""
+        application = str(self._spark.sparkContext.applicationId)
+        return {"engine-name": "spark", "engine-version": str(self._spark.version), "spark.app.id": application}
+
+    def row_schema(self, rows: Any, schema: Schema) -> tuple[DataFrame, pa.Schema]:
+        """The DataFrame, and its schema in Arrow's types."""
+        frame = _frame(rows)
+        return frame, row_schema(frame, schema)
 
     def read(self, scan: ScanRequest) -> DataFrame:
         """The rows as a DataFrame, which plans its files when a query runs."""

@@ -1,4 +1,4 @@
-"""What the Spark engine supports, its child sessions with their settings, and internals of the running Spark.
+"""Child sessions of Spark with their settings, and internals of the running Spark.
 
 The settings of a session belong to its user, so none is ever changed. Our settings are set on a clone, which shares the
 context, the caches and the user's own settings, and takes about two milliseconds to make.
@@ -16,17 +16,9 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from icefloe.engines.capabilities import Capabilities, RowOperation
 from icefloe.errors import UnsupportedError
 
 T = TypeVar("T")
-
-SPARK = Capabilities(
-    engine="Spark",
-    refused={
-        RowOperation.SCHEMA_MERGE: "schema_mode='merge' takes Arrow data; for a DataFrame, change the schema first",
-    },
-)
 
 READ_SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
