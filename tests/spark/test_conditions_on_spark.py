@@ -135,4 +135,6 @@ def test_positions_are_packed_by_tasks(spark, monkeypatch, limit):
     twice = frame.union(frame.where(F.col(POSITION) == 32_768))
     again = positions_of(twice, files, planned_rows=1)
     assert (again.positions, again.has_repeated) == (wanted, True)
+    few = positions_of(frame.where(f"{FILE} = 1"), files, planned_rows=1)
+    assert few.positions == {"b": wanted["b"]}
     assert positions_of(frame.where("false"), files, planned_rows=1).positions == {}

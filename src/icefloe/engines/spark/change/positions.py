@@ -113,7 +113,9 @@ def _of_ranges(ranges: pa.RecordBatch) -> Iterator[tuple[int, BitMap64, bool]]:
     files, starts = np.asarray(ranges["file"]), np.asarray(ranges["range"]) << _RANGE_BITS
     bitmaps = ranges["bitmap"].drop_null()
     with_bitmap = np.flatnonzero(ranges["bitmap"].is_valid())
-    rows, bits = np.nonzero(np.unpackbits(_bytes(bitmaps).reshape(len(bitmaps), -1), axis=1, bitorder="little"))
+    rows, bits = np.nonzero(
+        np.unpackbits(_bytes(bitmaps).reshape(len(bitmaps), 2**_RANGE_BITS // 8), axis=1, bitorder="little")
+    )
     parents = np.concatenate([np.asarray(pc.list_parent_indices(ranges["array"])), with_bitmap[rows]])
     inside = np.concatenate([np.asarray(pc.list_flatten(ranges["array"])).astype(np.int64), bits])
     repeated = np.asarray(ranges["repeated"])
