@@ -27,6 +27,7 @@ from icefloe.engines.spark.task_python import arrow_stream, map_in_arrow
 from icefloe.engines.spark.write.conform import conformed
 from icefloe.engines.spark.write.distribution import Distribution, distributed, distribution_of
 from icefloe.engines.spark.write.file_sizes import concurrent_writers, rows_per_file
+from icefloe.engines.spark.write.parquet_settings import parquet_settings
 from icefloe.engines.spark.write.partition import partition_folders
 from icefloe.engines.spark.write.sort import sort_keys, sorted_in_tasks
 from icefloe.errors import IcefloeError, InputError
@@ -38,7 +39,7 @@ from icefloe.formats.write.sort_rows import ordered_ids, usable
 from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.file_io import FileInfo, FileIO
 from icefloe.model.entries import concat
-from icefloe.model.metadata.properties import FILE_FORMAT, PARQUET_COMPRESSION, PARQUET_ROW_GROUP_SIZE
+from icefloe.model.metadata.properties import FILE_FORMAT, PARQUET_COMPRESSION
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.sort_order import SortOrder
 from icefloe.model.schema.schema import Schema
@@ -133,7 +134,7 @@ def _write_natively(
     order = usable(metadata.sort_order, metadata.schema)
     keys = sort_keys(rows.sparkSession, order, metadata.schema)
     ready = sorted_in_tasks(distributed(grouped, mode, names, keys, metadata), names, keys)
-    options = {**_JOB_OPTIONS, "parquet.block.size": str(PARQUET_ROW_GROUP_SIZE.of(metadata.properties))}
+    options = {**_JOB_OPTIONS, **parquet_settings(metadata.schema, metadata.properties)}
     writer = ready.write.mode("errorifexists").options(**options)
     (writer.partitionBy(*names) if len(names) > 0 else writer).parquet(hadoop_path(folder))
     columns = partition_fields(metadata.schema, metadata.spec)
