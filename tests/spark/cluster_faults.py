@@ -194,6 +194,7 @@ def session(folder: Path) -> SparkSession:
     """A cluster of two executors on this machine, which starts second attempts of slow tasks."""
     settings = {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
