@@ -41,7 +41,7 @@ class RowHistory(MergingRows):
         branch = self.branch_for(rng)
         rows, table = self.new_rows(rng, most, least=0)
         before = self.head(branch)
-        result = self.table.append(table, branch=branch)
+        result = self.table.append(self.engine.data(table), branch=branch)
         assert result.rows_added == len(rows)
         assert (self.head(branch) == before) == (len(rows) == 0), "a snapshot for nothing"
         self.put(branch, [*self.rows[branch], *rows])
@@ -55,7 +55,7 @@ class RowHistory(MergingRows):
         for row in rows:
             row[new.key] = draw(rng, kind)
         table = table.append_column(new.name, pa.array([row[new.key] for row in rows], type_))
-        self.table.append(table, schema_mode="merge")
+        self.table.append(self.engine.data(table), schema_mode="merge")
         self.columns = (*self.columns, new)
         self.put(MAIN, [*self.rows[MAIN], *rows])
 
@@ -65,7 +65,7 @@ class RowHistory(MergingRows):
         for column in self.columns:
             if column.name not in table.column_names:  # nobody writes a default into it: it reads as for older files
                 rows = [{key: value for key, value in row.items() if key != column.key} for row in rows]
-        location = f"memory://wh/taken/{next(self.taken)}.parquet"
+        location = f"{self.engine.warehouse}/taken/{next(self.taken)}.parquet"
         sink = pa.BufferOutputStream()
         pq.write_table(without_ids(table), sink, store_schema=False)
         self.io.write_new(location, sink.getvalue().to_pybytes())
@@ -81,7 +81,7 @@ class RowHistory(MergingRows):
         branch, condition = self.branch_for(rng), self.condition(rng)
         kept = [row for row in self.rows[branch] if not condition.holds(row)]
         before, gone = self.head(branch), len(self.rows[branch]) - len(kept)
-        result = self.table.delete(condition.text, branch=branch)
+        result = self.table.delete(condition.text, branch=branch, **self.engine.options)
         if self.counted:
             assert result.rows_deleted - result.rows_added == gone, f"{result} for {gone} rows where {condition.text}"
             assert (self.head(branch) == before) == (gone == 0), "a snapshot for nothing"
@@ -92,10 +92,10 @@ class RowHistory(MergingRows):
         rows, table = self.new_rows(rng, 3, least=0)
         kept = [row for row in self.rows[branch] if not condition.holds(row)]
         if rng.random() < 0.15:
-            self.table.overwrite(table, overwrite_all=True, branch=branch)
+            self.table.overwrite(self.engine.data(table), overwrite_all=True, branch=branch)
             kept = []
         else:
-            self.table.overwrite(table, condition.text, branch=branch)
+            self.table.overwrite(self.engine.data(table), condition.text, branch=branch)
         self.put(branch, [*kept, *rows])
 
     def overwrite_partitions(self, rng: random.Random) -> None:
@@ -105,7 +105,7 @@ class RowHistory(MergingRows):
         if set(tasks["partition_spec_id"].to_pylist()) - {spec.spec_id} != set():
             return
         rows, table = self.new_rows(rng, 3, least=0)
-        self.table.overwrite_partitions(table, branch=branch)
+        self.table.overwrite_partitions(self.engine.data(table), branch=branch)
         if len(rows) > 0:
             replaced = {self._partition(row) for row in rows}
             kept = [row for row in self.rows[branch] if self._partition(row) not in replaced]
@@ -131,7 +131,8 @@ class RowHistory(MergingRows):
         before = self.head(branch)
         everywhere = rng.random() < 0.1
         where = None if everywhere else condition.text
-        self.table.update({each.name: each.text for each in assignments}, where, branch=branch)
+        texts = {each.name: each.text for each in assignments}
+        self.table.update(texts, where, branch=branch, **self.engine.options)
         hit = [everywhere or condition.holds(row) for row in self.rows[branch]]
         assert (self.head(branch) == before) == (not any(hit)), "a snapshot for nothing"
         pairs = zip(self.rows[branch], hit, strict=True)
@@ -157,7 +158,7 @@ class RowHistory(MergingRows):
         if self._upsert_unread(rng, rows, on, branch):
             self.put(branch, [*kept, *rows])
             return
-        self.table.upsert(self.arrow(rows), on=on, branch=branch)
+        self.table.upsert(self.engine.data(self.arrow(rows)), on=on, branch=branch)
         for row in rows:
             match [known for key, known in old if key == tuple(row[each.key] for each in keys)]:
                 case [known]:
@@ -171,7 +172,7 @@ class RowHistory(MergingRows):
         if self.table.format_version == 1 or len(rows) == 0 or rng.random() < 0.6:
             return False
         try:
-            self.table.upsert(self.arrow(rows), on=on, deletes="equality", branch=branch)
+            self.table.upsert(self.engine.data(self.arrow(rows)), on=on, deletes="equality", branch=branch)
         except InputError as error:
             if "do not determine the partition" not in str(error):
                 raise
@@ -232,15 +233,15 @@ class RowHistory(MergingRows):
         known = {snapshot.snapshot_id for snapshot in self.table.snapshots}
         states = [[*self.rows[MAIN], *rows]]
         with self.table.transaction() as tx:
-            tx.append(table)
-            tx.delete(condition.text)
+            tx.append(self.engine.data(table))
+            tx.delete(condition.text, **self.engine.options)
             states.append([row for row in states[-1] if not condition.holds(row)])
             if len(assignments) > 0:
-                tx.update({each.name: each.text for each in assignments})
+                tx.update({each.name: each.text for each in assignments}, **self.engine.options)
                 for row in states[-1]:
                     row.setdefault(CHANGED, None)
                 states.append([self._updated(row, assignments) for row in states[-1]])
-            tx.append(other)
+            tx.append(other)  # in this process, whatever the engine of the others
             states.append([*states[-1], *more])
         made = [snapshot.snapshot_id for snapshot in self.table.snapshots if snapshot.snapshot_id not in known]
         distinct = [state for i, state in enumerate(states) if i == 0 or self.shown(state) != self.shown(states[i - 1])]

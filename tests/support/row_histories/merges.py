@@ -43,7 +43,7 @@ class MergingRows(EvolvingRows):
         matched = [id(source) for _, source in pairs if source is not None]
         rest = [row for row in sources if id(row) not in matched]
         clauses = self._clauses(rng, several=len(set(matched)) < len(matched))
-        builder = self.table.merge(self.arrow(sources), on=on, branch=branch)
+        builder = self.table.merge(self.engine.data(self.arrow(sources)), on=on, branch=branch)
         for clause in clauses["matched"] + clauses["not matched"] + clauses["by source"]:
             clause.add(builder)
         before = self.head(branch)

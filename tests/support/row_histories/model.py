@@ -18,7 +18,6 @@ from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit.base import TablePointer
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.env import SYSTEM
-from icefloe.io.memory import MemoryFileIO
 from icefloe.limits import MIB
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.metadata.snapshots import MAIN
@@ -41,6 +40,7 @@ from support.row_histories.columns import (
     value_in,
 )
 from support.row_histories.conditions import Condition, draw_condition
+from support.row_histories.engines import HistoryEngine, InProcess
 
 NAME = ("db", "t")
 SIDE = "side"
@@ -89,8 +89,9 @@ class Start:
 class RowModel:
     """A table, and what it must hold."""
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: Start, engine: HistoryEngine | None = None) -> None:
         self.start = start
+        self.engine = InProcess() if engine is None else engine
         self._keys = count(1)
         self._tokens = count(1)
         self._uids = count()
@@ -130,12 +131,12 @@ class RowModel:
         return Column(key=next(self._keys), name=name, kind=kind, initial=default, default=default)
 
     def _open(self) -> None:
-        self.io = MemoryFileIO()
-        catalog = MemoryCatalog("test", warehouse="memory://wh")
+        self.io = self.engine.io
+        catalog = MemoryCatalog("test", warehouse=self.engine.warehouse)
         catalog.create_namespace("db")
         schema = parse_ddl(", ".join(f"{column.name} {column.kind}" for column in self.columns))
         metadata = new_metadata(
-            location="memory://wh/t",
+            location=f"{self.engine.warehouse}/t",
             schema=schema,
             spec=partition_spec(self.start.partition_by, schema),
             properties=self.start.properties,
@@ -172,7 +173,7 @@ class RowModel:
         try:
             for snapshot in self.table.snapshots:
                 if snapshot.snapshot_id != self.table.metadata.current_snapshot_id:
-                    found = in_order(self.table.at(snapshot=snapshot.snapshot_id).scan().to_arrow().to_pylist())
+                    found = in_order(self.engine.rows(self.table.at(snapshot=snapshot.snapshot_id).scan()))
                     assert found == self.expected[snapshot.snapshot_id], f"snapshot {snapshot.snapshot_id}"
             findings = check_table(self.table)
             assert findings == [], "; ".join(map(str, findings[:5]))
@@ -209,20 +210,20 @@ class RowModel:
     def check(self, rng: random.Random) -> None:
         rows = self.rows[MAIN]
         scan = self.table.scan()
-        assert in_order(scan.to_arrow().to_pylist()) == self.shown(rows), "rows of main"
+        assert in_order(self.engine.rows(scan)) == self.shown(rows), "rows of main"
         assert scan.count() == len(rows), "count"
         condition = draw_condition(rng, self.columns)
         picked = tuple(rng.sample(self.columns, rng.randint(1, len(self.columns))))
         filtered = self.table.scan(condition.text, columns=[column.name for column in picked])
         matching = [row for row in rows if condition.holds(row)]
-        assert in_order(filtered.to_arrow().to_pylist()) == self.shown(matching, picked), f"rows where {condition.text}"
+        assert in_order(self.engine.rows(filtered)) == self.shown(matching, picked), f"rows where {condition.text}"
         assert self.table.scan(condition.text).count() == len(matching), f"count where {condition.text}"
         every = list(self.table.schema.by_name)
         chosen = rng.sample(every, rng.randint(1, min(6, len(every))))
         nested = in_order(self.table.scan(condition.text, columns=chosen).to_arrow().to_pylist())
         assert nested == self.shown(matching, selected(self.columns, chosen)), f"{chosen} where {condition.text}"
         if SIDE in self.rows and (head := self.head(SIDE)) is not None and head != self.head():
-            found = in_order(self.table.at(snapshot=head).scan().to_arrow().to_pylist())
+            found = in_order(self.engine.rows(self.table.at(snapshot=head).scan()))
             assert found == self.expected[head], "rows of the branch"
         self._check_lineage()
 
@@ -232,7 +233,7 @@ class RowModel:
         if head is None or head.first_row_id is None:
             return
         names = ["uid", ROW_ID.name, LAST_UPDATED.name]
-        found = {row["uid"]: row for row in self.table.scan(columns=names).to_arrow().to_pylist()}
+        found = {row["uid"]: row for row in self.engine.rows(self.table.scan(columns=names))}
         ids = [row[ROW_ID.name] for row in found.values()]
         assert None not in ids, "a row has no id"
         assert len(set(ids)) == len(ids), "two rows have the same id"
