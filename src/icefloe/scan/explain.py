@@ -20,8 +20,11 @@ _EXAMPLES = 3
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def explain(plan: Plan, snapshot: Snapshot | None, filter: Expr = ALWAYS_TRUE) -> str:
-    """A traced plan as text: the snapshot, the filter, how much is read and skipped, and a few examples per reason."""
+def explain(plan: Plan, snapshot: Snapshot | None, filter: Expr = ALWAYS_TRUE, *, native: bool = True) -> str:
+    """A traced plan as text: the snapshot, the filter, how much is read and skipped, and a few examples per reason.
+
+    ``native`` says that Spark's Parquet reader finds the columns of the table.
+    """
     if plan.trace is None:
         raise InputError("the plan has no trace; plan with trace=True")
     rows, size = (pc.sum(plan.tasks[name], min_count=0).as_py() for name in ("record_count", "file_size_in_bytes"))
@@ -34,15 +37,15 @@ def explain(plan: Plan, snapshot: Snapshot | None, filter: Expr = ALWAYS_TRUE) -
             f"manifests: {plan.manifests_read} read, {plan.manifests_skipped} skipped",
             f"data files: {plan.files} to read ({rows} rows, {size} bytes), {plan.files_skipped} skipped{skipped}",
             f"deletes: {plan.deletes.num_rows} delete files and {vectors} deletion vectors to apply",
-            *_routes(plan),
+            *_routes(plan, native=native),
             *_reasons(plan.trace),
         ]
     )
 
 
-def _routes(plan: Plan) -> list[str]:
+def _routes(plan: Plan, *, native: bool) -> list[str]:
     """How Spark reads the files, unless its own Parquet reader reads all of them without joins."""
-    counts = np.bincount(file_routes(plan), minlength=len(Route)).tolist()
+    counts = np.bincount(file_routes(plan, native=native), minlength=len(Route)).tolist()
     if counts[Route.NATIVE] == plan.files:
         return []
     return [

@@ -7,6 +7,7 @@ Other files are read by this library inside of Spark's tasks, which takes severa
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -32,6 +33,8 @@ from icefloe.model.schema.types import (
     Decimal,
     Field,
     Fixed,
+    Type,
+    is_primitive,
 )
 from icefloe.scan.tasks import Plan
 
@@ -50,8 +53,44 @@ class Route(IntEnum):
     TASKS = 2  # by this library inside of tasks
 
 
-def file_routes(plan: Plan) -> npt.NDArray[np.int8]:
-    """The route of each planned file, as far as metadata shows it: the footers of Parquet files are not read."""
+def finds_columns(schemas: Iterable[Schema], current: Schema) -> bool:
+    """Whether Spark's Parquet reader finds all columns of a table in its files; otherwise tasks read them.
+
+    It finds columns by id, but looks their types up by the name in the file. That is wrong if a name has belonged to
+    two columns, or a column has had several names and several types. It does not apply the initial defaults of structs,
+    and of fields inside of structs, lists and maps. Schemas that the metadata no longer has are not known; there Spark
+    fails on such a file.
+
+    >>> first, renamed, widened = Field(1, "a", INT), Field(1, "b", INT), Field(1, "b", LONG)
+    >>> finds_columns([Schema(fields=(first,)), Schema(fields=(renamed,))], Schema(fields=(renamed,)))
+    True
+    >>> finds_columns([Schema(fields=(first,)), Schema(fields=(widened,))], Schema(fields=(widened,)))
+    False
+    """
+    owners: dict[str, int] = {}
+    names: dict[int, set[str]] = {}
+    types: dict[int, set[Type]] = {}
+    for schema in schemas:
+        for id_, name in schema.names.items():
+            if owners.setdefault(name, id_) != id_:
+                return False
+            names.setdefault(id_, set()).add(name)
+            if is_primitive(schema.by_id[id_].type):
+                types.setdefault(id_, set()).add(schema.by_id[id_].type)
+    if any(len(names[id_]) > 1 and len(types[id_]) > 1 for id_ in types):
+        return False
+    top = {field.id for field in current.fields}
+    defaults = {id_: field.type for id_, field in current.by_id.items() if field.initial_default is not None}
+    return all(id_ in top and is_primitive(type_) for id_, type_ in defaults.items())
+
+
+def file_routes(plan: Plan, *, native: bool = True) -> npt.NDArray[np.int8]:
+    """The route of each planned file, as far as metadata shows it: the footers of Parquet files are not read.
+
+    ``native`` says that Spark's Parquet reader finds the columns of the table (``finds_columns``).
+    """
+    if not native:
+        return np.full(plan.files, Route.TASKS, np.int8)
     routes = np.zeros(plan.files, np.int8)
     lists = plan.tasks["deletes"].combine_chunks()
     owners, numbers = pc.list_parent_indices(lists).to_numpy(), pc.list_flatten(lists).to_numpy()

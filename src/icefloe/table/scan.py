@@ -20,6 +20,7 @@ from icefloe.model.schema.metadata_columns import DELETED
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.explain import explain
 from icefloe.scan.metadata_filter import tested_metadata_columns
+from icefloe.scan.routes import finds_columns
 from icefloe.scan.tasks import Plan
 
 
@@ -93,7 +94,8 @@ class Scan:
         file skipped (1): partition: city = 'Oslo'
           memory://.../city=Rome/....parquet
         """
-        return explain(self.plan(trace=True), self.snapshot, self._request.filter)
+        native = finds_columns(self._request.base.metadata.schemas, self._request.table_schema)
+        return explain(self.plan(trace=True), self.snapshot, self._request.filter, native=native)
 
     def to_arrow(self) -> pa.Table:
         """The rows as one Arrow table."""

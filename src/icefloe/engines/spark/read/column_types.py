@@ -53,12 +53,15 @@ _JAVA_TYPES: dict[Type, str] = {TIMESTAMP_NS: "TimestampNTZType", TIMESTAMPTZ_NS
 _TIME_SETTING = "spark.sql.timeType.enabled"
 
 
-def check_columns(spark: SparkSession, schema: Schema, *, reads_nanoseconds: bool) -> None:
-    """UnsupportedError if Spark cannot read a column, or would read null instead of its initial default."""
+def check_columns(spark: SparkSession, schema: Schema, *, reads_nanoseconds: bool, native: bool) -> None:
+    """UnsupportedError if Spark cannot read a column, or would read null instead of its initial default.
+
+    Unless ``native``, tasks read the files, which apply all defaults.
+    """
     for name, field in schema.by_name.items():
         reason = unreadable(field, reads_nanoseconds=reads_nanoseconds)
-        if reason is None and field.initial_default is not None:
-            reason = _unreadable_default(spark, field, is_nested=field.id not in {top.id for top in schema.fields})
+        if native and reason is None and field.initial_default is not None:
+            reason = _unreadable_default(spark, field)
         if reason is not None:
             raise UnsupportedError(f"column {name!r} {reason}", field=name)
 
@@ -75,12 +78,7 @@ def unreadable(field: Field, *, reads_nanoseconds: bool) -> str | None:
     return None
 
 
-def _unreadable_default(spark: SparkSession, field: Field, *, is_nested: bool) -> str | None:
-    if is_nested or isinstance(field.type, Struct):
-        return (
-            "has an initial default inside a struct, list or map, which Spark's Parquet reader does not apply; leave"
-            " the column out, or read it with to_arrow()"
-        )
+def _unreadable_default(spark: SparkSession, field: Field) -> str | None:
     if field.type == TIME and spark.conf.get(_TIME_SETTING, "false") != "true":
         return f"is a time with an initial default, which Spark reads only if {_TIME_SETTING} is true"
     return None

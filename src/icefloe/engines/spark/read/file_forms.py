@@ -24,7 +24,7 @@ from icefloe.model.metadata.snapshots import SummaryKey
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY
 from icefloe.scan.plan import all_deletes, known_fields, partition_fields
 from icefloe.scan.prune import statistics_keys
-from icefloe.scan.routes import Route, is_parquet
+from icefloe.scan.routes import Route, finds_columns, is_parquet
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.tree.root import Root, read_live_leaves
 
@@ -45,6 +45,13 @@ def file_forms(scan: ScanRequest, root: Root, footers: Footers) -> FileForms:
     """The forms of the files of a scan, as far as metadata shows them."""
     metadata, schema = scan.base.metadata, scan.table_schema
     has_deletes = root.has_deletes
+    if not finds_columns(metadata.schemas, schema):
+        return FileForms(
+            routes=frozenset({Route.TASKS}),
+            has_deletes=has_deletes,
+            equality_deletes=NO_EQUALITY_DELETES,
+            may_lack_ids=False,
+        )
     equality_deletes = _equality_deletes(scan, root, footers) if has_deletes else NO_EQUALITY_DELETES
     may_lack_ids = NAME_MAPPING_PROPERTY in metadata.properties or scan.inspect_files
     identity = IdentityColumns(schema, metadata.specs, root.entries["partition_spec_id"], footers)

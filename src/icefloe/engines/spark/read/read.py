@@ -138,7 +138,7 @@ def _check_names(schema: Schema, reserved: Set[str]) -> None:
 
 def _parts(spark: SparkSession, source: Source, wanted: Wanted) -> DataFrame:
     """The rows of all files, by all routes that the source has."""
-    check_columns(spark, wanted.stored, reads_nanoseconds=source.reads_nanoseconds)
+    check_columns(spark, wanted.stored, reads_nanoseconds=source.reads_nanoseconds, native=source.native)
     _check_file_system(spark, source.location)
     parts = []
     if Route.NATIVE in source.routes:

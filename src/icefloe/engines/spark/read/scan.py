@@ -32,7 +32,7 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 from icefloe.scan.metadata_filter import split_filter
 from icefloe.scan.plan import selected
-from icefloe.scan.routes import Route
+from icefloe.scan.routes import Route, finds_columns
 from icefloe.scan.tasks import Plan
 from icefloe.tree.root import read_root
 
@@ -54,6 +54,7 @@ def planned_source(files: PlannedFiles, schema: Schema, metadata_columns: tuple[
         stable_names=names_are_stable(files.metadata.schemas),
         identity=IdentityColumns(schema, plan.specs, plan.tasks["partition_spec_id"], footers),
         inherited=InheritedColumns(metadata_columns),
+        native=finds_columns(files.metadata.schemas, schema),
         equality_deletes=EqualityDeletes(plan.deletes, plan.table_schema, plan.specs, footers),
         footers=None if plan.mapping is None else footers,
         by_tasks=FilesByTasks(io=files.io, plan=_without_files(plan)),
@@ -97,6 +98,7 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
         stable_names=names_are_stable(metadata.schemas),
         identity=IdentityColumns(read, metadata.specs, root.entries["partition_spec_id"], footers),
         inherited=InheritedColumns(inherited),
+        native=finds_columns(metadata.schemas, schema),
         routes=forms.routes,
         equality_deletes=forms.equality_deletes,
         reads_nanoseconds=scan.truncates_nanoseconds,

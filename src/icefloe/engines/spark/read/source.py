@@ -63,6 +63,7 @@ class Source:
     identity: IdentityColumns = NO_IDENTITY  # identity-partition columns, which some data files do not contain
     inherited: InheritedColumns = NO_COLUMNS  # metadata columns to return after those of the schema
     reads_nanoseconds: bool = False  # whether timestamps of nanoseconds are returned, as longs, or refused
+    native: bool = True  # scan.routes.finds_columns: whether Spark's Parquet reader finds the columns of the table
     routes: frozenset[Route] = frozenset({Route.NATIVE})  # how the files may be read; another one is an error
     equality_deletes: EqualityDeletes = NO_EQUALITY_DELETES  # those that joins apply
     footers: Footers | None = None  # if Parquet files may lack field ids
@@ -89,7 +90,7 @@ class Source:
 
     def routes_of(self, plan: Plan) -> npt.NDArray[np.int8]:
         """The route of each planned file; footers are read where they decide it."""
-        routes = file_routes(plan)
+        routes = file_routes(plan, native=self.native)
         in_doubt = routes != Route.TASKS
         if self.footers is not None:
             rows = np.flatnonzero(in_doubt)
