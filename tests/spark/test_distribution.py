@@ -169,3 +169,20 @@ def test_a_large_task_is_split_by_the_size_of_rows_in_the_table(spark: SparkSess
     entries = write(skewed(spark, 30_000, 1), metadata=metadata, io=IO)
     assert entries.num_rows > 2
     assert max(entries["file_size_in_bytes"].to_pylist()) < 4 * target
+
+
+def test_footers_of_many_files_are_read_by_tasks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = spark.range(0, 200, 1, 3).selectExpr("id", "string(id % 7) AS part", "IF(id % 3 = 0, NULL, 'n') AS note")
+    metadata = table(tmp_path / "driver", "part", sort_by="id")
+    by_driver = write(frame, metadata=metadata, io=IO)
+    monkeypatch.setattr(write_module, "_MANY_FILES", 2)
+    monkeypatch.setattr(write_module, "_FILES_PER_TASK", 3)
+    by_tasks = write(frame, metadata=replace(metadata, location=str(tmp_path / "tasks")), io=IO)
+    assert by_tasks.num_rows == by_driver.num_rows == 7
+    assert by_tasks.schema == by_driver.schema
+    chosen = [name for name in by_driver.column_names if name != "location"]
+    keys = [("lower_bound:p1000", "ascending")]
+    assert by_tasks.select(chosen).sort_by(keys).to_pylist() == by_driver.select(chosen).sort_by(keys).to_pylist()
+    assert rows_of(by_tasks) == list(range(200))

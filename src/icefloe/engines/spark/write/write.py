@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +41,7 @@ from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.file_io import FileInfo, FileIO
 from icefloe.model.entries import concat
 from icefloe.model.metadata.properties import FILE_FORMAT, PARQUET_COMPRESSION
+from icefloe.model.metadata.snapshots import Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.sort_order import SortOrder
 from icefloe.model.schema.schema import Schema
@@ -55,6 +57,8 @@ _JOB_OPTIONS = {
     "fs.file.impl.disable.cache": "true",
 }
 _READERS = 16
+_MANY_FILES = 256  # whose footers are read by tasks
+_FILES_PER_TASK = 64
 _ENTRIES = StructType().add("entries", BinaryType())  # what tasks return
 
 
@@ -137,17 +141,56 @@ def _write_natively(
     options = {**_JOB_OPTIONS, **parquet_settings(metadata.schema, metadata.properties)}
     writer = ready.write.mode("errorifexists").options(**options)
     (writer.partitionBy(*names) if len(names) > 0 else writer).parquet(hadoop_path(folder))
-    columns = partition_fields(metadata.schema, metadata.spec)
     listed = sorted(io.list(folder), key=lambda info: info.location)
+    measure = _entries_by_tasks if len(listed) > _MANY_FILES else _entries_of_files
+    entries = measure(rows.sparkSession, listed, metadata, io)
+    kept = set(entries["location"].to_pylist())
+    io.delete([info.location for info in listed if info.location not in kept])  # files without rows
+    io.sync(list(kept))
+    return entries
+
+
+def _entries_of_files(
+    spark: SparkSession | None, files: Sequence[FileInfo], metadata: TableMetadata, io: FileIO
+) -> pa.Table:
+    """The entries of new files that have rows, from their footers."""
+    columns = partition_fields(metadata.schema, metadata.spec)
     with ThreadPoolExecutor(_READERS) as pool:
-        files = list(pool.map(lambda info: _measured(io, info, columns), listed))
-    empty = [file.location for file in files if file.footer.num_rows == 0]
-    io.delete(empty)
-    written = [file for file in files if file.footer.num_rows > 0]
-    io.sync([file.location for file in written])
-    modes = metrics_modes(metadata.schema, metadata.properties, ordered_ids(order))
-    order_id = order.order_id if order.is_sorted else None
-    return entries_of(written, schema=metadata.schema, spec=metadata.spec, modes=modes, sort_order_id=order_id)
+        measured = list(pool.map(lambda info: _measured(io, info, columns), files))
+    order = usable(metadata.sort_order, metadata.schema)
+    return entries_of(
+        [file for file in measured if file.footer.num_rows > 0],
+        schema=metadata.schema,
+        spec=metadata.spec,
+        modes=metrics_modes(metadata.schema, metadata.properties, ordered_ids(order)),
+        sort_order_id=order.order_id if order.is_sorted else None,
+    )
+
+
+def _entries_by_tasks(spark: SparkSession, files: Sequence[FileInfo], metadata: TableMetadata, io: FileIO) -> pa.Table:
+    """The same, read by tasks: the driver only concatenates the entries."""
+    storage, table = task_storage(io), _without_history(metadata)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        infos = [FileInfo(**row, modified_ms=0) for batch in batches for row in batch.to_pylist()]
+        with marking():
+            entries = _entries_of_files(None, infos, table, storage.open())
+        if entries.num_rows > 0:
+            yield pa.record_batch({"entries": pa.array([arrow_stream(entries)], pa.binary())})
+
+    listed = pa.table({"location": [info.location for info in files], "size": [info.size for info in files]})
+    frame = spark.createDataFrame(listed).repartition(-(-len(files) // _FILES_PER_TASK))
+    return _collected(map_in_arrow(frame, run, _ENTRIES)).sort_by("location")
+
+
+def _without_history(metadata: TableMetadata) -> TableMetadata:
+    """The table as tasks need it: its schema, partitions, sort order and properties."""
+    return replace(metadata, snapshots=Snapshots(), refs={}, current_snapshot_id=None)
+
+
+def _collected(parts: DataFrame) -> pa.Table:
+    """The entries that tasks return, together."""
+    return concat([pa.ipc.open_stream(part.as_buffer()).read_all() for part in parts.toArrow()["entries"]])
 
 
 def _measured(io: FileIO, info: FileInfo, columns: tuple[PartitionColumn, ...]) -> WrittenFile:
@@ -174,10 +217,7 @@ def _write_in_tasks(
     grouped, names = _with_folders(rows, metadata)
     keys = sort_keys(rows.sparkSession, usable(metadata.sort_order, metadata.schema), metadata.schema)
     task = _task(metadata, task_storage(io), folder, lineage)
-    parts = map_in_arrow(distributed(grouped, mode, names, keys, metadata).drop(*names), task, _ENTRIES).toArrow()[
-        "entries"
-    ]
-    entries = concat([pa.ipc.open_stream(part.as_buffer()).read_all() for part in parts])
+    entries = _collected(map_in_arrow(distributed(grouped, mode, names, keys, metadata).drop(*names), task, _ENTRIES))
     kept = set(entries["location"].to_pylist())
     io.delete([info.location for info in io.list(folder) if info.location not in kept])  # of failed attempts
     return entries
