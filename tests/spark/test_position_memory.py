@@ -1,4 +1,4 @@
-"""The memory of the driver while it gets the positions of many rows; 100 million rows took less than 700 MB."""
+"""The memory of the driver while it gets the positions of many rows; 100 million rows took less than 800 MB."""
 
 from __future__ import annotations
 
