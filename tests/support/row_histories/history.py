@@ -47,7 +47,7 @@ class RowHistory(MergingRows):
         self.put(branch, [*self.rows[branch], *rows])
 
     def append_wider(self, rng: random.Random) -> None:
-        """Rows with a column that the table does not have yet; in this process, as Spark does not add columns yet."""
+        """Rows with a column that the table does not have yet."""
         rows, table = self.new_rows(rng, 3)
         kind = plain(rng.choice(tuple(kind for kind in VALUES if kind != "timestamp")))
         new = self.new_column(kind)
@@ -55,7 +55,7 @@ class RowHistory(MergingRows):
         for row in rows:
             row[new.key] = draw(rng, kind)
         table = table.append_column(new.name, pa.array([row[new.key] for row in rows], type_))
-        self.table.append(table, schema_mode="merge")
+        self.table.append(self.engine.data(table), schema_mode="merge")
         self.columns = (*self.columns, new)
         self.put(MAIN, [*self.rows[MAIN], *rows])
 
