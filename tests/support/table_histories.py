@@ -26,6 +26,7 @@ from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartition
 from icefloe.commit.operations.rewrite import RewriteFiles
 from icefloe.deletes.vectors import load_vectors
 from icefloe.engines.arrow.engine import ArrowEngine
+from icefloe.engines.condition import Condition
 from icefloe.env import SYSTEM
 from icefloe.errors import InputError
 from icefloe.expr.prune.stats_eval import Match
@@ -368,7 +369,7 @@ class History:
         if plan.files == 0 and rows is None:
             return
         files = planned_for_engine(io, base.metadata, plan)
-        found = engine.find_rows(files) if rows is not None else {}
+        found = engine.find_rows(files, Condition(filter=filter_)) if rows is not None else {}
         gone = {name: found.get(name, BitMap64()) for name in plan.tasks["location"].to_pylist()}
         every = plan_scan(base.store, base.metadata, head)
         touched = pc.is_in(every.tasks["location"], value_set=plan.tasks["location"].combine_chunks())
