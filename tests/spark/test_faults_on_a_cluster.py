@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).with_name("cluster_faults.py")
-OPERATIONS = int(os.environ.get("ICEFLOE_CLUSTER_OPERATIONS", "200"))
+OPERATIONS = int(os.environ.get("ICEFLOE_CLUSTER_OPERATIONS", "50"))
 
 
 @pytest.mark.thorough
