@@ -21,7 +21,7 @@ from support.row_histories.history import RowHistory, random_steps
 from support.row_histories.model import Start
 from support.selection import first
 
-HISTORIES, SHORT, LENGTH = 100, 30, 4
+HISTORIES, SHORT, LENGTH = 66, 30, 4
 GROUPS = 12  # seeds that are equal in this have the same version and format
 SEEDS = {
     **{f"short {part}": tuple(range(part, SHORT, 3)) for part in range(3)},
