@@ -55,7 +55,8 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
 class ByFileOrGroup(LoadFileScheduling):
     """Gives a process whole files of tests, and to one process all tests that share something costly.
 
-    These are the tests on Spark, in two halves with one session each, and the checks of the sources, which are parsed once.
+    These are the tests on Spark, in two halves with one session each, and the checks of the sources, which are parsed
+    once.
     """
 
     def _split_scope(self, nodeid: str) -> str:
