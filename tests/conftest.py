@@ -24,8 +24,7 @@ __all__ = ["postgres_server", "postgres_uri"]
 
 sys.path.insert(0, str(Path(__file__).parent))
 TOGETHER = {
-    "spark": tuple(f"tests/spark/test_{letter}" for letter in "abcdefghijklmnopq"),
-    "spark too": ("tests/spark/", "tests/version_4/test_plain_parquet.py", "tests/docs/test_code_blocks.py"),
+    "spark": ("tests/spark/", "tests/version_4/test_plain_parquet.py", "tests/docs/test_code_blocks.py"),
     "architecture": ("tests/architecture/",),
 }
 
@@ -55,8 +54,7 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
 class ByFileOrGroup(LoadFileScheduling):
     """Gives a process whole files of tests, and to one process all tests that share something costly.
 
-    These are the tests on Spark, in two halves with one session each, and the checks of the sources, which are parsed
-    once.
+    These are the tests on Spark, with one session, and the checks of the sources, which are parsed once.
     """
 
     def _split_scope(self, nodeid: str) -> str:
