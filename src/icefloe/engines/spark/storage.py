@@ -1,4 +1,4 @@
-"""The storage of a table for Spark's tasks.
+"""The storage of a table for Spark's tasks, and its locations for Hadoop.
 
 A FileIO is pickled with what another process needs to open the same storage, for an object store with properties such
 as ``s3.endpoint`` and the keys. They are part of the function of the task, which plans and logs do not show.
@@ -9,6 +9,9 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass, field
 from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from icefloe.errors import IcefloeError, UnsupportedError
 from icefloe.io.file_io import FileIO
@@ -41,3 +44,17 @@ def task_storage(io: FileIO) -> TaskStorage:
             f"Spark's tasks cannot open this storage, because its {type(io).__name__} cannot be pickled: {error}",
             feature="storage in tasks",
         ) from error
+
+
+def hadoop_path(location: str) -> str:
+    """The location for Hadoop's ``Path``, which resolves a path without a scheme on the cluster's default storage.
+
+    >>> hadoop_path("/wh/t")
+    'file:///wh/t'
+    """
+    return f"file://{location}" if location.startswith("/") else location
+
+
+def hadoop_paths(locations: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The locations for Hadoop's ``Path``, which resolves a path without a scheme on the cluster's default storage."""
+    return pc.replace_substring_regex(locations, "^/", "file:///")

@@ -26,6 +26,7 @@ from icefloe.engines.spark.read.file_index import relation
 from icefloe.engines.spark.read.inherited_columns import FileConstant, of_task
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import READ_SETTINGS
+from icefloe.engines.spark.storage import hadoop_paths
 from icefloe.engines.spark.write.conform import quoted
 from icefloe.errors import FormatError
 from icefloe.model.entries import ContentType, column_key, empty, of_type, stat
@@ -156,11 +157,6 @@ class EqualityDeletes:
         first[own[::-1]] = np.arange(len(own), dtype=np.int32)[::-1]
         numbers = first[others]
         return pa.array(numbers, pa.int32(), mask=numbers < 0)
-
-
-def hadoop_paths(locations: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The locations for Hadoop's ``Path``, which resolves a path without a scheme on the cluster's default storage."""
-    return pc.replace_substring_regex(locations, "^/", "file:///")
 
 
 def _is_partition(name: str) -> bool:

@@ -26,14 +26,13 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 from icefloe.deletes.bitmaps import within
 from icefloe.engines.spark.jvm_calls import static_call
 from icefloe.engines.spark.read.column_types import check_columns, has_binary_defaults, with_longs
-from icefloe.engines.spark.read.equality_joins import hadoop_paths
 from icefloe.engines.spark.read.file_index import Lister, relation
 from icefloe.engines.spark.read.inherited_columns import FileConstant
 from icefloe.engines.spark.read.source import BITMAP_BYTES_MAX, FilesByTasks, Source
 from icefloe.engines.spark.read.task_reads import GROUPS, LISTED, TaskReader, file_groups
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, ROW_BY_ROW, PerJvm, spark_internals
-from icefloe.engines.spark.storage import task_storage
+from icefloe.engines.spark.storage import hadoop_path, hadoop_paths, task_storage
 from icefloe.engines.spark.task_python import map_in_arrow
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.bind import bind_pushed
@@ -273,15 +272,6 @@ def _lister(source: Source, wanted: Wanted, route: Route) -> Lister:
 def _understood(filter_: Expr, schema: Schema) -> Expr:
     """The conjuncts that can be bound to columns of the table; Spark itself evaluates all of them."""
     return conjunction(part for part in conjuncts(filter_) if bind_pushed(part, schema) != ALWAYS_TRUE)
-
-
-def hadoop_path(location: str) -> str:
-    """The location for Hadoop's ``Path``, which resolves a path without a scheme on the cluster's default storage.
-
-    >>> hadoop_path("/wh/t")
-    'file:///wh/t'
-    """
-    return f"file://{location}" if location.startswith("/") else location
 
 
 def _bitmaps(tasks: pa.Table, vectors: Mapping[str, BitMap64]) -> pa.Array:

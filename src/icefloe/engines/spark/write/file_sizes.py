@@ -6,13 +6,14 @@ import math
 
 from pyspark.sql import DataFrame, SparkSession
 
+from icefloe.limits import MIB
 from icefloe.model.metadata.properties import PARQUET_COMPRESSION, TARGET_FILE_SIZE
 from icefloe.model.metadata.snapshots import SummaryKey
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import BOOLEAN, DATE, FLOAT, INT, STRING, Decimal, Fixed, Type, is_primitive
+from icefloe.transforms.base import MAX_INT
 
-MIB = 1024 * 1024
 _OVERSIZE = 1.5  # times the target: a file is split above it, so that no small rest is split off
 _SHUFFLE_RATIO = {"uncompressed": 1.0, "snappy": 2.0, "lz4": 2.0}  # bytes of a shuffle for a byte of a file
 _COMPRESSED_RATIO = 3.0
@@ -22,7 +23,6 @@ _SMALL_FILES = 32  # of them make a file of the target size
 _WRITER_BYTES = 8 * MIB  # that an open file takes, about
 _WRITERS_SHARE = 4  # open files take a fourth of the memory of a task
 _MAX_WRITERS = 256
-MAX_INT = 2**31 - 1
 
 
 def shuffle_bytes_per_task(metadata: TableMetadata) -> int:

@@ -1,0 +1,89 @@
+"""Files that tasks write into one folder: tasks return their entries, and files of other attempts are deleted.
+
+Spark runs a task again if an attempt fails, and with speculation it runs two attempts at once. The driver gets the
+entries of one attempt of each task. All files of a write are in one folder, so the files of the other attempts are
+those of which no entry was returned.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, StructType
+
+from icefloe.engines.spark.failures import marking, translated
+from icefloe.engines.spark.storage import hadoop_path, task_storage
+from icefloe.engines.spark.task_python import arrow_stream, map_in_arrow
+from icefloe.errors import IcefloeError
+from icefloe.io.file_io import FileIO
+from icefloe.model.entries import concat
+from icefloe.model.metadata.snapshots import Snapshots
+from icefloe.model.metadata.table_metadata import TableMetadata
+
+logger = logging.getLogger(__name__)
+
+TaskWork = Callable[[FileIO, Iterator[pa.RecordBatch]], pa.Table]  # the rows of a task to entries
+
+RENAMING_SCHEMES = ("file:", "hdfs:", "viewfs:", "/")  # of storage with folders, whose files can be renamed
+_ENTRIES = StructType().add("entries", BinaryType())  # what tasks return
+
+
+@contextmanager
+def write_folder(spark: SparkSession, metadata: TableMetadata, io: FileIO) -> Iterator[str]:
+    """A new folder for the data files of one write, which is deleted if the write fails.
+
+    An icefloe error that tasks or expressions carry through Spark is raised as itself.
+    """
+    folder = f"{metadata.data_location}/{uuid.uuid4()}"
+    try:
+        with translated():
+            yield folder
+    except BaseException:
+        _remove(spark, io, folder)
+        raise
+
+
+def write_by_tasks(rows: DataFrame, folder: str, io: FileIO, work: TaskWork) -> pa.Table:
+    """The entries of the files that ``work`` writes into the folder; files of other attempts are deleted."""
+    entries = entries_by_tasks(rows, io, work)
+    kept = set(entries["location"].to_pylist())
+    io.delete([info.location for info in io.list(folder) if info.location not in kept])
+    return entries
+
+
+def entries_by_tasks(rows: DataFrame, io: FileIO, work: TaskWork) -> pa.Table:
+    """The entries that ``work`` returns in every task, together."""
+    storage = task_storage(io)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with marking():
+            entries = work(storage.open(), batches)
+        if entries.num_rows > 0:
+            yield pa.record_batch({"entries": pa.array([arrow_stream(entries)], pa.binary())})
+
+    parts = map_in_arrow(rows, run, _ENTRIES).toArrow()["entries"]
+    return concat([pa.ipc.open_stream(part.as_buffer()).read_all() for part in parts])
+
+
+def without_history(metadata: TableMetadata) -> TableMetadata:
+    """The table as tasks need it: its schema, partitions, sort order and properties."""
+    return replace(metadata, current_snapshot_id=None, snapshots=Snapshots(), snapshot_log=(), metadata_log=(), refs={})
+
+
+def _remove(spark: SparkSession, io: FileIO, folder: str) -> None:
+    """Delete the files of a failed write, and their folder if the storage has folders."""
+    if folder.startswith(RENAMING_SCHEMES):
+        path: Any = spark._jvm.org.apache.hadoop.fs.Path(hadoop_path(folder))
+        path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
+        return
+    try:
+        io.delete([info.location for info in io.list(folder)])
+    except IcefloeError as error:  # the error to report is that of the write
+        logger.warning("left files behind in %s: %s", folder, error)
