@@ -94,3 +94,23 @@ def test_changes_that_cannot_be_ordered_are_refused(wrap: Callable[[Any], Any], 
     with pytest.raises(InputError, match="as a list"):
         table.apply_changes(twice, keys="id", sequence_by="seq")
     assert live(table) == {3: 1, 4: 7}
+
+
+def test_changes_are_applied_once_by_key_and_together_with_other_operations(
+    wrap: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    plain = new_table(tmp_path, 4, schema=SCHEMA)
+    table, batch = wrap(plain), changes((1, 10, 1, "I"), (2, 20, 1, "I"))
+    first = apply(table, batch, idempotency_key="batch 1")
+    plain.delete("true")  # without the key, the batch would now be applied again
+    again = apply(table, batch, idempotency_key="batch 1")
+    assert (first.already_committed, again.already_committed) == (False, True)
+    assert again.snapshot_id == first.snapshot_id
+    assert live(table) == {}
+    with plain.transaction() as transaction:
+        work = wrap(transaction)
+        apply(work, changes((1, 10, 2, "I"), (3, 30, 2, "I")))
+        apply(work, changes((1, 11, 1, "U"), (3, 31, 3, "U"), (4, 40, 3, "D")))
+        transaction.delete("n = 10")
+    assert live(table) == {3: 31}
+    check(plain)

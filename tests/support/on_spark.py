@@ -68,3 +68,8 @@ class TableOnSpark(_OnSpark):
 
     def transaction(self) -> TransactionOnSpark:
         return TransactionOnSpark(self._changed.transaction(), self._spark)
+
+
+def on_spark(changed: Table | Transaction, spark: SparkSession) -> Any:
+    """A table or transaction whose changes run on Spark."""
+    return TransactionOnSpark(changed, spark) if isinstance(changed, Transaction) else TableOnSpark(changed, spark)

@@ -61,14 +61,27 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """The joining condition of a merge, and its clauses in order."""
+    """The joining condition of a merge, and its clauses in order.
+
+    With ``evolves_schema`` columns of the source that clauses set and the table lacks are first added to the table.
+    """
 
     on: Value
     clauses: tuple[Clause, ...]
+    evolves_schema: bool = False
 
     def clauses_for(self, when: When) -> tuple[Clause, ...]:
         """The clauses for some rows."""
         return tuple(clause for clause in self.clauses if clause.when is when)
+
+    def sets(self, name: str) -> bool:
+        """Whether a clause sets the column ``name`` of the table to a value, if the source has the column too."""
+        own = (name, f"{TARGET}.{name}")
+        return any(
+            clause.assignments is None or any(spelling in clause.assignments for spelling in own)
+            for clause in self.clauses
+            if clause.action is not Action.DELETE
+        )
 
     def check(self) -> None:
         """InputError if the merge does nothing, or no row can reach one of its clauses."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from icefloe.commit.phases import Phase
 from icefloe.engines.engine import Engine, MergedRows
@@ -12,6 +12,7 @@ from icefloe.engines.merge_plan import MergePlan
 from icefloe.model.metadata.properties import MERGE_ISOLATION, MERGE_MODE
 from icefloe.rows.prepared import Prepared, ReadSet
 from icefloe.rows.removal import remove_rows
+from icefloe.rows.schema_merge import missing_columns
 from icefloe.rows.target import Scratch, Target
 
 
@@ -25,6 +26,10 @@ class PreparedMerge:
 
 def merge(target: Target, merge: Merge, rows: object, engine: Engine) -> PreparedMerge:
     """Update, delete and insert rows as one snapshot; an updated row keeps its id."""
+    change = None
+    if merge.evolves_schema:
+        rows, change = missing_columns(rows, target.metadata, engine, merge.sets)
+        target = target if change is None else target.after(change)
     opened, columns = engine.source_columns(rows, target.metadata.schema)
     plan = MergePlan.of(merge, target.metadata.schema, columns)
     timer = target.timer
@@ -40,7 +45,7 @@ def merge(target: Target, merge: Merge, rows: object, engine: Engine) -> Prepare
             changes = remove_rows(target, files, matches.positions, engine, MERGE_MODE)
     read = ReadSet.of(target, files.plan.filter, MERGE_ISOLATION, existing_rows=_depends_on_kept_rows(merge))
     return PreparedMerge(
-        change=read.prepared(changes.with_added(new)),
+        change=replace(read.prepared(changes.with_added(new)), schema_change=change),
         rows=merged,
     )
 

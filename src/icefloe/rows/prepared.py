@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from icefloe.commit.conflicts import Isolation, isolation_of
+from icefloe.commit.draft import Update
 from icefloe.commit.operations.overwrite import OverwriteFiles
 from icefloe.commit.operations.read_check import ReadCheck
 from icefloe.commit.operations.row_delta import RowDelta
+from icefloe.commit.operations.schema_updates import ChangeSchema
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation
 from icefloe.commit.result import CommitResult
 from icefloe.expr.filter.nodes import Expr
@@ -26,19 +28,22 @@ class Prepared:
     """An operation on rows, ready to be committed; without an update there is nothing to do.
 
     ``read_check`` fails if other commits changed what was read. A transaction applies it even if there is no update.
-    It is also applied before an update that does not check by itself all of what was read.
+    It is also applied before an update that does not check by itself all of what was read. ``schema_change`` is applied
+    first, and only if there is an update: it adds columns that the new files contain.
     """
 
     operation: Operation
     update: SnapshotOperation | None = None
     read_check: SnapshotOperation | None = None
+    schema_change: ChangeSchema | None = None
     rows_copied: int = 0  # rows that were only copied to another file
     rows_already_deleted: int = 0  # rows that the summary counts as deleted, although they were deleted before
 
     @property
-    def steps(self) -> tuple[SnapshotOperation, ...]:
+    def steps(self) -> tuple[Update, ...]:
         """The steps of the commit."""
-        return tuple(step for step in (self.read_check, self.update) if step is not None)
+        before = None if self.update is None else self.schema_change
+        return tuple(step for step in (before, self.read_check, self.update) if step is not None)
 
     def with_summary(self, keys: Mapping[str, str]) -> Prepared:
         """The operation with further keys for the summary of its snapshot."""

@@ -1,8 +1,11 @@
-"""Appends that add the columns that the table lacks: the schema change they need (spec: Schema Evolution)."""
+"""The schema change of appends and merges that add the columns that the table lacks (spec: Schema Evolution)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
 
 from icefloe.commit.operations.schema_updates import ChangeSchema
 from icefloe.engines.engine import Engine
@@ -25,8 +28,16 @@ def schema_change(
         raise InputError(f"schema_mode={mode!r}: expected 'strict', or 'merge' to add columns that the table lacks")
     if mode == "strict":
         return data, None
+    return missing_columns(data, metadata, engine)
+
+
+def missing_columns(
+    data: Any, metadata: TableMetadata, engine: Engine, is_wanted: Callable[[str], bool] = lambda name: True
+) -> tuple[Any, ChangeSchema | None]:
+    """The opened rows, and the schema change that adds their columns that the table lacks, as far as wanted."""
     rows, row_schema = engine.row_schema(data, metadata.schema)
-    steps = merge_steps(metadata.schema, row_schema, format_version=metadata.format_version)
+    wanted = pa.schema([field for field in row_schema if is_wanted(field.name)], row_schema.metadata)
+    steps = merge_steps(metadata.schema, wanted, format_version=metadata.format_version)
     return rows, None if len(steps) == 0 else schema_steps(steps, metadata)
 
 

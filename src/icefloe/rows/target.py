@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 
 from icefloe.commit.base import Base
-from icefloe.commit.draft import head_of
-from icefloe.commit.loop import discard
+from icefloe.commit.draft import draft_of, head_of
+from icefloe.commit.loop import begin, discard
+from icefloe.commit.operations.metadata_update import MetadataUpdate
 from icefloe.commit.operations.snapshot_operation import file_locations
 from icefloe.commit.phases import Phase, PhaseTimer
 from icefloe.engines.work import FinalLineage, PlannedFiles, TableFiles
@@ -73,6 +74,11 @@ class Target:
     def table(self) -> TableFiles:
         """The table, for writing new files."""
         return TableFiles(io=self.io, metadata=self.metadata)
+
+    def after(self, change: MetadataUpdate) -> Target:
+        """The branch after a change of the table that is committed together with the operation."""
+        draft = change.apply(draft_of(self.base), begin(self.base, self.env))
+        return replace(self, base=replace(self.base, metadata=draft.metadata, store=draft.store))
 
     def planned(self, where: Expr = ALWAYS_TRUE) -> PlannedFiles:
         """The planned files, with their deleted rows."""

@@ -74,6 +74,22 @@ class MergeBuilder(Generic[R]):
         """Delete rows that match no row of the source."""
         return self._and(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition)
 
+    def with_schema_evolution(self) -> Self:
+        """Add the columns that clauses set from the source and the table lacks, in the commit of the merge.
+
+        A clause for all columns sets all columns of the source. New columns are null in rows that the merge does not
+        write. The types of columns that the table has do not change.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.evolving", schema="id bigint")
+        >>> merge = t.merge(pa.table({"id": [1], "note": ["new"]}), on=["id"]).with_schema_evolution()
+        >>> result = merge.when_not_matched_insert_all().execute()
+        >>> t.scan().to_arrow().to_pylist()
+        [{'id': 1, 'note': 'new'}]
+        """
+        self._merge = replace(self._merge, evolves_schema=True)
+        return self
+
     def execute(self, *, retries: int | None = None) -> R:
         """Run the merge as one snapshot, or without one if nothing changes.
 

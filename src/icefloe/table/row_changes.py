@@ -256,6 +256,7 @@ class RowChanges:
         deleted_column: str = DELETED_COLUMN,
         branch: str | None = MAIN,
         retries: int | None = None,
+        idempotency_key: str | None = None,
     ) -> MergeResult:
         """Apply change data: the last change of each key by ``sequence_by``, if it is newer than the row in the table.
 
@@ -271,7 +272,7 @@ class RowChanges:
         True
         """
         merge = changes_merge(
-            lambda source, on: self.merge(source, on, branch=branch),
+            lambda source, on: self.merge(source, on, branch=branch, idempotency_key=idempotency_key),
             engine_of(data),
             self._pointer.load().metadata.schema,
             data,

@@ -32,6 +32,7 @@ from icefloe.model.partition.update import PartitionUpdate
 from icefloe.model.text.text_checks import property_names
 from icefloe.rows.add_files import Partition, add_files
 from icefloe.rows.schema_merge import SchemaMode, schema_change, schema_steps
+from icefloe.table.apply_changes import DELETED_COLUMN, changes_merge
 from icefloe.table.edits import CommittedBlock, PartitionEdit, SchemaEdit
 from icefloe.table.merge import MergeBuilder
 from icefloe.table.scan import Scan
@@ -136,6 +137,31 @@ class Transaction(CommittedBlock):
             self._run(rows.merge(self._target(branch), merge, source, engine).change, engine)
 
         return MergeBuilder(on, run, engine, self._env)
+
+    def apply_changes(
+        self,
+        data: Any,
+        keys: Sequence[str],
+        sequence_by: str,
+        *,
+        delete_when: str | Value | None = None,
+        columns: Sequence[str] | None = None,
+        deleted_column: str = DELETED_COLUMN,
+        branch: str | None = MAIN,
+    ) -> None:
+        """Apply the last change of each key, if it is newer than the row in the table; see ``Table.apply_changes``."""
+        changes_merge(
+            lambda source, on: self.merge(source, on, branch=branch),
+            engine_of(data),
+            self.metadata.schema,
+            data,
+            keys=keys,
+            sequence_by=sequence_by,
+            delete_when=delete_when,
+            columns=columns,
+            deleted_column=deleted_column,
+            env=self._env,
+        ).execute()
 
     def add_files(
         self,

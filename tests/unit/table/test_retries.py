@@ -162,6 +162,23 @@ def test_an_append_that_adds_columns_is_run_again_when_another_one_has_added_som
     assert [field.name for field in table.schema.fields] == ["id", "city", "other", "note"]
 
 
+def test_a_merge_that_adds_columns_is_run_again_when_another_commit_has_added_some(
+    table: Table, pointers: Interleaved
+) -> None:
+    quiet = Catalog(pointers, ENV).load_table("db.t")
+
+    def adds_a_column() -> None:
+        with quiet.update_schema() as columns:
+            columns.add_column("size", "int")
+
+    pointers.rivals = [adds_a_column]
+    source = pa.table({"id": [1, 4], "city": ["Oslo", "Oslo"], "note": ["x", "y"]})
+    merge = table.merge(source, on=["id"]).with_schema_evolution().when_matched_update_all()
+    result = merge.when_not_matched_insert_all().execute(retries=1)
+    assert (result.runs, result.rows_updated, result.rows_inserted) == (2, 1, 1)
+    assert [field.name for field in table.schema.fields] == ["id", "city", "size", "note"]
+
+
 def test_appends_and_partition_overwrites_take_retries_and_need_one_run(table: Table, pointers: Interleaved) -> None:
     quiet = Catalog(pointers, ENV).load_table("db.t")
     pointers.rivals = [lambda: quiet.append(rows(4))]
