@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.engines.spark.write import write as write_module
-from icefloe.engines.spark.write.distribution import Distribution, distribution_of
+from icefloe.engines.spark.write.distribution import distributed, distribution_of
 from icefloe.engines.spark.write.file_sizes import rows_per_file
 from icefloe.engines.spark.write.write import write
 from icefloe.io.local import LocalFileIO
@@ -23,6 +24,7 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.text.ddl import parse_ddl
 from icefloe.model.text.sort_order_text import sort_order
 from spark.fakes import metadata_of
+from support.people import COPY, new_table
 
 pytestmark = pytest.mark.spark
 
@@ -86,7 +88,50 @@ def test_the_distribution_is_that_of_apache_iceberg(
 ) -> None:
     metadata = table("/t", *partition_by, sort_by=sort_by, mode=asked)
     assert distribution_of(metadata, metadata.sort_order) == expected
-    assert distribution_of(metadata, metadata.sort_order, Distribution.NONE) is Distribution.NONE
+
+
+@pytest.mark.parametrize(("partition_by", "asked", "expected"), [
+    ((), "", None),
+    ((), "range", "range"),
+    (("part",), "", "hash"),
+    (("part",), "none", "none"),
+    (("part",), "range", "range"),
+])  # fmt: skip
+def test_rewrites_of_sorted_tables_are_not_distributed_by_range_unless_asked(
+    partition_by: tuple[str, ...], asked: str, expected: str | None
+) -> None:
+    metadata = table("/t", *partition_by, sort_by="id", mode=asked)
+    assert distribution_of(metadata, metadata.sort_order, is_rewrite=True) == expected
+
+
+@pytest.mark.thorough
+def test_changes_of_a_sorted_table_are_written_without_a_range_shuffle(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[str] = []
+
+    def recorded(*args: Any) -> DataFrame:
+        rows = distributed(*args)
+        plans.append(str(rows._jdf.queryExecution().toString()))
+        return rows
+
+    monkeypatch.setattr(write_module, "distributed", recorded)
+    sorted_table = new_table(tmp_path, 3, COPY, schema="id bigint, part string", partition_by=("part",))
+    sorted_table.set_sort_order("id")
+    sorted_table.append(spark.range(20).selectExpr("id", "string(id % 2) AS part"))
+    assert "rangepartitioning" in plans.pop()
+    sorted_table.delete("id % 7 = 1", spark=spark)
+    sorted_table.update({"id": "-id"}, where="id % 7 = 2", spark=spark)
+    source = spark.sql("SELECT 3L AS id, '1' AS part UNION ALL SELECT 100L, '0'")
+    merge = sorted_table.merge(source, on=["id"]).when_matched_update({"id": "s.id + 50"})
+    merge.when_not_matched_insert_all().execute()
+    assert len(plans) >= 3
+    assert not any("rangepartitioning" in plan for plan in plans)
+    for location in sorted_table.scan().plan().tasks["location"].to_pylist():
+        ids = pq.ParquetFile(location).read()["id"].to_pylist()
+        assert ids == sorted(ids)
+    expected = sorted([id_ for id_ in range(20) if id_ % 7 not in (1, 2) and id_ != 3] + [-2, -9, -16, 53, 100])
+    assert sorted(sorted_table.scan().to_arrow()["id"].to_pylist()) == expected
 
 
 def test_a_skewed_partition_becomes_files_near_the_target(many_partitions: SparkSession, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ class SparkEngine:
     def write_survivors(self, files: PlannedFiles, positions: Positions) -> pa.Table:
         """Write the rows that files keep to new files; returns the entries."""
         rows, lineage = remaining_rows(self._spark, files, positions)
-        return write(rows, metadata=files.metadata, io=files.io, lineage=lineage)
+        return write(rows, metadata=files.metadata, io=files.io, lineage=lineage, is_rewrite=True)
 
     def write_key_deletes(self, table: TableFiles, source: UpsertSource) -> pa.Table:
         """Write the keys of the source to equality delete files, by tasks; returns their entries."""

@@ -61,7 +61,7 @@ def write_merged(files: PlannedFiles, matches: MergeMatches) -> MergedRows:
     entries = empty()
     if len(frames) > 0:
         rows = reduce(DataFrame.unionByName, frames)
-        entries = write(rows, metadata=files.metadata, io=files.io, lineage=lineage)
+        entries = write(rows, metadata=files.metadata, io=files.io, lineage=lineage, is_rewrite=True)
     return MergedRows(
         entries=entries,
         rows_inserted=sum(entries["record_count"].to_pylist()) - new.rows_updated,

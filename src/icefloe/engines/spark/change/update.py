@@ -77,7 +77,7 @@ def update_rows(
             others, lineage = remaining_rows(spark, files, positions)
             written = others.unionByName(_without_number(written, has_ids))
         with files.timer.of(Phase.WRITE):
-            entries = write(written, metadata=files.metadata, io=files.io, lineage=lineage)
+            entries = write(written, metadata=files.metadata, io=files.io, lineage=lineage, is_rewrite=True)
     return UpdatedRows(positions=positions, entries=entries)
 
 

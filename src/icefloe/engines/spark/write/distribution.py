@@ -32,21 +32,23 @@ class Distribution(StrEnum):
     RANGE = "range"
 
 
-def distribution_of(
-    metadata: TableMetadata, order: SortOrder, asked: Distribution | None = None
-) -> Distribution | None:
-    """The distribution of a write: ``asked``, or else that of the table; None if nobody asks for any.
+def distribution_of(metadata: TableMetadata, order: SortOrder, *, is_rewrite: bool = False) -> Distribution | None:
+    """The distribution of a write: that of the table; None if nobody asks for any.
 
-    The default is ``range`` for tables with a sort order and ``hash`` for other partitioned tables.
+    The default is ``range`` for tables with a sort order and ``hash`` for other partitioned tables. A rewrite of rows
+    that the table has is never distributed by range by default: the rows of a file are in order already, and Spark
+    would compute them twice, the first time for a sample.
     """
     is_partitioned = any(not field.is_void for field in metadata.spec.fields)
-    text = DISTRIBUTION_MODE.of(metadata.properties) if asked is None else str(asked)
+    text = DISTRIBUTION_MODE.of(metadata.properties)
     if text == Distribution.NONE:
         return Distribution.NONE
     if not is_partitioned and not order.is_sorted:
         return None
     if text == "":
-        return Distribution.RANGE if order.is_sorted else Distribution.HASH
+        if order.is_sorted and not is_rewrite:
+            return Distribution.RANGE
+        return Distribution.HASH if is_partitioned else None
     if text == Distribution.HASH:
         return Distribution.HASH if is_partitioned else Distribution.NONE
     return Distribution.RANGE

@@ -62,17 +62,17 @@ def write(
     metadata: TableMetadata,
     io: FileIO,
     lineage: tuple[Field, ...] = (),
-    distribution: Distribution | None = None,
+    is_rewrite: bool = False,
 ) -> pa.Table:
     """Write all rows to new, durable files of the table's current schema and spec; returns their entries.
 
-    ``lineage`` are the columns of row lineage that the rows have beside those of the table. ``distribution`` replaces
-    that of the table.
+    ``lineage`` are the columns of row lineage that the rows have beside those of the table. With ``is_rewrite`` the
+    rows replace rows of the table and are not brought into a total order.
     """
     spark = frame.sparkSession
     spark_internals(spark)
     order = usable(metadata.sort_order, metadata.schema)
-    mode = distribution_of(metadata, order, distribution)
+    mode = distribution_of(metadata, order, is_rewrite=is_rewrite)
     child = child_session(
         spark, {**WRITE_SETTINGS, **_codec(metadata.properties), **_file_settings(spark, metadata, order)}
     )
