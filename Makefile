@@ -4,7 +4,8 @@
 #   make fast        the tests that need neither Spark nor a server, without the slow ones
 #   make test        what every change is tested with: the same, the slow ones, Spark and servers, for format versions 2
 #                    and 4; in three processes (WORKERS=... for another number)
-#   make thorough    the rest: versions 1 and 3, all cases of crashes and interleavings, hypothesis with more examples
+#   make thorough    the rest: versions 1 and 3, all cases of crashes and interleavings, hypothesis with more examples,
+#                    and 300 histories of rows on Spark (HISTORIES=... for another number)
 #   make lint        ruff and mypy
 #   make interop     the tests that run other programs (Maven fetches Apache Iceberg's jar on first use)
 #   make property    the property tests, with many more examples
@@ -21,6 +22,7 @@ UV ?= uv
 FLAGS ?=
 FUZZ ?= 200000
 APPENDS ?= 250
+HISTORIES ?= 300
 WORKERS ?= 3
 VENV := .venv
 READY := $(VENV)/.ready
@@ -52,7 +54,7 @@ test: $(READY)
 	@ICEFLOE_TESTS=test $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop' tests src
 
 thorough: $(READY)
-	@ICEFLOE_TESTS=thorough $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop' tests
+	@ICEFLOE_TESTS=thorough ICEFLOE_HISTORIES=$(HISTORIES) $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop' tests
 
 lint: $(READY)
 	@$(PY) -m ruff check .

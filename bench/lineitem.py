@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -12,6 +14,24 @@ DELETE_SHARE = f"l_suppkey < {SUPPLIERS // 100}"  # another 1 %
 WORDS = ("carefully", "final", "deposits", "sleep", "quickly", "above", "the", "ironic", "accounts", "packages")
 MODES = ("AIR", "FOB", "MAIL", "RAIL", "REG AIR", "SHIP", "TRUCK")
 INSTRUCTIONS = ("COLLECT COD", "DELIVER IN PERSON", "NONE", "TAKE BACK RETURN")
+
+
+QUESTIONS: dict[str, Callable[[DataFrame], object]] = {
+    "count + 3 sums": lambda rows: totals(rows).collect(),
+    "1 % filter": lambda rows: rows.where(FILTER).agg(F.sum("l_extendedprice")).collect(),
+    "2 of 16 columns": lambda rows: drain(rows.select("l_orderkey", "l_extendedprice")),
+    "all columns": lambda rows: drain(rows),
+}
+
+
+def totals(rows: DataFrame) -> DataFrame:
+    """The number of rows and three sums, by which contenders are compared."""
+    return rows.agg(F.count("*"), F.sum("l_quantity"), F.sum("l_extendedprice"), F.sum("l_partkey"))
+
+
+def drain(rows: DataFrame) -> None:
+    """Read all rows and columns; Delta Lake cannot write a table with vectors to the format ``noop``."""
+    rows._jdf.queryExecution().toRdd().count()
 
 
 def lineitem(spark: SparkSession, rows: int, files: int) -> DataFrame:

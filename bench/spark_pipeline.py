@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from lineitem import FILTER, lineitem
+from lineitem import QUESTIONS, lineitem, totals
 from measure import Clock, Sample, median, ratio, spread
 from report import Table
 from spark_contenders import (
@@ -40,20 +40,22 @@ NO_DELETES, VECTORS, POSITIONS, EQUALITY = "no deletes", "1 % vectors", "1 % pos
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How much to do: rows, files of the source, runs that count, those of copy-on-write, and runs before those."""
+    """How much to do: rows, files of the source, runs of each kind of work that count, and runs before those.
+
+    No run leaves a kind of work out; ``rewrites`` are changes by copy-on-write.
+    """
 
     rows: int = 12_000_000
     files: int = 8
-    runs: int = 5
+    writes: int = 5
+    reads: int = 5
+    changes: int = 5
     rewrites: int = 5
     warm_up: int = 1
 
 
-QUESTIONS: dict[str, Callable[[DataFrame], object]] = {
-    "count + 3 sums": lambda rows: _totals(rows).collect(),
-    "1 % filter": lambda rows: rows.where(FILTER).agg(F.sum("l_extendedprice")).collect(),
-    "2 of 16 columns": lambda rows: _drain(rows.select("l_orderkey", "l_extendedprice")),
-    "all columns": lambda rows: _drain(rows),
+ASKED: dict[str, Callable[[DataFrame], object]] = {
+    **QUESTIONS,
     "TPC-H 1": lambda rows: _tpch_1(rows).collect(),
     "TPC-H 6": lambda rows: _tpch_6(rows).collect(),
 }
@@ -65,7 +67,11 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
         spark = start(Path(folder), extended=True)
         try:
             bench = _Bench(spark, Path(folder), sizes, tell)
-            samples = {"write": bench.writes(), "read": bench.reads(), "change": bench.changes()}
+            samples = {
+                "write": bench.writes() if sizes.writes > 0 else {},
+                "read": bench.reads() if sizes.reads > 0 else {},
+                "change": bench.changes(),
+            }
         finally:
             spark.stop()
     return {"sizes": asdict(sizes), "versions": bench.versions, "samples": samples}
@@ -101,7 +107,7 @@ class _Bench:
                 return lambda: one.write(self._rows, "written", layout)
 
             works = {one.name: (once(one), lambda one=one: one.drop("written")) for one in contenders}
-            samples[layout.value] = self._measure(works, self._sizes.runs)
+            samples[layout.value] = self._measure(works, self._sizes.writes)
         return samples
 
     def reads(self) -> dict[str, dict[str, list[Sample]]]:
@@ -134,11 +140,12 @@ class _Bench:
         """Every change of 1 % of the rows, in both modes."""
         samples = {}
         contenders: list[Contender] = [self._own, self._java, self._delta]
-        for mode in Mode:
+        for mode, runs in ((Mode.MERGE_ON_READ, self._sizes.changes), (Mode.COPY_ON_WRITE, self._sizes.rewrites)):
+            if runs == 0:
+                continue
             name = mode.name.lower()
             for one in contenders:
                 one.write(self._rows, name, Layout.PLAIN, mode)
-            runs = self._sizes.runs if mode is Mode.MERGE_ON_READ else self._sizes.rewrites
             for change in Change:
                 self._tell(f"spark: {change.value}, {mode.value}")
                 self._check_change(contenders, name, change)
@@ -156,7 +163,7 @@ class _Bench:
         results = {}
         for one in contenders:
             one.change(table, change, self._source)
-            results[one.name] = _totals(one.read(table)).collect()
+            results[one.name] = totals(one.read(table)).collect()
             one.undo(table)
         _check_same(results, f"{change.value} of {table}")
 
@@ -164,11 +171,11 @@ class _Bench:
         self, readers: Mapping[str, Callable[[], DataFrame]], state: str, samples: dict[str, dict[str, list[Sample]]]
     ) -> None:
         self._tell(f"spark: reading, {state}")
-        results = {name: _totals(read()).collect() for name, read in readers.items() if name != self._plain.name}
+        results = {name: totals(read()).collect() for name, read in readers.items() if name != self._plain.name}
         _check_same(results, state)
-        for question, ask in QUESTIONS.items():
+        for question, ask in ASKED.items():
             works = {name: (lambda read=read, ask=ask: ask(read()), _nothing) for name, read in readers.items()}
-            samples[f"{question}, {state}"] = self._measure(works, self._sizes.runs)
+            samples[f"{question}, {state}"] = self._measure(works, self._sizes.reads)
 
     def _measure(
         self, works: Mapping[str, tuple[Callable[[], object], Callable[[], object]]], runs: int
@@ -197,15 +204,6 @@ def _check_same(results: Mapping[str, object], what: str) -> None:
     """Contenders that do not have the same rows are not worth timing."""
     if len({repr(result) for result in results.values()}) > 1:
         raise RuntimeError(f"{what}: the contenders have different rows: {results}")
-
-
-def _totals(rows: DataFrame) -> DataFrame:
-    return rows.agg(F.count("*"), F.sum("l_quantity"), F.sum("l_extendedprice"), F.sum("l_partkey"))
-
-
-def _drain(rows: DataFrame) -> None:
-    """Read all rows and columns; Delta Lake cannot write a table with vectors to the format ``noop``."""
-    rows._jdf.queryExecution().toRdd().count()
 
 
 def _tpch_1(rows: DataFrame) -> DataFrame:
@@ -237,10 +235,12 @@ def _tpch_6(rows: DataFrame) -> DataFrame:
 def tables(result: Mapping[str, Any]) -> list[Table]:
     """Times by kind of work, and the ratios of time to those of the other programs."""
     sizes = result["sizes"]
-    what = f"{sizes['rows']:,} rows of 16 columns, median of {sizes['runs']} runs"
+    what = f"{sizes['rows']:,} rows of 16 columns; median, least and greatest"
     names = {"write": "Writing", "read": "Reading", "change": "Changing 1 %"}
     shown = []
     for kind, samples in result["samples"].items():
+        if len(samples) == 0:
+            continue
         contenders = list(dict.fromkeys(name for work in samples.values() for name in work))
         rows = [[work, *(_time(found.get(name)) for name in contenders)] for work, found in samples.items()]
         shown.append(Table(title=f"{names[kind]}: wall ms, {what}", columns=("", *contenders), rows=rows))

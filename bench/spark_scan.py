@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 import icefloe
-from lineitem import DELETE_SHARE, FILTER, lineitem
+from lineitem import DELETE_SHARE, QUESTIONS, lineitem, totals
 from measure import Clock, Sample, median, ratio, spread
 from report import Table
 from spark_session import start
@@ -36,14 +35,6 @@ class Sizes:
     files: int = 8
     runs: int = 7
     warm_up: int = 2
-
-
-QUERIES: dict[str, Callable[[DataFrame], object]] = {
-    "count + 3 sums": lambda rows: _totals(rows).collect(),
-    "1 % filter": lambda rows: rows.where(FILTER).agg(F.sum("l_extendedprice")).collect(),
-    "2 of 16 columns": lambda rows: _drain(rows.select("l_orderkey", "l_extendedprice")),
-    "all columns": lambda rows: _drain(rows),
-}
 
 
 def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -106,10 +97,10 @@ def _measure(
     tell(f"spark_scan: {phase}, {sizes.warm_up} runs to warm up and {sizes.runs} that count")
     _check(readers, phase)
     jvm = spark.sparkContext._gateway.proc.pid
-    samples: dict[str, dict[str, list[Sample]]] = {query: {name: [] for name in CONTENDERS} for query in QUERIES}
+    samples: dict[str, dict[str, list[Sample]]] = {query: {name: [] for name in CONTENDERS} for query in QUESTIONS}
     for number in range(-sizes.warm_up, sizes.runs):
         shift = number % len(CONTENDERS)
-        for query, ask in QUERIES.items():
+        for query, ask in QUESTIONS.items():
             for name in CONTENDERS[shift:] + CONTENDERS[:shift]:
                 before = Clock.now(jvm)
                 ask(readers[name]())
@@ -122,18 +113,10 @@ def _measure(
 def _check(readers: Mapping[str, Reader], phase: str) -> None:
     """Contenders that do not hold the same rows are not worth timing."""
     plain = readers["plain Parquet"]()
-    right = _totals(plain if phase == PHASES[0] else plain.where(f"NOT ({DELETE_SHARE})")).collect()
+    right = totals(plain if phase == PHASES[0] else plain.where(f"NOT ({DELETE_SHARE})")).collect()
     for name, rows in readers.items():
-        if name != "plain Parquet" and (found := _totals(rows()).collect()) != right:
+        if name != "plain Parquet" and (found := totals(rows()).collect()) != right:
             raise RuntimeError(f"{name}, {phase}: the rows are not those that were written: {found}, not {right}")
-
-
-def _totals(rows: DataFrame) -> DataFrame:
-    return rows.agg(F.count("*"), F.sum("l_quantity"), F.sum("l_extendedprice"), F.sum("l_partkey"))
-
-
-def _drain(rows: DataFrame) -> None:
-    rows.write.format("noop").mode("overwrite").save()
 
 
 def tables(result: Mapping[str, Any]) -> list[Table]:
@@ -154,7 +137,7 @@ def _files(files: Mapping[str, int]) -> str:
 
 
 def _times(samples: Mapping[str, Any], title: str, key: str) -> Table:
-    rows = [[query, *(spread(samples[query][name], key) for name in CONTENDERS)] for query in QUERIES]
+    rows = [[query, *(spread(samples[query][name], key) for name in CONTENDERS)] for query in QUESTIONS]
     return Table(title=title, columns=("", *CONTENDERS), rows=rows)
 
 
@@ -163,7 +146,7 @@ def _ratios(samples: Mapping[str, Any], iceberg_version: str) -> Table:
     plain, own, iceberg = CONTENDERS
     rows = []
     for phase in PHASES:
-        for query in QUERIES:
+        for query in QUESTIONS:
             wall = {name: median(samples[phase][query][name], "wall_ms") for name in CONTENDERS}
             cpu = {name: median(samples[phase][query][name], "cpu_ms") for name in CONTENDERS}
             rows.append(

@@ -9,29 +9,12 @@ import pytest
 
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.table.table import Table
-from support.tables import new_catalog
+from support.tables import new_catalog, table_of_two_specs
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    """Two files of partition spec 0, one of spec 1; id 12 was updated, id 3 deleted."""
-    made = new_catalog(tmp_path).create_table(
-        "db.t", schema="id bigint, s struct<a: int, b: string>, day int", partition_by=["day"], format_version=3
-    )
-    made.append(rows(0, 6, day=1))
-    made.append(rows(10, 16, day=2))
-    with made.update_partitioning() as change:
-        change.add("truncate(10, id)", name="tens")
-    made.append(rows(20, 23, day=2))
-    made.update({"day": "2"}, where="id = 12")
-    made.delete("id = 3")
-    return made
-
-
-def rows(start: int, stop: int, *, day: int) -> pa.Table:
-    ids = range(start, stop)
-    inner = pa.array([{"a": n, "b": str(n)} for n in ids], pa.struct({"a": pa.int32(), "b": pa.string()}))
-    return pa.table({"id": pa.array(ids, pa.int64()), "s": inner, "day": pa.array([day] * len(ids), pa.int32())})
+    return table_of_two_specs(tmp_path)
 
 
 def ids(table: Table, condition: str) -> list[int]:

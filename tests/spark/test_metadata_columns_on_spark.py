@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from icefloe.errors import UnsupportedError
 from icefloe.table.table import Table
-from support.tables import new_catalog, sorted_rows
+from support.on_spark import ids_of_all
+from support.tables import new_catalog, rows_of_day, sorted_rows, table_of_two_specs
 
 pytestmark = pytest.mark.spark
 COLUMNS = ["id", "_file", "_pos", "_partition", "_spec_id", "_row_id", "_last_updated_sequence_number"]
@@ -34,33 +34,7 @@ CONDITIONS = (
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    """Files of two partition specs; id 12 was updated, id 3 deleted."""
-    made = new_catalog(tmp_path).create_table(
-        "db.t", schema="id bigint, s struct<a: int, b: string>, day int", partition_by=["day"], format_version=3
-    )
-    made.append(rows(0, 6, day=1))
-    made.append(rows(10, 16, day=2))
-    with made.update_partitioning() as change:
-        change.add("truncate(10, id)", name="tens")
-    made.append(rows(20, 23, day=2))
-    made.update({"day": "2"}, where="id = 12")
-    made.delete("id = 3")
-    return made
-
-
-def rows(start: int, stop: int, *, day: int) -> pa.Table:
-    ids = range(start, stop)
-    inner = pa.array([{"a": n, "b": str(n)} for n in ids], pa.struct({"a": pa.int32(), "b": pa.string()}))
-    return pa.table({"id": pa.array(ids, pa.int64()), "s": inner, "day": pa.array([day] * len(ids), pa.int32())})
-
-
-def ids_of_all(frames: list[DataFrame]) -> list[list[int]]:
-    """The ids of each frame, read in one job."""
-    numbered = [frame.selectExpr("id", f"{number} number") for number, frame in enumerate(frames)]
-    found: list[list[int]] = [[] for _ in frames]
-    for id_, number in reduce(DataFrame.union, numbered).collect():
-        found[number].append(id_)
-    return [sorted(ids) for ids in found]
+    return table_of_two_specs(tmp_path)
 
 
 def test_all_metadata_columns_have_the_values_of_this_process(spark: SparkSession, table: Table) -> None:
@@ -92,8 +66,8 @@ def test_files_that_tasks_read_have_metadata_columns_too(spark: SparkSession, tm
         format_version=3,
         properties={"write.format.default": "avro"},
     )
-    made.append(rows(0, 6, day=1))
-    made.append(rows(10, 16, day=2))
+    made.append(rows_of_day(0, 6, day=1))
+    made.append(rows_of_day(10, 16, day=2))
     scan = made.scan("_partition.day = 2 and (_row_id > 8 or id = 10)", columns=["_partition", "_pos", "s.a"])
     assert sorted_rows(scan.to_spark(spark).toArrow()) == sorted_rows(scan.to_arrow())
     assert scan.count() == 4

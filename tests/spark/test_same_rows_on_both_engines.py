@@ -6,19 +6,19 @@ import datetime as dt
 import random
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import And, Expr, Not, Op, Or, Predicate
 from icefloe.expr.filter.row_filter import to_sql
 from icefloe.table.table import Table
+from support.on_spark import ids_of_all
 from support.selection import first
 from support.tables import new_catalog
 
@@ -138,15 +138,6 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
     return column.cast(pa.int32()) if pa.types.is_date(column.type) else column
-
-
-def ids_of_all(frames: list[DataFrame]) -> list[list[int]]:
-    """The ids of each frame, read in one job."""
-    numbered = [frame.selectExpr("id", f"{number} number") for number, frame in enumerate(frames)]
-    found: list[list[int]] = [[] for _ in frames]
-    for id_, number in reduce(DataFrame.union, numbered).collect():
-        found[number].append(id_)
-    return [sorted(ids) for ids in found]
 
 
 def check(spark: SparkSession, table: Table, filters: list[Expr]) -> None:

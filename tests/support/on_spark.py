@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,15 @@ from icefloe.table.transaction import Transaction
 def frame_of(spark: SparkSession, rows: Any) -> DataFrame:
     """Arrow rows as a DataFrame; anything else as it is."""
     return spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+
+
+def ids_of_all(frames: list[DataFrame]) -> list[list[int]]:
+    """The ids of each frame, read in one job."""
+    numbered = [frame.selectExpr("id", f"{number} number") for number, frame in enumerate(frames)]
+    found: list[list[int]] = [[] for _ in frames]
+    for id_, number in reduce(DataFrame.union, numbered).collect():
+        found[number].append(id_)
+    return [sorted(ids) for ids in found]
 
 
 class _OnSpark:

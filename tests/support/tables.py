@@ -62,3 +62,25 @@ def append_without(table: Table, rows: pa.Table, *names: str) -> list[str]:
     unmeasured = [name for name in entries.column_names if name.partition(":")[2] in gone]
     commit(table._pointer, Append(added=entries.drop_columns(unmeasured)), table._env)
     return locations
+
+
+def table_of_two_specs(folder: Path) -> Table:
+    """Two files of partition spec 0, one of spec 1; id 12 was updated, id 3 deleted."""
+    made = new_catalog(folder).create_table(
+        "db.t", schema="id bigint, s struct<a: int, b: string>, day int", partition_by=["day"], format_version=3
+    )
+    made.append(rows_of_day(0, 6, day=1))
+    made.append(rows_of_day(10, 16, day=2))
+    with made.update_partitioning() as change:
+        change.add("truncate(10, id)", name="tens")
+    made.append(rows_of_day(20, 23, day=2))
+    made.update({"day": "2"}, where="id = 12")
+    made.delete("id = 3")
+    return made
+
+
+def rows_of_day(start: int, stop: int, *, day: int) -> pa.Table:
+    """Rows of that table, with ids from ``start`` to before ``stop``."""
+    ids = range(start, stop)
+    inner = pa.array([{"a": n, "b": str(n)} for n in ids], pa.struct({"a": pa.int32(), "b": pa.string()}))
+    return pa.table({"id": pa.array(ids, pa.int64()), "s": inner, "day": pa.array([day] * len(ids), pa.int32())})
