@@ -24,7 +24,12 @@ __all__ = ["postgres_server", "postgres_uri"]
 
 sys.path.insert(0, str(Path(__file__).parent))
 TOGETHER = {
-    "spark": ("tests/spark/", "tests/version_4/test_plain_parquet.py", "tests/docs/test_code_blocks.py"),
+    "spark": (
+        "tests/spark/",
+        "tests/spark_sql/",
+        "tests/version_4/test_plain_parquet.py",
+        "tests/docs/test_code_blocks.py",
+    ),
     "architecture": ("tests/architecture/",),
 }
 

@@ -37,13 +37,15 @@ if TYPE_CHECKING:
     from icefloe.model.metadata.snapshots import Ref, Snapshot
     from icefloe.model.schema.schema import Schema
     from icefloe.scan.tasks import Plan
+    from icefloe.spark_sql.attach import attach, detach
     from icefloe.table.catalog import Catalog, catalog
     from icefloe.table.edits import PartitionEdit, SchemaEdit
     from icefloe.table.history import HistoryEntry
     from icefloe.table.merge import MergeBuilder, MergeResult
     from icefloe.table.open import open_table
     from icefloe.table.scan import Scan
-    from icefloe.table.table import Table, TableAt
+    from icefloe.table.table import Table
+    from icefloe.table.table_at import TableAt
     from icefloe.table.transaction import Transaction
 
 __version__ = VERSION
@@ -80,7 +82,9 @@ __all__ = [
     "TableAt",
     "Transaction",
     "UnsupportedError",
+    "attach",
     "catalog",
+    "detach",
     "open_table",
 ]
 _MODULES = {  # name -> module that it is imported from when it is first used
@@ -98,9 +102,11 @@ _MODULES = {  # name -> module that it is imported from when it is first used
     "SchemaEdit": "icefloe.table.edits",
     "Snapshot": "icefloe.model.metadata.snapshots",
     "Table": "icefloe.table.table",
-    "TableAt": "icefloe.table.table",
+    "TableAt": "icefloe.table.table_at",
     "Transaction": "icefloe.table.transaction",
+    "attach": "icefloe.spark_sql.attach",
     "catalog": "icefloe.table.catalog",
+    "detach": "icefloe.spark_sql.attach",
     "open_table": "icefloe.table.open",
 }
 

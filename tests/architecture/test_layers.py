@@ -24,6 +24,7 @@ HEIGHT = {layer: height for height, row in enumerate(LAYERS) for layer in row}
 # `import icefloe` itself gives the public names, which only the layers above `table` may use.
 FACADE = "icefloe"
 SPARK_ONLY = frozenset({"pyspark", "py4j"})
+ON_SPARK = ("icefloe.engines.spark", "icefloe.spark_sql")
 
 
 def layer_problems(root: Path) -> list[str]:
@@ -44,7 +45,8 @@ def _problems_of(module: Module, names: frozenset[str]) -> list[str]:
 def _objection(importer: str, target: str) -> str | None:
     above, below = _layer_of(importer), _layer_of(target)
     if target.split(".")[0] in SPARK_ONLY:
-        return None if _inside(importer, "icefloe.engines.spark") else f"only engines.spark may import {target}"
+        is_on_spark = any(_inside(importer, package) for package in ON_SPARK)
+        return None if is_on_spark else f"only engines.spark and spark_sql may import {target}"
     if target.split(".")[0] != "icefloe" or above == "testing":
         return None
     if below == "testing":
@@ -91,8 +93,13 @@ def test_imports_point_one_way() -> None:
         ("__init__.py", "import icefloe.testing", "nothing may import icefloe.testing"),
         ("engines/arrow/bad.py", "from icefloe.engines.spark import read", "arrow and spark engines may not"),
         ("engines/spark/bad.py", "from icefloe.engines import arrow", "spark and arrow engines may not"),
-        ("engines/arrow/bad.py", "import pyspark.sql", "only engines.spark may import pyspark.sql"),
-        ("table.py", "def f():\n    from pyspark.sql import Row", "only engines.spark may import pyspark.sql"),
+        ("engines/arrow/bad.py", "import pyspark.sql", "engines.spark and spark_sql may import pyspark.sql"),
+        (
+            "table.py",
+            "def f():\n    from pyspark.sql import Row",
+            "engines.spark and spark_sql may import pyspark.sql",
+        ),
+        ("table/bad.py", "from icefloe.spark_sql import attach", "table may not import icefloe.spark_sql"),
         ("inspect/bad.py", "from icefloe.maintenance import purge", "inspect may not import icefloe.maintenance"),
         ("utils/bad.py", "", "icefloe.utils is in no layer"),
     ],
@@ -112,6 +119,8 @@ def test_a_wrong_import_is_seen(tmp_path: Path, file: str, line: str, objection:
         ("catalogs/good.py", "from icefloe.io import local"),
         ("engines/spark/good.py", "from pyspark.sql import Row"),
         ("engines/spark/good.py", "from icefloe.engines import engine"),
+        ("spark_sql/good.py", "from pyspark.sql import Row"),
+        ("spark_sql/good.py", "from icefloe.table import catalog"),
         ("testing/good.py", "import icefloe"),
         ("__init__.py", "from icefloe.errors import IcefloeError"),
         ("testing/good.py", "from icefloe.io import local"),

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import settings
 
 CHOICE = os.environ.get("ICEFLOE_TESTS", "")
-SLOW_FOLDERS = frozenset({"e2e", "fuzz", "property", "spark", "version_4"})
+SLOW_FOLDERS = frozenset({"e2e", "fuzz", "property", "spark", "spark_sql", "version_4"})
 SERVERS = frozenset({"spark", "s3", "postgres_server"})
 VERSION_NAMES = ("version", "format_version")
 USUAL_VERSIONS = (2, 4)

@@ -53,6 +53,11 @@ class Catalog:
         """The name of the catalog in its database; other programs must use the same."""
         return self._pointers.name
 
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The settings of the catalog for the storage of its tables."""
+        return self._properties
+
     def create_table(
         self,
         name: NameLike,

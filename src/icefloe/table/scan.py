@@ -20,6 +20,7 @@ from icefloe.model.schema.metadata_columns import DELETED
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.explain import explain
 from icefloe.scan.metadata_filter import tested_metadata_columns
+from icefloe.scan.plan import selected
 from icefloe.scan.routes import finds_columns
 from icefloe.scan.tasks import Plan
 
@@ -66,6 +67,13 @@ class Scan:
     def snapshot(self) -> Snapshot | None:
         """The snapshot that is read; none for a table that was never written."""
         return self._request.snapshot
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that the scan returns."""
+        request = self._request
+        base = request.base
+        return selected(base.store, base.metadata, request.table_schema, request.columns, base.name)
 
     def plan(self, more: Expr = ALWAYS_TRUE, *, trace: bool = False) -> Plan:
         """The files to read; ``more`` is another filter, such as one that Spark pushes down.

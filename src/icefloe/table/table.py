@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Literal, Self
 
-from icefloe.commit.base import Base
 from icefloe.commit.operations.cherry_pick import CherryPick
 from icefloe.commit.operations.property_updates import SetProperties, Upgrade
 from icefloe.commit.operations.ref_updates import CURRENT, FastForward, RemoveRef, SetCurrentSnapshot, SetRef
@@ -28,6 +27,7 @@ from icefloe.table.edits import PartitionEdit, SchemaEdit
 from icefloe.table.history import HistoryEntry, history_of
 from icefloe.table.row_changes import RowChanges
 from icefloe.table.scan import Scan
+from icefloe.table.table_at import TableAt, table_at
 from icefloe.table.transaction import Transaction
 
 
@@ -328,37 +328,4 @@ class Table(RowChanges):
 
         A branch has the current columns; snapshots, tags and times have the columns of their snapshot.
         """
-        base = self._pointer.held()
-        chosen = select_snapshot(base.metadata, snapshot=snapshot, tag=tag, branch=branch, timestamp=timestamp)
-        is_past = snapshot is not None or tag is not None or timestamp is not None
-        schema = base.metadata.schema_of(chosen) if is_past and chosen is not None else base.metadata.schema
-        return TableAt(base, chosen, schema)
-
-
-class TableAt:
-    """A table at one point of its history, for reading.
-
-    >>> import icefloe, tempfile, pyarrow as pa
-    >>> folder = tempfile.mkdtemp()
-    >>> cat = icefloe.catalog("demo", uri=f"sqlite:///{folder}/cat.db", warehouse=f"file://{folder}/wh")
-    >>> t = cat.create_table("db.orders", schema="id bigint")
-    >>> first = t.append(pa.table({"id": [1, 2]})).snapshot_id
-    >>> t.delete("id = 1").operation
-    'overwrite'
-    >>> t.at(snapshot=first).scan().count(), t.scan().count()
-    (2, 1)
-    """
-
-    def __init__(self, base: Base, snapshot: Snapshot | None, schema: Schema) -> None:
-        self._base = base
-        self._snapshot = snapshot
-        self._schema = schema
-
-    @property
-    def snapshot(self) -> Snapshot | None:
-        """The snapshot that is read; none for a table that was never written."""
-        return self._snapshot
-
-    def scan(self, where: str | Expr | None = None, columns: Iterable[str] | None = None) -> Scan:
-        """Read this point of the history."""
-        return Scan(self._base, self._snapshot, where, columns, self._schema)
+        return table_at(self._pointer.held(), snapshot=snapshot, tag=tag, branch=branch, timestamp=timestamp)

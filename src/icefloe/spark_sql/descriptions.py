@@ -1,0 +1,125 @@
+"""Tables described to Spark: columns, metadata columns, partitioning and properties."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from icefloe.model.partition.spec import PartitionField
+from icefloe.model.partition.transform_names import IDENTITY, TRANSFORM_NAMES
+from icefloe.model.schema.metadata_columns import FILE, LINEAGE, POS, SPEC_ID, partition_column
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field, Struct
+from icefloe.model.text.ddl import as_schema
+from icefloe.model.text.spark_schema_json import spark_schema_json
+from icefloe.spark_sql.messages import PartitionTransform, TableDescription
+from icefloe.spark_sql.metadata_tables import METADATA_TABLES
+from icefloe.spark_sql.table_loads import LoadedTable
+from icefloe.table.table_at import TableAt
+
+PROVIDER = "icefloe"
+
+_UNKNOWN_SIZE = 1 << 40  # bytes; too large for Spark to broadcast
+_SIZED = re.compile(r"(\w+)\[(\d+)\]")
+_FUNCTIONS = {transform.name: transform.function for transform in TRANSFORM_NAMES}
+_PARTITION = partition_column(Struct(())).name
+_FIELD_IDS = "parquet.field."  # begins the metadata of columns that is for file readers
+
+
+def describe(loaded: LoadedTable, catalog_name: str) -> TableDescription:
+    """A table, or a metadata table, as Spark asks for it."""
+    if loaded.handle.metadata_table is not None:
+        return _describe_metadata_table(loaded, loaded.handle.metadata_table, catalog_name)
+    at, metadata = loaded.at, loaded.at.metadata
+    current = metadata.current_snapshot_id
+    properties = {
+        **metadata.properties,
+        "provider": PROVIDER,
+        "location": metadata.location,
+        "format-version": str(metadata.format_version),
+        "current-snapshot-id": "none" if current is None else str(current),
+    }
+    return TableDescription(
+        handle=loaded.key,
+        name=".".join((catalog_name, *loaded.handle.identifier)),
+        schema=schema_json(at.schema),
+        metadata_columns=schema_json(at.scan(columns=_metadata_columns(at)).schema),
+        partitioning=tuple(_transform(field, at.schema) for field in metadata.spec.fields if _is_shown(field, at)),
+        properties=properties,
+        size_bytes=_size(at),
+        is_writable=loaded.handle.branch is not None,
+    )
+
+
+def _describe_metadata_table(loaded: LoadedTable, kind: str, catalog_name: str) -> TableDescription:
+    rows = METADATA_TABLES[kind](loaded.at.metadata)
+    return TableDescription(
+        handle=loaded.key,
+        name=".".join((catalog_name, *loaded.handle.identifier, kind)),
+        schema=schema_json(as_schema(rows.schema)),
+        metadata_columns=schema_json(Schema(fields=())),
+        partitioning=(),
+        properties={},
+        size_bytes=rows.nbytes,
+        is_writable=False,
+    )
+
+
+def schema_json(schema: Schema) -> str:
+    """The JSON of the Spark schema of some columns, with comments and defaults, without field ids."""
+    return json.dumps(_without_ids(spark_schema_json(schema)))
+
+
+def _without_ids(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_without_ids(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: {name: entry for name, entry in value.items() if not name.startswith(_FIELD_IDS)}
+        if key == "metadata"
+        else _without_ids(value)
+        for key, value in node.items()
+    }
+
+
+def _metadata_columns(at: TableAt) -> list[str]:
+    """The names of the metadata columns that Spark can select: not those that a column of the table hides."""
+    names = [FILE.name, POS.name, SPEC_ID.name]
+    if any(spec.is_partitioned for spec in at.metadata.specs):
+        names.append(_PARTITION)
+    if at.metadata.rules.row_lineage:
+        names += [field.name for field in LINEAGE]
+    own = {field.name.lower() for field in at.schema.fields}
+    return [name for name in names if name not in own]
+
+
+def _is_shown(field: PartitionField, at: TableAt) -> bool:
+    """Whether Spark gets to know a partition field: those of one column that the schema has."""
+    return not field.is_void and len(field.source_ids) == 1 and len(_path(at.schema.fields, field.source_id)) > 0
+
+
+def _path(fields: tuple[Field, ...], field_id: int) -> tuple[str, ...]:
+    """The names down to a field inside structs; empty if it is not there."""
+    for field in fields:
+        inside = _path(field.type.fields, field_id) if isinstance(field.type, Struct) else ()
+        if field.id == field_id or len(inside) > 0:
+            return (field.name, *inside)
+    return ()
+
+
+def _transform(field: PartitionField, schema: Schema) -> PartitionTransform:
+    sized = _SIZED.fullmatch(field.transform)
+    name = field.transform if sized is None else sized[1]
+    return PartitionTransform(
+        transform=IDENTITY if name == IDENTITY else str(_FUNCTIONS.get(name, name)),
+        columns=(_path(schema.fields, field.source_id),),
+        numbers=() if sized is None else (sized[2],),
+    )
+
+
+def _size(at: TableAt) -> int:
+    """The size of the data files in bytes, by which Spark chooses joins."""
+    text = "0" if at.snapshot is None else at.snapshot.summary.get("total-files-size", "")
+    return int(text) if text.isdigit() else _UNKNOWN_SIZE

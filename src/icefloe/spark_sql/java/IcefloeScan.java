@@ -1,0 +1,49 @@
+package icefloe.sql;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
+import java.util.OptionalLong;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.types.StructType;
+
+/** Marks the place of a scan in a plan until PlannedScans replaces it by a scan of Spark's own Parquet reader. */
+public class IcefloeScan implements Scan, SupportsReportStatistics, Statistics {
+  final IcefloeTable table;
+  final StructType wanted;
+  final Map options;
+
+  IcefloeScan(IcefloeTable table, StructType wanted, Map options) {
+    this.table = table;
+    this.wanted = wanted;
+    this.options = options;
+  }
+
+  /** The call that returns the plan of the scan. */
+  ObjectNode call() {
+    ObjectNode call = Json.call("plan scan").put("handle", table.handle());
+    call.set("columns", Json.array(wanted.fieldNames()));
+    call.set("options", Json.object(options));
+    return call;
+  }
+
+  public StructType readSchema() { return wanted; }
+  public String description() { return "icefloe " + table.name(); }
+  public Statistics estimateStatistics() { return this; }
+  public OptionalLong sizeInBytes() { return OptionalLong.of(Json.at(table.description, "size_bytes").asLong()); }
+  public OptionalLong numRows() { return OptionalLong.empty(); }
+
+  public Batch toBatch() {
+    throw new IllegalStateException("this session lacks the planning rule of icefloe: call icefloe.attach(spark, \""
+        + table.peer.catalog + "\") in it");
+  }
+
+  public boolean equals(Object other) {
+    return other instanceof IcefloeScan && ((IcefloeScan) other).table.equals(table)
+        && ((IcefloeScan) other).wanted.equals(wanted) && ((IcefloeScan) other).options.equals(options);
+  }
+
+  public int hashCode() { return table.hashCode() * 31 + wanted.hashCode(); }
+}

@@ -1,0 +1,35 @@
+package icefloe.sql;
+
+import java.util.Map;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** Records the columns that a query needs; filters stay in the query, and PlannedScans passes them to the files. */
+public class IcefloeScanBuilder implements ScanBuilder, SupportsPushDownRequiredColumns {
+  private final IcefloeTable table;
+  private final Map options;
+  private StructType wanted;
+
+  IcefloeScanBuilder(IcefloeTable table, CaseInsensitiveStringMap options) {
+    this.table = table;
+    this.options = options.asCaseSensitiveMap();
+    this.wanted = table.schema();
+  }
+
+  /** Keeps columns whole: Spark prunes nested fields after PlannedScans has put in the file scan. */
+  public void pruneColumns(StructType required) {
+    StructField[] fields = new StructField[required.length()];
+    for (int i = 0; i < fields.length; i++) {
+      StructField field = required.apply(i);
+      boolean isStored = table.schema().getFieldIndex(field.name()).isDefined();
+      fields[i] = isStored ? table.schema().apply(field.name()) : field;
+    }
+    wanted = new StructType(fields);
+  }
+
+  public Scan build() { return new IcefloeScan(table, wanted, options); }
+}

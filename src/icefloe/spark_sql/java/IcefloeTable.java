@@ -1,0 +1,71 @@
+package icefloe.sql;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A table, or one of its metadata tables, in the state in which it was loaded. */
+public class IcefloeTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns {
+  final Peer peer;
+  final JsonNode description;
+  private final StructType schema;
+
+  IcefloeTable(Peer peer, JsonNode description) {
+    this.peer = peer;
+    this.description = description;
+    this.schema = (StructType) DataType.fromJson(Json.text(description, "schema"));
+  }
+
+  /** Text by which Python finds the table again, in the same state. */
+  String handle() { return Json.text(description, "handle"); }
+
+  public String name() { return Json.text(description, "name"); }
+  public StructType schema() { return schema; }
+  public Map properties() { return Json.map(Json.at(description, "properties")); }
+  public Transform[] partitioning() { return Partitioning.transforms(Json.at(description, "partitioning")); }
+  public String toString() { return name(); }
+
+  public boolean equals(Object other) {
+    return other instanceof IcefloeTable && ((IcefloeTable) other).peer.equals(peer)
+        && ((IcefloeTable) other).handle().equals(handle());
+  }
+
+  public int hashCode() { return handle().hashCode(); }
+
+  public Set capabilities() {
+    HashSet capabilities = new HashSet();
+    capabilities.add(TableCapability.BATCH_READ);
+    if (Json.at(description, "is_writable").asBoolean()) {
+      capabilities.add(TableCapability.BATCH_WRITE);
+      capabilities.add(TableCapability.V1_BATCH_WRITE);
+      capabilities.add(TableCapability.TRUNCATE);
+      capabilities.add(TableCapability.OVERWRITE_BY_FILTER);
+      capabilities.add(TableCapability.OVERWRITE_DYNAMIC);
+    }
+    return capabilities;
+  }
+
+  public MetadataColumn[] metadataColumns() {
+    StructType columns = (StructType) DataType.fromJson(Json.text(description, "metadata_columns"));
+    MetadataColumn[] metadataColumns = new MetadataColumn[columns.length()];
+    for (int i = 0; i < metadataColumns.length; i++) metadataColumns[i] = new IcefloeMetadataColumn(columns.apply(i));
+    return metadataColumns;
+  }
+
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) { return new IcefloeScanBuilder(this, options); }
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new IcefloeWrite(this, info); }
+}

@@ -1,0 +1,40 @@
+package icefloe.sql;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SQLConf$;
+
+/** The plans of recent scans. A plan belongs to a state of the table, to a session and to the session's settings. */
+public class KeptPlans {
+  private static final int LIMIT = 32;
+  private static final LinkedHashMap plans = new LinkedHashMap(16, 0.75f, true);  // least recently used first
+
+  static LogicalPlan plan(Peer peer, ObjectNode call) {
+    SparkSession session = (SparkSession) SparkSession.active();
+    String key = peer.id + " " + System.identityHashCode(session) + " "
+        + SQLConf$.MODULE$.get().getAllConfs().hashCode() + " " + call.toString();
+    LogicalPlan kept = get(key);
+    if (kept != null) return kept;
+    LogicalPlan plan = (LogicalPlan) peer.ask(call, session);
+    put(key, plan);
+    return plan;
+  }
+
+  private static synchronized LogicalPlan get(String key) { return (LogicalPlan) plans.get(key); }
+
+  private static synchronized void put(String key, LogicalPlan plan) {
+    plans.put(key, plan);
+    if (plans.size() > LIMIT) plans.remove(plans.keySet().iterator().next());
+  }
+
+  /** Removes the plans of a catalog that is detached. */
+  public static synchronized void remove(String id) {
+    Iterator keys = plans.keySet().iterator();
+    while (keys.hasNext()) {
+      if (((String) keys.next()).startsWith(id + " ")) keys.remove();
+    }
+  }
+}

@@ -1,0 +1,95 @@
+package icefloe.sql;
+
+import java.util.Map;
+import java.util.Optional;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.internal.SQLConf$;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.Platform;
+import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
+
+/** Finds the table of format("icefloe").load(name): by its name, or by the location of its folder or metadata file. */
+public class NamedSource implements SupportsCatalogOptions {
+  public Identifier extractIdentifier(CaseInsensitiveStringMap options) {
+    String name = name(options);
+    if (isLocation(name)) return Identifier.of(new String[0], name);
+    String[] parts = parts(name);
+    int first = isAttached(parts[0]) ? 1 : 0;
+    String[] namespace = new String[parts.length - first - 1];
+    System.arraycopy(parts, first, namespace, 0, namespace.length);
+    return Identifier.of(namespace, parts[parts.length - 1]);
+  }
+
+  public String extractCatalog(CaseInsensitiveStringMap options) {
+    String name = name(options);
+    if (!isLocation(name) && isAttached(parts(name)[0])) return parts(name)[0];
+    String current = session().sessionState().catalogManager().currentCatalog().name();
+    return isAttached(current) ? current : attached();
+  }
+
+  public Optional extractTimeTravelTimestamp(CaseInsensitiveStringMap options) {
+    return Optional.ofNullable(options.get("timestampAsOf"));
+  }
+
+  public Optional extractTimeTravelVersion(CaseInsensitiveStringMap options) {
+    return Optional.ofNullable(options.get("versionAsOf"));
+  }
+
+  public StructType inferSchema(CaseInsensitiveStringMap options) { throw unnamed(); }
+  public Table getTable(StructType schema, Transform[] partitioning, Map properties) { throw unnamed(); }
+
+  private static String name(CaseInsensitiveStringMap options) {
+    String name = options.containsKey("path") ? options.get("path") : options.get("table");
+    if (name == null) throw unnamed();
+    return name;
+  }
+
+  private static RuntimeException unnamed() {
+    Platform.throwException(Failures.analysis("format(\"icefloe\") needs the name of a table or its location"));
+    return null;
+  }
+
+  private static boolean isLocation(String name) { return name.indexOf('/') >= 0; }
+
+  private static String[] parts(String name) {
+    try {
+      Seq parsed = session().sessionState().sqlParser().parseMultipartIdentifier(name);
+      String[] parts = new String[parsed.size()];
+      for (int i = 0; i < parts.length; i++) parts[i] = (String) parsed.apply(i);
+      return parts;
+    } catch (ParseException error) {
+      Platform.throwException(error);
+      return null;
+    }
+  }
+
+  private static SparkSession session() { return (SparkSession) SparkSession.active(); }
+
+  private static boolean isAttached(String catalog) {
+    String prefix = "spark.sql.catalog." + catalog + ".peer";
+    return SQLConf$.MODULE$.get().getAllConfs().contains(prefix);
+  }
+
+  /** The first catalog that is attached to the session, in the order of their names. */
+  private static String attached() {
+    String first = null;
+    Iterator settings = SQLConf$.MODULE$.get().getAllConfs().keysIterator();
+    while (settings.hasNext()) {
+      String setting = (String) settings.next();
+      if (!setting.startsWith("spark.sql.catalog.") || !setting.endsWith(".peer")) continue;
+      String name = setting.substring("spark.sql.catalog.".length(), setting.length() - ".peer".length());
+      if (first == null || name.compareTo(first) < 0) first = name;
+    }
+    if (first == null) {
+      Platform.throwException(Failures.analysis("no catalog is attached: call icefloe.attach(spark, \"demo\")"));
+    }
+    return first;
+  }
+}

@@ -1,0 +1,53 @@
+package icefloe.sql;
+
+import java.util.ArrayList;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.SchemaPruning$;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import scala.collection.immutable.Seq;
+
+/** Replaces each IcefloeScan by the plan that Python makes for it, with the attribute ids that the query uses. */
+public class PlannedScans extends Rule {
+  public TreeNode apply(TreeNode plan) {
+    Replacement replacement = new Replacement();
+    LogicalPlan replaced = (LogicalPlan) ((LogicalPlan) plan).transformDown(replacement);
+    if (!replacement.isUsed) return plan;
+    return SchemaPruning$.MODULE$.apply((LogicalPlan) PushDownPredicates$.MODULE$.apply(replaced));
+  }
+
+  private static class Replacement extends scala.runtime.AbstractPartialFunction {
+    boolean isUsed = false;
+
+    public boolean isDefinedAt(Object node) {
+      return node instanceof DataSourceV2ScanRelation
+          && ((DataSourceV2ScanRelation) node).scan() instanceof IcefloeScan;
+    }
+
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+      if (!isDefinedAt(node)) return otherwise.apply(node);
+      isUsed = true;
+      DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node;
+      IcefloeScan scan = (IcefloeScan) relation.scan();
+      LogicalPlan rows = KeptPlans.plan(scan.table.peer, scan.call());
+      return renamed(rows, relation.output());
+    }
+  }
+
+  /** The rows with the names and attribute ids of other attributes, in the same order. */
+  static Project renamed(LogicalPlan rows, Seq attributes) {
+    ArrayList columns = new ArrayList();
+    for (int i = 0; i < attributes.size(); i++) {
+      Attribute wanted = (Attribute) attributes.apply(i);
+      Attribute column = (Attribute) rows.output().apply(i);
+      columns.add(new Alias(column, wanted.name(), wanted.exprId(), wanted.qualifier(),
+          scala.Option.apply(wanted.metadata()), Json.seq()));
+    }
+    return new Project(Json.seq((java.util.List) columns), rows);
+  }
+}

@@ -1,0 +1,318 @@
+"""The messages between the Java classes and Python, as JSON: calls, and the descriptions that answer them.
+
+Each call is a struct, with the name that the Java class sends under ``call``. To add one: a struct here, in ``Call``,
+and a function that answers it in the handlers of ``peer.py``. An answer is ``{"value": ...}`` or a ``Failure``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a call or of an answer."""
+
+
+class CallMessage(Message, frozen=True, kw_only=True, tag_field="call"):
+    """A call from Java."""
+
+
+class NamespaceCall(CallMessage, frozen=True, kw_only=True):
+    """A call about a namespace."""
+
+    namespace: tuple[str, ...]
+
+
+class TableCall(NamespaceCall, frozen=True, kw_only=True):
+    """A call about a table, by its name."""
+
+    name: str
+
+    @property
+    def identifier(self) -> tuple[str, ...]:
+        """The namespace and the name."""
+        return (*self.namespace, self.name)
+
+
+class ListNamespaces(NamespaceCall, frozen=True, tag="list namespaces"):
+    """The namespaces in a namespace."""
+
+
+class LoadNamespace(NamespaceCall, frozen=True, tag="load namespace"):
+    """The properties of a namespace."""
+
+
+class CreateNamespace(NamespaceCall, frozen=True, kw_only=True, tag="create namespace"):
+    """CREATE NAMESPACE."""
+
+    properties: dict[str, str]
+
+
+class AlterNamespace(NamespaceCall, frozen=True, kw_only=True, tag="alter namespace"):
+    """ALTER NAMESPACE SET or UNSET PROPERTIES."""
+
+    updates: dict[str, str]
+    removals: tuple[str, ...]
+
+
+class DropNamespace(NamespaceCall, frozen=True, kw_only=True, tag="drop namespace"):
+    """DROP NAMESPACE; ``cascade`` drops its tables too."""
+
+    cascade: bool
+
+
+class ListTables(NamespaceCall, frozen=True, tag="list tables"):
+    """The names of the tables in a namespace."""
+
+
+class LoadTable(TableCall, frozen=True, kw_only=True, tag="load table"):
+    """A table, or a state of its past: by snapshot id, tag or branch, or by time."""
+
+    version: str | None = None
+    timestamp_us: int | None = None
+
+
+class PartitionTransform(Message, frozen=True, kw_only=True):
+    """A partition transform: its name in Spark, its numbers, the paths of its columns."""
+
+    transform: str
+    columns: tuple[tuple[str, ...], ...]
+    numbers: tuple[str, ...] = ()
+    text: str = ""  # as Spark prints it, for messages
+
+
+class CreateTable(TableCall, frozen=True, kw_only=True, tag="create table"):
+    """CREATE TABLE; the schema is the JSON of a StructType."""
+
+    schema: str
+    partitioning: tuple[PartitionTransform, ...]
+    properties: dict[str, str]
+
+
+class TableChange(Message, frozen=True, kw_only=True, tag_field="change"):
+    """A change of ALTER TABLE."""
+
+
+class SetProperty(TableChange, frozen=True, kw_only=True, tag="set property"):
+    """SET TBLPROPERTIES."""
+
+    property: str
+    value: str
+
+
+class RemoveProperty(TableChange, frozen=True, kw_only=True, tag="remove property"):
+    """UNSET TBLPROPERTIES."""
+
+    property: str
+
+
+class ColumnChange(TableChange, frozen=True, kw_only=True):
+    """A change of a column, or of a field inside it, by its path."""
+
+    column: tuple[str, ...]
+
+
+class AddColumn(ColumnChange, frozen=True, kw_only=True, tag="add column"):
+    """ADD COLUMN; the type is JSON, the default SQL."""
+
+    type: str
+    nullable: bool
+    comment: str | None = None
+    default: str | None = None
+    first: bool = False
+    after: str | None = None
+
+
+class RenameColumn(ColumnChange, frozen=True, kw_only=True, tag="rename column"):
+    """RENAME COLUMN."""
+
+    new_name: str
+
+
+class DropColumn(ColumnChange, frozen=True, kw_only=True, tag="drop column"):
+    """DROP COLUMN."""
+
+    if_exists: bool
+
+
+class SetType(ColumnChange, frozen=True, kw_only=True, tag="set type"):
+    """ALTER COLUMN TYPE."""
+
+    type: str
+
+
+class SetNullability(ColumnChange, frozen=True, kw_only=True, tag="set nullability"):
+    """ALTER COLUMN SET or DROP NOT NULL."""
+
+    nullable: bool
+
+
+class SetComment(ColumnChange, frozen=True, kw_only=True, tag="set comment"):
+    """ALTER COLUMN COMMENT."""
+
+    comment: str
+
+
+class MoveColumn(ColumnChange, frozen=True, kw_only=True, tag="move column"):
+    """ALTER COLUMN FIRST or AFTER."""
+
+    first: bool = False
+    after: str | None = None
+
+
+class SetDefault(ColumnChange, frozen=True, kw_only=True, tag="set default"):
+    """ALTER COLUMN SET or DROP DEFAULT; the default is SQL, empty for none."""
+
+    default: str | None = None
+
+
+class OtherColumnChange(ColumnChange, frozen=True, kw_only=True, tag="other column"):
+    """A change of a column that no message covers, by the name of its Java class."""
+
+    name: str
+
+
+class OtherChange(TableChange, frozen=True, kw_only=True, tag="other"):
+    """A change that no message covers, by the name of its Java class."""
+
+    name: str
+
+
+AnyColumnChange = (
+    AddColumn
+    | RenameColumn
+    | DropColumn
+    | SetType
+    | SetNullability
+    | SetComment
+    | MoveColumn
+    | SetDefault
+    | OtherColumnChange
+)
+
+
+class AlterTable(TableCall, frozen=True, kw_only=True, tag="alter table"):
+    """ALTER TABLE; all changes are one statement."""
+
+    changes: tuple[SetProperty | RemoveProperty | AnyColumnChange | OtherChange, ...]
+
+
+class DropTable(TableCall, frozen=True, kw_only=True, tag="drop table"):
+    """DROP TABLE; ``purge`` deletes its files too."""
+
+    purge: bool
+
+
+class RenameTable(TableCall, frozen=True, kw_only=True, tag="rename table"):
+    """ALTER TABLE RENAME TO."""
+
+    new_namespace: tuple[str, ...]
+    new_name: str
+
+
+class Column(Message, frozen=True, kw_only=True, tag_field="node", tag="column"):
+    """A column in a condition, by its path, spelled as in the query."""
+
+    path: tuple[str, ...]
+
+
+class LiteralValue(Message, frozen=True, kw_only=True, tag_field="node", tag="literal"):
+    """A literal in a condition: the text of the value as Spark stores it, and its type; bytes are in base 64."""
+
+    type: str
+    value: str | None
+
+
+class Condition(Message, frozen=True, kw_only=True, tag_field="node", tag="predicate"):
+    """A predicate in a condition, by the name that Spark gives it."""
+
+    name: str
+    arguments: tuple[Condition | Column | LiteralValue | OtherExpression, ...]
+
+
+class OtherExpression(Message, frozen=True, kw_only=True, tag_field="node", tag="other"):
+    """An expression that no message covers, as text."""
+
+    text: str
+
+
+class PlanScan(CallMessage, frozen=True, kw_only=True, tag="plan scan"):
+    """The plan of a scan; the call passes the session, and the answer is a logical plan."""
+
+    handle: str
+    columns: tuple[str, ...]
+    options: dict[str, str]
+
+
+class WriteRows(CallMessage, frozen=True, kw_only=True, tag="write rows"):
+    """An append or an overwrite; the call passes the rows as a DataFrame. ``where`` are parts of a conjunction."""
+
+    handle: str
+    mode: Literal["append", "overwrite all", "overwrite", "overwrite partitions"]
+    options: dict[str, str]
+    where: tuple[Condition | Column | LiteralValue | OtherExpression, ...] = ()
+
+
+Call = (
+    ListNamespaces
+    | LoadNamespace
+    | CreateNamespace
+    | AlterNamespace
+    | DropNamespace
+    | ListTables
+    | LoadTable
+    | CreateTable
+    | AlterTable
+    | DropTable
+    | RenameTable
+    | PlanScan
+    | WriteRows
+)
+
+
+class TableDescription(Message, frozen=True, kw_only=True):
+    """What Spark asks of a table. Schemas are the JSON of StructTypes."""
+
+    handle: str
+    name: str
+    schema: str
+    metadata_columns: str
+    partitioning: tuple[PartitionTransform, ...]
+    properties: dict[str, str]
+    size_bytes: int
+    is_writable: bool
+
+
+class Failure(Message, frozen=True, kw_only=True):
+    """An error: its kind, which selects the exception of Spark, and its message."""
+
+    kind: Literal["NoSuchTable", "NoSuchNamespace", "AlreadyExists", "NamespaceNotEmpty", "analysis", "execution"]
+    message: str
+
+
+_CALLS = msgspec.json.Decoder(Call)
+
+
+def parse_call(text: str) -> Any:
+    """The call that a text states, as one of the structs of ``Call``.
+
+    >>> parse_call('{"call": "list tables", "namespace": ["db"]}')
+    ListTables(namespace=('db',))
+    """
+    return _CALLS.decode(text)
+
+
+def answer(value: object) -> str:
+    """The answer with a value.
+
+    >>> answer(["orders"])
+    '{"value":["orders"]}'
+    """
+    return msgspec.json.encode({"value": value}).decode()
+
+
+def failure(error: Failure) -> str:
+    """The answer with an error."""
+    return msgspec.json.encode({"failure": error}).decode()

@@ -1,0 +1,93 @@
+"""The Python object that the Java classes of an attached catalog call."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
+
+from icefloe.engines.spark.failures import marked
+from icefloe.errors import (
+    AlreadyExists,
+    FormatError,
+    IcefloeError,
+    InputError,
+    NoSuchNamespace,
+    NoSuchTable,
+    NotFound,
+    UnsupportedError,
+)
+from icefloe.spark_sql import messages
+from icefloe.spark_sql.catalog_calls import NAMESPACE_NOT_EMPTY, CatalogCalls
+from icefloe.spark_sql.scans import ScanCalls
+from icefloe.spark_sql.table_loads import TableLoads
+from icefloe.spark_sql.writes import WriteCalls
+from icefloe.table.catalog import Catalog
+
+Handler = Callable[[Any, Any], object]  # (a call, the object of the JVM that came with it) -> a value or a JVM object
+
+
+class Peer:
+    """Answers the calls about one catalog, from any thread."""
+
+    class Java:
+        """The Java interface that py4j implements for this class."""
+
+        implements = ("java.util.function.BiFunction",)
+
+    def __init__(self, name: str, catalog: Catalog) -> None:
+        self._handlers = handlers(name, catalog)
+
+    def apply(self, text: str, passed: Any) -> Any:
+        """The answer to a call: text, an object of the JVM, or the exception of Spark that the call ended with."""
+        try:
+            call = messages.parse_call(text)
+            value = self._handlers[type(call)](call, passed)
+            return value if isinstance(value, JavaObject) else messages.answer(value)
+        except Exception as error:
+            return spark_exception(error)
+
+
+def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
+    """The function that answers each call; calls that pass no object of the JVM ignore it."""
+    loads = TableLoads(catalog)
+    names, scans, writes = CatalogCalls(name, catalog, loads), ScanCalls(loads), WriteCalls(loads)
+    return {
+        messages.ListNamespaces: lambda call, _: names.list_namespaces(call),
+        messages.LoadNamespace: lambda call, _: names.load_namespace(call),
+        messages.CreateNamespace: lambda call, _: names.create_namespace(call),
+        messages.AlterNamespace: lambda call, _: names.alter_namespace(call),
+        messages.DropNamespace: lambda call, _: names.drop_namespace(call),
+        messages.ListTables: lambda call, _: names.list_tables(call),
+        messages.LoadTable: lambda call, _: names.load_table(call),
+        messages.CreateTable: lambda call, _: names.create_table(call),
+        messages.AlterTable: lambda call, _: names.alter_table(call),
+        messages.DropTable: lambda call, _: names.drop_table(call),
+        messages.RenameTable: lambda call, _: names.rename_table(call),
+        messages.PlanScan: scans.plan_scan,
+        messages.WriteRows: writes.write_rows,
+    }
+
+
+def spark_exception(error: Exception) -> Any:
+    """What Java throws for an error: the exception of Spark that caused it, or one with our message."""
+    if isinstance(error, CapturedException) and error._origin is not None:
+        return error._origin
+    if isinstance(error, Py4JJavaError):
+        return error.java_exception
+    if not isinstance(error, IcefloeError):
+        text = marked(IcefloeError, f"an error that is not expected\n{traceback.format_exc()}")
+        return messages.failure(messages.Failure(kind="execution", message=text))
+    return messages.failure(messages.Failure(kind=_kind(error), message=marked(type(error), str(error))))
+
+
+def _kind(error: IcefloeError) -> Any:
+    if error.context.get("kind") == NAMESPACE_NOT_EMPTY:
+        return NAMESPACE_NOT_EMPTY
+    if isinstance(error, (NoSuchTable, NoSuchNamespace, AlreadyExists)):
+        return type(error).__name__
+    return "analysis" if isinstance(error, (InputError, UnsupportedError, NotFound, FormatError)) else "execution"

@@ -1,0 +1,56 @@
+-- CREATE TABLE: columns, comments, NOT NULL, partition transforms, properties.
+
+CREATE TABLE demo.db.orders (
+  id bigint NOT NULL COMMENT 'the key',
+  customer struct<name: string, city: string>,
+  tags array<string>,
+  price decimal(10, 2),
+  day date,
+  at timestamp)
+USING icefloe
+PARTITIONED BY (years(at), bucket(4, id), truncate(3, customer.name), day)
+COMMENT 'all orders'
+TBLPROPERTIES ('format-version' = '3', 'write.parquet.compression-codec' = 'zstd');
+DESCRIBE demo.db.orders;
+--> id | bigint | the key
+--> customer | struct<name:string,city:string> | NULL
+--> tags | array<string> | NULL
+--> price | decimal(10,2) | NULL
+--> day | date | NULL
+--> at | timestamp | NULL
+-->  |  |
+--> # Partitioning |  |
+--> Part 0 | years(at) |
+--> Part 1 | bucket(4, id) |
+--> Part 2 | truncate(3, customer.name) |
+--> Part 3 | day |
+SHOW TBLPROPERTIES demo.db.orders ('format-version');
+--> format-version | 3
+SHOW COLUMNS IN demo.db.orders;
+--> id
+--> customer
+--> tags
+--> price
+--> day
+--> at
+INSERT INTO demo.db.orders (price) VALUES (1);
+--! AnalysisException: [INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_FIND_DATA]
+
+-- The other transforms.
+CREATE TABLE demo.db.times (a timestamp, b timestamp, c timestamp_ntz) PARTITIONED BY (months(a), days(b), hours(c));
+CREATE TABLE demo.db.wrong (a int) PARTITIONED BY (sqrt(a));
+--! AnalysisException: there is no transform 'sqrt'
+
+-- USING iceberg means the same. Other formats are refused by name.
+CREATE TABLE demo.db.other (id int) USING iceberg;
+CREATE TABLE demo.db.wrong (id int) USING orc;
+--! AnalysisException: USING orc is not supported
+CREATE TABLE demo.db.wrong (id int) TBLPROPERTIES ('format-version' = '9');
+--! AnalysisException: 9
+
+-- CREATE TABLE AS SELECT takes columns and rows of a query.
+CREATE TABLE demo.db.copy PARTITIONED BY (bucket(2, id)) AS SELECT id, id * 2 AS twice FROM range(3);
+SELECT * FROM demo.db.copy ORDER BY id;
+--> 0 | 0
+--> 1 | 2
+--> 2 | 4
