@@ -46,6 +46,9 @@ def spark(folder, catalog):
         .config("spark.jars", classpath())
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "2g")
+        .config("spark.ui.showConsoleProgress", "false")
+        # Small queries spend most of their time in the compiler of the JVM.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "Asia/Kolkata")
         .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")

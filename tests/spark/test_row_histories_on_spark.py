@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql import SparkSession
 
-from icefloe.io.file_io import FileIO
-from icefloe.io.local import LocalFileIO
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, ROW_ID
-from icefloe.table.scan import Scan
 from support.row_histories.history import RowHistory, random_steps
 from support.row_histories.model import Start
+from support.row_histories.spark_engine import OnSpark
 from support.selection import first
 
 HISTORIES, SHORT, LENGTH = int(os.environ.get("ICEFLOE_HISTORIES", "300")), 30, 4
@@ -31,25 +26,6 @@ SEEDS = {
     **{f"short {part}": tuple(range(part, SHORT, 3)) for part in range(3)},
     **{f"group {group}": tuple(range(SHORT + group, HISTORIES, GROUPS)) for group in range(GROUPS)},
 }
-
-
-class OnSpark:
-    """Operations on Spark, in a folder."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.warehouse = str(folder)
-        self.io: FileIO = LocalFileIO()
-        self.options: dict[str, Any] = {"spark": spark}
-        self._spark = spark
-
-    def data(self, rows: pa.Table) -> DataFrame:
-        """A DataFrame; times without a zone stay so, where Spark would put them into that of the session."""
-        return self._spark.createDataFrame(rows, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
-
-    def rows(self, scan: Scan) -> list[dict[str, object]]:
-        """The rows of a scan, read by Spark."""
-        rows: list[dict[str, object]] = scan.to_spark(self._spark).toArrow().to_pylist()
-        return rows
 
 
 @pytest.mark.timeout(3600)
