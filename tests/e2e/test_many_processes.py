@@ -156,6 +156,7 @@ DEEP = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["files", thorough("sqlite"), thorough("postgres")], indirect=True)
 def test_processes_that_add_and_remove_files_of_the_same_leaves_lose_nothing(place: Place) -> None:

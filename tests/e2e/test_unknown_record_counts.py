@@ -141,6 +141,7 @@ def test_rows_are_changed(tmp_path, file_format, mode):
     check(tmp_path, 14)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["merge-on-read", thorough("copy-on-write")])
 def test_a_file_leaves_with_its_last_row_and_not_before(tmp_path, file_format, mode):
     table = made(tmp_path, file_format, **{"write.delete.mode": mode})

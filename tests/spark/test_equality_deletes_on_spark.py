@@ -155,6 +155,7 @@ def test_renamed_and_promoted_delete_columns_are_found_by_id(spark, tmp_path):
     assert table.scan(columns=["n"]).to_spark(spark).count() == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "mode", [thorough(((2, MERGE),)), (3, COPY), thorough(((4, MERGE),))], ids=lambda mode: f"v{mode[0]}-{mode[1]}"
 )

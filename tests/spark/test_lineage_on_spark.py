@@ -47,6 +47,7 @@ def read_alike(spark, table, where: str | None = None) -> dict[int, tuple[int | 
     return lineage(ours)
 
 
+@pytest.mark.thorough
 @BOTH
 def test_lineage_is_read_alike_by_both_engines_through_every_change(spark, tmp_path, version) -> None:
     table = new_table(tmp_path, version, partition_by=("bucket(2, id)",))

@@ -23,19 +23,19 @@ HISTORIES, SHORT, LENGTH = int(os.environ.get("ICEFLOE_HISTORIES", "300")), 30, 
 COMPARED = 24  # histories that run on both engines
 GROUPS = 12  # seeds that are equal in this have the same version and format
 SEEDS = {
-    **{f"short {part}": tuple(range(part, SHORT, 3)) for part in range(3)},
+    "short": tuple(range(SHORT)),
     **{f"group {group}": tuple(range(SHORT + group, HISTORIES, GROUPS)) for group in range(GROUPS)},
 }
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("seeds", first(3, SEEDS))
+@pytest.mark.parametrize("seeds", first(1, SEEDS))
 def test_every_snapshot_of_a_history_on_spark_has_the_rows_of_the_model(
     spark: SparkSession, tmp_path: Path, seeds: str
 ) -> None:
     for seed in SEEDS[seeds]:
         history = RowHistory(Start.drawn(seed), OnSpark(spark, tmp_path / str(seed)))
-        history.run(random_steps(seed, 3 if seed < SHORT else LENGTH))
+        history.run(random_steps(seed, 3 if seed < SHORT else LENGTH), check_each=seed >= SHORT)
         history.finish()
 
 

@@ -33,6 +33,7 @@ def written_as(table: Table, file_format: str) -> Table:
     return table
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("version", "mode"), [(4, MERGE), thorough((2, MERGE)), thorough((3, COPY))])
 def test_rows_of_mixed_formats_are_read_and_changed(spark, tmp_path, version, mode):
     table = new_table(tmp_path, version, mode, partition_by=("city",))

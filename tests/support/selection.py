@@ -2,8 +2,8 @@
 
 Every test is in one of three tiers:
 
-* THOROUGH: tests marked ``thorough``, the cases of format versions 1 and 3 of a test that also has 2 or 4, and two of
-  three cases of a test of the next tier that has more than three;
+* THOROUGH: tests marked ``thorough``, the cases of format versions 1 and 3 of a test that also has 2 or 4, two of three
+  cases of a test of the next tier that has more than three, and of a test on Spark all but one of three or two;
 * TEST: of the others, those marked ``slow`` or ``spark``, those in ``SLOW_FOLDERS``, and those that
   need Spark or a server;
 * FAST: all the others.
@@ -15,8 +15,10 @@ tests once more with more examples.
 from __future__ import annotations
 
 import os
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 import pytest
@@ -38,6 +40,15 @@ class Tier(Enum):
     FAST = "fast"
     TEST = "test"
     THOROUGH = "thorough"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A case of a test: the test's name, its tier, and whether it needs Spark."""
+
+    name: str
+    tier: Tier
+    on_spark: bool = False
 
 
 TIERS = {
@@ -75,7 +86,9 @@ def divide(items: Sequence[pytest.Item], choice: str) -> tuple[list[pytest.Item]
     if choice not in TIERS:
         raise pytest.UsageError(f"ICEFLOE_TESTS is {choice!r}: set it to fast, test or thorough, or to nothing")
     usual = frozenset(name_of(item) for item in items if version_of(item) in USUAL_VERSIONS)
-    tiers = sampled([(name_of(item), tier_of(item, usual)) for item in items])
+    tiers = sampled(
+        [Case(name=name_of(item), tier=tier_of(item, usual), on_spark=uses(item, "spark")) for item in items]
+    )
     chosen: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item, tier in zip(items, tiers, strict=True):
@@ -84,19 +97,23 @@ def divide(items: Sequence[pytest.Item], choice: str) -> tuple[list[pytest.Item]
     return chosen, others
 
 
-def sampled(cases: Sequence[tuple[str, Tier]]) -> list[Tier]:
-    """The tiers of cases, given by test and tier, with those that tests with many cases leave to the thorough run.
+def sampled(cases: Sequence[Case]) -> list[Tier]:
+    """The tiers of cases, with those that tests with several cases leave to the thorough run.
 
-    The third that stays is not every third case: that would be one value of an argument that has three.
+    The third that stays is not every third case: that would be one value of an argument that has three. Of few cases
+    on Spark one stays, a first one here and a last one there, so that all versions run.
     """
-    counts = Counter(name for name, tier in cases if tier is Tier.TEST)
+    counts = Counter(case.name for case in cases if case.tier is Tier.TEST)
     places: Counter[str] = Counter()
     tiers = []
-    for name, tier in cases:
-        place = places[name]
-        left = tier is Tier.TEST and counts[name] > MANY_CASES and (place + place // MANY_CASES) % MANY_CASES != 0
-        places[name] += tier is Tier.TEST
-        tiers.append(Tier.THOROUGH if left else tier)
+    for case in cases:
+        place, number = places[case.name], counts[case.name]
+        if number > MANY_CASES:
+            left = (place + place // MANY_CASES) % MANY_CASES != 0
+        else:
+            left = case.on_spark and place != zlib.crc32(case.name.encode()) % max(number, 1)
+        places[case.name] += case.tier is Tier.TEST
+        tiers.append(Tier.THOROUGH if left and case.tier is Tier.TEST else case.tier)
     return tiers
 
 

@@ -7,7 +7,7 @@ a failing one can be cut down. The version, the file format, the modes and the l
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from uuid import UUID
@@ -156,14 +156,15 @@ class RowModel:
 
     # -- running
 
-    def run(self, steps: Iterable[Step]) -> None:
-        """Do the steps, checking after each; what goes wrong tells how to do it again."""
-        for verb, number in steps:
+    def run(self, steps: Sequence[Step], *, check_each: bool = True) -> None:
+        """Do the steps, checking after each or after the last; what goes wrong tells how to do it again."""
+        for place, (verb, number) in enumerate(steps, 1):
             self.done.append((verb, number))
             try:
                 rng = random.Random(number)
                 self.do(verb, rng)
-                self.check(rng)
+                if check_each or place == len(steps):
+                    self.check(rng)
             except BaseException as error:
                 error.add_note(f"RowHistory({self.start}).run({self.done})")
                 raise
