@@ -8,6 +8,7 @@
 #                    and 300 histories of rows on Spark (HISTORIES=... for another number)
 #   make lint        ruff and mypy
 #   make interop     the tests that run other programs (Maven fetches Apache Iceberg's jar on first use)
+#   make spark-s3    tables in S3 on a Spark with hadoop-aws, which Maven fetches on first use (17 MB)
 #   make property    the property tests, with many more examples
 #   make fuzz        the decoders, each fed 200,000 damaged files (FUZZ=... for another number)
 #   make long        the tests of many processes on one table, with 250 commits of each (APPENDS=... for another number),
@@ -35,26 +36,26 @@ SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worke
 # Tests write many small files and sync each of them, which takes no time in memory.
 ROOMY := $(shell test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)" -gt 4000000 2>/dev/null && echo /dev/shm)
 ifneq ($(ROOMY),)
-fast test thorough: export TMPDIR := $(ROOMY)
+fast test thorough spark-s3: export TMPDIR := $(ROOMY)
 endif
 
 # Python and pytest keep compiled modules: without them, every process that tests start compiles all of icefloe again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := test
-.PHONY: demo fast test thorough lint bench interop property fuzz long docs lock clean
+.PHONY: demo fast test thorough lint bench interop spark-s3 property fuzz long docs lock clean
 
 demo: $(READY)
 	@$(PY) demo/orders.py
 
 fast: $(READY)
-	@ICEFLOE_TESTS=fast $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop' tests
+	@ICEFLOE_TESTS=fast $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop and not s3a' tests
 
 test: $(READY)
-	@ICEFLOE_TESTS=test $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop' tests src
+	@ICEFLOE_TESTS=test $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop and not s3a' tests src
 
 thorough: $(READY)
-	@ICEFLOE_TESTS=thorough ICEFLOE_HISTORIES=$(HISTORIES) $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop' tests
+	@ICEFLOE_TESTS=thorough ICEFLOE_HISTORIES=$(HISTORIES) $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop and not s3a' tests
 
 lint: $(READY)
 	@$(PY) -m ruff check .
@@ -66,6 +67,9 @@ bench: $(READY)
 
 interop: $(READY)
 	@$(PYTEST) $(SIDE_BY_SIDE) -m interop tests
+
+spark-s3: $(READY)
+	@$(PYTEST) -m s3a --timeout 900 tests/spark_s3
 
 # hypothesis marks its tests itself, so those that live beside unit tests get the larger sizes too.
 property: $(READY)

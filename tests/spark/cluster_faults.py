@@ -1,7 +1,8 @@
 """Operations on a small Spark cluster whose tasks fail, hang and kill executors: rows must be exact, and no file left.
 
 A program of its own, because a process has one Spark: ``python cluster_faults.py FOLDER OPERATIONS SEED``. It prints
-what it did as JSON, and fails on the first wrong row or file.
+what it did as JSON, and fails on the first wrong row or file. The tables are in the folder, or in S3 with two more
+arguments: a location there, and the properties of the store as JSON.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,14 @@ LAYOUTS: dict[str, dict[str, Any]] = {  # "tags" makes tasks write the files; wi
 }
 MODES = {"rewritten": "copy-on-write"}
 Row = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """Where the tables are."""
+
+    warehouse: str
+    properties: dict[str, str]
 
 
 class Faults:
@@ -85,11 +95,13 @@ def _meet(kind: str) -> None:
 class Work:
     """The tables, what they must hold, and random operations on them."""
 
-    def __init__(self, spark: SparkSession, folder: Path, seed: int) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, seed: int, store: Store) -> None:
         self._spark = spark
         self._rng = random.Random(seed)
         self.faults = Faults(folder / "faults")
-        catalog = icefloe.catalog("cluster", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/wh")
+        catalog = icefloe.catalog(
+            "cluster", uri=f"sqlite:///{folder}/catalog.db", warehouse=store.warehouse, properties=store.properties
+        )
         self._tables: dict[str, Table] = {}
         self._rows: dict[str, dict[int, Row]] = {name: {} for name in LAYOUTS}
         for name, options in LAYOUTS.items():
@@ -175,14 +187,14 @@ class Work:
         for name, table in self._tables.items():
             findings = check_table(table)
             assert findings == [], f"{name}: {findings[:3]}"
-            folder = Path(table.location.removeprefix("file://")) / "data"
-            stored = {str(path) for path in folder.rglob("*") if path.is_file()}
-            left = stored - {location.removeprefix("file://") for location in _named(table)}
+            folder = f"{table.location}/data"
+            stored = {file.location for file in table._pointer.load().store.io.list(folder)}
+            left = stored - set(locations_of(table))
             assert left == set(), f"{name}: {len(left)} files are left: {sorted(left)[:3]}"
 
 
-def _named(table: Table) -> Iterator[str]:
-    """The files that the snapshots of a table name."""
+def locations_of(table: Table) -> Iterator[str]:
+    """The data and delete files that the snapshots of a table name."""
     base = table._pointer.load()
     for snapshot in base.metadata.snapshots:
         plan = plan_scan(base.store, base.metadata, snapshot)
@@ -219,11 +231,11 @@ def session(folder: Path) -> SparkSession:
     return spark
 
 
-def main(folder: Path, operations: int, seed: int) -> None:
+def main(folder: Path, operations: int, seed: int, store: Store) -> None:
     """Do the operations, check after each, and report."""
     spark = session(folder)
     try:
-        work = Work(spark, folder, seed)
+        work = Work(spark, folder, seed, store)
         for _ in range(operations):
             work.step()
         work.finish()
@@ -233,4 +245,7 @@ def main(folder: Path, operations: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    _, place, number, start, *s3 = sys.argv
+    local = Store(warehouse=f"file://{place}/wh", properties={})
+    chosen = Store(warehouse=s3[0], properties=json.loads(s3[1])) if len(s3) == 2 else local
+    main(Path(place), int(number), int(start), chosen)

@@ -1,18 +1,23 @@
-"""Tables in an S3 store, written on Spark: the properties of the catalog alone say how the store is reached."""
+"""Tables in an S3 store on Spark: the properties of the catalog alone say how the store is reached."""
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import icefloe
 from icefloe.engines.spark.storage import task_storage
+from icefloe.engines.spark.write.task_files import close_folder, while_open
 from icefloe.engines.spark.write.write import write
-from icefloe.errors import InputError, UnsupportedError
+from icefloe.errors import IcefloeError, InputError, UnsupportedError
+from icefloe.formats.write.split_by_partition import write_files
+from icefloe.io.file_io import FileIO
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
 from icefloe.io.object_store import ObjectStoreFileIO
@@ -21,6 +26,8 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, Field
 from icefloe.table.catalog import Catalog
 from spark.fakes import metadata_of
+from spark.s3_changes import Layout, changed_table, check_objects, check_rows, plan_of
+from support.people import COPY, MERGE
 from support.servers.s3 import S3Server
 
 pytestmark = pytest.mark.spark
@@ -84,15 +91,54 @@ def test_no_plan_shows_the_keys_of_the_store(spark: SparkSession, lake: Catalog)
     assert not any(SECRET in plan for plan in plans)
 
 
-def test_reading_on_a_spark_without_a_file_system_for_the_store_is_refused(spark: SparkSession, lake: Catalog) -> None:
-    """It failed when a query ran, after attempts of every task, with an error of Hadoop."""
-    table = lake.create_table("db.t", schema="id bigint")
+@pytest.mark.parametrize(
+    "layout",
+    [
+        Layout(version=4, mode=MERGE, partition_by=("city",)),
+        Layout(version=2, mode=COPY, partition_by=("bucket(2, id)",)),
+        Layout(version=2, mode=MERGE),
+        Layout(version=3, mode=MERGE, file_format="orc"),
+    ],
+    ids=str,
+)
+@pytest.mark.thorough
+def test_a_spark_without_a_file_system_for_the_store_makes_all_changes(
+    spark: SparkSession, lake: Catalog, s3: S3Server, layout: Layout
+) -> None:
+    table = changed_table(spark, lake, "db.t", layout)
+    assert SECRET not in plan_of(check_rows(spark, table))
+    check_objects(table, s3)
+
+
+def test_a_spark_without_a_file_system_for_the_store_reads_and_deletes_by_tasks(
+    spark: SparkSession, lake: Catalog
+) -> None:
+    """It was refused, because Spark's own reader needs hadoop-aws."""
+    table = lake.create_table("db.t", schema="id bigint", format_version=4)
     table.append(spark.range(3))
-    with pytest.raises(UnsupportedError, match=r"no file system for s3:// locations"):
-        table.scan().to_spark(spark)
-    with pytest.raises(UnsupportedError, match=r"fs\.s3\.impl"):
-        table.delete("id = 1", spark=spark)
-    assert table.scan().count() == 3
+    assert table.delete("id = 1", spark=spark).rows_deleted == 1
+    frame = table.scan().to_spark(spark)
+    assert sorted(row.id for row in frame.collect()) == [0, 2]
+    assert "MapInArrow" in plan_of(frame)
+    assert "without a file system for s3://" in table.scan().explain()
+
+
+def test_an_attempt_that_finishes_after_the_write_has_ended_deletes_its_objects(s3: S3Server, warehouse: str) -> None:
+    """Spark does not wait for the slower of two attempts of a task: its objects appeared after the others were kept."""
+    io, folder, schema = file_io(warehouse, s3.properties), f"{warehouse}/t", Schema(fields=(Field(1, "id", LONG),))
+    batch = pa.record_batch({"id": pa.array([1, 2], pa.int64())})
+
+    def writer(io: FileIO, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+        return write_files(io, batches, schema=schema, data_location=folder)
+
+    work = while_open(folder, writer)
+    io.write_new(f"{folder}/_open", b"")
+    kept = set(work(io, iter([batch]))["location"].to_pylist())
+    work(io, iter([batch]))  # of an attempt that failed later, before the write ended
+    close_folder(io, folder, kept)
+    with pytest.raises(IcefloeError, match="had ended"):
+        work(io, iter([batch]))
+    assert {file.location for file in io.list(folder)} == kept
 
 
 def test_the_text_of_storage_for_tasks_shows_no_keys() -> None:

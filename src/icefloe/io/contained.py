@@ -13,7 +13,7 @@ from typing import Any
 from pyarrow import fs
 
 from icefloe.errors import FormatError, InputError
-from icefloe.io.file_io import FileInfo, FileIO
+from icefloe.io.file_io import FileInfo, FileIO, properties_of
 from icefloe.io.storage_locations import plain_location
 from icefloe.model.locations import S3, contains, same_location
 
@@ -44,6 +44,11 @@ class Contained:
         self._table = table_location
         self._roots = None if read_roots is None else tuple(dict.fromkeys((table_location, *read_roots)))
         self._data_path = data_path
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """What the storage was opened with."""
+        return properties_of(self.inner)
 
     def moved(self, table_location: str, data_path: str | None) -> Contained:
         """The same storage for a table whose location or data path has changed."""

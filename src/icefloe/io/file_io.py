@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from icefloe.errors import AlreadyExists, NoSuchFile, StorageError, is_permanent
 
@@ -128,3 +128,18 @@ class FileIO(Protocol):
     def arrow_path(self, location: str) -> tuple[Any, str]:
         """A ``pyarrow.fs.FileSystem`` and the path in it, for data files that Arrow reads and writes itself."""
         ...
+
+
+@runtime_checkable
+class OpenedWithProperties(Protocol):
+    """Storage that properties such as ``s3.endpoint`` open."""
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties, keys included."""
+        ...
+
+
+def properties_of(io: FileIO) -> Mapping[str, str]:
+    """The properties that a FileIO was opened with; none if it needs none."""
+    return io.properties if isinstance(io, OpenedWithProperties) else {}

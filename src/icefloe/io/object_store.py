@@ -109,6 +109,11 @@ class ObjectStoreFileIO:
         self._env = env
         self._buckets: dict[str, _Bucket] = {}
 
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """What it was opened with, keys included."""
+        return self._properties
+
     def __reduce__(self) -> tuple[Any, ...]:
         return ObjectStoreFileIO, (self._scheme, self._properties)
 

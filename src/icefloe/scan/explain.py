@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
+from icefloe.io.storage_locations import scheme_family
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.scan.routes import Route, file_routes
 from icefloe.scan.tasks import Plan
@@ -38,6 +39,7 @@ def explain(plan: Plan, snapshot: Snapshot | None, filter: Expr = ALWAYS_TRUE, *
             f"data files: {plan.files} to read ({rows} rows, {size} bytes), {plan.files_skipped} skipped{skipped}",
             f"deletes: {plan.deletes.num_rows} delete files and {vectors} deletion vectors to apply",
             *_routes(plan, native=native),
+            *_storage(plan, native=native),
             *_reasons(plan.trace),
         ]
     )
@@ -51,6 +53,16 @@ def _routes(plan: Plan, *, native: bool) -> list[str]:
     return [
         f"on Spark: {counts[Route.NATIVE]} files by its Parquet reader, {counts[Route.JOINED]} by that and joins with"
         f" equality deletes, {counts[Route.TASKS]} by tasks in Python"
+    ]
+
+
+def _storage(plan: Plan, *, native: bool) -> list[str]:
+    """What Spark needs to read the files itself, if they are in an object store."""
+    schemes = {location.partition("://")[0] for location in plan.tasks["location"][:1].to_pylist()}
+    return [
+        f"on a Spark without a file system for {scheme}://, such as hadoop-aws: all files by tasks in Python"
+        for scheme in schemes
+        if native and len(scheme_family(scheme)) > 0
     ]
 
 

@@ -78,7 +78,7 @@ class SparkEngine:
         if files.plan.files == 0:
             return {}
         schema = files.plan.table_schema
-        rows = rows_with_positions(self._spark, planned_source(files, schema))
+        rows = rows_with_positions(self._spark, planned_source(self._spark, files, schema))
         return find_rows(rows, sql_of(condition, schema), planned_rows=files.rows)
 
     @contextmanager
@@ -93,9 +93,9 @@ class SparkEngine:
             return UpsertMatches(positions={}, rows=source.rows)
         keys = files.plan.table_schema.select(source.on)
         if len(files.lineage) == 0:
-            rows = rows_with_positions(self._spark, planned_source(files, keys))
+            rows = rows_with_positions(self._spark, planned_source(self._spark, files, keys))
             return find_keys(rows, source, planned_rows=files.rows)
-        rows = rows_with_positions(self._spark, planned_source(files, keys, (ROW_ID,)))
+        rows = rows_with_positions(self._spark, planned_source(self._spark, files, keys, (ROW_ID,)))
         next_row_id = files.final_lineage.next_row_id
         return find_keys_and_ids(rows, source, next_row_id=next_row_id, planned_rows=files.rows)
 

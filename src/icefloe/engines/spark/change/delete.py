@@ -38,7 +38,7 @@ def sql_of(condition: Condition, schema: Schema) -> str:
 def remaining_rows(spark: SparkSession, files: PlannedFiles, deleted: Positions) -> tuple[DataFrame, tuple[Field, ...]]:
     """The live rows of the files in ``deleted``, without those positions, and the lineage columns that they have."""
     touched = files.only(deleted)
-    rows = survivors(spark, planned_source(touched, files.metadata.schema, touched.lineage), deleted)
+    rows = survivors(spark, planned_source(spark, touched, files.metadata.schema, touched.lineage), deleted)
     final = None if files.is_all_final else files.final_lineage
     return _with_final_lineage(rows, touched.lineage, final), touched.lineage
 

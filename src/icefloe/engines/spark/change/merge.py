@@ -76,7 +76,7 @@ class _Merge:
     def __init__(self, spark: SparkSession, files: PlannedFiles, source: SparkSource) -> None:
         self._files, self._source = files, source
         lineage = (ROW_ID,) if len(files.lineage) > 0 else ()
-        rows = rows_with_positions(spark, planned_source(files, source.plan.schema, lineage))
+        rows = rows_with_positions(spark, planned_source(spark, files, source.plan.schema, lineage))
         self._numbers: FileNumbers = rows.files
         self._table = rows.frame.alias(TARGET)
         self._has_ids = len(lineage) > 0

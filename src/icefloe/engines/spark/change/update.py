@@ -57,7 +57,7 @@ def update_rows(
     if files.plan.files == 0:
         return UpdatedRows(positions={}, entries=empty())
     has_ids = len(files.lineage) > 0
-    rows = rows_with_positions(spark, planned_source(files, schema, (ROW_ID,) if has_ids else ()))
+    rows = rows_with_positions(spark, planned_source(spark, files, schema, (ROW_ID,) if has_ids else ()))
     matching = rows.frame.where(F.expr(sql_of(condition, files.plan.table_schema)))
     new = [columns.get(field.name, F.col(quoted(field.name))).alias(field.name) for field in schema.fields]
     row_id = F.col(ROW_ID.name)

@@ -21,12 +21,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from icefloe.deletes.partition_keys import Ints, scopes
+from icefloe.engines.spark.hadoop import HadoopStorage
 from icefloe.engines.spark.jvm_calls import static_call
 from icefloe.engines.spark.read.file_index import relation
 from icefloe.engines.spark.read.inherited_columns import FileConstant, of_task
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import READ_SETTINGS
-from icefloe.engines.spark.storage import hadoop_paths
 from icefloe.engines.spark.write.conform import quoted
 from icefloe.errors import FormatError
 from icefloe.model.entries import ContentType, column_key, empty, of_type, stat
@@ -99,10 +99,13 @@ class EqualityDeletes:
         number = of_task(_NUMBER, LongType(), "sequence_number")
         return number, FileConstant(field=scope, values=self._scopes)
 
-    def apply(self, spark: SparkSession, rows: DataFrame, names: dict[int, str], location: str) -> DataFrame:
+    def apply(
+        self, spark: SparkSession, rows: DataFrame, names: dict[int, str], location: str, hadoop: HadoopStorage
+    ) -> DataFrame:
         """The rows that are not deleted; ``names`` are those of the delete columns in ``rows``, by field id."""
         for group in self.groups:
-            rows = rows.join(self._rows(spark, group, location), self._is_deleted(spark, group, names), "left_anti")
+            deletes = self._rows(spark, group, location, hadoop)
+            rows = rows.join(deletes, self._is_deleted(spark, group, names), "left_anti")
         return rows
 
     def _is_deleted(self, spark: SparkSession, group: DeleteGroup, names: dict[int, str]) -> Column:
@@ -113,14 +116,14 @@ class EqualityDeletes:
             conditions.append(_bits(spark, ours, field).eqNullSafe(_bits(spark, theirs, field)))
         return reduce(and_, conditions)
 
-    def _rows(self, spark: SparkSession, group: DeleteGroup, location: str) -> DataFrame:
+    def _rows(self, spark: SparkSession, group: DeleteGroup, location: str, hadoop: HadoopStorage) -> DataFrame:
         """The rows of the delete files of a group, with their sequence number and partition."""
         files = self.files.take(pa.array(group.rows))
 
         def listed(filters: list[str], zone: str) -> pa.Table:
             self._check_columns(files, group)
             numbers = files["sequence_number"]
-            columns = [hadoop_paths(files["location"]), files["file_size_in_bytes"], numbers, self._scopes(files)]
+            columns = [hadoop.paths(files["location"]), files["file_size_in_bytes"], numbers, self._scopes(files)]
             return pa.table(columns, names=["location", "size", _DELETE_NUMBER, _DELETE_SCOPE])
 
         return relation(
@@ -128,9 +131,10 @@ class EqualityDeletes:
             listed,
             struct_type(Schema(fields=tuple(map(_column, group.fields)))),
             StructType().add(_DELETE_NUMBER, LongType()).add(_DELETE_SCOPE, IntegerType()),
-            location=location,
+            location=hadoop.path(location),
             size_bytes=pc.sum(files["file_size_in_bytes"], min_count=0).as_py(),
             settings=READ_SETTINGS,
+            hadoop=hadoop.settings,
         )
 
     def _check_columns(self, files: pa.Table, group: DeleteGroup) -> None:

@@ -24,7 +24,7 @@ from icefloe.model.metadata.snapshots import SummaryKey
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY
 from icefloe.scan.plan import all_deletes, known_fields, partition_fields
 from icefloe.scan.prune import statistics_keys
-from icefloe.scan.routes import Route, finds_columns, is_parquet
+from icefloe.scan.routes import Route, is_parquet
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.tree.root import Root, read_live_leaves
 
@@ -41,11 +41,11 @@ class FileForms:
     may_lack_ids: bool  # whether the footers of Parquet files must be read
 
 
-def file_forms(scan: ScanRequest, root: Root, footers: Footers) -> FileForms:
-    """The forms of the files of a scan, as far as metadata shows them."""
+def file_forms(scan: ScanRequest, root: Root, footers: Footers, *, native: bool) -> FileForms:
+    """The forms of the files of a scan, as far as metadata shows them; unless ``native``, tasks read all of them."""
     metadata, schema = scan.base.metadata, scan.table_schema
     has_deletes = root.has_deletes
-    if not finds_columns(metadata.schemas, schema):
+    if not native:
         return FileForms(
             routes=frozenset({Route.TASKS}),
             has_deletes=has_deletes,

@@ -104,12 +104,14 @@ def relation(
     location: str,
     size_bytes: int,
     settings: Mapping[str, str],
+    hadoop: Mapping[str, str],
     is_parquet: bool = True,
 ) -> DataFrame:
     """The rows of the files that ``files`` lists, with the constants of their file after their columns.
 
-    ``settings`` apply to this relation only, which has a child session of its own. Without ``is_parquet`` each file is
-    one row with its path and its content, and is not opened unless the content is selected.
+    ``settings`` apply to this relation only, which has a child session of its own, and ``hadoop`` are those of its
+    Hadoop configuration. Without ``is_parquet`` each file is one row with its path and its content, and is not opened
+    unless the content is selected.
     """
     gateway = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)
@@ -126,7 +128,7 @@ def relation(
         _FILE_FORMAT.of(spark).newInstance(jvm.java.util.ArrayList().toArray())
         if is_parquet
         else sources.binaryfile.BinaryFileFormat(),
-        jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({}),
+        jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(dict(hadoop)),
         java,
     )
     return DataFrame(spark._jsparkSession.baseRelationToDataFrame(described), spark)

@@ -17,7 +17,6 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from py4j.protocol import Py4JError
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -32,7 +31,7 @@ from icefloe.engines.spark.read.source import BITMAP_BYTES_MAX, FilesByTasks, So
 from icefloe.engines.spark.read.task_reads import GROUPS, LISTED, TaskReader, file_groups
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, ROW_BY_ROW, PerJvm, spark_internals
-from icefloe.engines.spark.storage import hadoop_path, hadoop_paths, task_storage
+from icefloe.engines.spark.storage import task_storage
 from icefloe.engines.spark.task_python import map_in_arrow
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.bind import bind_pushed
@@ -138,7 +137,6 @@ def _check_names(schema: Schema, reserved: Set[str]) -> None:
 def _parts(spark: SparkSession, source: Source, wanted: Wanted) -> DataFrame:
     """The rows of all files, by all routes that the source has."""
     check_columns(spark, wanted.stored, reads_nanoseconds=source.reads_nanoseconds, native=source.native)
-    _check_file_system(spark, source.location)
     parts = []
     if Route.NATIVE in source.routes:
         parts.append(_native(spark, source, wanted, Route.NATIVE))
@@ -165,7 +163,7 @@ def _joined(spark: SparkSession, source: Source, wanted: Wanted) -> DataFrame:
         replace(wanted, stored=schema, constants=(*wanted.constants, *deletes.constants())),
         Route.JOINED,
     )
-    live = deletes.apply(spark, rows, names, hadoop_path(source.location))
+    live = deletes.apply(spark, rows, names, source.location, source.hadoop)
     return live.drop(*(field.name for field in hidden), *(constant.name for constant in deletes.constants()))
 
 
@@ -192,19 +190,28 @@ def _by_tasks(spark: SparkSession, source: Source, wanted: Wanted, files: FilesB
         plan = source.files_of(whole, Route.TASKS)
         constants = {constant.name: constant.values(plan.tasks) for constant in wanted.constants}
         groups = file_groups(spark, plan, constants, source.also_deleted)
-        return groups.set_column(0, "location", hadoop_paths(groups["location"]))
+        return groups.set_column(0, "location", _paths_to_list(source, groups["location"]))
 
     groups = relation(
         spark,
         listed,
         LISTED,
         GROUPS,
-        location=hadoop_path(source.location),
+        location=source.hadoop.path(source.location),
         size_bytes=source.size_bytes,
         settings={},
+        hadoop=source.hadoop.settings,
         is_parquet=False,
     )
     return map_in_arrow(groups.select(*GROUPS.names), reader, result)
+
+
+def _paths_to_list(source: Source, locations: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The paths of groups of files, of which Spark reads the status only; of storage that Hadoop cannot open, another.
+
+    Every machine has a root folder.
+    """
+    return source.hadoop.paths(locations) if source.hadoop.is_readable else pa.array(["file:///"] * len(locations))
 
 
 def _native(spark: SparkSession, source: Source, wanted: Wanted, route: Route) -> DataFrame:
@@ -222,9 +229,10 @@ def _native(spark: SparkSession, source: Source, wanted: Wanted, route: Route) -
         _lister(source, wanted, route),
         columns,
         described,
-        location=hadoop_path(source.location),
+        location=source.hadoop.path(source.location),
         size_bytes=source.size_bytes,
         settings=_settings(source, wanted),
+        hadoop=source.hadoop.settings,
     )
 
 
@@ -237,22 +245,6 @@ def _settings(source: Source, wanted: Wanted) -> Mapping[str, str]:
     return settings
 
 
-def _check_file_system(spark: SparkSession, location: str) -> None:
-    """UnsupportedError if Spark cannot open the storage: it reads through Hadoop, not through the table's FileIO."""
-    scheme, separator, _ = location.partition("://")
-    if separator == "" or scheme == "file":
-        return
-    try:
-        settings = spark._jsparkSession.sessionState().newHadoopConf()
-        spark._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, settings)
-    except Py4JError as error:
-        raise UnsupportedError(
-            f"Spark has no file system for {scheme}:// locations, such as {location}; give the session one (the setting"
-            f" spark.hadoop.fs.{scheme}.impl and the package that has it, for S3 hadoop-aws), or work without Spark",
-            location=location,
-        ) from error
-
-
 def _lister(source: Source, wanted: Wanted, route: Route) -> Lister:
     """The function that lists the files of a scan: location, size and the constants in order."""
 
@@ -260,7 +252,7 @@ def _lister(source: Source, wanted: Wanted, route: Route) -> Lister:
         plan = source.plan(_understood(parse_pushed(filters, zone), source.schema))
         plan = source.files_of(plan, route)
         tasks = plan.tasks
-        columns = [hadoop_paths(tasks["location"]), tasks["file_size_in_bytes"], *source.identity.values(tasks)]
+        columns = [source.hadoop.paths(tasks["location"]), tasks["file_size_in_bytes"], *source.identity.values(tasks)]
         columns += [constant.values(tasks) for constant in wanted.constants]
         if wanted.positions and source.has_deletes:
             columns.append(_bitmaps(tasks, source.deleted_positions(plan)))

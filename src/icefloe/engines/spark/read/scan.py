@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from icefloe.engines.spark.hadoop import hadoop_storage
 from icefloe.engines.spark.read.column_types import filter_on_longs, in_microseconds, longs_to_microseconds
 from icefloe.engines.spark.read.distributed_planning import data_rows_by_tasks
 from icefloe.engines.spark.read.equality_joins import EqualityDeletes
@@ -40,21 +41,26 @@ _PLANS_KEPT = 4  # the routes of a scan share its plan
 _UNKNOWN_SIZE = 1 << 40  # bytes; too large for Spark to broadcast
 
 
-def planned_source(files: PlannedFiles, schema: Schema, metadata_columns: tuple[Field, ...] = ()) -> Source:
+def planned_source(
+    spark: SparkSession, files: PlannedFiles, schema: Schema, metadata_columns: tuple[Field, ...] = ()
+) -> Source:
     """The rows of planned files, whatever else Spark filters."""
     plan, footers = files.plan, Footers(files.io)
+    location = plan.tasks["location"][0].as_py()
+    hadoop = hadoop_storage(spark, files.io, location)
     deleted = files.deleted_rows.positions(plan.tasks["location"].to_pylist())
     source = Source(
         plan=lambda _: plan,
         vectors=lambda _: deleted,
         schema=schema,
-        location=plan.tasks["location"][0].as_py(),
+        location=location,
         size_bytes=pc.sum(plan.tasks["file_size_in_bytes"]).as_py(),
         has_deletes=len(deleted) > 0,
         stable_names=names_are_stable(files.metadata.schemas),
         identity=IdentityColumns(schema, plan.specs, plan.tasks["partition_spec_id"], footers),
         inherited=InheritedColumns(metadata_columns),
-        native=finds_columns(files.metadata.schemas, schema),
+        native=hadoop.is_readable and finds_columns(files.metadata.schemas, schema),
+        hadoop=hadoop,
         equality_deletes=EqualityDeletes(plan.deletes, plan.table_schema, plan.specs, footers),
         footers=None if plan.mapping is None else footers,
         by_tasks=FilesByTasks(io=files.io, plan=_without_files(plan)),
@@ -75,16 +81,17 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     on_table, _ = split_filter(scan.filter, schema)
     bound = bind(on_table, schema)
     root, footers = read_root(store, scan.snapshot), Footers(store.io)
-    forms = file_forms(replace(scan, filter=on_table), root, footers)
+    hadoop = hadoop_storage(spark, store.io, metadata.data_location)
+    native = hadoop.is_readable and finds_columns(metadata.schemas, schema)
+    forms = file_forms(replace(scan, filter=on_table), root, footers, native=native)
     if Route.TASKS in forms.routes and scan.columns is not None:
         # Tasks read all columns of the DataFrame, so it has no others than are needed.
         needed = {field.id for field in (*wanted, *filter_columns(condition, schema).fields)}
         read = Schema(fields=tuple(field for field in read.fields if field.id in needed), schema_id=read.schema_id)
 
-    data_rows = data_rows_by_tasks(spark, scan.snapshot)
-
     @lru_cache(_PLANS_KEPT)
     def plan(more: Expr) -> Plan:
+        data_rows = data_rows_by_tasks(spark, scan.snapshot)
         planned = replace(scan, columns=None, schema=schema).plan(more, data_rows=data_rows)
         return planned.counted(store.io) if forms.has_deletes else planned
 
@@ -98,7 +105,8 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
         stable_names=names_are_stable(metadata.schemas),
         identity=IdentityColumns(read, metadata.specs, root.entries["partition_spec_id"], footers),
         inherited=InheritedColumns(inherited),
-        native=finds_columns(metadata.schemas, schema),
+        native=native,
+        hadoop=hadoop,
         routes=forms.routes,
         equality_deletes=forms.equality_deletes,
         reads_nanoseconds=scan.truncates_nanoseconds,

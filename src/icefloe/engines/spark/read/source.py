@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from icefloe.engines.spark.hadoop import HadoopStorage
 from icefloe.engines.spark.read.equality_joins import NO_EQUALITY_DELETES, EqualityDeletes
 from icefloe.engines.spark.read.footers import Footers
 from icefloe.engines.spark.read.identity_columns import NO_IDENTITY, IdentityColumns
@@ -63,7 +64,8 @@ class Source:
     identity: IdentityColumns = NO_IDENTITY  # identity-partition columns, which some data files do not contain
     inherited: InheritedColumns = NO_COLUMNS  # metadata columns to return after those of the schema
     reads_nanoseconds: bool = False  # whether timestamps of nanoseconds are returned, as longs, or refused
-    native: bool = True  # scan.routes.finds_columns: whether Spark's Parquet reader finds the columns of the table
+    native: bool = True  # whether Spark's Parquet reader opens the storage and finds the columns of the table
+    hadoop: HadoopStorage = field(default_factory=HadoopStorage)  # how Spark's readers reach the files
     routes: frozenset[Route] = frozenset({Route.NATIVE})  # how the files may be read; another one is an error
     equality_deletes: EqualityDeletes = NO_EQUALITY_DELETES  # those that joins apply
     footers: Footers | None = None  # if Parquet files may lack field ids

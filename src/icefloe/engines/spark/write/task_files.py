@@ -2,7 +2,9 @@
 
 Spark runs a task again if an attempt fails, and with speculation it runs two attempts at once. The driver gets the
 entries of one attempt of each task. All files of a write are in one folder, so the files of the other attempts are
-those of which no entry was returned.
+those of which no entry was returned. Spark does not wait for the Python process of an attempt that it gives up, so this
+may write files after the driver has looked for them. A marker file therefore exists in the folder as long as the write:
+an attempt that does not find it after writing its files deletes them.
 """
 
 from __future__ import annotations
@@ -52,10 +54,33 @@ def write_folder(spark: SparkSession, metadata: TableMetadata, io: FileIO) -> It
 
 def write_by_tasks(rows: DataFrame, folder: str, io: FileIO, work: TaskWork) -> pa.Table:
     """The entries of the files that ``work`` writes into the folder; files of other attempts are deleted."""
-    entries = entries_by_tasks(rows, io, work)
-    kept = set(entries["location"].to_pylist())
-    io.delete([info.location for info in io.list(folder) if info.location not in kept])
+    io.write_new(_marker(folder), b"")
+    entries = entries_by_tasks(rows, io, while_open(folder, work))
+    close_folder(io, folder, set(entries["location"].to_pylist()))
     return entries
+
+
+def while_open(folder: str, work: TaskWork) -> TaskWork:
+    """The same work, which deletes its files and fails if the write to the folder has ended meanwhile."""
+
+    def checked(io: FileIO, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+        entries = work(io, batches)
+        if entries.num_rows > 0 and not io.exists(_marker(folder)):
+            io.delete(entries["location"].to_pylist())
+            raise IcefloeError(f"the write to {folder} had ended before this attempt of a task")
+        return entries
+
+    return checked
+
+
+def close_folder(io: FileIO, folder: str, kept: set[str]) -> None:
+    """End a write: files other than those kept are deleted, and attempts delete those that they write later."""
+    io.delete([_marker(folder)])  # first, so that any other file is either listed here or deleted by its attempt
+    io.delete([info.location for info in io.list(folder) if info.location not in kept])
+
+
+def _marker(folder: str) -> str:
+    return f"{folder}/_open"
 
 
 def entries_by_tasks(rows: DataFrame, io: FileIO, work: TaskWork) -> pa.Table:
@@ -79,11 +104,10 @@ def without_history(metadata: TableMetadata) -> TableMetadata:
 
 def _remove(spark: SparkSession, io: FileIO, folder: str) -> None:
     """Delete the files of a failed write, and their folder if the storage has folders."""
+    try:
+        close_folder(io, folder, set())
+    except IcefloeError as error:  # the error to report is that of the write
+        logger.warning("left files behind in %s: %s", folder, error)
     if folder.startswith(RENAMING_SCHEMES):
         path: Any = spark._jvm.org.apache.hadoop.fs.Path(hadoop_path(folder))
         path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
-        return
-    try:
-        io.delete([info.location for info in io.list(folder)])
-    except IcefloeError as error:  # the error to report is that of the write
-        logger.warning("left files behind in %s: %s", folder, error)
