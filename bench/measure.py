@@ -49,6 +49,18 @@ def peak_mb() -> float:
     return int(line.split()[1]) / 1024
 
 
+def resident_mb(process: int, what: str = "VmRSS") -> float:
+    """Resident memory of a process, from Linux's /proc: what it has now, or with ``VmHWM`` the most that it has had."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    (line,) = (line for line in status.splitlines() if line.startswith(what))
+    return int(line.split()[1]) / 1024
+
+
+def reset_peak(process: int) -> None:
+    """Let ``VmHWM`` of a process begin again with what it has now."""
+    Path(f"/proc/{process}/clear_refs").write_text("5", encoding="utf-8")
+
+
 def median(samples: Sequence[Sample], key: str) -> float:
     return statistics.median(sample[key] for sample in samples)
 

@@ -1,11 +1,13 @@
 """Bench ``spark_planning``: from a DataFrame over very many files to the partitions of its first job.
 
 The data files do not exist: nothing here opens one. The first run of a table reads its manifests; the others find them
-decoded. With ``by tasks`` Spark's tasks prune the manifests, which is the usual way of larger tables only.
+decoded. With ``by tasks`` Spark's tasks prune the manifests, which is the usual way of larger tables only. The last
+table has so many files that the memory of the driver matters: that of Python and that of its JVM.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -21,7 +23,7 @@ from icefloe.commit.operations.append import Append
 from icefloe.engines.spark.read import distributed_planning
 from icefloe.model.entries import column_key, entries, put, stat
 from icefloe.table.table import Table as IcefloeTable
-from measure import Clock, Sample, spread
+from measure import Clock, Sample, reset_peak, resident_mb, spread
 from plot import Chart
 from report import Table
 from spark_session import start
@@ -34,10 +36,11 @@ CASES = {"by the driver": 1 << 62, "by tasks": 1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How many files, and how often each table is planned."""
+    """How many files, how often each table is planned, and how many files the memory is measured with (0: not)."""
 
     files: int = 100_000
     runs: int = 5
+    many: int = 1_000_000
 
 
 def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -52,23 +55,50 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
                 distributed_planning.ENTRIES_MIN = least
                 for number in range(sizes.runs + 1):
                     tell(f"spark_planning: {sizes.files:,} files {name}, run {number}")
-                    first = Clock.now()
-                    rows = table.scan().to_spark(spark).where("id >= 0")
-                    made = Clock.now()
-                    partitions = rows._jdf.queryExecution().toRdd().getNumPartitions()
-                    times = made.until(Clock.now())
-                    samples[name].append({"frame_ms": first.until(made)["wall_ms"], **times, "partitions": partitions})
+                    samples[name].append(planned(spark, table))
+            distributed_planning.ENTRIES_MIN = usual
+            memory = [] if sizes.many == 0 else memory_of(spark, Path(folder), sizes, tell)
         finally:
             distributed_planning.ENTRIES_MIN = usual
             spark.stop()
-    return {"sizes": asdict(sizes), "samples": samples}
+    return {"sizes": asdict(sizes), "samples": samples, "memory": memory}
 
 
-def table_of(folder: Path, files: int) -> IcefloeTable:
+def planned(spark: Any, table: IcefloeTable) -> Sample:
+    """The times of making a DataFrame of the table and of planning it, and its partitions."""
+    first = Clock.now()
+    rows = table.scan().to_spark(spark).where("id >= 0")
+    made = Clock.now()
+    partitions = rows._jdf.queryExecution().toRdd().getNumPartitions()
+    return {"frame_ms": first.until(made)["wall_ms"], **made.until(Clock.now()), "partitions": partitions}
+
+
+def memory_of(spark: Any, folder: Path, sizes: Sizes, tell: Callable[[str], None]) -> list[Sample]:
+    """Plans of very many files with the memory of the driver: before, at its peak, and with the plan in hand."""
+    table = table_of(folder, sizes.many, "many")
+    jvm = spark._jvm
+    processes = {"python": os.getpid(), "jvm": int(jvm.java.lang.ProcessHandle.current().pid())}
+    samples = []
+    for number in range(sizes.runs):
+        tell(f"spark_planning: {sizes.many:,} files, run {number}")
+        jvm.java.lang.System.gc()
+        for process in processes.values():
+            reset_peak(process)
+        before = {f"{name}_before_mb": resident_mb(process) for name, process in processes.items()}
+        sample = {**before, **planned(spark, table)}
+        for name, process in processes.items():
+            sample |= {f"{name}_peak_mb": resident_mb(process, "VmHWM"), f"{name}_after_mb": resident_mb(process)}
+        jvm.java.lang.System.gc()
+        runtime = jvm.java.lang.Runtime.getRuntime()
+        samples.append({**sample, "heap_mb": (runtime.totalMemory() - runtime.freeMemory()) / (1 << 20)})
+    return samples
+
+
+def table_of(folder: Path, files: int, name: str = "t") -> IcefloeTable:
     """A table of version 2 with so many files, each with a range of ids of its own."""
     lake = catalog("bench", uri=f"sqlite:///{folder}/planning.db", warehouse=f"file://{folder}/planning")
     unmerged = {"commit.manifest-merge.enabled": "false"}
-    table = lake.create_table("db.t", schema="id bigint, note string", properties=unmerged)
+    table = lake.create_table(f"db.{name}", schema="id bigint, note string", properties=unmerged)
     one = {
         "content_type": 0,
         "file_format": "parquet",
@@ -101,7 +131,23 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
         "Milliseconds: median, least and greatest. A plan is the time from the DataFrame to the number of partitions of"
         " its job: the files of the scan are planned, and Spark makes its splits of them."
     )
-    return [Table(title=f"{result['sizes']['files']:,} files", columns=columns, rows=rows, note=note)]
+    times = Table(title=f"{result['sizes']['files']:,} files", columns=columns, rows=rows, note=note)
+    return [times] if len(result["memory"]) == 0 else [times, _memory(result)]
+
+
+def _memory(result: Mapping[str, Any]) -> Table:
+    samples = result["memory"]
+    rows = [
+        [title, *(spread(samples, f"{name}_{when}_mb") for when in ("before", "peak", "after"))]
+        for name, title in (("python", "Python"), ("jvm", "JVM (heap of at most 3 GB)"))
+    ]
+    note = (
+        f"Megabytes of resident memory: median, least and greatest of {len(samples)} runs. Making the DataFrame took"
+        f" {spread(samples, 'frame_ms')} ms, its plan {spread(samples, 'wall_ms')} ms, by tasks. Afterwards the JVM's"
+        f" heap has {spread(samples, 'heap_mb')} MB of reachable objects."
+    )
+    title = f"{result['sizes']['many']:,} files: memory of the driver"
+    return Table(title=title, columns=["process", "before", "peak", "after"], rows=rows, note=note)
 
 
 def plots(result: Mapping[str, Any]) -> list[Chart]:
