@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import icefloe
 from icefloe.errors import InputError, UnsupportedError
+from icefloe.spark_sql.kept import Kept
 
 
 def other(folder: Path) -> icefloe.Catalog:
@@ -55,3 +58,40 @@ def test_names_that_spark_cannot_use_are_refused(spark: SparkSession, tmp_path: 
 def test_spark_connect_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="Spark Connect"):
         icefloe.attach(object(), "demo", other(tmp_path))
+
+
+def test_threads_and_cloned_sessions_use_the_catalog(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    demo.create_table("db.t", schema="id bigint").append(pa.table({"id": [1, 2, 3]}))
+    with ThreadPoolExecutor(4) as pool:
+        counts = pool.map(lambda low: spark.table("demo.db.t").where(f"id > {low}").count(), range(4))
+    assert list(counts) == [3, 2, 1, 0]
+    clone = SparkSession(spark.sparkContext, jsparkSession=spark._jsparkSession.cloneSession())
+    clone.sql("INSERT INTO demo.db.t VALUES (4)")
+    assert clone.table("demo.db.t").count() == 4
+    assert spark.table("demo.db.t").count() == 4
+
+
+def test_a_dataframe_stays_at_its_snapshot_and_is_loaded_again_when_it_is_not_kept(
+    spark: SparkSession, demo: icefloe.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = demo.create_table("db.t", schema="id bigint")
+    table.append(pa.table({"id": [1]}))
+    before = spark.table("demo.db.t")
+    for number in range(2):
+        table.append(pa.table({"id": [number]}))
+        with table.update_schema() as edit:
+            edit.add_column(f"c{number}", "int")
+    monkeypatch.setattr(Kept, "get", lambda kept, key: None)
+    assert [tuple(row) for row in before.collect()] == [(1,)]
+    monkeypatch.undo()
+    assert spark.table("demo.db.t").count() == 3
+
+
+def test_filters_of_a_query_prune_files(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    table = demo.create_table("db.t", schema="id bigint, s struct<a: int, b: int>", partition_by=["id"])
+    table.append(pa.table({"id": [1, 2, 3], "s": [{"a": 1, "b": 2}] * 3}))
+    query = spark.sql("SELECT s.a FROM demo.db.t WHERE id = 2")
+    assert [tuple(row) for row in query.collect()] == [(1,)]
+    plan = query._jdf.queryExecution().executedPlan()
+    assert "s:struct<a:int>" in plan.toString().lower()
+    assert plan.collectLeaves().head().metrics().apply("numFiles").value() == 1

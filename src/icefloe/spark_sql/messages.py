@@ -72,6 +72,7 @@ class LoadTable(TableCall, frozen=True, kw_only=True, tag="load table"):
 
     version: str | None = None
     timestamp_us: int | None = None
+    wap_branch: str | None = None  # the setting spark.wap.branch
 
 
 class PartitionTransform(Message, frozen=True, kw_only=True):
@@ -255,6 +256,12 @@ class WriteRows(CallMessage, frozen=True, kw_only=True, tag="write rows"):
     where: tuple[Condition | Column | LiteralValue | OtherExpression, ...] = ()
 
 
+class TruncateTable(CallMessage, frozen=True, kw_only=True, tag="truncate table"):
+    """TRUNCATE TABLE."""
+
+    handle: str
+
+
 Call = (
     ListNamespaces
     | LoadNamespace
@@ -269,6 +276,7 @@ Call = (
     | RenameTable
     | PlanScan
     | WriteRows
+    | TruncateTable
 )
 
 

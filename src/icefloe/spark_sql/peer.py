@@ -70,6 +70,7 @@ def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
         messages.RenameTable: lambda call, _: names.rename_table(call),
         messages.PlanScan: scans.plan_scan,
         messages.WriteRows: writes.write_rows,
+        messages.TruncateTable: lambda call, _: writes.truncate_table(call),
     }
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from icefloe.catalogs.names import Identifier, dotted
 from icefloe.errors import ConflictError, InputError, NoSuchTable, NotFound
+from icefloe.model.metadata.properties import WAP_ENABLED
 from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.messages import LoadTable, Message
 from icefloe.spark_sql.metadata_tables import METADATA_TABLES
@@ -77,7 +78,7 @@ class TableLoads:
         if len(call.namespace) == 0 and "/" in call.name:
             return self._load(call.identifier, version)
         try:
-            return self._load(call.identifier, version)
+            return self._load(call.identifier, version, wap_branch=call.wap_branch)
         except (NoSuchTable, InputError):
             if len(call.namespace) < 2:
                 raise
@@ -104,16 +105,28 @@ class TableLoads:
         """Drop a table that is kept, because its name is not its own any more."""
         self._tables.drop(identifier)
 
-    def _load(self, identifier: Identifier, version: Version, *, metadata_table: str | None = None) -> LoadedTable:
+    def _load(
+        self,
+        identifier: Identifier,
+        version: Version,
+        *,
+        metadata_table: str | None = None,
+        wap_branch: str | None = None,
+    ) -> LoadedTable:
+        """A state. If the table allows it, the current state is that of ``wap_branch``, once that branch exists."""
         table = self._open(identifier)
         at = version.of(table.at())
+        branch = version.branch_of(at)
+        if wap_branch is not None and version == CURRENT and WAP_ENABLED.of(at.metadata.properties):
+            branch = wap_branch
+            at = at.at(branch=wap_branch) if wap_branch in at.metadata.refs else at
         handle = Handle(
             identifier=identifier,
             table_uuid=at.metadata.table_uuid,
             metadata_location=at.metadata_location,
             snapshot_id=None if at.snapshot is None else at.snapshot.snapshot_id,
             schema_id=at.schema.schema_id,
-            branch=version.branch_of(at),
+            branch=branch,
             metadata_table=metadata_table,
         )
         loaded = LoadedTable(handle=handle, table=table, at=at)

@@ -7,8 +7,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from icefloe.errors import UnsupportedError
+from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.spark_sql.conditions import filter_of
-from icefloe.spark_sql.messages import WriteRows
+from icefloe.spark_sql.messages import TruncateTable, WriteRows
 from icefloe.spark_sql.scans import session_of
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
 
@@ -23,8 +24,8 @@ class WriteCalls:
 
     def write_rows(self, call: WriteRows, java_rows: Any) -> None:
         """Commit one write: Spark passes the rows with the columns of the table."""
-        loaded = self._loads.find(call.handle)
         rows = frame_of(java_rows)
+        loaded = self._loads.find(call.handle)
         branch = branch_of(loaded, call.options)
         if call.mode == "append":
             loaded.table.append(rows, branch=branch)
@@ -36,6 +37,11 @@ class WriteCalls:
             is_case_sensitive = rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
             where = filter_of(call.where, loaded.at.schema, case_sensitive=is_case_sensitive)
             loaded.table.overwrite(rows, where=where, branch=branch)
+
+    def truncate_table(self, call: TruncateTable) -> None:
+        """Delete all rows."""
+        loaded = self._loads.find(call.handle)
+        loaded.table.delete(ALWAYS_TRUE, branch=branch_of(loaded, {}))
 
 
 def frame_of(java_rows: Any) -> DataFrame:

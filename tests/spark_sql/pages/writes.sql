@@ -29,3 +29,35 @@ INSERT OVERWRITE demo.db.t SELECT id, city, n + 1 FROM demo.db.t WHERE city = 'O
 SELECT * FROM demo.db.t ORDER BY id;
 --> 1 | Oslo | 11
 --> 5 | Oslo | 51
+
+-- REPLACE WHERE replaces the rows for which a condition is true.
+INSERT INTO demo.db.t REPLACE WHERE n > 50 AND city = 'Oslo' SELECT 7, 'Oslo', 70;
+SELECT id FROM demo.db.t ORDER BY id;
+--> 1
+--> 7
+
+-- With dynamic overwrite, the partitions of the new rows are replaced.
+INSERT INTO demo.db.t VALUES (8, 'Rome', 80);
+SET spark.sql.sources.partitionOverwriteMode = dynamic;
+INSERT OVERWRITE demo.db.t VALUES (9, 'Oslo', 90);
+RESET spark.sql.sources.partitionOverwriteMode;
+SELECT id, city FROM demo.db.t ORDER BY id;
+--> 8 | Rome
+--> 9 | Oslo
+TRUNCATE TABLE demo.db.t;
+SELECT count(*) FROM demo.db.t;
+--> 0
+
+-- Writes go to a branch by its name, and by the setting of Apache Iceberg if the table allows it.
+INSERT INTO demo.db.t VALUES (1, 'Oslo', 1);
+ALTER TABLE demo.db.t SET TBLPROPERTIES ('write.wap.enabled' = 'true');
+SET spark.wap.branch = audit;
+INSERT INTO demo.db.t VALUES (2, 'Rome', 2);
+SELECT count(*) FROM demo.db.t;
+--> 2
+RESET spark.wap.branch;
+SELECT count(*) FROM demo.db.t;
+--> 1
+INSERT INTO demo.db.t.branch_audit VALUES (3, 'Rome', 3);
+SELECT count(*) FROM demo.db.t VERSION AS OF 'audit';
+--> 3

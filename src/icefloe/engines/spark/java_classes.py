@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -30,11 +30,24 @@ def compile_java(spark: SparkSession, sources: Mapping[str, str], loader: Any) -
         compiler.setClassFileCreator(resource.MapResourceCreator(classes))
         compiler.compile(files)
     except Py4JError as error:
-        raise UnsupportedError(
-            f"Spark {spark.version}: its classes differ from those that this version was made for: {_cause(error)}",
-            feature="java classes",
-        ) from error
+        raise _unsupported(spark, error) from error
     return {str(file).removesuffix(".class").replace("/", "."): bytes(classes[file]) for file in classes}
+
+
+def compiled_constructor(class_name: str, source: str) -> Callable[[SparkSession], Any]:
+    """A function that compiles one class, in a class loader of its own, and returns its constructor."""
+
+    def compiled(spark: SparkSession) -> Any:
+        jvm = spark._jvm
+        try:
+            compiler = jvm.org.codehaus.janino.SimpleCompiler()
+            compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
+            compiler.cook(source)
+            return compiler.getClassLoader().loadClass(class_name).getConstructors()[0]
+        except Py4JError as error:
+            raise _unsupported(spark, error) from error
+
+    return compiled
 
 
 def define_classes(spark: SparkSession, classes: Mapping[str, bytes], loader: Any) -> None:
@@ -47,8 +60,23 @@ def define_classes(spark: SparkSession, classes: Mapping[str, bytes], loader: An
         and [kind.getName() for kind in method.getParameterTypes()] == ["java.lang.String", "[B", "int", "int"]
     )
     define.setAccessible(True)
-    for name, code in classes.items():
+    pending = dict(classes)
+    while len(pending) > 0:
+        defined = [name for name, code in pending.items() if _is_defined_by(spark, define, loader, name, code)]
+        if len(defined) == 0:
+            raise UnsupportedError(f"Spark {spark.version}: cannot define {', '.join(pending)}", feature="java classes")
+        pending = {name: code for name, code in pending.items() if name not in defined}
+
+
+def _is_defined_by(spark: SparkSession, define: Any, loader: Any, name: str, code: bytes) -> bool:
+    """Define a class; false if a class that it extends is not defined yet."""
+    try:
         define.invoke(loader, objects(spark, (name, code, 0, len(code))))
+    except Py4JJavaError as error:
+        if "NoClassDefFoundError" not in str(error):
+            raise
+        return False
+    return True
 
 
 def objects(spark: SparkSession, values: Sequence[object]) -> Any:
@@ -60,5 +88,9 @@ def objects(spark: SparkSession, values: Sequence[object]) -> Any:
     return array
 
 
-def _cause(error: Py4JError) -> str:
-    return str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
+def _unsupported(spark: SparkSession, error: Py4JError) -> UnsupportedError:
+    cause = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
+    return UnsupportedError(
+        f"Spark {spark.version}: its classes differ from those that this version was made for: {cause}",
+        feature="java classes",
+    )

@@ -194,6 +194,7 @@ OPERATION_RETRIES = _property("commit.operation.num-retries", 0, rule=whole(0, I
 COMMIT_MIN_WAIT_MS = _property("commit.retry.min-wait-ms", 20, rule=whole(0, INT_MAX), lenient=True)
 COMMIT_MAX_WAIT_MS = _property("commit.retry.max-wait-ms", 2_000, rule=whole(0, INT_MAX), lenient=True)
 DELETE_AFTER_COMMIT = _property("write.metadata.delete-after-commit.enabled", False, lenient=True)
+WAP_ENABLED = _property("write.wap.enabled", False)  # whether Spark's setting spark.wap.branch applies to the table
 DELETE_ISOLATION = _property("write.delete.isolation-level", "serializable", any_case=True, rule=_ISOLATION)
 UPDATE_ISOLATION = _property("write.update.isolation-level", "serializable", any_case=True, rule=_ISOLATION)
 MERGE_ISOLATION = _property("write.merge.isolation-level", "serializable", any_case=True, rule=_ISOLATION)

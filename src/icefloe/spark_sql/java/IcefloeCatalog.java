@@ -19,11 +19,14 @@ import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A catalog of Spark whose work is done in Python. */
 public class IcefloeCatalog implements TableCatalog, SupportsNamespaces {
+  private static final String WAP_BRANCH = "spark.wap.branch";  // the setting of Apache Iceberg
+
   private Peer peer;
 
   public void initialize(String name, CaseInsensitiveStringMap options) { peer = new Peer(options.get("peer"), name); }
@@ -42,7 +45,10 @@ public class IcefloeCatalog implements TableCatalog, SupportsNamespaces {
     return tables;
   }
 
-  public Table loadTable(Identifier ident) throws NoSuchTableException { return table(Json.call("load table", ident)); }
+  public Table loadTable(Identifier ident) throws NoSuchTableException {
+    String branch = SQLConf$.MODULE$.get().getConfString(WAP_BRANCH, null);
+    return table(Json.call("load table", ident).put("wap_branch", branch));
+  }
 
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
     return table(Json.call("load table", ident).put("version", version));

@@ -10,6 +10,7 @@ import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TruncatableTable;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -19,7 +20,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table, or one of its metadata tables, in the state in which it was loaded. */
-public class IcefloeTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns {
+public class IcefloeTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns, TruncatableTable {
   final Peer peer;
   final JsonNode description;
   private final StructType schema;
@@ -67,5 +68,11 @@ public class IcefloeTable implements Table, SupportsRead, SupportsWrite, Support
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) { return new IcefloeScanBuilder(this, options); }
+
+  public boolean truncateTable() {
+    peer.ask(Json.call("truncate table").put("handle", handle()));
+    return true;
+  }
+
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new IcefloeWrite(this, info); }
 }

@@ -8,12 +8,11 @@ import scala.collection.immutable.Seq;
 /** Plans the writes for which Spark has no interface that passes a DataFrame. */
 public class PlannedWrites extends SparkStrategy {
   public Seq apply(LogicalPlan plan) {
-    if (plan instanceof OverwritePartitionsDynamic && ((OverwritePartitionsDynamic) plan).write().isDefined()
-        && ((OverwritePartitionsDynamic) plan).write().get() instanceof IcefloeWrite) {
-      IcefloeWrite write = (IcefloeWrite) ((OverwritePartitionsDynamic) plan).write().get();
-      return Json.seq(
-          new RowsExec(planLater(((OverwritePartitionsDynamic) plan).query()), write.table, write.call()));
-    }
-    return Json.seq();
+    if (!(plan instanceof OverwritePartitionsDynamic)) return Json.seq();
+    OverwritePartitionsDynamic overwrite = (OverwritePartitionsDynamic) plan;
+    if (!overwrite.write().isDefined() || !(overwrite.write().get() instanceof IcefloeWrite)) return Json.seq();
+    IcefloeWrite write = (IcefloeWrite) overwrite.write().get();
+    LogicalPlan relation = (LogicalPlan) overwrite.table();
+    return Json.seq((Object) new RowsExec(planLater(overwrite.query()), write.table, write.call(), relation));
   }
 }

@@ -2,6 +2,7 @@ package icefloe.sql;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
@@ -13,16 +14,20 @@ public class RowsExec extends V2CommandExec {
   private final SparkPlan child;
   private final IcefloeTable table;
   private final ObjectNode call;
+  private final LogicalPlan relation;
 
-  public RowsExec(SparkPlan child, IcefloeTable table, ObjectNode call) {
+  /** The relation is that of the table: what Spark has cached of it is out of date after the call. */
+  public RowsExec(SparkPlan child, IcefloeTable table, ObjectNode call, LogicalPlan relation) {
     this.child = child;
     this.table = table;
     this.call = call;
+    this.relation = relation;
   }
 
   public Seq run() {
     RDD rows = child.execute();
     table.peer.ask(call, session().internalCreateDataFrame(rows, child.schema(), false));
+    session().sharedState().cacheManager().recacheByPlan(session(), relation);
     return Json.seq();
   }
 
@@ -30,11 +35,15 @@ public class RowsExec extends V2CommandExec {
   public Seq children() { return Json.seq((Object) child); }
 
   public TreeNode withNewChildrenInternal(IndexedSeq children) {
-    return new RowsExec((SparkPlan) children.apply(0), table, call);
+    return new RowsExec((SparkPlan) children.apply(0), table, call, relation);
   }
 
   public String nodeName() { return "Icefloe " + Json.text(call, "call") + " " + table.name(); }
-  public int productArity() { return 3; }
-  public Object productElement(int n) { return n == 0 ? (Object) child : n == 1 ? (Object) table : (Object) call; }
+  public int productArity() { return 4; }
+
+  public Object productElement(int n) {
+    return n == 0 ? (Object) child : n == 1 ? (Object) table : n == 2 ? (Object) call : (Object) relation;
+  }
+
   public boolean canEqual(Object other) { return other instanceof RowsExec; }
 }
