@@ -16,12 +16,12 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
-from pyspark.storagelevel import StorageLevel
 
 from icefloe.engines.engine import MergeSource
 from icefloe.engines.merge import SOURCE, TARGET, Action, Clause, When
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.spark.change.conditions import conjuncts_of, implied_filter, not_understood, unread_table
+from icefloe.engines.spark.change.kept_rows import keep_rows
 from icefloe.engines.spark.change.values import Assignments, check_condition, column_of, text_of
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.schema import spark_type
@@ -61,9 +61,7 @@ class SparkSource:
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """The frame, evaluated once and kept in memory or on disk for the duration of the merge."""
-        kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-        self._persisted.callback(kept.unpersist)
-        return kept
+        return keep_rows(frame, self._persisted)
 
     @property
     def aliased(self) -> DataFrame:

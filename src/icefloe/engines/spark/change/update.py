@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType
-from pyspark.storagelevel import StorageLevel
 
 from icefloe.commit.phases import Phase
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import UpdatedRows
 from icefloe.engines.spark.change.conditions import unread_table
 from icefloe.engines.spark.change.delete import remaining_rows, sql_of
+from icefloe.engines.spark.change.kept_rows import keep_rows
 from icefloe.engines.spark.change.positions import positions_of
 from icefloe.engines.spark.change.values import Assignments
 from icefloe.engines.spark.failures import translated
@@ -65,8 +65,7 @@ def update_rows(
     with ExitStack() as kept, translated():
         updated = matching.select(FILE, POSITION, *ids, *new)
         if _are_kept(files, condition):
-            updated = updated.persist(StorageLevel.MEMORY_AND_DISK)
-            kept.callback(updated.unpersist)
+            updated = keep_rows(updated, kept)
         with files.timer.of(Phase.MATCH):
             positions = positions_of(updated, rows.files, planned_rows=files.rows).positions
         if len(positions) == 0:

@@ -13,9 +13,9 @@ from operator import and_
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.storagelevel import StorageLevel
 
 from icefloe.engines.engine import UpsertMatches, UpsertSource
+from icefloe.engines.spark.change.kept_rows import keep_rows
 from icefloe.engines.spark.change.positions import positions_of
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read.read import Positioned
@@ -35,17 +35,10 @@ def upsert_source(frame: DataFrame, schema: Schema, on: Sequence[str]) -> Iterat
     fields = _key_fields(schema, on)
     _check_has_columns(frame, fields)
     with ExitStack() as persisted:
-        rows = _persist(conformed(frame, schema), persisted)
         with translated():
+            rows = keep_rows(conformed(frame, schema), persisted)
             filter_ = _key_filter(rows, fields)
         yield UpsertSource(rows=rows, on=tuple(on), filter=filter_, prepared=persisted)
-
-
-def _persist(frame: DataFrame, persisted: ExitStack) -> DataFrame:
-    """The frame, evaluated once and kept in memory or on disk until ``persisted`` is closed."""
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    persisted.callback(kept.unpersist)
-    return kept
 
 
 def find_keys(rows: Positioned, source: UpsertSource, *, planned_rows: int = 0) -> UpsertMatches:
@@ -62,7 +55,7 @@ def find_keys_and_ids(
     id_ = F.col(ROW_ID.name)
     with translated():
         matching = _matching_rows(rows, source).withColumn(ROW_ID.name, F.when(id_ < next_row_id, id_))
-        matching = _persist(matching, source.prepared)
+        matching = keep_rows(matching, source.prepared)
         positions = positions_of(matching, rows.files, planned_rows=planned_rows).positions
         if len(positions) == 0 or matching.select(F.max(id_)).toArrow().column(0)[0].as_py() is None:
             return UpsertMatches(positions=positions, rows=source.rows)

@@ -1,0 +1,28 @@
+"""Rows that a change reads more than once, evaluated once and kept in memory or on disk.
+
+A change finds rows first and writes rows later. If an executor is lost in between, Spark computes the kept rows that it
+had again. That gives the same rows for a query of deterministic expressions. For others, such as ``rand()`` or
+``monotonically_increasing_id()``, the rows that are found and those that are written could differ. These are kept
+without the query that computed them, so the change fails instead.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from pyspark.sql import DataFrame
+from pyspark.storagelevel import StorageLevel
+
+_LEVEL = StorageLevel.MEMORY_AND_DISK
+
+
+def keep_rows(frame: DataFrame, until: ExitStack) -> DataFrame:
+    """The rows of a frame, kept until ``until`` is closed; evaluated now if Spark could not compute them again."""
+    if bool(frame._jdf.queryExecution().analyzed().deterministic()):
+        kept = frame.persist(_LEVEL)
+        until.callback(kept.unpersist)
+        return kept
+    kept = frame.localCheckpoint(eager=True, storageLevel=_LEVEL)
+    blocks = kept._jdf.queryExecution().analyzed().rdd()
+    until.callback(lambda: blocks.unpersist(False))
+    return kept
