@@ -6,40 +6,47 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from icefloe.engines.spark.change.kept_rows import keep_rows
+from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.write.conform import conformed
+from icefloe.errors import StorageError
 from icefloe.model.text.ddl import parse_ddl
 from support.people import new_table
 
 pytestmark = pytest.mark.spark
 
 
-def lose_blocks(spark: SparkSession) -> None:
-    """Removes all kept blocks, as the loss of an executor does."""
+def kept_ids(spark: SparkSession) -> set[int]:
+    return set(spark.sparkContext._jsc.getPersistentRDDs())
+
+
+def lose_blocks(spark: SparkSession, ids: set[int]) -> None:
+    """Removes kept blocks, as the loss of an executor does."""
     manager = spark._jvm.org.apache.spark.SparkEnv.get().blockManager()
-    for id_ in spark.sparkContext._jsc.getPersistentRDDs():
+    for id_ in ids:
         manager.removeRdd(id_)
 
 
 def test_lost_rows_are_computed_again_only_if_the_query_is_deterministic(spark: SparkSession) -> None:
+    before = kept_ids(spark)
     with ExitStack() as until:
         source = conformed(spark.range(5).repartition(2), parse_ddl("id bigint not null"))
         kept = keep_rows(source, until)
         assert kept.count() == 5
-        lose_blocks(spark)
+        lose_blocks(spark, kept_ids(spark) - before)
         assert sorted(row.id for row in kept.collect()) == [0, 1, 2, 3, 4]
         numbered = keep_rows(spark.range(5).repartition(2).selectExpr("id", "rand() AS r"), until)
         first = sorted(numbered.collect())
         assert sorted(numbered.collect()) == first
-        lose_blocks(spark)
-        with pytest.raises(PySparkException, match=r"(?i)checkpoint block"):
+        lose_blocks(spark, kept_ids(spark) - before)
+        with pytest.raises(StorageError, match="lost with rows that cannot be computed again"), translated():
             numbered.collect()
-    assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
+    assert kept_ids(spark) <= before
 
 
+@pytest.mark.thorough
 def test_a_source_with_random_values_is_merged_and_upserted_by_the_same_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from icefloe import errors
-from icefloe.errors import IcefloeError, UnsupportedError
+from icefloe.errors import IcefloeError, StorageError, UnsupportedError
 
 _MARK = "\u2063"
 _MARKED = re.compile(f"{_MARK}icefloe (\\w+): (.*?){_MARK}", re.DOTALL)
@@ -23,6 +23,11 @@ _NO_ICEFLOE = "ModuleNotFoundError: No module named 'icefloe'"
 _WORKER_PYTHON = (
     "the Python that Spark starts for its tasks does not have icefloe; install it there, or set PYSPARK_PYTHON to one"
     " that has it before the session starts"
+)
+_NO_BLOCK = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+_LOST_ROWS = (
+    "an executor was lost with rows that cannot be computed again, because their query is not deterministic (rand(),"
+    " uuid() and the like); nothing was changed: run the change again, or write these rows to a table first"
 )
 
 
@@ -48,9 +53,16 @@ def recovered(text: str) -> IcefloeError | None:
     """
     match = _MARKED.search(text)
     if match is None:
-        return UnsupportedError(_WORKER_PYTHON, feature="python workers") if _NO_ICEFLOE in text else None
+        return _known(text)
     kind = getattr(errors, match[1], IcefloeError)
     return kind(match[2]) if issubclass(kind, IcefloeError) else IcefloeError(match[2])
+
+
+def _known(text: str) -> IcefloeError | None:
+    """The error for an exception of Spark whose own message does not say what to do."""
+    if _NO_ICEFLOE in text:
+        return UnsupportedError(_WORKER_PYTHON, feature="python workers")
+    return StorageError(_LOST_ROWS) if _NO_BLOCK in text else None
 
 
 @contextmanager
