@@ -4,6 +4,7 @@ import datetime as dt
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DOUBLE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Field, List, Map, Struct
 from icefloe.scan.tasks import Plan
 from spark.fakes import Files
+from support.tables import new_catalog
 
 pytestmark = pytest.mark.spark
 
@@ -312,3 +314,16 @@ def test_a_column_with_a_reserved_name_is_refused(spark: SparkSession, files: Fi
     schema = Schema(fields=(Field(1, "_Pos", LONG),))
     with pytest.raises(UnsupportedError, match="_Pos"):
         rows_with_positions(spark, files.source(schema))
+
+
+def test_the_filter_of_a_scan_is_evaluated_before_the_deletion_test(spark: SparkSession, tmp_path: Path) -> None:
+    made = new_catalog(tmp_path).create_table("db.t", schema="id bigint, n int", format_version=4)
+    made.append(pa.table({"id": range(20), "n": pa.array([value % 3 for value in range(20)], pa.int32())}))
+    made.delete("id < 5")
+    frame = made.scan("n = 1", columns=["id"]).to_spark(spark)
+    assert sorted(row.id for row in frame.collect()) == [7, 10, 13, 16, 19]
+    plan = str(frame._jdf.queryExecution().executedPlan())
+    [condition] = [line for line in plan.splitlines() if "Filter (" in line]
+    before, _, after = condition.partition("_icefloe_deleted")
+    assert " = 1)" in before
+    assert " = 1)" not in after

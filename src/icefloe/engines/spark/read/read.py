@@ -36,6 +36,7 @@ from icefloe.engines.spark.task_python import map_in_arrow
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.bind import bind_pushed
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, conjuncts
+from icefloe.expr.filter.row_filter import to_sql
 from icefloe.expr.text.filter_parser import parse_pushed
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.routes import Route
@@ -116,7 +117,11 @@ def _live_rows(spark: SparkSession, source: Source, numbers: FileNumbers | None)
     own = (constant.name for constant in constants), (field.name for field in inherited.stored)
     _check_names(source.schema, {POSITION, _BITMAP, row_index, *chain(*own)})
     rows = _parts(spark, source, Wanted(stored=stored, constants=constants, positions=True))
-    return inherited.fill(rows.where(_IS_LIVE.of(spark)) if source.has_deletes else rows, row_index)
+    if source.has_deletes:
+        if source.first_filter != ALWAYS_TRUE:
+            rows = rows.where(F.expr(to_sql(source.first_filter)))
+        rows = rows.where(_IS_LIVE.of(spark))
+    return inherited.fill(rows, row_index)
 
 
 def _numbers(numbers: FileNumbers | None) -> Iterator[FileConstant]:
