@@ -4,7 +4,7 @@ import datetime as dt
 import decimal
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.spark.read.read import dataframe
+from icefloe.engines.spark.write.task_files import write_by_tasks, write_folder
 from icefloe.engines.spark.write.write import write
 from icefloe.errors import InputError
+from icefloe.formats.write.split_by_partition import write_files
+from icefloe.io.file_io import FileIO
 from icefloe.io.local import LocalFileIO
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.schema import Schema
@@ -382,3 +385,27 @@ def test_a_table_location_with_special_characters_is_written(spark: SparkSession
         entries = write(spark.range(5), metadata=metadata_of(location, SIMPLE, "id"), io=IO)
         assert entries.num_rows == 5
         assert all(IO.exists(name) and name.startswith(location) for name in entries["location"].to_pylist())
+
+
+def test_files_of_attempts_whose_entries_were_not_returned_are_removed(spark: SparkSession, table: Path) -> None:
+    metadata = metadata_of(table, SIMPLE)
+    rows = spark.range(6).selectExpr("id", "string(id) AS note").repartition(2)
+
+    def two_attempts(folder: str, *, fails: bool) -> Callable[[FileIO, Iterator[pa.RecordBatch]], pa.Table]:
+        def work(io: FileIO, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+            own, place = list(batches), {"schema": SIMPLE, "spec": metadata.spec, "data_location": folder}
+            write_files(io, own, properties={}, **place)  # an attempt whose result Spark ignores
+            entries = write_files(io, own, properties={}, **place)
+            if fails:
+                raise InputError("column 'id' is wrong")
+            return entries
+
+        return work
+
+    with write_folder(spark, metadata, IO) as folder:
+        entries = write_by_tasks(rows, folder, IO, two_attempts(folder, fails=False))
+    assert files_under(table) == sorted(entries["location"].to_pylist())
+    assert sorted(row["id"] for row in read_back(entries, SIMPLE)) == list(range(6))
+    with pytest.raises(InputError, match="'id' is wrong"), write_folder(spark, metadata, IO) as folder:
+        write_by_tasks(rows, folder, IO, two_attempts(folder, fails=True))
+    assert files_under(table) == sorted(entries["location"].to_pylist())
