@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.table.table import Table
-from support.tables import new_catalog, table_of_two_specs
+from support.people import check
+from support.tables import new_catalog, rows_of_day, table_of_two_specs
+
+
+@pytest.fixture
+def wrap() -> Callable[[Any], Any]:
+    """The table as the tests change it."""
+    return lambda changed: changed
 
 
 @pytest.fixture
@@ -62,13 +71,35 @@ def test_columns_that_only_the_condition_needs_are_not_returned(table: Table) ->
     assert narrow.to_pylist() == [{"_partition": {"day": 2}}] * 3
 
 
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_rows_are_changed_by_metadata_columns(wrap: Callable[[Any], Any], table: Table, mode: str) -> None:
+    table.set_properties({f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")})
+    changed = wrap(table)
+    assert table.delete("_file = 'no such file'").snapshot_id is None
+    [location] = table.scan("id = 1", columns=["_file"]).to_arrow()["_file"].to_pylist()
+    assert changed.update({"day": "7"}, where=f"_file = '{location}' and _pos < 3 and id > 0").rows_added == 2
+    assert ids(table, "day = 7") == [1, 2]
+    assert changed.delete("_row_id in (0, 8)").rows_deleted == 2  # id 8 is that of row 12
+    assert changed.update({"day": "8"}, where="_partition.tens = 20 and _pos >= 2").rows_added == 1
+    assert ids(table, "day = 8") == [22]
+    assert changed.delete("_last_updated_sequence_number = 1").rows_deleted == 2
+    assert ids(table, "id >= 0") == [1, 2, 10, 11, 13, 14, 15, 20, 21, 22]
+    [location] = set(table.scan("id = 13", columns=["_file"]).to_arrow()["_file"].to_pylist())
+    result = table.overwrite(rows_of_day(50, 51, day=9), where=f"_file = '{location}'")
+    assert (result.rows_added, result.rows_deleted, result.files_removed) == (1, 5, 1)
+    assert ids(table, "id >= 0") == [1, 2, 20, 21, 22, 50]
+    check(table)
+
+
 def test_what_no_filter_can_test_is_refused_by_name(table: Table, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="cannot be filtered by the metadata column '_deleted'; select it"):
         table.scan("_deleted")
     with pytest.raises(InputError, match="_partition"):
         table.scan("_partition.nothing = 1").plan()
-    with pytest.raises(InputError, match="'_file'"):
-        table.delete("_file = 'x'")
+    with pytest.raises(InputError, match="rows are not changed by '_deleted'"):
+        table.delete("_deleted")
+    with pytest.raises(InputError, match="_partition"):
+        table.delete("_partition.nothing = 1")
     old = new_catalog(tmp_path).create_table("db.old", schema="id bigint", format_version=2)
     old.append(pa.table({"id": [1]}))
     with pytest.raises(InputError, match="'_row_id' needs row lineage"):

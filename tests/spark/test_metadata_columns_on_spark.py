@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from icefloe.errors import UnsupportedError
+from e2e import test_filters_on_metadata_columns as on_arrow
+from icefloe.errors import InputError, UnsupportedError
 from icefloe.table.table import Table
-from support.on_spark import ids_of_all
+from support.on_spark import ids_of_all, on_spark
 from support.tables import new_catalog, rows_of_day, sorted_rows, table_of_two_specs
 
 pytestmark = pytest.mark.spark
@@ -81,6 +82,27 @@ def test_a_condition_on_the_partition_prunes_files(spark: SparkSession, table: T
     frame = table.scan(columns=["id", "_partition"]).to_spark(spark)
     assert frame.where("_partition.day = 2").count() == 9
     assert table.scan("_partition.day = 2", columns=["id"]).to_spark(spark).count() == 9
+
+
+def test_rows_are_changed_by_metadata_columns(spark: SparkSession, table: Table) -> None:
+    [location] = table.scan("id = 1", columns=["_file"]).to_arrow()["_file"].to_pylist()
+    result = table.update({"day": "7"}, where=f"_file = '{location}' and _pos < 3 and abs(id) > 0", spark=spark)
+    assert (result.rows_added, result.files_read) == (2, 1)
+    # The first row has the id 0. The row 12 has the id 8, though it was rewritten.
+    assert table.delete("pmod(_row_id, 8) = 0 and _spec_id + id < 14", spark=spark).rows_deleted == 2
+    assert table.delete("_partition.tens = 20 and _pos >= 2", spark=spark).rows_deleted == 1
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 4, 5, 10, 11, 13, 14, 15, 20, 21]
+    assert sorted(table.scan("day = 7").to_arrow()["id"].to_pylist()) == [1, 2]
+    with pytest.raises(InputError, match="_deleted"):
+        table.delete("_deleted", spark=spark)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_the_same_rows_are_changed_by_metadata_columns_on_both_engines(
+    spark: SparkSession, table: Table, mode: str
+) -> None:
+    on_arrow.test_rows_are_changed_by_metadata_columns(lambda changed: on_spark(changed, spark), table, mode)
 
 
 def test_partition_values_of_all_types_are_read(spark: SparkSession, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from icefloe.model.metadata.properties import DELETE_ISOLATION, DELETE_MODE
 from icefloe.rows.prepared import CountedChanges, Prepared, ReadSet
 from icefloe.rows.removal import deleted_before, remove_files, remove_rows
 from icefloe.rows.target import Target
+from icefloe.scan.metadata_filter import tested_metadata_columns
 
 
 def delete(target: Target, where: str | Expr, engine: Engine) -> Prepared:
@@ -30,9 +31,13 @@ def delete(target: Target, where: str | Expr, engine: Engine) -> Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchingFiles:
-    """The files that may contain matching rows: ``whole`` ones, in which every row matches, and the others."""
+    """The files that may contain matching rows: ``whole`` ones, in which every row matches, and the others.
+
+    With ``is_exact`` the filter of the plan alone is the condition.
+    """
 
     condition: Condition
+    is_exact: bool
     whole: PlannedFiles
     partly: PlannedFiles
 
@@ -40,10 +45,12 @@ class MatchingFiles:
     def of(cls, target: Target, condition: Condition) -> MatchingFiles:
         """The matching files of a branch."""
         files = target.planned(condition.filter)
-        tasks = files.plan.tasks
-        all_match = pc.and_(pc.equal(tasks["match"], int(Match.ALL)), condition.is_exact)
+        tasks, is_decided = files.plan.tasks, condition.is_exact and files.plan.metadata_filter is None
+        all_match = pc.and_(pc.equal(tasks["match"], int(Match.ALL)), is_decided)
+        metadata_columns = tested_metadata_columns(condition.filter, target.metadata.schema)
         return cls(
             condition=condition,
+            is_exact=condition.is_exact and len(metadata_columns) == 0,
             whole=files.with_tasks(tasks.filter(all_match)),
             partly=files.with_tasks(tasks.filter(pc.invert(all_match))),
         )

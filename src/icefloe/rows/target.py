@@ -16,14 +16,15 @@ from icefloe.commit.loop import begin, discard
 from icefloe.commit.operations.metadata_update import MetadataUpdate
 from icefloe.commit.operations.snapshot_operation import file_locations
 from icefloe.commit.phases import Phase, PhaseTimer
-from icefloe.engines.work import FinalLineage, PlannedFiles, TableFiles
+from icefloe.engines.work import FinalLineage, PlannedFiles, ScanRequest, TableFiles
 from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SummaryKey, ref_problem
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.scan.plan import plan_scan
+from icefloe.model.schema.metadata_columns import DELETED
+from icefloe.scan.metadata_filter import tested_metadata_columns
 from icefloe.scan.tasks import Plan
 
 
@@ -101,10 +102,13 @@ class Target:
     def plan(self, where: Expr = ALWAYS_TRUE) -> Plan:
         """The files that may contain matching rows, planned with the current schema, as rows will be written.
 
-        The number of rows of every file is known, because a file is removed with its last row.
+        The number of rows of every file is known, because a file is removed with its last row. A filter may test
+        metadata columns, except ``_deleted``: deleted rows are not changed.
         """
-        plan = plan_scan(self.base.store, self.metadata, self.head, filter=where, schema=self.metadata.schema)
-        return plan.counted(self.io)
+        schema = self.metadata.schema
+        if DELETED.name in tested_metadata_columns(where, schema):
+            raise InputError(f"rows are not changed by {DELETED.name!r}: only rows that are not deleted are changed")
+        return ScanRequest(base=self.base, snapshot=self.head, filter=where, schema=schema).plan().counted(self.io)
 
 
 class Scratch(AbstractContextManager["Scratch"]):

@@ -51,7 +51,7 @@ def overwrite(target: Target, rows: object, where: str | Expr | None, engine: En
     with Scratch(target.io) as scratch:
         with target.timer.of(Phase.WRITE):
             new = scratch.keep(engine.write(target.table, rows))
-        if matching.partly.plan.files > 0 or not matching.condition.is_exact:
+        if matching.partly.plan.files > 0 or not matching.is_exact:
             read = ReadSet.of(target, matching.filter, DELETE_ISOLATION)
             return read.prepared(matching.deletion(target, engine).with_added(new))
         changes = removal_of(matching.whole).with_added(new)

@@ -15,7 +15,7 @@ from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.spark.change.conditions import condition_of
-from icefloe.engines.spark.change.delete import find_rows, remaining_rows, sql_of
+from icefloe.engines.spark.change.delete import find_rows, remaining_rows, sql_of, tested_columns
 from icefloe.engines.spark.change.key_deletes import write_key_deletes
 from icefloe.engines.spark.change.latest import latest_changes
 from icefloe.engines.spark.change.merge import find_merged, write_merged
@@ -77,9 +77,9 @@ class SparkEngine:
         """The positions of live rows for which the condition is true, by file."""
         if files.plan.files == 0:
             return {}
-        schema = files.plan.table_schema
-        rows = rows_with_positions(self._spark, planned_source(self._spark, files, schema))
-        return find_rows(rows, sql_of(condition, schema), planned_rows=files.rows)
+        tested = tested_columns(condition, files.plan)
+        rows = rows_with_positions(self._spark, planned_source(self._spark, files, files.plan.table_schema, tested))
+        return find_rows(rows, sql_of(condition, files.plan), planned_rows=files.rows)
 
     @contextmanager
     def upsert_source(self, table: TableFiles, rows: Any, on: tuple[str, ...]) -> Iterator[UpsertSource]:

@@ -34,8 +34,11 @@ from icefloe.expr.filter.nodes import (
     negation,
 )
 from icefloe.expr.text.filter_parser import parse_conjuncts, parse_filter
+from icefloe.model.schema.metadata_columns import FILE, LINEAGE, POS, SPEC_ID
 from icefloe.model.schema.schema import Schema
+from icefloe.scan.metadata_filter import split_filter
 
+_TESTABLE = (FILE, POS, SPEC_ID, *LINEAGE)
 _EMPTY = "LocalRelation"  # what the optimiser makes of a query that returns no row
 _KEEPS_CONDITION = ("Filter", "Project")  # nodes above the table that do not decide about rows by other means
 
@@ -48,22 +51,33 @@ def condition_of(spark: SparkSession, where: str | Expr | None, schema: Schema) 
     """
     if not isinstance(where, str):
         return Condition(filter=parse_filter(where))
+    known = _with_metadata_columns(schema)
     try:
-        chosen = unread_table(spark, schema).where(F.expr(where))
+        chosen = unread_table(spark, known).where(F.expr(where))
     except (AnalysisException, ParseException) as error:
         filter_ = _own_filter(where, schema)
         if filter_ is None:
             raise not_understood(where, error) from error
         return Condition(filter=filter_)
-    filter_, is_exact = implied_filter(chosen, schema)
-    return Condition(filter=filter_, sql=None if is_exact else where)
+    filter_, is_exact = implied_filter(chosen, known)
+    if is_exact:
+        return Condition(filter=filter_)
+    names = {reference.name() for reference in references(chosen._jdf.queryExecution().analyzed().condition())}
+    tested = tuple(field for field in known.fields[len(schema.fields) :] if field.name in names)
+    return Condition(filter=filter_, sql=where, metadata_columns=tested)
+
+
+def _with_metadata_columns(schema: Schema) -> Schema:
+    """The columns of a table, and the metadata columns that a condition may test; names of the table come first."""
+    taken = {field.name.lower() for field in schema.fields}
+    return replace(schema, fields=(*schema.fields, *(field for field in _TESTABLE if field.name not in taken)))
 
 
 def _own_filter(where: str, schema: Schema) -> Expr | None:
-    """The filter of a text that is one here and nothing to Spark."""
+    """The filter of a text that is one here and nothing to Spark, such as one on the fields of ``_partition``."""
     try:
         filter_ = parse_filter(where)
-        bind(filter_, schema)
+        bind(split_filter(filter_, schema)[0], schema)
     except InputError:
         return None
     return filter_
@@ -108,6 +122,14 @@ def _leaf(node: Any) -> Any:
     while not node.children().isEmpty():
         node = node.children().head()
     return node
+
+
+def references(expression: Any) -> set[Any]:
+    """The attributes that a Catalyst expression reads."""
+    iterator, found = expression.references().iterator(), set()
+    while iterator.hasNext():
+        found.add(iterator.next())
+    return found
 
 
 def conjuncts_of(expression: Any) -> Iterator[Any]:

@@ -6,6 +6,8 @@ the files without them.
 
 from __future__ import annotations
 
+from typing import cast
+
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -16,11 +18,12 @@ from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read.read import Positioned, survivors
 from icefloe.engines.spark.read.scan import planned_source
 from icefloe.engines.work import FinalLineage, PlannedFiles, Positions
-from icefloe.expr.filter.bind import bind
+from icefloe.expr.filter.nodes import Bound
 from icefloe.expr.filter.row_filter import to_sql
-from icefloe.model.schema.metadata_columns import LAST_UPDATED, ROW_ID
-from icefloe.model.schema.schema import Schema
+from icefloe.formats.read.row_group_reader import merged
+from icefloe.model.schema.metadata_columns import LAST_UPDATED, POS, ROW_ID, is_metadata_column
 from icefloe.model.schema.types import Field
+from icefloe.scan.tasks import Plan
 
 
 def find_rows(rows: Positioned, condition: str, *, planned_rows: int = 0) -> dict[str, BitMap64]:
@@ -29,10 +32,21 @@ def find_rows(rows: Positioned, condition: str, *, planned_rows: int = 0) -> dic
         return positions_of(rows.frame.where(F.expr(condition)), rows.files, planned_rows=planned_rows).positions
 
 
-def sql_of(condition: Condition, schema: Schema) -> str:
-    """A condition as Spark SQL; the filter is evaluated too, so that only rows of planned files match."""
-    filter_ = to_sql(bind(condition.filter, schema))
-    return filter_ if condition.sql is None else f"({filter_}) AND ({condition.sql}\n)"  # it may end in a comment
+def sql_of(condition: Condition, plan: Plan) -> str:
+    """A condition as Spark SQL; the filter of the plan is evaluated too, so that only rows of planned files match."""
+    parts = [to_sql(cast(Bound, plan.filter))]
+    if plan.metadata_filter is not None:
+        parts.append(to_sql(plan.metadata_filter.filter))
+    if condition.sql is not None:
+        parts.append(f"{condition.sql}\n")  # it may end in a comment
+    return " AND ".join(f"({part})" for part in parts)
+
+
+def tested_columns(condition: Condition, plan: Plan) -> tuple[Field, ...]:
+    """The metadata columns that a condition tests, without the position, which all rows that are found have."""
+    tested = () if plan.metadata_filter is None else plan.metadata_filter.columns.fields
+    in_filter = tuple(field for field in tested if is_metadata_column(field.id))
+    return tuple(field for field in merged(in_filter, condition.metadata_columns) if field != POS)
 
 
 def remaining_rows(spark: SparkSession, files: PlannedFiles, deleted: Positions) -> tuple[DataFrame, tuple[Field, ...]]:

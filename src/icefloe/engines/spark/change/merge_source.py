@@ -20,7 +20,13 @@ from pyspark.sql import types as st
 from icefloe.engines.engine import MergeSource
 from icefloe.engines.merge import SOURCE, TARGET, Action, Clause, When
 from icefloe.engines.merge_plan import MergePlan
-from icefloe.engines.spark.change.conditions import conjuncts_of, implied_filter, not_understood, unread_table
+from icefloe.engines.spark.change.conditions import (
+    conjuncts_of,
+    implied_filter,
+    not_understood,
+    references,
+    unread_table,
+)
 from icefloe.engines.spark.change.kept_rows import keep_rows
 from icefloe.engines.spark.change.values import Assignments, check_condition, column_of, text_of
 from icefloe.engines.spark.failures import translated
@@ -120,7 +126,7 @@ class SparkSource:
         Rows that are equal in these columns have the same matches.
         """
         plan = self.joined._jdf.queryExecution().analyzed()
-        used = _references(plan.condition().get()) if plan.condition().isDefined() else set()
+        used = references(plan.condition().get()) if plan.condition().isDefined() else set()
         own = {attribute.exprId().id() for attribute in _items(plan.right().output())}
         names = {attribute.name() for attribute in used if attribute.exprId().id() in own}
         fields = [field for field in self.rows.schema if field.name in names]
@@ -217,13 +223,6 @@ def _plain_column(expression: Any) -> Any | None:
         child = expression.child()
         return child if child.dataType().typeName() == "integer" and _plain_column(child) is not None else None
     return expression if name == "AttributeReference" else None
-
-
-def _references(expression: Any) -> set[Any]:
-    iterator, found = expression.references().iterator(), set()
-    while iterator.hasNext():
-        found.add(iterator.next())
-    return found
 
 
 def _items(sequence: Any) -> list[Any]:

@@ -19,7 +19,7 @@ from icefloe.commit.phases import Phase
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import UpdatedRows
 from icefloe.engines.spark.change.conditions import unread_table
-from icefloe.engines.spark.change.delete import remaining_rows, sql_of
+from icefloe.engines.spark.change.delete import remaining_rows, sql_of, tested_columns
 from icefloe.engines.spark.change.kept_rows import keep_rows
 from icefloe.engines.spark.change.positions import positions_of
 from icefloe.engines.spark.change.values import Assignments
@@ -32,6 +32,7 @@ from icefloe.engines.spark.write.write import write
 from icefloe.engines.work import PlannedFiles
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.expr.value.expressions import Value
+from icefloe.formats.read.row_group_reader import merged
 from icefloe.model.entries import empty
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, ROW_ID
 from icefloe.model.schema.types import Field
@@ -57,8 +58,9 @@ def update_rows(
     if files.plan.files == 0:
         return UpdatedRows(positions={}, entries=empty())
     has_ids = len(files.lineage) > 0
-    rows = rows_with_positions(spark, planned_source(spark, files, schema, (ROW_ID,) if has_ids else ()))
-    matching = rows.frame.where(F.expr(sql_of(condition, files.plan.table_schema)))
+    inherited = merged((ROW_ID,) if has_ids else (), tested_columns(condition, files.plan))
+    rows = rows_with_positions(spark, planned_source(spark, files, schema, inherited))
+    matching = rows.frame.where(F.expr(sql_of(condition, files.plan)))
     new = [columns.get(field.name, F.col(quoted(field.name))).alias(field.name) for field in schema.fields]
     row_id = F.col(ROW_ID.name)
     ids = [F.when(row_id < files.final_lineage.next_row_id, row_id).alias(ROW_ID.name)] if has_ids else []
