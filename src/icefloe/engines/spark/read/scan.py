@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -86,8 +87,7 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     forms = file_forms(replace(scan, filter=on_table), root, footers, native=native)
     if Route.TASKS in forms.routes and scan.columns is not None:
         # Tasks read all columns of the DataFrame, so it has no others than are needed.
-        needed = {field.id for field in (*wanted, *filter_columns(condition, schema).fields)}
-        read = Schema(fields=tuple(field for field in read.fields if field.id in needed), schema_id=read.schema_id)
+        read = _only(read, (*wanted, *filter_columns(condition, schema).fields))
 
     @lru_cache(_PLANS_KEPT)
     def plan(more: Expr) -> Plan:
@@ -121,6 +121,12 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     if scan.columns is None and len(tested) == 0:
         return rows
     return select_columns(rows, in_microseconds(wanted), (*in_microseconds(read.fields), *inherited))
+
+
+def _only(schema: Schema, needed: Iterable[Field]) -> Schema:
+    """The columns of a schema that are needed."""
+    ids = {field.id for field in needed}
+    return Schema(fields=tuple(field for field in schema.fields if field.id in ids), schema_id=schema.schema_id)
 
 
 def _without_files(plan: Plan) -> Plan:
