@@ -33,6 +33,8 @@ class Program(Protocol):
     def add_column(self, name: str) -> None: ...
     def rename_column(self, name: str, new: str) -> None: ...
     def partition_by(self, field: str) -> None: ...
+    def sort(self) -> None: ...
+    def upgrade(self, version: int) -> None: ...
     def rewrite(self) -> None: ...
     def set_property(self, name: str, value: str) -> None: ...
 
@@ -82,6 +84,12 @@ class Icefloe:
     def partition_by(self, field: str) -> None:
         with self.table.update_partitioning() as edit:
             edit.add(field)
+
+    def sort(self) -> None:
+        self.table.set_sort_order("city", "id desc")
+
+    def upgrade(self, version: int) -> None:
+        self.table.upgrade(version)
 
     def rewrite(self) -> None:
         self.table.rewrite_manifests()
@@ -146,6 +154,12 @@ class Iceberg:
 
     def partition_by(self, field: str) -> None:
         self._alter(f"ADD PARTITION FIELD {FIELDS[field]}")
+
+    def sort(self) -> None:
+        self._alter("WRITE ORDERED BY city, id DESC")
+
+    def upgrade(self, version: int) -> None:
+        self.set_property("format-version", str(version))
 
     def rewrite(self) -> None:
         self.spark.sql(

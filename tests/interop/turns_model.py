@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 
 import pyarrow as pa
@@ -26,21 +26,25 @@ TYPES = {
 }
 LINEAGE = ("_row_id", "_last_updated_sequence_number")
 MODES = ("copy-on-write", "merge-on-read")
+FORMATS = ("parquet", "orc", "avro")
 SETTINGS = {
-    "write.format.default": ("parquet", "orc", "avro"),
+    "write.format.default": FORMATS,
     "write.delete.granularity": ("file", "partition"),
     "write.distribution-mode": ("none", "hash", "range"),
     **{f"write.{kind}.mode": MODES for kind in ("delete", "update", "merge")},
 }
 Test = Callable[[Row], bool]
+Step = tuple[str, str]  # the program and the verb
 
 
 class Turns:
     """A table, and what it must hold."""
 
-    def __init__(self, catalog: Catalog, spark: SparkSession, name: str, version: int, rng: random.Random) -> None:
+    def __init__(self, catalog: Catalog, spark: SparkSession, name: str, version: int, seed: int) -> None:
+        rng = random.Random(seed)
         properties = {"format-version": str(version)}
         properties |= {setting: rng.choice(SETTINGS[setting]) for setting in self._settings(version)}
+        properties["write.format.default"] = FORMATS[seed // len(FORMATS) % len(FORMATS)]
         ours, field = rng.random() < 0.5, rng.choice((None, *FIELDS))
         if ours:
             partitions = [] if field is None else [field]
@@ -68,12 +72,9 @@ class Turns:
         """Version 1 has no delete files: Apache Iceberg fails in merge-on-read instead of rewriting the files."""
         return [setting for setting in SETTINGS if version > 1 or not setting.endswith(".mode")]
 
-    def run(self, length: int) -> None:
-        """Take steps by programs that are drawn, and compare after each."""
-        verbs, weights = list(STEPS), [WEIGHTS.get(verb, 1) for verb in STEPS]
-        for place in range(length):
-            verb = "append" if place == 0 else self._rng.choices(verbs, weights)[0]
-            program = self._rng.choice(tuple(self._programs))
+    def run(self, steps: Iterable[Step]) -> None:
+        """Take steps, and compare after each."""
+        for program, verb in steps:
             self.done.append(f"{program}: {verb}")
             self._changed, self._replaced = set(), set()
             try:
@@ -83,6 +84,7 @@ class Turns:
             except BaseException as error:
                 error.add_note("\n".join(self.done))
                 raise
+        print("\n".join(self.done))
 
     def _say(self, text: object) -> None:
         self.done[-1] += f" {text}"
@@ -185,6 +187,15 @@ class Turns:
             self._say(field)
             program.partition_by(field)
 
+    def sort(self, program: Program) -> None:
+        program.sort()
+
+    def upgrade(self, program: Program) -> None:
+        """To the next version, up to 3, which is the last one of Apache Iceberg."""
+        if self.table.format_version < 3:
+            program.upgrade(self.table.format_version + 1)
+            self._lineage = {}
+
     def rewrite(self, program: Program) -> None:
         program.rewrite()
 
@@ -254,7 +265,8 @@ class Turns:
 
     def _check(self) -> None:
         self.table.refresh()
-        traced = self.table.format_version == 3 and len(self.table.snapshots) > 0
+        head = self.table.metadata.current_snapshot
+        traced = head is not None and head.first_row_id is not None  # ids begin with the first commit in version 3
         names = [*self._types, *(LINEAGE if traced else ())]
         frame = self._spark.table(f"{CATALOG}.{self.name}").select(*names)
         read = {"Iceberg": _rows(frame), "Spark": _rows(self.table.scan(columns=names).to_spark(self._spark))}
@@ -302,10 +314,21 @@ STEPS: dict[str, Callable[[Turns, Program], None]] = {
     "branch": Turns.branch,
     "columns": Turns.columns,
     "partitioning": Turns.partitioning,
+    "sort": Turns.sort,
+    "upgrade": Turns.upgrade,
     "rewrite": Turns.rewrite,
     "setting": Turns.setting,
 }
-WEIGHTS = {"append": 2, "delete": 4, "update": 4, "merge": 4, "upsert": 3, "setting": 2}
+WEIGHTS = {"append": 2, "delete": 3, "update": 3, "merge": 3, "upsert": 2, "setting": 2}
+DECK = [(program, verb) for program in ("icefloe", "Iceberg") for verb in STEPS for _ in range(WEIGHTS.get(verb, 1))]
+
+
+def steps_of(seed: int, length: int) -> list[Step]:
+    """The steps of a history: an append, then steps of a shuffled deck, which goes on from one seed to the next."""
+    rng, deck = random.Random(0), list[Step]()
+    while len(deck) < (seed + 1) * length:
+        deck += rng.sample(DECK, len(DECK))
+    return [(rng.choice(DECK)[0], "append"), *deck[seed * length : (seed + 1) * length]]
 
 
 def _rows(frame: DataFrame) -> list[Row]:
