@@ -80,7 +80,8 @@ def _require_classic(spark: SparkSession) -> None:
     if not hasattr(spark, "_jsparkSession"):
         raise UnsupportedError(
             "Spark Connect is not supported: planning runs inside the driver. Use a classic session "
-            "(SparkSession.builder.master(...) without remote(...)), or read with to_arrow()",
+            "(SparkSession.builder.master(...) without remote(...)), or work without Spark: read with to_arrow(), and "
+            "pass the rows of a DataFrame as its toArrow()",
             feature="spark connect",
         )
 
