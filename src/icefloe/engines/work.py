@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -111,7 +111,8 @@ class ScanRequest:
 
     ``schema`` are the columns of the table, by default those of the schema that reading this snapshot uses. With
     ``inspect_files`` an engine does not rely on what summaries and properties say about the files. With
-    ``truncates_nanoseconds`` an engine without timestamps of nanoseconds returns microseconds.
+    ``truncates_nanoseconds`` an engine without timestamps of nanoseconds returns microseconds. ``observer``
+    is told each further filter with which files are planned.
     """
 
     base: Base
@@ -121,6 +122,7 @@ class ScanRequest:
     schema: Schema | None = None
     inspect_files: bool = False
     truncates_nanoseconds: bool = False
+    observer: Callable[[Expr], None] | None = None
 
     @property
     def io(self) -> FileIO:
@@ -141,6 +143,8 @@ class ScanRequest:
         With ``trace`` the plan also lists why each manifest and file was kept or skipped. ``data_rows`` reads and
         prunes the data manifests.
         """
+        if self.observer is not None:
+            self.observer(more)
         on_table, on_metadata = split_filter(conjunction([self.filter, more]), self.table_schema)
         plan = plan_scan(
             self.base.store,

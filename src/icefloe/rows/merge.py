@@ -5,15 +5,16 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from icefloe.commit.phases import Phase
 from icefloe.engines.engine import Engine, MergedRows
 from icefloe.engines.merge import Merge, When
 from icefloe.engines.merge_plan import MergePlan
-from icefloe.model.metadata.properties import MERGE_ISOLATION, MERGE_MODE
-from icefloe.rows.prepared import Prepared, ReadSet
-from icefloe.rows.removal import remove_rows
+from icefloe.rows.prepared import Prepared
+from icefloe.rows.replacement import MERGES, replace_rows
 from icefloe.rows.schema_merge import missing_columns
-from icefloe.rows.target import Scratch, Target
+from icefloe.rows.target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,21 +34,22 @@ def merge(target: Target, merge: Merge, rows: object, engine: Engine) -> Prepare
     opened, columns = engine.source_columns(rows, target.metadata.schema)
     plan = MergePlan.of(merge, target.metadata.schema, columns)
     timer = target.timer
-    with ExitStack() as kept, Scratch(target.io) as scratch:
+    with ExitStack() as kept:
         with timer.of(Phase.MATCH):
             source = kept.enter_context(engine.merge_source(target.table, opened, plan))
         files = target.planned(source.filter)
         with timer.of(Phase.MATCH):
             matches = engine.find_merged(files, source)
-        with timer.of(Phase.WRITE):
-            merged = engine.write_merged(files, source, matches)
-            new = scratch.keep(merged.entries)
-            changes = remove_rows(target, files, matches.positions, engine, MERGE_MODE)
-    read = ReadSet.of(target, files.plan.filter, MERGE_ISOLATION, existing_rows=_depends_on_kept_rows(merge))
-    return PreparedMerge(
-        change=replace(read.prepared(changes.with_added(new)), schema_change=change),
-        rows=merged,
-    )
+        written: list[MergedRows] = []
+
+        def write() -> pa.Table:
+            written.append(engine.write_merged(files, source, matches))
+            return written[0].entries
+
+        prepared = replace_rows(
+            target, files, matches.positions, write, engine, MERGES, depends_on_kept_rows=_depends_on_kept_rows(merge)
+        )
+    return PreparedMerge(change=replace(prepared, schema_change=change), rows=written[0])
 
 
 def _depends_on_kept_rows(merge: Merge) -> bool:

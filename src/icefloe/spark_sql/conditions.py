@@ -67,6 +67,8 @@ def _filter(node: Node, column: Callable[[Column], str]) -> Expr:
     name, arguments = node.name, node.arguments
     if name in ("ALWAYS_TRUE", "ALWAYS_FALSE"):
         return ALWAYS_TRUE if name == "ALWAYS_TRUE" else ALWAYS_FALSE
+    if name == "NOT" and _compares_with_null(node):  # null, which NOT leaves null, and not false
+        raise _unsupported(node)
     if name in ("AND", "OR", "NOT"):
         parts = [_filter(part, column) for part in arguments]
         return negation(parts[0]) if name == "NOT" else conjunction(parts) if name == "AND" else disjunction(parts)
@@ -85,6 +87,13 @@ def _filter(node: Node, column: Callable[[Column], str]) -> Expr:
     if name not in _COMPARISONS:
         raise _unsupported(node)
     return _comparison(name, _COMPARISONS[name], column(tested), tuple(literals))
+
+
+def _compares_with_null(node: Node) -> bool:
+    """Whether a part of a condition may be null because of a literal."""
+    if isinstance(node, Condition):
+        return node.name != "<=>" and any(_compares_with_null(part) for part in node.arguments)
+    return isinstance(node, LiteralValue) and node.value is None
 
 
 def _comparison(name: str, op: Op, column: str, literals: tuple[LiteralValue, ...]) -> Expr:

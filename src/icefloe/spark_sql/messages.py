@@ -245,6 +245,7 @@ class PlanScan(CallMessage, frozen=True, kw_only=True, tag="plan scan"):
     handle: str
     columns: tuple[str, ...]
     options: dict[str, str]
+    operation: str | None = None  # the id of the row change that reads
 
 
 class WriteRows(CallMessage, frozen=True, kw_only=True, tag="write rows"):
@@ -262,6 +263,32 @@ class TruncateTable(CallMessage, frozen=True, kw_only=True, tag="truncate table"
     handle: str
 
 
+class CanDelete(CallMessage, frozen=True, kw_only=True, tag="can delete"):
+    """Whether a condition, parts of a conjunction, is a filter."""
+
+    handle: str
+    where: tuple[Condition | Column | LiteralValue | OtherExpression, ...]
+
+
+class DeleteRows(CallMessage, frozen=True, kw_only=True, tag="delete rows"):
+    """DELETE by a filter, parts of a conjunction; without any, all rows are deleted."""
+
+    handle: str
+    where: tuple[Condition | Column | LiteralValue | OtherExpression, ...]
+
+
+class ChangeRows(CallMessage, frozen=True, kw_only=True, tag="change rows"):
+    """An UPDATE, DELETE or MERGE; the call passes the rows, with their operations, as a DataFrame.
+
+    ``depends_on_kept_rows`` says whether rows of the table that do not change may decide which rows are inserted.
+    """
+
+    handle: str
+    operation: str
+    command: Literal["UPDATE", "DELETE", "MERGE"]
+    depends_on_kept_rows: bool
+
+
 Call = (
     ListNamespaces
     | LoadNamespace
@@ -277,6 +304,9 @@ Call = (
     | PlanScan
     | WriteRows
     | TruncateTable
+    | CanDelete
+    | DeleteRows
+    | ChangeRows
 )
 
 

@@ -23,6 +23,8 @@ from icefloe.errors import (
 )
 from icefloe.spark_sql import messages
 from icefloe.spark_sql.catalog_calls import NAMESPACE_NOT_EMPTY, CatalogCalls
+from icefloe.spark_sql.read_filters import ReadFilters
+from icefloe.spark_sql.row_changes import RowChangeCalls
 from icefloe.spark_sql.scans import ScanCalls
 from icefloe.spark_sql.table_loads import TableLoads
 from icefloe.spark_sql.writes import WriteCalls
@@ -55,7 +57,9 @@ class Peer:
 def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
     """The function that answers each call; calls that pass no object of the JVM ignore it."""
     loads = TableLoads(catalog)
-    names, scans, writes = CatalogCalls(name, catalog, loads), ScanCalls(loads), WriteCalls(loads)
+    filters = ReadFilters()
+    names, scans, writes = CatalogCalls(name, catalog, loads), ScanCalls(loads, filters), WriteCalls(loads)
+    changes = RowChangeCalls(loads, filters)
     return {
         messages.ListNamespaces: lambda call, _: names.list_namespaces(call),
         messages.LoadNamespace: lambda call, _: names.load_namespace(call),
@@ -71,6 +75,9 @@ def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
         messages.PlanScan: scans.plan_scan,
         messages.WriteRows: writes.write_rows,
         messages.TruncateTable: lambda call, _: writes.truncate_table(call),
+        messages.CanDelete: lambda call, _: changes.can_delete(call),
+        messages.DeleteRows: lambda call, _: changes.delete_rows(call),
+        messages.ChangeRows: changes.change_rows,
     }
 
 

@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from icefloe.expr.filter.nodes import Expr
 from icefloe.spark_sql.messages import PlanScan
 from icefloe.spark_sql.metadata_tables import METADATA_TABLES
+from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
+from icefloe.table.found_rows import observed_rows
 
 
 class ScanCalls:
     """The scans of the tables of a catalog. The Java class ``KeptPlans`` keeps the plans that are returned."""
 
-    def __init__(self, loads: TableLoads) -> None:
+    def __init__(self, loads: TableLoads, filters: ReadFilters) -> None:
         self._loads = loads
+        self._filters = filters
 
     def plan_scan(self, call: PlanScan, java_session: Any) -> Any:
         """The optimised logical plan of a scan, with its columns in the order of the call."""
         loaded = self._loads.find(call.handle)
-        rows = _rows(session_of(java_session), loaded.selected_by(call.options), list(call.columns))
+        observer = None if call.operation is None else self._filters.observer(call.operation)
+        rows = _rows(session_of(java_session), loaded.selected_by(call.options), list(call.columns), observer)
         return rows._jdf.queryExecution().optimizedPlan()
 
 
-def _rows(spark: SparkSession, loaded: LoadedTable, columns: list[str]) -> DataFrame:
+def _rows(
+    spark: SparkSession, loaded: LoadedTable, columns: list[str], observer: Callable[[Expr], None] | None
+) -> DataFrame:
     kind = loaded.handle.metadata_table
     if kind is not None:
         return spark.createDataFrame(METADATA_TABLES[kind](loaded.at.metadata)).select(*columns)
     scan = loaded.at.scan() if len(columns) == 0 else loaded.at.scan(columns=columns)
-    rows: DataFrame = scan.to_spark(spark)
+    rows: DataFrame = scan.to_spark(spark) if observer is None else observed_rows(scan, spark, observer)
     return rows.select() if len(columns) == 0 else rows  # without columns, only the number of rows is wanted
 
 

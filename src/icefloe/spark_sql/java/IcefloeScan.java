@@ -2,6 +2,7 @@ package icefloe.sql;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
+import java.util.Objects;
 import java.util.OptionalLong;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
@@ -14,11 +15,13 @@ public class IcefloeScan implements Scan, SupportsReportStatistics, Statistics {
   final IcefloeTable table;
   final StructType wanted;
   final Map options;
+  final String operation;  // the row change that reads; null in a query
 
-  IcefloeScan(IcefloeTable table, StructType wanted, Map options) {
+  IcefloeScan(IcefloeTable table, StructType wanted, Map options, String operation) {
     this.table = table;
     this.wanted = wanted;
     this.options = options;
+    this.operation = operation;
   }
 
   /** The call that returns the plan of the scan. */
@@ -26,8 +29,11 @@ public class IcefloeScan implements Scan, SupportsReportStatistics, Statistics {
     ObjectNode call = Json.call("plan scan").put("handle", table.handle());
     call.set("columns", Json.array(wanted.fieldNames()));
     call.set("options", Json.object(options));
-    return call;
+    return operation == null ? call : call.put("operation", operation);
   }
+
+  /** The same scan as part of a row change. */
+  IcefloeScan of(String operation) { return new IcefloeScan(table, wanted, options, operation); }
 
   public StructType readSchema() { return wanted; }
   public String description() { return "icefloe " + table.name(); }
@@ -42,7 +48,8 @@ public class IcefloeScan implements Scan, SupportsReportStatistics, Statistics {
 
   public boolean equals(Object other) {
     return other instanceof IcefloeScan && ((IcefloeScan) other).table.equals(table)
-        && ((IcefloeScan) other).wanted.equals(wanted) && ((IcefloeScan) other).options.equals(options);
+        && ((IcefloeScan) other).wanted.equals(wanted) && ((IcefloeScan) other).options.equals(options)
+        && Objects.equals(((IcefloeScan) other).operation, operation);
   }
 
   public int hashCode() { return table.hashCode() * 31 + wanted.hashCode(); }

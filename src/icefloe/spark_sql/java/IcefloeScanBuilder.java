@@ -12,11 +12,13 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public class IcefloeScanBuilder implements ScanBuilder, SupportsPushDownRequiredColumns {
   private final IcefloeTable table;
   private final Map options;
+  private final String operation;  // the row change that reads; null in a query
   private StructType wanted;
 
-  IcefloeScanBuilder(IcefloeTable table, CaseInsensitiveStringMap options) {
+  IcefloeScanBuilder(IcefloeTable table, CaseInsensitiveStringMap options, String operation) {
     this.table = table;
     this.options = options.asCaseSensitiveMap();
+    this.operation = operation;
     this.wanted = table.schema();
   }
 
@@ -31,5 +33,5 @@ public class IcefloeScanBuilder implements ScanBuilder, SupportsPushDownRequired
     wanted = new StructType(fields);
   }
 
-  public Scan build() { return new IcefloeScan(table, wanted, options); }
+  public Scan build() { return new IcefloeScan(table, wanted, options, operation); }
 }

@@ -1,6 +1,7 @@
 package icefloe.sql;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.UUID;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -15,6 +16,7 @@ import org.apache.spark.sql.sources.InsertableRelation;
 public class IcefloeWrite
     implements WriteBuilder, SupportsOverwriteV2, SupportsDynamicOverwrite, V1Write, InsertableRelation {
   final IcefloeTable table;
+  final String id = UUID.randomUUID().toString();  // of the write, if it is a MERGE that only inserts
   private final ObjectNode call;
 
   IcefloeWrite(IcefloeTable table, LogicalWriteInfo info) {

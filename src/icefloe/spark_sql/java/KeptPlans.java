@@ -12,8 +12,12 @@ public class KeptPlans {
   private static final int LIMIT = 32;
   private static final LinkedHashMap plans = new LinkedHashMap(16, 0.75f, true);  // least recently used first
 
-  static LogicalPlan plan(Peer peer, ObjectNode call) {
+  /** The plan of a scan; that of a row change is not kept, as Python records what it reads. */
+  static LogicalPlan plan(IcefloeScan scan) {
     SparkSession session = (SparkSession) SparkSession.active();
+    Peer peer = scan.table.peer;
+    ObjectNode call = scan.call();
+    if (scan.operation != null) return (LogicalPlan) peer.ask(call, session);
     String key = peer.id + " " + System.identityHashCode(session) + " "
         + SQLConf$.MODULE$.get().getAllConfs().hashCode() + " " + call.toString();
     LogicalPlan kept = get(key);

@@ -3,7 +3,9 @@ package icefloe.sql;
 import java.util.ArrayList;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
+import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -16,6 +18,8 @@ import scala.collection.immutable.Seq;
 public class PlannedScans extends Rule {
   public TreeNode apply(TreeNode plan) {
     Replacement replacement = new Replacement();
+    replacement.merged = MergedInserts.target((LogicalPlan) plan);
+    if (replacement.merged != null) replacement.operation = ((IcefloeWrite) ((AppendData) plan).write().get()).id;
     LogicalPlan replaced = (LogicalPlan) ((LogicalPlan) plan).transformDown(replacement);
     if (!replacement.isUsed) return plan;
     return SchemaPruning$.MODULE$.apply((LogicalPlan) PushDownPredicates$.MODULE$.apply(replaced));
@@ -23,6 +27,8 @@ public class PlannedScans extends Rule {
 
   private static class Replacement extends scala.runtime.AbstractPartialFunction {
     boolean isUsed = false;
+    AttributeSet merged;  // the columns of the table that a MERGE inserts into, if it is planned as an append
+    String operation;
 
     public boolean isDefinedAt(Object node) {
       return node instanceof DataSourceV2ScanRelation
@@ -34,7 +40,8 @@ public class PlannedScans extends Rule {
       isUsed = true;
       DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node;
       IcefloeScan scan = (IcefloeScan) relation.scan();
-      LogicalPlan rows = KeptPlans.plan(scan.table.peer, scan.call());
+      if (merged != null && relation.outputSet().subsetOf(merged)) scan = scan.of(operation);
+      LogicalPlan rows = KeptPlans.plan(scan);
       return renamed(rows, relation.output());
     }
   }

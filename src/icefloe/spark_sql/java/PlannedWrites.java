@@ -1,18 +1,41 @@
 package icefloe.sql;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.execution.SparkStrategy;
 import scala.collection.immutable.Seq;
 
 /** Plans the writes for which Spark has no interface that passes a DataFrame. */
 public class PlannedWrites extends SparkStrategy {
   public Seq apply(LogicalPlan plan) {
+    if (plan instanceof WriteDelta) return changed((WriteDelta) plan);
+    if (MergedInserts.target(plan) != null) return merged((AppendData) plan);
     if (!(plan instanceof OverwritePartitionsDynamic)) return Json.seq();
     OverwritePartitionsDynamic overwrite = (OverwritePartitionsDynamic) plan;
     if (!overwrite.write().isDefined() || !(overwrite.write().get() instanceof IcefloeWrite)) return Json.seq();
     IcefloeWrite write = (IcefloeWrite) overwrite.write().get();
-    LogicalPlan relation = (LogicalPlan) overwrite.table();
-    return Json.seq((Object) new RowsExec(planLater(overwrite.query()), write.table, write.call(), relation));
+    return rows(overwrite.query(), write.table, write.call(), (LogicalPlan) overwrite.table());
+  }
+
+  private Seq changed(WriteDelta plan) {
+    if (!plan.write().isDefined() || !(plan.write().get() instanceof RowChangeWrite)) return Json.seq();
+    RowChangeWrite write = (RowChangeWrite) plan.write().get();
+    ObjectNode call = write.call.deepCopy();
+    call.put("depends_on_kept_rows", MergedInserts.dependOnKeptRows(plan.query()));
+    return rows(plan.query(), write.table, call, (LogicalPlan) plan.originalTable());
+  }
+
+  private Seq merged(AppendData plan) {
+    IcefloeWrite write = (IcefloeWrite) plan.write().get();
+    ObjectNode call = Json.call("change rows").put("handle", write.table.handle()).put("operation", write.id);
+    call.put("command", "MERGE").put("depends_on_kept_rows", true);
+    return rows(plan.query(), write.table, call, (LogicalPlan) plan.table());
+  }
+
+  private Seq rows(LogicalPlan query, IcefloeTable table, ObjectNode call, LogicalPlan relation) {
+    return Json.seq((Object) new RowsExec(planLater(query), table, call, relation));
   }
 }

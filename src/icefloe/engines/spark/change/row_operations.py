@@ -1,0 +1,85 @@
+"""Changes that Spark decided about by its own SQL: rows with the operation that applies to them.
+
+A row of the table has the file and the position where it is. The rows are kept in memory or on disk, so the statement
+is evaluated once: for the files that it changes, the positions in them, and the rows to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.storagelevel import StorageLevel
+
+from icefloe.engines.spark.change.positions import positions_of
+from icefloe.engines.spark.failures import translated
+from icefloe.engines.spark.read.read import FILE as NUMBER
+from icefloe.engines.spark.read.read import POSITION, FileNumbers
+from icefloe.engines.spark.write.conform import quoted
+from icefloe.engines.spark.write.write import write
+from icefloe.engines.work import PlannedFiles, Positions
+from icefloe.errors import InputError
+from icefloe.model.entries import empty
+from icefloe.model.schema.metadata_columns import FILE, ROW_ID
+
+OPERATION = "__row_operation"
+_DELETE, _UPDATE, _INSERT, _REINSERT = 1, 2, 3, 4  # org.apache.spark.sql.catalyst.util.RowDeltaUtils
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowOperations:
+    """The rows of a statement, and the positions of the rows of the table that it removes."""
+
+    rows: DataFrame
+    positions: Positions
+
+    def write(self, files: PlannedFiles) -> pa.Table:
+        """Write updated and inserted rows to new files; an updated row keeps its id."""
+        names = [field.name for field in files.metadata.schema.fields]
+        has_rows = set(names) <= set(self.rows.columns)  # those of a DELETE are positions alone
+        if not has_rows:
+            return empty()
+        lineage = (ROW_ID,) if ROW_ID.name in self.rows.columns and len(files.lineage) > 0 else ()
+        new = self.rows
+        if OPERATION in new.columns:
+            new = new.where(F.col(OPERATION).isin(_UPDATE, _INSERT, _REINSERT))
+        new = new.select(*(F.col(quoted(name)) for name in (*names, *(field.name for field in lineage))))
+        with translated():
+            return write(new, metadata=files.metadata, io=files.io, lineage=lineage, is_rewrite=True)
+
+
+@contextmanager
+def row_operations(frame: DataFrame, *, table_rows: int) -> Iterator[RowOperations]:
+    """The operations of a statement on a table of so many rows, evaluated once.
+
+    Rows without the column of operations are all inserted.
+    """
+    if OPERATION not in frame.columns:
+        yield RowOperations(rows=frame, positions={})
+        return
+    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        with translated():
+            positions = _positions(kept, table_rows)
+        yield RowOperations(rows=kept, positions=positions)
+    finally:
+        kept.unpersist()
+
+
+def _positions(rows: DataFrame, table_rows: int) -> Positions:
+    """The positions of removed rows, by file; the driver gets the names of the files once."""
+    removed = rows.where(F.col(OPERATION).isin(_DELETE, _UPDATE)).select(FILE.name, POSITION)
+    files = removed.select(FILE.name).distinct().toArrow()[FILE.name]
+    if len(files) == 0:
+        return {}
+    numbers = FileNumbers()
+    numbered = pa.table({FILE.name: files, NUMBER: numbers.number(files)})
+    known = F.broadcast(rows.sparkSession.createDataFrame(numbered))
+    found = positions_of(removed.join(known, FILE.name).select(NUMBER, POSITION), numbers, planned_rows=table_rows)
+    if found.has_repeated:
+        raise InputError("two rows of the source match the same row of the table; keep one of them")
+    return found.positions

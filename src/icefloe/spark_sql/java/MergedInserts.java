@@ -1,0 +1,55 @@
+package icefloe.sql;
+
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.AppendData;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.collection.immutable.Seq;
+
+/** What a MERGE inserts, and which rows of the table decide about it. */
+public class MergedInserts {
+  /**
+   * The columns of the table in an append that is a MERGE with only NOT MATCHED clauses; null for another plan. Spark
+   * makes an append of it, whose query reads the very relation that is written; an INSERT reads another one.
+   */
+  static AttributeSet target(LogicalPlan plan) {
+    if (!(plan instanceof AppendData)) return null;
+    AppendData append = (AppendData) plan;
+    if (append.write().isEmpty() || !(append.write().get() instanceof IcefloeWrite)) return null;
+    if (append.analyzedQuery().isEmpty()) return null;
+    AttributeSet written = ((LogicalPlan) append.table()).outputSet();
+    return reads((LogicalPlan) append.analyzedQuery().get(), written) ? written : null;
+  }
+
+  private static boolean reads(LogicalPlan plan, AttributeSet columns) {
+    if (plan instanceof DataSourceV2Relation) return plan.outputSet().intersect(columns).nonEmpty();
+    Seq children = plan.children();
+    for (int i = 0; i < children.size(); i++) {
+      if (reads((LogicalPlan) children.apply(i), columns)) return true;
+    }
+    return false;
+  }
+
+  /** Whether a row of the table that a MERGE keeps as it is may be the reason that a row is not inserted. */
+  static boolean dependOnKeptRows(LogicalPlan query) {
+    if (query instanceof MergeRows) {
+      MergeRows merge = (MergeRows) query;
+      return !merge.notMatchedInstructions().isEmpty() && !changesEveryMatch(merge.matchedInstructions());
+    }
+    Seq children = query.children();
+    for (int i = 0; i < children.size(); i++) {
+      if (dependOnKeptRows((LogicalPlan) children.apply(i))) return true;
+    }
+    return false;
+  }
+
+  private static boolean changesEveryMatch(Seq instructions) {
+    for (int i = 0; i < instructions.size(); i++) {
+      Object condition = ((MergeRows.Instruction) instructions.apply(i)).condition();
+      if (condition instanceof Literal && Boolean.TRUE.equals(((Literal) condition).value())) return true;
+    }
+    return false;
+  }
+}

@@ -1,0 +1,70 @@
+"""Answers calls that change rows: DELETE by a condition, and the rows of an UPDATE, DELETE or MERGE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from icefloe.engines.spark.change.row_operations import row_operations
+from icefloe.engines.spark.engine import SparkEngine
+from icefloe.errors import UnsupportedError
+from icefloe.expr.filter.nodes import Expr
+from icefloe.model.metadata.snapshots import SummaryKey
+from icefloe.rows.replacement import DELETES, MERGES, UPDATES
+from icefloe.spark_sql.conditions import filter_of
+from icefloe.spark_sql.messages import CanDelete, ChangeRows, DeleteRows
+from icefloe.spark_sql.read_filters import ReadFilters
+from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
+from icefloe.spark_sql.writes import branch_of, frame_of
+from icefloe.table.found_rows import commit_found_rows
+
+_KINDS = {"DELETE": DELETES, "UPDATE": UPDATES, "MERGE": MERGES}
+
+
+class RowChangeCalls:
+    """The row changes of the tables of a catalog."""
+
+    def __init__(self, loads: TableLoads, filters: ReadFilters) -> None:
+        self._loads = loads
+        self._filters = filters
+
+    def can_delete(self, call: CanDelete) -> bool:
+        """Whether a condition is a filter; otherwise Spark finds the rows."""
+        try:
+            _filter(self._loads.find(call.handle), call)
+        except UnsupportedError:
+            return False
+        return True
+
+    def delete_rows(self, call: DeleteRows) -> None:
+        """Delete the rows that match a filter."""
+        loaded = self._loads.find(call.handle)
+        loaded.table.delete(_filter(loaded, call), branch=branch_of(loaded, {}), spark=SparkSession.active())
+
+    def change_rows(self, call: ChangeRows, java_rows: Any) -> None:
+        """Commit what Spark has decided about the rows of a table, which it read in the state of the handle."""
+        loaded = self._loads.find(call.handle)
+        frame = frame_of(java_rows)
+        with row_operations(frame, table_rows=_rows(loaded)) as found:
+            commit_found_rows(
+                loaded.table,
+                loaded.at,
+                found,
+                SparkEngine(frame.sparkSession),
+                _KINDS[call.command],
+                branch=branch_of(loaded, {}),
+                read=self._filters.take(call.operation, loaded.at.schema),
+                depends_on_kept_rows=call.depends_on_kept_rows,
+            )
+
+
+def _filter(loaded: LoadedTable, call: CanDelete | DeleteRows) -> Expr:
+    is_case_sensitive = SparkSession.active().conf.get("spark.sql.caseSensitive") == "true"
+    return filter_of(call.where, loaded.at.schema, case_sensitive=is_case_sensitive)
+
+
+def _rows(loaded: LoadedTable) -> int:
+    """The number of rows of a table by its summary; without one, few are assumed."""
+    text = "" if loaded.at.snapshot is None else loaded.at.snapshot.summary.get(SummaryKey.TOTAL_RECORDS, "")
+    return int(text) if text.isdecimal() else 0
