@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from icefloe import rows
 from icefloe.commit.base import TablePointer
 from icefloe.commit.draft import Update
-from icefloe.commit.idempotency import check_key
+from icefloe.commit.idempotency import commit_key
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.phases import PhaseTimer
@@ -44,6 +44,9 @@ class RowChanges:
 
     A change with an ``idempotency_key`` is committed once, however often and wherever it is run. The key is in the
     summary of its snapshot; a run that finds it on the branch changes nothing and returns ``already_committed``.
+
+    A batch of a stream has ``query`` and ``batch`` instead, such as the number that ``foreachBatch`` passes, and a text
+    that names the stream. It is committed once: the stream may be restarted and run the batch again.
     """
 
     def __init__(self, pointer: TablePointer, env: Env = SYSTEM) -> None:
@@ -64,6 +67,8 @@ class RowChanges:
         wap_id: str | None = None,
         retries: int | None = None,
         idempotency_key: str | None = None,
+        query: str | None = None,
+        batch: int | None = None,
     ) -> CommitResult:
         """Add rows: a Spark DataFrame, or anything with Arrow's stream protocol.
 
@@ -81,7 +86,7 @@ class RowChanges:
             branch=branch,
             retries=retries,
             source=data,
-            key=idempotency_key,
+            key=commit_key(idempotency_key, query, batch),
             staged=wap_id is not None,
         )
         if schema_mode != "strict":
@@ -97,6 +102,8 @@ class RowChanges:
         branch: str | None = MAIN,
         retries: int | None = None,
         idempotency_key: str | None = None,
+        query: str | None = None,
+        batch: int | None = None,
     ) -> CommitResult:
         """Replace the rows that match ``where`` by other rows, as one snapshot; rows for which it is null are kept.
 
@@ -110,7 +117,8 @@ class RowChanges:
         [1, 20, 30]
         """
         rows.check_overwrite(where, overwrite_all=overwrite_all)
-        run = RunOptions(engine=engine_of(data), branch=branch, retries=retries, source=data, key=idempotency_key)
+        key = commit_key(idempotency_key, query, batch)
+        run = RunOptions(engine=engine_of(data), branch=branch, retries=retries, source=data, key=key)
         return self._change(lambda target: rows.overwrite(target, data, where, run.engine), run)
 
     def overwrite_partitions(
@@ -120,6 +128,8 @@ class RowChanges:
         branch: str | None = MAIN,
         retries: int | None = None,
         idempotency_key: str | None = None,
+        query: str | None = None,
+        batch: int | None = None,
     ) -> CommitResult:
         """Replace all rows of the partitions of the new rows.
 
@@ -133,7 +143,8 @@ class RowChanges:
         >>> sorted(t.scan().to_arrow()["id"].to_pylist())
         [3, 10]
         """
-        run = RunOptions(engine=engine_of(data), branch=branch, retries=retries, source=data, key=idempotency_key)
+        key = commit_key(idempotency_key, query, batch)
+        run = RunOptions(engine=engine_of(data), branch=branch, retries=retries, source=data, key=key)
         return self._change(lambda target: rows.overwrite_partitions(target, data, run.engine), run)
 
     def delete(
@@ -153,7 +164,7 @@ class RowChanges:
         >>> t.delete("id >= 2").rows_deleted, t.scan().count()
         (2, 1)
         """
-        run = RunOptions(engine=engine_for(spark), branch=branch, retries=retries, key=idempotency_key)
+        run = RunOptions(engine=engine_for(spark), branch=branch, retries=retries, key=commit_key(idempotency_key))
         return self._change(lambda target: rows.delete(target, where, run.engine), run)
 
     def update(
@@ -175,7 +186,7 @@ class RowChanges:
         >>> sorted(t.scan().to_arrow()["note"].to_pylist())
         ['B!', 'a']
         """
-        run = RunOptions(engine=engine_for(spark), branch=branch, retries=retries, key=idempotency_key)
+        run = RunOptions(engine=engine_for(spark), branch=branch, retries=retries, key=commit_key(idempotency_key))
         return self._change(lambda target: rows.update(target, changes, where, run.engine), run)
 
     def upsert(
@@ -187,6 +198,8 @@ class RowChanges:
         branch: str | None = MAIN,
         retries: int | None = None,
         idempotency_key: str | None = None,
+        query: str | None = None,
+        batch: int | None = None,
     ) -> CommitResult:
         """Replace the rows whose key columns equal those of a row in ``data``, and add the others.
 
@@ -205,7 +218,8 @@ class RowChanges:
         >>> t.upsert(pa.table({"id": [2], "note": ["B"]}), on=["id"], retries=5).runs
         1
         """
-        run = RunOptions(engine=engine_of(data), branch=branch, retries=retries, source=data, key=idempotency_key)
+        key = commit_key(idempotency_key, query, batch)
+        run = RunOptions(engine=engine_of(data), branch=branch, retries=retries, source=data, key=key)
         return self._change(lambda target: rows.upsert(target, data, on, run.engine, deletes=deletes), run)
 
     def merge(
@@ -230,9 +244,10 @@ class RowChanges:
         """
 
         engine = engine_of(source)
+        key = commit_key(idempotency_key)
 
         def run(merge: Merge, retries: int | None) -> MergeResult:
-            options = RunOptions(engine=engine, branch=branch, retries=retries, source=source, key=idempotency_key)
+            options = RunOptions(engine=engine, branch=branch, retries=retries, source=source, key=key)
 
             def once(target: rows.Target) -> MergeResult:
                 prepared = rows.merge(target, merge, source, engine)
@@ -357,8 +372,6 @@ class RowChanges:
     def _repeat(
         self, once: Callable[[rows.Target], R], run: RunOptions, done_before: Callable[[Snapshot], R]
     ) -> tuple[R, int]:
-        check_key(run.key)
-
         def unless_committed(target: rows.Target) -> R:
             earlier = run.committed(target)
             if earlier is None:

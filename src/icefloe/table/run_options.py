@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icefloe.commit.idempotency import IDEMPOTENCY_KEY, committed_snapshot
+from icefloe.commit.idempotency import CommitKey, committed_snapshot
 from icefloe.engines.engine import Engine
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.rows.target import Target
@@ -18,13 +18,13 @@ class RunOptions:
     branch: str | None
     retries: int | None
     source: object = None
-    key: str | None = None
+    key: CommitKey | None = None
     staged: bool = False
 
     @property
     def summary(self) -> dict[str, str]:
         """The keys that the operation adds to the summary of its snapshot."""
-        return {**self.engine.summary, **({} if self.key is None else {IDEMPOTENCY_KEY: self.key})}
+        return {**self.engine.summary, **({} if self.key is None else self.key.summary)}
 
     def committed(self, target: Target) -> Snapshot | None:
         """The snapshot that an earlier run with the same key made."""

@@ -147,3 +147,55 @@ def test_a_key_is_known_as_long_as_its_snapshot_is_retained(table: Table) -> Non
 def test_a_key_that_is_no_text_is_refused(table: Table, key: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         table.append(rows(4), idempotency_key=key)
+
+
+BATCHES: dict[str, Callable[[Table, int], Any]] = {
+    "append": lambda t, batch: t.append(rows(batch), query="orders", batch=batch),
+    "overwrite": lambda t, batch: t.overwrite(rows(batch), overwrite_all=True, query="orders", batch=batch),
+    "overwrite_partitions": lambda t, batch: t.overwrite_partitions(rows(batch), query="orders", batch=batch),
+    "upsert": lambda t, batch: t.upsert(rows(3, batch, city="Rome"), on=["id"], query="orders", batch=batch),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_a_batch_of_a_stream_is_committed_once(table: Table, name: str) -> None:
+    """Also if later batches of the stream are committed: Apache Iceberg's keys have the number of the newest one."""
+    first, second = BATCHES[name](table, 10), BATCHES[name](table, 11)
+    after, files = contents(table), data_files(table)
+    again = [BATCHES[name](table, batch) for batch in (10, 11)]
+    assert [result.already_committed for result in (first, second, *again)] == [False, False, True, True]
+    assert (contents(table), data_files(table)) == (after, files)
+    summary = table.metadata.snapshot(second.snapshot_id).summary
+    assert summary["spark.sql.streaming.queryId"] == "orders"
+    assert summary["spark.sql.streaming.epochId"] == "11"
+    assert not BATCHES[name](table, 12).already_committed
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_two_drivers_that_race_commit_a_batch_once(table: Table, pointers: Interleaved, name: str) -> None:
+    winner: list[Any] = []
+    pointers.before_swap.append(lambda: winner.append(BATCHES[name](Catalog(pointers, ENV).load_table("db.t"), 7)))
+    loser = BATCHES[name](table, 7)
+    assert [result.already_committed for result in (*winner, loser)] == [False, True]
+    assert data_files(table) <= set(reachable_files(table._pointer.load())["location"].to_pylist())
+
+
+def test_batches_of_two_streams_do_not_hide_each_other(table: Table) -> None:
+    table.append(rows(4), query="a", batch=9)
+    assert not table.append(rows(5), query="b", batch=3).already_committed
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ({"query": "a"}, "give both or none"),
+        ({"batch": 1}, "give both or none"),
+        ({"query": "", "batch": 1}, "query is empty"),
+        ({"query": "a", "batch": -1}, "number of the batch"),
+        ({"query": "a", "batch": "1"}, "number of the batch"),
+        ({"query": "a", "batch": 1, "idempotency_key": "b"}, "not both"),
+    ],
+)
+def test_a_batch_that_is_not_named_well_is_refused(table: Table, key: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        table.append(rows(4), **key)

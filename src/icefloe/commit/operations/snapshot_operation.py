@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.draft import Draft, Work
-from icefloe.commit.idempotency import IDEMPOTENCY_KEY, committed_snapshot
+from icefloe.commit.idempotency import committed_snapshot, key_in
 from icefloe.commit.stage import make_snapshot
 from icefloe.errors import ConflictError
 from icefloe.model.metadata.snapshots import MAIN, Operation, Snapshot
@@ -49,21 +49,21 @@ class SnapshotOperation(ABC):
         """Check the operation for conflicts and compute its changes; none if there is nothing to do."""
 
     def apply(self, draft: Draft, work: Work) -> Draft:
-        """The draft with the snapshot; ConflictError if the branch has one with the same idempotency key."""
+        """The draft with the snapshot; ConflictError if the branch has one with the same key."""
         self._check_not_committed(draft)
         changes = self.resolve(draft, work)
         return draft if changes is None else self.with_snapshot(draft, work, changes)
 
     def _check_not_committed(self, draft: Draft) -> None:
-        key = self.properties.get(IDEMPOTENCY_KEY)
+        key = key_in(self.properties)
         if key is None:
             return
         made = [snapshot.snapshot_id for snapshot in draft.made]
         found = committed_snapshot(draft.metadata, self.branch, key, staged=self.staged, ignored=made)
         if found is not None:
             raise ConflictError(
-                f"table {draft.metadata.location}: snapshot {found.snapshot_id} has the idempotency key {key!r}: this"
-                " change is already committed",
+                f"table {draft.metadata.location}: snapshot {found.snapshot_id} has {key}: this change is already"
+                " committed",
                 snapshot_ids=[found.snapshot_id],
                 retryable=False,
                 next_step="Nothing; the change is committed.",
