@@ -287,6 +287,22 @@ class ChangeRows(CallMessage, frozen=True, kw_only=True, tag="change rows"):
     operation: str
     command: Literal["UPDATE", "DELETE", "MERGE"]
     depends_on_kept_rows: bool
+    is_deterministic: bool
+
+
+class ListProcedures(NamespaceCall, frozen=True, tag="list procedures"):
+    """The names of the procedures in a namespace; they are in the namespace ``system``."""
+
+
+class LoadProcedure(TableCall, frozen=True, tag="load procedure"):
+    """A procedure, by its name."""
+
+
+class CallProcedure(CallMessage, frozen=True, kw_only=True, tag="call procedure"):
+    """CALL; the arguments are texts or lists of texts, without those that are null."""
+
+    procedure: str
+    arguments: dict[str, str | tuple[str, ...]]
 
 
 Call = (
@@ -307,6 +323,9 @@ Call = (
     | CanDelete
     | DeleteRows
     | ChangeRows
+    | ListProcedures
+    | LoadProcedure
+    | CallProcedure
 )
 
 
@@ -321,6 +340,23 @@ class TableDescription(Message, frozen=True, kw_only=True):
     properties: dict[str, str]
     size_bytes: int
     is_writable: bool
+
+
+class ParameterDescription(Message, frozen=True, kw_only=True):
+    """A parameter of a procedure: its type, and the SQL of its default; without one it must be given."""
+
+    name: str
+    type: str
+    default: str | None
+
+
+class ProcedureDescription(Message, frozen=True, kw_only=True):
+    """A procedure; ``result`` are the columns of its rows, as DDL."""
+
+    name: str
+    description: str
+    parameters: tuple[ParameterDescription, ...]
+    result: str
 
 
 class Failure(Message, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from icefloe.errors import (
 )
 from icefloe.spark_sql import messages
 from icefloe.spark_sql.catalog_calls import NAMESPACE_NOT_EMPTY, CatalogCalls
+from icefloe.spark_sql.procedure_calls import ProcedureCalls
 from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.row_changes import RowChangeCalls
 from icefloe.spark_sql.scans import ScanCalls
@@ -59,7 +60,7 @@ def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
     loads = TableLoads(catalog)
     filters = ReadFilters()
     names, scans, writes = CatalogCalls(name, catalog, loads), ScanCalls(loads, filters), WriteCalls(loads)
-    changes = RowChangeCalls(loads, filters)
+    changes, procedures = RowChangeCalls(loads, filters), ProcedureCalls(name, catalog)
     return {
         messages.ListNamespaces: lambda call, _: names.list_namespaces(call),
         messages.LoadNamespace: lambda call, _: names.load_namespace(call),
@@ -78,6 +79,9 @@ def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
         messages.CanDelete: lambda call, _: changes.can_delete(call),
         messages.DeleteRows: lambda call, _: changes.delete_rows(call),
         messages.ChangeRows: changes.change_rows,
+        messages.ListProcedures: lambda call, _: procedures.list_procedures(call),
+        messages.LoadProcedure: lambda call, _: procedures.load_procedure(call),
+        messages.CallProcedure: lambda call, _: procedures.call_procedure(call),
     }
 
 

@@ -46,7 +46,7 @@ class RowChangeCalls:
         """Commit what Spark has decided about the rows of a table, which it read in the state of the handle."""
         loaded = self._loads.find(call.handle)
         frame = frame_of(java_rows)
-        with row_operations(frame, table_rows=_rows(loaded)) as found:
+        with row_operations(frame, table_rows=_rows(loaded), is_deterministic=call.is_deterministic) as found:
             commit_found_rows(
                 loaded.table,
                 loaded.at,

@@ -53,6 +53,13 @@ SELECT * FROM demo.db.t WHERE n IS NOT NULL ORDER BY id;
 --> 8 | Nara | 80 | NULL
 --> 9 | Nara | 90 | new
 
+-- Several rows of the source may delete the same row.
+MERGE INTO demo.db.t USING (SELECT 9L AS id UNION ALL SELECT 9L) AS s ON t.id = s.id WHEN MATCHED THEN DELETE;
+SELECT id, n FROM demo.db.t WHERE n IS NOT NULL ORDER BY id;
+--> 5 | 500
+--> 7 | 71
+--> 8 | 80
+
 TRUNCATE TABLE demo.db.t;
 SELECT count(*) FROM demo.db.t;
 --> 0

@@ -13,18 +13,20 @@ import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A catalog of Spark whose work is done in Python. */
-public class IcefloeCatalog implements TableCatalog, SupportsNamespaces {
+public class IcefloeCatalog implements TableCatalog, SupportsNamespaces, ProcedureCatalog {
   private static final String WAP_BRANCH = "spark.wap.branch";  // the setting of Apache Iceberg
 
   private Peer peer;
@@ -128,5 +130,18 @@ public class IcefloeCatalog implements TableCatalog, SupportsNamespaces {
   public boolean dropNamespace(String[] namespace, boolean cascade)
       throws NoSuchNamespaceException, NonEmptyNamespaceException {
     return peer.ask(Json.call("drop namespace", namespace).put("cascade", cascade)).asBoolean();
+  }
+
+  public UnboundProcedure loadProcedure(Identifier ident) {
+    return new ProcedureCall(peer, peer.ask(Json.call("load procedure", ident)));
+  }
+
+  public Identifier[] listProcedures(String[] namespace) {
+    JsonNode reply = peer.ask(Json.call("list procedures", namespace));
+    Identifier[] procedures = new Identifier[reply.size()];
+    for (int i = 0; i < procedures.length; i++) {
+      procedures[i] = Identifier.of(new String[] {"system"}, Json.at(reply, i).asText());
+    }
+    return procedures;
   }
 }

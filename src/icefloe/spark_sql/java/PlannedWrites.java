@@ -25,13 +25,14 @@ public class PlannedWrites extends SparkStrategy {
     RowChangeWrite write = (RowChangeWrite) plan.write().get();
     ObjectNode call = write.call.deepCopy();
     call.put("depends_on_kept_rows", MergedInserts.dependOnKeptRows(plan.query()));
+    call.put("is_deterministic", plan.query().deterministic());
     return rows(plan.query(), write.table, call, (LogicalPlan) plan.originalTable());
   }
 
   private Seq merged(AppendData plan) {
     IcefloeWrite write = (IcefloeWrite) plan.write().get();
     ObjectNode call = Json.call("change rows").put("handle", write.table.handle()).put("operation", write.id);
-    call.put("command", "MERGE").put("depends_on_kept_rows", true);
+    call.put("command", "MERGE").put("depends_on_kept_rows", true).put("is_deterministic", true);
     return rows(plan.query(), write.table, call, (LogicalPlan) plan.table());
   }
 

@@ -16,9 +16,12 @@ from pyspark.storagelevel import StorageLevel
 _LEVEL = StorageLevel.MEMORY_AND_DISK
 
 
-def keep_rows(frame: DataFrame, until: ExitStack) -> DataFrame:
-    """The rows of a frame, kept until ``until`` is closed; evaluated now if Spark could not compute them again."""
-    if bool(frame._jdf.queryExecution().analyzed().deterministic()):
+def keep_rows(frame: DataFrame, until: ExitStack, *, is_deterministic: bool = True) -> DataFrame:
+    """The rows of a frame, kept until ``until`` is closed; evaluated now if Spark could not compute them again.
+
+    ``is_deterministic`` says so of the query behind a frame that has only its rows.
+    """
+    if is_deterministic and bool(frame._jdf.queryExecution().analyzed().deterministic()):
         kept = frame.persist(_LEVEL)
         until.callback(kept.unpersist)
         return kept

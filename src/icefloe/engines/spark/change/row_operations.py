@@ -7,14 +7,14 @@ is evaluated once: for the files that it changes, the positions in them, and the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.storagelevel import StorageLevel
 
+from icefloe.engines.spark.change.kept_rows import keep_rows
 from icefloe.engines.spark.change.positions import positions_of
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read.read import FILE as NUMBER
@@ -22,7 +22,6 @@ from icefloe.engines.spark.read.read import POSITION, FileNumbers
 from icefloe.engines.spark.write.conform import quoted
 from icefloe.engines.spark.write.write import write
 from icefloe.engines.work import PlannedFiles, Positions
-from icefloe.errors import InputError
 from icefloe.model.entries import empty
 from icefloe.model.schema.metadata_columns import FILE, ROW_ID
 
@@ -53,21 +52,20 @@ class RowOperations:
 
 
 @contextmanager
-def row_operations(frame: DataFrame, *, table_rows: int) -> Iterator[RowOperations]:
+def row_operations(frame: DataFrame, *, table_rows: int, is_deterministic: bool) -> Iterator[RowOperations]:
     """The operations of a statement on a table of so many rows, evaluated once.
 
-    Rows without the column of operations are all inserted.
+    Rows without the column of operations are all inserted. ``is_deterministic`` says whether the statement would give
+    the same rows again.
     """
     if OPERATION not in frame.columns:
         yield RowOperations(rows=frame, positions={})
         return
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
+    with ExitStack() as until:
         with translated():
+            kept = keep_rows(frame, until, is_deterministic=is_deterministic)
             positions = _positions(kept, table_rows)
         yield RowOperations(rows=kept, positions=positions)
-    finally:
-        kept.unpersist()
 
 
 def _positions(rows: DataFrame, table_rows: int) -> Positions:
@@ -79,7 +77,7 @@ def _positions(rows: DataFrame, table_rows: int) -> Positions:
     numbers = FileNumbers()
     numbered = pa.table({FILE.name: files, NUMBER: numbers.number(files)})
     known = F.broadcast(rows.sparkSession.createDataFrame(numbered))
-    found = positions_of(removed.join(known, FILE.name).select(NUMBER, POSITION), numbers, planned_rows=table_rows)
-    if found.has_repeated:
-        raise InputError("two rows of the source match the same row of the table; keep one of them")
-    return found.positions
+    # A row may occur twice: Spark lets several rows of a source delete it.
+    return positions_of(
+        removed.join(known, FILE.name).select(NUMBER, POSITION), numbers, planned_rows=table_rows
+    ).positions

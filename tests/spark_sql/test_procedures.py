@@ -1,0 +1,91 @@
+"""CALL demo.system.*: actions on tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import icefloe
+from icefloe.spark_sql.procedures import PROCEDURES
+
+
+def call(spark: SparkSession, text: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in spark.sql(f"CALL demo.system.{text}").collect()]
+
+
+def table(demo: icefloe.Catalog) -> tuple[icefloe.Table, int, int]:
+    """A table with two snapshots, and their ids."""
+    t = demo.create_table("db.t", schema="id bigint not null, city string")
+    ids = [t.append(pa.table({"id": [number], "city": ["Oslo"]})).snapshot_id for number in (1, 2)]
+    first, second = ids
+    assert first is not None
+    assert second is not None
+    return t, first, second
+
+
+def test_procedures_move_main_to_other_snapshots(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    t, first, second = table(demo)
+    assert call(spark, f"rollback_to_snapshot('db.t', {first})") == [(second, first)]
+    assert call(spark, f"set_current_snapshot(table => 'demo.db.t', snapshot_id => {second})") == [(first, second)]
+    assert [row[0] for row in call(spark, "ancestors_of('db.t')")] == [second, first]
+    assert call(spark, f"create_tag('db.t', 'v1', {first})") == [("v1", first)]
+    assert call(spark, "set_current_snapshot(table => 'db.t', ref => 'v1')") == [(second, first)]
+    assert call(spark, "drop_tag('db.t', 'v1')") == [("v1", first)]
+    time = t.refresh().snapshots[0].timestamp_ms
+    assert call(spark, f"rollback_to_timestamp('db.t', timestamp_millis({time}))") == [(first, first)]
+    assert spark.table("demo.db.t").count() == 1
+
+
+def test_procedures_publish_branches_and_staged_snapshots(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    t, _, second = table(demo)
+    assert call(spark, "create_branch('db.t', 'audit')") == [("audit", second)]
+    spark.sql("INSERT INTO demo.db.t.branch_audit VALUES (3, 'Rome')")
+    head = t.refresh().refs["audit"].snapshot_id
+    assert call(spark, "fast_forward('db.t', 'main', 'audit')") == [("main", second, head)]
+    assert call(spark, "drop_branch('db.t', 'audit')") == [("audit", head)]
+    staged = t.append(pa.table({"id": [4], "city": ["Rome"]}), wap_id="load-7").snapshot_id
+    assert call(spark, "publish_changes('db.t', 'load-7')")[0][0] == staged
+    other = t.append(pa.table({"id": [5], "city": ["Rome"]}), wap_id="load-8").snapshot_id
+    assert call(spark, f"cherrypick_snapshot('db.t', {other})")[0][0] == other
+    assert spark.table("demo.db.t").count() == 5
+    with pytest.raises(PySparkException, match="no snapshot was staged with wap_id 'none'"):
+        call(spark, "publish_changes('db.t', 'none')")
+
+
+@pytest.mark.thorough
+def test_procedures_change_the_layout_of_tables(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    t, _, _ = table(demo)
+    assert call(spark, "add_partition_field('db.t', 'bucket(4, id)', 'shard')") == [("shard", "bucket[4]")]
+    assert call(spark, "replace_partition_field('db.t', 'shard', 'city')") == [("city", "identity")]
+    assert call(spark, "drop_partition_field('db.t', 'city')") == []
+    assert call(spark, "write_ordered_by('db.t', array('city desc', 'id'))") == [(1,)]
+    assert call(spark, "set_identifier_fields('db.t', array('id'))") == [("id",)]
+    before = t.refresh().format_version
+    assert call(spark, "upgrade('db.t', 4)") == [(before, 4)]
+    assert call(spark, "rewrite_manifests('db.t')")[0][0] == "replace"
+
+
+@pytest.mark.thorough
+def test_procedures_add_files_and_register_tables(spark: SparkSession, demo: icefloe.Catalog, tmp_path: Path) -> None:
+    t, _, _ = table(demo)
+    pq.write_table(pa.table({"id": [7], "city": ["Bern"]}), tmp_path / "old.parquet")
+    assert call(spark, f"add_files('db.t', 'parquet.`file://{tmp_path}/old.parquet`')") == [(1,)]
+    t.refresh()
+    rows = call(spark, f"register_table('db.copy', '{t.metadata_location}')")
+    assert rows == [(t.metadata.current_snapshot_id, 3, 3)]
+    assert spark.table("demo.db.copy").count() == 3
+
+
+def test_procedures_are_listed_and_unknown_ones_refused(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    names = [row[-1] for row in spark.sql("SHOW PROCEDURES IN demo.system").collect()]
+    assert names == sorted(PROCEDURES)
+    with pytest.raises(PySparkException, match=r"no procedure system\.fly; the namespace system has: add_files"):
+        call(spark, "fly('db.t')")
+    with pytest.raises(PySparkException, match="REQUIRED_PARAMETER_NOT_FOUND"):
+        call(spark, "rollback_to_snapshot('db.t')")
