@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import icefloe
+from icefloe.engines.spark.change import row_operations
 from icefloe.spark_sql import row_changes
 
 TABLE = "demo.db.t"
@@ -136,6 +138,25 @@ def test_cached_tables_show_changes(spark: SparkSession, demo: icefloe.Catalog) 
         assert rows(spark, "id, n")[0] == (1, 0)
     finally:
         spark.sql(f"UNCACHE TABLE IF EXISTS {TABLE}")
+
+
+@pytest.mark.thorough
+def test_values_that_differ_from_run_to_run_are_computed_once(
+    spark: SparkSession, demo: icefloe.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(spark)
+    kept: list[bool] = []
+    keep = row_operations.keep_rows
+
+    def recorded(frame: DataFrame, until: ExitStack, *, is_deterministic: bool) -> DataFrame:
+        kept.append(is_deterministic)
+        return keep(frame, until, is_deterministic=is_deterministic)
+
+    monkeypatch.setattr(row_operations, "keep_rows", recorded)
+    spark.sql(f"UPDATE {TABLE} SET n = 500 + CAST(rand() AS int) WHERE sqrt(id) = 1")
+    spark.sql(f"UPDATE {TABLE} SET n = 600 WHERE sqrt(id) = 2")
+    assert kept == [False, True]
+    assert rows(spark, "id, n") == [(1, 500), (2, 20), (3, 30), (4, 600)]
 
 
 def test_merge_into_of_dataframes_changes_rows(spark: SparkSession, demo: icefloe.Catalog) -> None:
