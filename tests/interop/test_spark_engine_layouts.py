@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from icefloe.table.catalog import Catalog
 from interop.iceberg_reads import CATALOG, check_every_snapshot, check_head
-from interop.test_spark_engine_rows import SCHEMA, frame
+from interop.test_spark_engine_rows import FLAT, SCHEMA, frame
 
 pytestmark = pytest.mark.interop
 TRANSFORMS = {  # by transform of icefloe: the partition field and the function of Apache Iceberg that computes it
@@ -34,7 +34,13 @@ LAYOUTS = {  # version, file format, distribution, sort order, transforms
     "version 2": (2, "parquet", "hash", (), ("month(day)", "truncate(2, city)", "bucket(4, price)")),
     "version 2, sorted": (2, "avro", "hash", ("bucket(4, id)", "city"), ("ok", "bucket(4, day)", "truncate(1, raw)")),
     "version 3": (3, "parquet", "range", (), ("hour(ts)", "truncate(10, price)")),
-    "version 3, sorted": (3, "parquet", "range", ("day", "n desc"), ("day(at)", "bucket(4, raw)", "bucket(4, ts)")),
+    "version 3, sorted, lists": (
+        3,
+        "parquet",
+        "range",
+        ("day", "n desc"),
+        ("day(at)", "bucket(4, raw)", "bucket(4, ts)"),
+    ),
     "version 3, unpartitioned": (3, "orc", "range", ("city", "id desc"), ()),
     "version 2, buckets": (2, "parquet", "hash", (), ("bucket(4, id)",)),
 }
@@ -53,17 +59,17 @@ def test_apache_iceberg_finds_the_rows_of_every_layout(layout: str, catalog: Cat
     name = f"db.spark_layout_{list(LAYOUTS).index(layout)}"
     table = catalog.create_table(
         name,
-        schema=SCHEMA,
+        schema=FLAT if file_format == "parquet" and "lists" not in layout else SCHEMA,
         partition_by=transforms,
         format_version=version,
         properties={"write.format.default": file_format, "write.distribution-mode": distribution},
     )
     if len(order) > 0:
         table.set_sort_order(*order)
-    table.append(frame(spark, range(40)).repartition(2))
-    table.append(frame(spark, range(40, 60)))
-    table.overwrite_partitions(frame(spark, range(100, 104)))
-    table.overwrite(frame(spark, [50, 51]), where="id >= 45 and id < 52")
+    table.append(frame(spark, table, range(40)).repartition(2))
+    table.append(frame(spark, table, range(40, 60)))
+    table.overwrite_partitions(frame(spark, table, range(100, 104)))
+    table.overwrite(frame(spark, table, [50, 51]), where="id >= 45 and id < 52")
     check_every_snapshot(spark, table)
     check_head(spark, table, FILTERS)
     for transform in transforms:

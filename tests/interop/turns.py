@@ -10,7 +10,7 @@ from icefloe.table.table import Table
 
 CATALOG = "lake"
 MAIN, SIDE = "main", "side"
-DDL = "id bigint, city string, n int, at timestamp, tags array<string>"
+DDL = {"id": "bigint", "city": "string", "n": "int", "at": "timestamp", "tags": "array<string>"}
 FIELDS = {  # the partition fields of icefloe, in the words of Apache Iceberg
     "city": "city",
     "bucket(3, id)": "bucket(3, id)",
