@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.jars import ICEBERG, SQLITE, Artifact, JarUnavailable, fetch
+from support.jars import ICEBERG, S3A, SQLITE, Artifact, JarUnavailable, fetch, fetch_with_dependencies
 
 
 def play_maven(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:
@@ -37,11 +37,27 @@ def test_a_jar_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert [path.name for path in (tmp_path / "jars").iterdir()] == [SQLITE.file_name]
 
 
+def test_jars_with_what_they_depend_on_are_fetched_once_into_their_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    script = f'cat pom.xml >> {log}; for a in "$@"; do case "$a" in -DoutputDirectory=*) out="${{a#*=}}";; esac; done\n'
+    play_maven(monkeypatch, tmp_path / "bin", f"{script} mkdir $out; echo > $out/{S3A[0].file_name}; echo > $out/a.jar")
+    paths = fetch_with_dependencies(S3A, tmp_path / "jars")
+    assert [path.name for path in paths] == ["a.jar", S3A[0].file_name]
+    assert fetch_with_dependencies(S3A, tmp_path / "jars") == paths
+    (project,) = log.read_text().splitlines()
+    assert project.count("<artifactId>bundle</artifactId>") == len(S3A)  # left out everywhere
+    assert [path.name for path in (tmp_path / "jars").iterdir()] == ["hadoop-aws-3.4.2"]
+
+
 @pytest.mark.parametrize("script", ["echo no network; exit 1", "exit 0"])
 def test_a_failed_fetch_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     play_maven(monkeypatch, tmp_path / "bin", script)
     with pytest.raises(JarUnavailable, match="Maven could not fetch"):
         fetch(SQLITE, tmp_path / "jars")
+    with pytest.raises(JarUnavailable, match="Maven could not fetch"):
+        fetch_with_dependencies(S3A, tmp_path / "jars")
     assert list((tmp_path / "jars").iterdir()) == []
 
 
