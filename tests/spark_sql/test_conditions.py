@@ -7,8 +7,7 @@ import pytest
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.nodes import Op, Predicate
 from icefloe.model.text.ddl import parse_ddl
-from icefloe.spark_sql.conditions import filter_of
-from icefloe.spark_sql.messages import Column, Condition, LiteralValue
+from icefloe.spark_sql.conditions import Column, Condition, LiteralValue, filter_of
 
 SCHEMA = parse_ddl("n int")
 N = Column(path=("N",))

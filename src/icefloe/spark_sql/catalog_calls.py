@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-
 from icefloe.catalogs.names import parse_identifier
-from icefloe.errors import InputError, NoSuchNamespace, NoSuchTable, UnsupportedError
-from icefloe.model.metadata.properties import FORMAT_VERSION
-from icefloe.spark_sql.descriptions import PROVIDER, describe
+from icefloe.errors import InputError, NoSuchNamespace, NoSuchTable
+from icefloe.spark_sql.descriptions import describe
 from icefloe.spark_sql.messages import (
     AlterNamespace,
     AlterTable,
@@ -21,20 +17,15 @@ from icefloe.spark_sql.messages import (
     LoadNamespace,
     LoadTable,
     NamespaceCall,
-    PartitionTransform,
     RenameTable,
     TableDescription,
 )
+from icefloe.spark_sql.staged_tables import create
 from icefloe.spark_sql.table_changes import alter_table
 from icefloe.spark_sql.table_loads import TableLoads
 from icefloe.table.catalog import Catalog
 
 NAMESPACE_NOT_EMPTY = "NamespaceNotEmpty"  # the kind of failure
-
-_PROVIDERS = (PROVIDER, "iceberg", "parquet")  # saveAsTable without a format says parquet
-# Properties by which Spark states something else than a property of the table.
-_OF_SPARK = frozenset({"provider", "location", "external", "is_managed_location", "table_type", "current-snapshot-id"})
-_OPTION_PREFIX = "option."
 
 
 class CatalogCalls:
@@ -88,23 +79,7 @@ class CatalogCalls:
 
     def create_table(self, call: CreateTable) -> TableDescription:
         """Create a table."""
-        properties = call.properties
-        provider = properties.get("provider", PROVIDER)
-        if provider.lower() not in _PROVIDERS:
-            raise UnsupportedError(
-                f"USING {provider} is not supported: tables of catalog {self._name} are Iceberg tables;"
-                f" write USING {PROVIDER}, or leave it out",
-                feature=f"USING {provider}",
-            )
-        version = properties.get(FORMAT_VERSION.name)
-        self._catalog.create_table(
-            call.identifier,
-            json.loads(call.schema),
-            partition_by=[partition_text(transform) for transform in call.partitioning],
-            location=properties.get("location"),
-            properties=stored_properties(properties),
-            format_version=None if version is None else FORMAT_VERSION.of(properties),
-        )
+        create(self._catalog, call)
         self._loads.forget(call.identifier)
         return describe(self._loads.newest(call.identifier), self._name)
 
@@ -133,30 +108,3 @@ class CatalogCalls:
     def _require(self, call: NamespaceCall) -> None:
         if not self._catalog.namespace_exists(call.namespace):
             raise NoSuchNamespace(f"there is no namespace {'.'.join(call.namespace)}")
-
-
-def stored_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of CREATE TABLE that the table stores; Spark repeats options with a prefix.
-
-    >>> stored_properties({"provider": "icefloe", "owner": "me", "option.a": "1"})
-    {'owner': 'me'}
-    """
-    return {
-        name: value
-        for name, value in properties.items()
-        if name not in _OF_SPARK and name != FORMAT_VERSION.name and not name.startswith(_OPTION_PREFIX)
-    }
-
-
-def partition_text(transform: PartitionTransform) -> str:
-    """A transform as the text of a partition.
-
-    >>> partition_text(PartitionTransform(transform="bucket", columns=(("a b",),), numbers=("4",)))
-    'bucket(4, `a b`)'
-    """
-    if len(transform.columns) != 1:
-        raise UnsupportedError(f"PARTITIONED BY {transform.text}: a transform takes one column", feature="transforms")
-    column = ".".join(f"`{part}`" for part in transform.columns[0])
-    if transform.transform == "identity":
-        return column
-    return f"{transform.transform}({', '.join((*transform.numbers, column))})"

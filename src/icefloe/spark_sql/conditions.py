@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
+import msgspec
+
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.nodes import (
     ALWAYS_FALSE,
@@ -23,7 +25,33 @@ from icefloe.expr.filter.nodes import (
     negation,
 )
 from icefloe.model.schema.schema import Schema
-from icefloe.spark_sql.messages import Column, Condition, LiteralValue, OtherExpression
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True, tag_field="node", tag="column"):
+    """A column in a condition, by its path, spelled as in the query."""
+
+    path: tuple[str, ...]
+
+
+class LiteralValue(msgspec.Struct, frozen=True, kw_only=True, tag_field="node", tag="literal"):
+    """A literal in a condition: the text of the value as Spark stores it, and its type; bytes are in base 64."""
+
+    type: str
+    value: str | None
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True, tag_field="node", tag="predicate"):
+    """A predicate in a condition, by the name that Spark gives it."""
+
+    name: str
+    arguments: tuple[Condition | Column | LiteralValue | OtherExpression, ...]
+
+
+class OtherExpression(msgspec.Struct, frozen=True, kw_only=True, tag_field="node", tag="other"):
+    """An expression that no message covers, as text."""
+
+    text: str
+
 
 Node = Condition | Column | LiteralValue | OtherExpression
 
@@ -82,7 +110,7 @@ def _filter(node: Node, column: Callable[[Column], str]) -> Expr:
     if name in _TESTS:
         return Predicate(_TESTS[name], column(tested))
     if name in ("IN", "STARTS_WITH"):
-        values = tuple(_value(part) for part in literals if part.value is not None)
+        values = tuple(_value(part) for part in literals)
         return Predicate(Op.IN if name == "IN" else Op.STARTS_WITH, column(tested), values)
     if name not in _COMPARISONS:
         raise _unsupported(node)
@@ -98,16 +126,17 @@ def _compares_with_null(node: Node) -> bool:
 
 def _comparison(name: str, op: Op, column: str, literals: tuple[LiteralValue, ...]) -> Expr:
     (literal,) = literals
-    if literal.value is None:  # a comparison with null is never true, except that of <=>
-        return Predicate(Op.IS_NULL, column) if name == "<=>" else ALWAYS_FALSE
+    if literal.value is None and name == "<=>":
+        return Predicate(Op.IS_NULL, column)
     compared = Predicate(op, column, (_value(literal),))
     return conjunction([Predicate(Op.NOT_NULL, column), compared]) if name == "<=>" else compared
 
 
 def _value(literal: LiteralValue) -> object:
     kind = literal.type.split("(")[0].split(" ")[0]
-    if kind not in _VALUES or literal.value is None:
-        raise UnsupportedError(f"a condition with a literal of type {literal.type} cannot be a filter here")
+    if kind not in _VALUES or literal.value is None:  # a comparison with null is null, also inside NOT
+        shown = "null" if literal.value is None else f"a literal of type {literal.type}"
+        raise UnsupportedError(f"a condition with {shown} cannot be a filter here")
     return _VALUES[kind](literal.value)
 
 

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from icefloe.spark_sql.conditions import Node
+
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a call or of an answer."""
@@ -84,12 +86,34 @@ class PartitionTransform(Message, frozen=True, kw_only=True):
     text: str = ""  # as Spark prints it, for messages
 
 
-class CreateTable(TableCall, frozen=True, kw_only=True, tag="create table"):
-    """CREATE TABLE; the schema is the JSON of a StructType."""
+class Definition(TableCall, frozen=True, kw_only=True):
+    """A call with the definition of a table; the schema is the JSON of a StructType."""
 
     schema: str
     partitioning: tuple[PartitionTransform, ...]
     properties: dict[str, str]
+
+
+class CreateTable(Definition, frozen=True, kw_only=True, tag="create table"):
+    """CREATE TABLE."""
+
+
+class StageTable(Definition, frozen=True, kw_only=True, tag="stage table"):
+    """The first part of CREATE TABLE AS SELECT, REPLACE TABLE and CREATE OR REPLACE TABLE."""
+
+    mode: Literal["create", "replace", "create or replace"]
+
+
+class CommitStaged(CallMessage, frozen=True, kw_only=True, tag="commit staged"):
+    """The end of a statement whose table is staged."""
+
+    handle: str
+
+
+class AbortStaged(CallMessage, frozen=True, kw_only=True, tag="abort staged"):
+    """The failure of a statement whose table is staged."""
+
+    handle: str
 
 
 class TableChange(Message, frozen=True, kw_only=True, tag_field="change"):
@@ -213,32 +237,6 @@ class RenameTable(TableCall, frozen=True, kw_only=True, tag="rename table"):
     new_name: str
 
 
-class Column(Message, frozen=True, kw_only=True, tag_field="node", tag="column"):
-    """A column in a condition, by its path, spelled as in the query."""
-
-    path: tuple[str, ...]
-
-
-class LiteralValue(Message, frozen=True, kw_only=True, tag_field="node", tag="literal"):
-    """A literal in a condition: the text of the value as Spark stores it, and its type; bytes are in base 64."""
-
-    type: str
-    value: str | None
-
-
-class Condition(Message, frozen=True, kw_only=True, tag_field="node", tag="predicate"):
-    """A predicate in a condition, by the name that Spark gives it."""
-
-    name: str
-    arguments: tuple[Condition | Column | LiteralValue | OtherExpression, ...]
-
-
-class OtherExpression(Message, frozen=True, kw_only=True, tag_field="node", tag="other"):
-    """An expression that no message covers, as text."""
-
-    text: str
-
-
 class PlanScan(CallMessage, frozen=True, kw_only=True, tag="plan scan"):
     """The plan of a scan; the call passes the session, and the answer is a logical plan."""
 
@@ -254,7 +252,7 @@ class WriteRows(CallMessage, frozen=True, kw_only=True, tag="write rows"):
     handle: str
     mode: Literal["append", "overwrite all", "overwrite", "overwrite partitions"]
     options: dict[str, str]
-    where: tuple[Condition | Column | LiteralValue | OtherExpression, ...] = ()
+    where: tuple[Node, ...] = ()
 
 
 class TruncateTable(CallMessage, frozen=True, kw_only=True, tag="truncate table"):
@@ -267,14 +265,14 @@ class CanDelete(CallMessage, frozen=True, kw_only=True, tag="can delete"):
     """Whether a condition, parts of a conjunction, is a filter."""
 
     handle: str
-    where: tuple[Condition | Column | LiteralValue | OtherExpression, ...]
+    where: tuple[Node, ...]
 
 
 class DeleteRows(CallMessage, frozen=True, kw_only=True, tag="delete rows"):
     """DELETE by a filter, parts of a conjunction; without any, all rows are deleted."""
 
     handle: str
-    where: tuple[Condition | Column | LiteralValue | OtherExpression, ...]
+    where: tuple[Node, ...]
 
 
 class ChangeRows(CallMessage, frozen=True, kw_only=True, tag="change rows"):
@@ -314,6 +312,9 @@ Call = (
     | ListTables
     | LoadTable
     | CreateTable
+    | StageTable
+    | CommitStaged
+    | AbortStaged
     | AlterTable
     | DropTable
     | RenameTable

@@ -27,6 +27,7 @@ from icefloe.spark_sql.procedure_calls import ProcedureCalls
 from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.row_changes import RowChangeCalls
 from icefloe.spark_sql.scans import ScanCalls
+from icefloe.spark_sql.staged_tables import StagedTables
 from icefloe.spark_sql.table_loads import TableLoads
 from icefloe.spark_sql.writes import WriteCalls
 from icefloe.table.catalog import Catalog
@@ -58,9 +59,10 @@ class Peer:
 def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
     """The function that answers each call; calls that pass no object of the JVM ignore it."""
     loads = TableLoads(catalog)
-    filters = ReadFilters()
-    names, scans, writes = CatalogCalls(name, catalog, loads), ScanCalls(loads, filters), WriteCalls(loads)
-    changes, procedures = RowChangeCalls(loads, filters), ProcedureCalls(name, catalog)
+    filters, staged = ReadFilters(), StagedTables(name, catalog, loads)
+    names, scans = CatalogCalls(name, catalog, loads), ScanCalls(loads, filters)
+    writes, changes = WriteCalls(loads, staged), RowChangeCalls(loads, filters)
+    procedures = ProcedureCalls(name, catalog)
     return {
         messages.ListNamespaces: lambda call, _: names.list_namespaces(call),
         messages.LoadNamespace: lambda call, _: names.load_namespace(call),
@@ -70,6 +72,9 @@ def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
         messages.ListTables: lambda call, _: names.list_tables(call),
         messages.LoadTable: lambda call, _: names.load_table(call),
         messages.CreateTable: lambda call, _: names.create_table(call),
+        messages.StageTable: lambda call, _: staged.stage(call),
+        messages.CommitStaged: lambda call, _: staged.commit(call),
+        messages.AbortStaged: lambda call, _: staged.abort(call),
         messages.AlterTable: lambda call, _: names.alter_table(call),
         messages.DropTable: lambda call, _: names.drop_table(call),
         messages.RenameTable: lambda call, _: names.rename_table(call),

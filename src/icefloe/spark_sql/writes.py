@@ -11,6 +11,7 @@ from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.spark_sql.conditions import filter_of
 from icefloe.spark_sql.messages import TruncateTable, WriteRows
 from icefloe.spark_sql.scans import session_of
+from icefloe.spark_sql.staged_tables import StagedTables
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
 
 _BRANCH = "branch"
@@ -19,12 +20,16 @@ _BRANCH = "branch"
 class WriteCalls:
     """The writes to the tables of a catalog."""
 
-    def __init__(self, loads: TableLoads) -> None:
+    def __init__(self, loads: TableLoads, staged: StagedTables) -> None:
         self._loads = loads
+        self._staged = staged
 
     def write_rows(self, call: WriteRows, java_rows: Any) -> None:
         """Commit one write: Spark passes the rows with the columns of the table."""
         rows = frame_of(java_rows)
+        if self._staged.is_staged(call.handle):
+            self._staged.write(call.handle, rows)
+            return
         loaded = self._loads.find(call.handle)
         branch = branch_of(loaded, call.options)
         if call.mode == "append":

@@ -23,6 +23,7 @@ from icefloe.model.metadata.properties import FORMAT_VERSION, storable, version_
 from icefloe.model.metadata.version_rules import check_writable
 from icefloe.model.text.ddl import as_schema, partition_spec
 from icefloe.model.text.sort_order_text import sort_order
+from icefloe.table.new_rows import first_rows, replace_all
 from icefloe.table.table import Table
 
 
@@ -68,8 +69,12 @@ class Catalog:
         format_version: int | None = None,
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
+        data: Any = None,
     ) -> Table:
-        """Create a table and its namespace; the schema is DDL text, a Schema, an Arrow schema or a Spark StructType."""
+        """Create a table and its namespace; the schema is DDL text, a Schema, an Arrow schema or a Spark StructType.
+
+        With ``data``, these are the first rows of the table: others see the table only with them.
+        """
         identifier = fresh_identifier(name)
         stated = dict(properties or {})
         asked, version = version_asked(stated), FORMAT_VERSION.of(stated) if format_version is None else format_version
@@ -92,18 +97,61 @@ class Catalog:
             env=self._env,
         )
         self._ensure_namespace(identifier[:-1])
-        create_table(self._pointers, identifier, self._io(place), metadata, self._env)
+        io = self._io(place)
+        steps = () if data is None else first_rows(metadata, io, data, self._env)
+        create_table(self._pointers, identifier, io, metadata, self._env, steps)
         return self.load_table(identifier)
+
+    def replace_table(
+        self,
+        name: NameLike,
+        schema: Any,
+        *,
+        partition_by: Sequence[str] = (),
+        sort_by: Sequence[str] = (),
+        format_version: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        data: Any = None,
+    ) -> Table:
+        """Replace the columns, the partitioning, the sort order and all rows of a table, as one commit.
+
+        The table keeps its snapshots, for time travel, and its properties, of which some can be set. Without ``data``
+        it has no rows then.
+
+        >>> import icefloe, pyarrow as pa
+        >>> cat = icefloe.catalog("docs", uri="memory://")
+        >>> t = cat.create_table("docs.replaced", schema="id bigint", data=pa.table({"id": [1, 2]}))
+        >>> t = cat.replace_table("docs.replaced", schema="id bigint, note string",
+        ...                       data=pa.table({"id": [3], "note": ["new"]}))
+        >>> t.scan().to_arrow().to_pylist(), t.at(snapshot=t.snapshots[0].snapshot_id).scan().count()
+        ([{'id': 3, 'note': 'new'}], 2)
+        """
+        identifier = parse_identifier(name)
+        pointer = self._table(identifier)
+        version = pointer.load().metadata.format_version if format_version is None else format_version
+        replace_all(
+            pointer,
+            self._env,
+            as_schema(schema, format_version=version),
+            partition_by=partition_by,
+            sort_by=sort_by,
+            properties=storable(dict(properties or {})),
+            format_version=format_version,
+            data=data,
+        )
+        return Table(pointer, self._env)
 
     def load_table(self, name: NameLike) -> Table:
         """Open a table; NoSuchTable if there is none."""
-        identifier = parse_identifier(name)
+        return Table(self._table(parse_identifier(name)), self._env)
+
+    def _table(self, identifier: Identifier) -> TablePointer:
         pointer = self._pointers.load(identifier)
         location = location_in(self._pointers, identifier)
         io = self._io(pointer)
         table = TablePointer(self._pointers, identifier, io, settings=self._properties, location=location)
         load_at_location(table)  # reports a broken table now, not at its first use
-        return Table(table, self._env)
+        return table
 
     def table_exists(self, name: NameLike) -> bool:
         """Whether there is a table of this name."""

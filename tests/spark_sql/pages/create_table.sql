@@ -54,3 +54,31 @@ SELECT * FROM demo.db.copy ORDER BY id;
 --> 0 | 0
 --> 1 | 2
 --> 2 | 4
+
+-- CREATE OR REPLACE and REPLACE change columns, partitioning and rows in one commit. The history stays.
+REPLACE TABLE demo.db.copy PARTITIONED BY (name) AS SELECT id, concat('n', id) AS name FROM demo.db.copy WHERE id > 0;
+SELECT * FROM demo.db.copy ORDER BY id;
+--> 1 | n1
+--> 2 | n2
+SELECT operation FROM demo.db.copy.snapshots ORDER BY committed_at;
+--> append
+--> overwrite
+DESCRIBE demo.db.copy;
+--> id | bigint | NULL
+--> name | string | NULL
+--> # Partition Information |  |
+--> # col_name | data_type | comment
+--> name | string | NULL
+CREATE OR REPLACE TABLE demo.db.copy (id int NOT NULL, name int) TBLPROPERTIES ('format-version' = '3');
+SELECT count(*) FROM demo.db.copy;
+--> 0
+INSERT INTO demo.db.copy VALUES (5, 50);
+SELECT * FROM demo.db.copy;
+--> 5 | 50
+SELECT count(*) FROM demo.db.copy.snapshots;
+--> 4
+CREATE OR REPLACE TABLE demo.db.fresh AS SELECT 1 AS one;
+SELECT * FROM demo.db.fresh;
+--> 1
+REPLACE TABLE demo.db.absent AS SELECT 1 AS one;
+--! AnalysisException: [TABLE_OR_VIEW_NOT_FOUND]

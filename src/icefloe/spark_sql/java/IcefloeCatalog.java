@@ -14,9 +14,10 @@ import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
@@ -26,7 +27,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A catalog of Spark whose work is done in Python. */
-public class IcefloeCatalog implements TableCatalog, SupportsNamespaces, ProcedureCatalog {
+public class IcefloeCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
   private static final String WAP_BRANCH = "spark.wap.branch";  // the setting of Apache Iceberg
 
   private Peer peer;
@@ -62,10 +63,36 @@ public class IcefloeCatalog implements TableCatalog, SupportsNamespaces, Procedu
 
   public Table createTable(Identifier ident, StructType schema, Transform[] partitions, Map properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    ObjectNode call = Json.call("create table", ident).put("schema", schema.json());
+    return table(definition("create table", ident, schema, partitions, properties));
+  }
+
+  public StagedTable stageCreate(Identifier ident, StructType schema, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return staged("create", ident, schema, partitions, properties);
+  }
+
+  public StagedTable stageReplace(Identifier ident, StructType schema, Transform[] partitions, Map properties)
+      throws NoSuchNamespaceException, NoSuchTableException {
+    return staged("replace", ident, schema, partitions, properties);
+  }
+
+  public StagedTable stageCreateOrReplace(Identifier ident, StructType schema, Transform[] partitions, Map properties)
+      throws NoSuchNamespaceException {
+    return staged("create or replace", ident, schema, partitions, properties);
+  }
+
+  private StagedTable staged(
+      String mode, Identifier ident, StructType schema, Transform[] partitions, Map properties) {
+    ObjectNode call = definition("stage table", ident, schema, partitions, properties).put("mode", mode);
+    return new IcefloeStagedTable(peer, peer.ask(call));
+  }
+
+  private static ObjectNode definition(
+      String name, Identifier ident, StructType schema, Transform[] partitions, Map properties) {
+    ObjectNode call = Json.call(name, ident).put("schema", schema.json());
     call.set("partitioning", Partitioning.messages(partitions));
     call.set("properties", Json.object(properties));
-    return table(call);
+    return call;
   }
 
   public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {

@@ -14,16 +14,16 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from icefloe.engines.spark.failures import marked
+from icefloe.engines.spark.java_classes import compiled_constructor
 from icefloe.engines.spark.read import file_format_java, file_index_java
 from icefloe.engines.spark.session import PerJvm, child_session
 from icefloe.engines.spark.task_python import arrow_stream
-from icefloe.errors import IcefloeError, UnsupportedError
+from icefloe.errors import IcefloeError
 
 Lister = Callable[[list[str], str], pa.Table]  # (filters as SQL text, session time zone) -> location, size, constants
 
@@ -138,24 +138,5 @@ def _parsed(java_session: Any, schema: StructType) -> Any:
     return java_session.parseDataType(schema.json())
 
 
-def _constructor(class_name: str, source: str) -> Callable[[SparkSession], Any]:
-    """A function that compiles a Java class in the driver and returns its constructor."""
-
-    def compiled(spark: SparkSession) -> Any:
-        jvm = spark._jvm
-        try:
-            compiler = jvm.org.codehaus.janino.SimpleCompiler()
-            compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
-            compiler.cook(source)
-            return compiler.getClassLoader().loadClass(class_name).getConstructors()[0]
-        except Py4JError as error:
-            raise UnsupportedError(
-                f"Spark {spark.version}: its planning classes differ from those this version was made for: {error}",
-                feature="file index",
-            ) from error
-
-    return compiled
-
-
-_FILE_INDEX = PerJvm(_constructor(file_index_java.CLASS_NAME, file_index_java.SOURCE))
-_FILE_FORMAT = PerJvm(_constructor(file_format_java.CLASS_NAME, file_format_java.SOURCE))
+_FILE_INDEX = PerJvm(compiled_constructor(file_index_java.CLASS_NAME, file_index_java.SOURCE))
+_FILE_FORMAT = PerJvm(compiled_constructor(file_format_java.CLASS_NAME, file_format_java.SOURCE))

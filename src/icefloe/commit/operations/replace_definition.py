@@ -1,0 +1,95 @@
+"""Replaces the columns, the partitioning and the sort order of a table (spec: Table Metadata)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from icefloe.commit.draft import Work
+from icefloe.commit.operations.metadata_update import MetadataUpdate
+from icefloe.errors import ConflictError, UnsupportedError
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.history import add_order, add_spec
+from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.schema.rules import check_schema
+from icefloe.model.schema.schema import Schema, as_first, assign_ids
+from icefloe.model.schema.types import Field, is_primitive
+from icefloe.model.text.ddl import partition_spec
+from icefloe.model.text.sort_order_text import sort_order
+from icefloe.transforms.compatibility import check_order, check_spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceDefinition(MetadataUpdate):
+    """Replaces the columns, partitioning and sort order of the table that its author read.
+
+    The rows of the table do not have the new columns, so the same commit must replace them all. Former snapshots keep
+    their schemas. Columns with a former name and type keep their id.
+    """
+
+    schema: Schema  # its ids are ignored
+    partition_by: tuple[str, ...]
+    sort_by: tuple[str, ...]
+    read: TableMetadata
+    name: str = "replace definition"
+
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
+        """The table with the new definition. Files are written with its ids, so they must be those that were read."""
+        if _ids(metadata) != _ids(self.read):
+            raise ConflictError(
+                f"table {metadata.location}: another commit changed columns or partitioning; check them and repeat"
+            )
+        if not metadata.rules.partition_ids and metadata.spec.is_partitioned:
+            raise UnsupportedError(
+                f"table {metadata.location}: a partitioned table of version 1 cannot be replaced; upgrade it first",
+                feature="replace",
+            )
+        check_schema(assign_ids(self.schema), metadata.format_version)
+        fields = _with_former_ids(self.schema, metadata)
+        schema_id = max(known.schema_id for known in metadata.schemas) + 1
+        schema = as_first(replace(self.schema, fields=fields, schema_id=schema_id, identifier_field_ids=()))
+        last_column_id = max(metadata.last_column_id, schema.highest_id)
+        after = replace(
+            metadata,
+            schemas=(*metadata.schemas, schema),
+            current_schema_id=schema_id,
+            last_column_id=last_column_id,
+        )
+        spec = _spec(self.partition_by, after)
+        check_spec(spec, schema, metadata.format_version)
+        order = sort_order(self.sort_by, schema)
+        check_order(order, schema, metadata.format_version)
+        return add_order(add_spec(after, spec), order)
+
+
+def _ids(metadata: TableMetadata) -> tuple[int, ...]:
+    return (
+        metadata.current_schema_id,
+        metadata.last_column_id,
+        metadata.default_spec_id,
+        metadata.last_partition_id,
+    )
+
+
+def _with_former_ids(schema: Schema, metadata: TableMetadata) -> tuple[Field, ...]:
+    """The columns with the ids of former columns of the same name, type and nullability, and with new ids."""
+    former = {field.name: field for field in metadata.schema.fields if is_primitive(field.type)}
+    fields = assign_ids(schema, metadata.last_column_id + 1).fields
+    return tuple(_kept(field, former.get(field.name)) for field in fields)
+
+
+def _kept(field: Field, former: Field | None) -> Field:
+    is_same = former is not None and (former.type, former.required) == (field.type, field.required)
+    return replace(field, id=former.id) if former is not None and is_same else field
+
+
+def _spec(texts: Sequence[str], metadata: TableMetadata) -> PartitionSpec:
+    """The new partition spec; fields that the table had before keep their ids."""
+    known = {(field.derivation, field.name): field for spec in metadata.specs for field in spec.fields}
+    fields: list[PartitionField] = []
+    next_id = metadata.last_partition_id + 1
+    for field in partition_spec(texts, metadata.schema).fields:
+        former = known.get((field.derivation, field.name))
+        fields.append(replace(field, field_id=next_id) if former is None else former)
+        next_id += former is None
+    return PartitionSpec(fields=tuple(fields))

@@ -1,0 +1,178 @@
+"""Tables created and replaced by the definitions that Spark states; definition and rows become one commit.
+
+Spark first stages the definition, then writes rows to the staged table, then commits it. The commit to the catalog is
+made by the write, because it has the rows; Spark's own commit makes it only if there was no write.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from icefloe.catalogs.names import dotted
+from icefloe.errors import AlreadyExists, InputError, NoSuchTable, UnsupportedError
+from icefloe.model.metadata.properties import FORMAT_VERSION
+from icefloe.model.schema.schema import Schema
+from icefloe.model.text.ddl import as_schema
+from icefloe.spark_sql.descriptions import PROVIDER, schema_json
+from icefloe.spark_sql.kept import Kept
+from icefloe.spark_sql.messages import (
+    AbortStaged,
+    CommitStaged,
+    Definition,
+    PartitionTransform,
+    StageTable,
+    TableDescription,
+)
+from icefloe.spark_sql.table_loads import TableLoads
+from icefloe.table.catalog import Catalog
+
+_KEPT = 64
+_PREFIX = "staged "
+_PROVIDERS = (PROVIDER, "iceberg", "parquet")  # saveAsTable without a format says parquet
+# Properties by which Spark states something else than a property of the table.
+_OF_SPARK = frozenset({"provider", "location", "external", "is_managed_location", "table_type", "current-snapshot-id"})
+_OPTION_PREFIX = "option."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Staged:
+    call: StageTable
+    commit: Callable[[Any], None]  # with rows or None
+
+
+class StagedTables:
+    """The staged tables of a catalog, by their handles."""
+
+    def __init__(self, name: str, catalog: Catalog, loads: TableLoads) -> None:
+        self._name = name
+        self._catalog = catalog
+        self._loads = loads
+        self._staged: Kept[str, _Staged] = Kept(_KEPT)
+
+    def stage(self, call: StageTable) -> TableDescription:
+        """Check the definition, and describe the table that it will make."""
+        exists = self._catalog.table_exists(call.identifier)
+        if exists and call.mode == "create":
+            raise AlreadyExists(f"there is a table {dotted(call.identifier)} already")
+        if not exists and call.mode == "replace":
+            raise NoSuchTable(f"there is no table {dotted(call.identifier)}")
+        check_provider(call)
+        handle = f"{_PREFIX}{uuid.uuid4().hex}"
+        make = replace if exists else create
+        self._staged.put(handle, _Staged(call=call, commit=lambda rows: make(self._catalog, call, rows)))
+        version = format_version(call)
+        columns = as_schema(
+            json.loads(call.schema), format_version=FORMAT_VERSION.default if version is None else version
+        )
+        return TableDescription(
+            handle=handle,
+            name=".".join((self._name, *call.identifier)),
+            schema=schema_json(columns),
+            metadata_columns=schema_json(Schema(fields=())),
+            partitioning=call.partitioning,
+            properties=call.properties,
+            size_bytes=0,
+            is_writable=True,
+        )
+
+    def is_staged(self, handle: str) -> bool:
+        """Whether a handle is that of a staged table."""
+        return handle.startswith(_PREFIX)
+
+    def write(self, handle: str, rows: Any) -> None:
+        """Create or replace the table with its rows, as one commit."""
+        staged = self._staged.get(handle)
+        if staged is None:
+            raise InputError("the staged table was committed or aborted; run the statement again")
+        self._staged.drop(handle)
+        staged.commit(rows)
+        self._loads.forget(staged.call.identifier)
+
+    def commit(self, call: CommitStaged) -> None:
+        """Create or replace the table without rows, unless a write has done it."""
+        if self._staged.get(call.handle) is not None:
+            self.write(call.handle, None)
+
+    def abort(self, call: AbortStaged) -> None:
+        """Forget a staged table, of which nothing is stored."""
+        self._staged.drop(call.handle)
+
+
+def create(catalog: Catalog, call: Definition, rows: Any = None) -> None:
+    """Create a table, with its first rows if there are any, as one commit."""
+    check_provider(call)
+    catalog.create_table(
+        call.identifier,
+        json.loads(call.schema),
+        partition_by=_partitioning(call),
+        location=call.properties.get("location"),
+        properties=stored_properties(call.properties),
+        format_version=format_version(call),
+        data=rows,
+    )
+
+
+def replace(catalog: Catalog, call: Definition, rows: Any = None) -> None:
+    """Replace the columns, the partitioning and the rows of a table, as one commit; its history stays."""
+    check_provider(call)
+    if "location" in call.properties:
+        raise UnsupportedError("REPLACE TABLE cannot change the location of a table; leave LOCATION out")
+    catalog.replace_table(
+        call.identifier,
+        json.loads(call.schema),
+        partition_by=_partitioning(call),
+        properties=stored_properties(call.properties),
+        format_version=format_version(call),
+        data=rows,
+    )
+
+
+def check_provider(call: Definition) -> None:
+    """UnsupportedError if the statement names another format in USING."""
+    provider = call.properties.get("provider", PROVIDER)
+    if provider.lower() not in _PROVIDERS:
+        raise UnsupportedError(
+            f"USING {provider} is not supported: the catalog has Iceberg tables; write USING {PROVIDER}, or leave it"
+            " out",
+            feature=f"USING {provider}",
+        )
+
+
+def format_version(call: Definition) -> int | None:
+    """The format version that a definition states, if it states one."""
+    return FORMAT_VERSION.of(call.properties) if FORMAT_VERSION.name in call.properties else None
+
+
+def stored_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties of CREATE TABLE that the table stores; Spark repeats options with a prefix.
+
+    >>> stored_properties({"provider": "icefloe", "owner": "me", "option.a": "1"})
+    {'owner': 'me'}
+    """
+    return {
+        name: value
+        for name, value in properties.items()
+        if name not in _OF_SPARK and name != FORMAT_VERSION.name and not name.startswith(_OPTION_PREFIX)
+    }
+
+
+def _partitioning(call: Definition) -> list[str]:
+    return [partition_text(transform) for transform in call.partitioning]
+
+
+def partition_text(transform: PartitionTransform) -> str:
+    """A transform as the text of a partition.
+
+    >>> partition_text(PartitionTransform(transform="bucket", columns=(("a b",),), numbers=("4",)))
+    'bucket(4, `a b`)'
+    """
+    if len(transform.columns) != 1:
+        raise UnsupportedError(f"PARTITIONED BY {transform.text}: a transform takes one column", feature="transforms")
+    column = ".".join(f"`{part}`" for part in transform.columns[0])
+    if transform.transform == "identity":
+        return column
+    return f"{transform.transform}({', '.join((*transform.numbers, column))})"

@@ -1,0 +1,59 @@
+"""Rows that are committed together with the definition of their table: those of a new table, or of a replaced one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from icefloe import rows
+from icefloe.codecs.manifest.context import manifest_context
+from icefloe.commit.base import Base, TablePointer
+from icefloe.commit.draft import Update
+from icefloe.commit.operations.replace_definition import ReplaceDefinition
+from icefloe.engines.choose import engine_of
+from icefloe.env import Env
+from icefloe.expr.filter.nodes import ALWAYS_TRUE
+from icefloe.io.file_io import FileIO
+from icefloe.model.metadata.properties import FORMAT_VERSION
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.schema.schema import Schema
+from icefloe.table.transaction import Transaction
+from icefloe.tree.store import ManifestCache, ManifestStore
+
+
+def first_rows(metadata: TableMetadata, io: FileIO, data: Any, env: Env) -> tuple[Update, ...]:
+    """Write the first rows of a table that does not exist yet; returns the steps that add them."""
+    store = ManifestStore(io, manifest_context(metadata), ManifestCache())
+    engine = engine_of(data)
+    target = rows.Target(base=Base(pointer="", metadata=metadata, store=store), env=env)
+    return tuple(rows.append(target, data, engine).with_summary(engine.summary).steps)
+
+
+def replace_all(
+    pointer: TablePointer,
+    env: Env,
+    schema: Schema,
+    *,
+    partition_by: Sequence[str],
+    sort_by: Sequence[str],
+    properties: dict[str, str],
+    format_version: int | None,
+    data: Any,
+) -> None:
+    """Replace the definition and all rows of a table, as one commit."""
+    version = {} if format_version is None else {FORMAT_VERSION.name: str(format_version)}
+    with Transaction(pointer, env) as transaction:
+        if len(properties) + len(version) > 0:
+            transaction.set_properties({**properties, **version})
+        transaction._add(
+            ReplaceDefinition(
+                schema=schema,
+                partition_by=tuple(partition_by),
+                sort_by=tuple(sort_by),
+                read=transaction.metadata,
+            )
+        )
+        if data is None:
+            transaction.delete(ALWAYS_TRUE)
+        else:
+            transaction.overwrite(data, overwrite_all=True)
