@@ -110,7 +110,7 @@ def _filter(node: Node, column: Callable[[Column], str]) -> Expr:
     if name in _TESTS:
         return Predicate(_TESTS[name], column(tested))
     if name in ("IN", "STARTS_WITH"):
-        values = tuple(_value(part) for part in literals)
+        values = tuple(_value(part) for part in literals if part.value is not None)
         return Predicate(Op.IN if name == "IN" else Op.STARTS_WITH, column(tested), values)
     if name not in _COMPARISONS:
         raise _unsupported(node)
