@@ -23,6 +23,7 @@ from pyspark.sql.types import BinaryType, StructType
 from icefloe.engines.spark.failures import marking, translated
 from icefloe.engines.spark.storage import hadoop_path, task_storage
 from icefloe.engines.spark.task_python import arrow_stream, map_in_arrow
+from icefloe.engines.spark.write.task_batches import with_offsets
 from icefloe.errors import IcefloeError
 from icefloe.io.file_io import FileIO
 from icefloe.model.entries import concat
@@ -89,7 +90,7 @@ def entries_by_tasks(rows: DataFrame, io: FileIO, work: TaskWork) -> pa.Table:
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with marking():
-            entries = work(storage.open(), batches)
+            entries = work(storage.open(), with_offsets(batches))
         if entries.num_rows > 0:
             yield pa.record_batch({"entries": pa.array([arrow_stream(entries)], pa.binary())})
 
