@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from icefloe.spark_sql.conditions import Node
+from icefloe.spark_sql.streams.messages import LatestOffset, NewestSnapshot, PlanBatch, WriteBatch
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -327,6 +328,10 @@ Call = (
     | ListProcedures
     | LoadProcedure
     | CallProcedure
+    | WriteBatch
+    | NewestSnapshot
+    | LatestOffset
+    | PlanBatch
 )
 
 

@@ -28,6 +28,9 @@ from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.row_changes import RowChangeCalls
 from icefloe.spark_sql.scans import ScanCalls
 from icefloe.spark_sql.staged_tables import StagedTables
+from icefloe.spark_sql.streams import messages as stream_messages
+from icefloe.spark_sql.streams.sink import StreamSinkCalls
+from icefloe.spark_sql.streams.source import StreamSourceCalls
 from icefloe.spark_sql.table_loads import TableLoads
 from icefloe.spark_sql.writes import WriteCalls
 from icefloe.table.catalog import Catalog
@@ -63,6 +66,7 @@ def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
     names, scans = CatalogCalls(name, catalog, loads), ScanCalls(loads, filters)
     writes, changes = WriteCalls(loads, staged), RowChangeCalls(loads, filters)
     procedures = ProcedureCalls(name, catalog)
+    source, sink = StreamSourceCalls(loads), StreamSinkCalls(loads)
     return {
         messages.ListNamespaces: lambda call, _: names.list_namespaces(call),
         messages.LoadNamespace: lambda call, _: names.load_namespace(call),
@@ -87,6 +91,10 @@ def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
         messages.ListProcedures: lambda call, _: procedures.list_procedures(call),
         messages.LoadProcedure: lambda call, _: procedures.load_procedure(call),
         messages.CallProcedure: lambda call, _: procedures.call_procedure(call),
+        stream_messages.WriteBatch: sink.write_batch,
+        stream_messages.NewestSnapshot: lambda call, _: source.newest_snapshot(call),
+        stream_messages.LatestOffset: lambda call, _: source.latest_offset(call),
+        stream_messages.PlanBatch: source.plan_batch,
     }
 
 

@@ -14,7 +14,7 @@ from icefloe.spark_sql.peer import Peer
 from icefloe.table.catalog import Catalog
 
 _OPTIMIZER_RULES = ("PlannedScans",)
-_PLANNING_STRATEGIES = ("PlannedWrites",)
+_PLANNING_STRATEGIES = ("PlannedWrites", "PlannedStreamWrites")
 _OWN_PACKAGES = "icefloe.sql_"
 _OF_SPARK = "spark_catalog"
 

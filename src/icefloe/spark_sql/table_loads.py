@@ -101,6 +101,13 @@ class TableLoads:
             self._loaded.put(key, loaded)
         return loaded
 
+    def newest_of(self, key: str) -> LoadedTable:
+        """The current state of the table that a handle names, for streams, which outlive the state of the handle."""
+        handle = msgspec.json.decode(key, type=Handle)
+        table = self._open(handle.identifier)
+        self._check_same(table, handle)
+        return LoadedTable(handle=handle, table=table, at=table.at())
+
     def forget(self, identifier: Identifier) -> None:
         """Drop a table that is kept, because its name is not its own any more."""
         self._tables.drop(identifier)
@@ -149,12 +156,7 @@ class TableLoads:
 
     def _reload(self, handle: Handle) -> LoadedTable:
         table = self._open(handle.identifier)
-        if table.metadata.table_uuid != handle.table_uuid:
-            raise ConflictError(
-                f"table {dotted(handle.identifier)} was dropped, and another table has its name now",
-                retryable=False,
-                next_step="Run the query again: it loads the new table.",
-            )
+        self._check_same(table, handle)
         at = table.at()
         if at.metadata_location != handle.metadata_location:
             settings = self._catalog.properties
@@ -162,3 +164,12 @@ class TableLoads:
         schema = next(schema for schema in at.metadata.schemas if schema.schema_id == handle.schema_id)
         state = at if handle.snapshot_id is None else at.at(snapshot=handle.snapshot_id)
         return LoadedTable(handle=handle, table=table, at=state.with_schema(schema))
+
+    @staticmethod
+    def _check_same(table: Table, handle: Handle) -> None:
+        if table.metadata.table_uuid != handle.table_uuid:
+            raise ConflictError(
+                f"table {dotted(handle.identifier)} was dropped, and another table has its name now",
+                retryable=False,
+                next_step="Run the query again: it loads the new table.",
+            )

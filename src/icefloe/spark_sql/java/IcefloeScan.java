@@ -8,6 +8,7 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructType;
 
 /** Marks the place of a scan in a plan until PlannedScans replaces it by a scan of Spark's own Parquet reader. */
@@ -45,6 +46,8 @@ public class IcefloeScan implements Scan, SupportsReportStatistics, Statistics {
     throw new IllegalStateException("this session lacks the planning rule of icefloe: call icefloe.attach(spark, \""
         + table.peer.catalog + "\") in it");
   }
+
+  public MicroBatchStream toMicroBatchStream(String checkpoint) { return new IcefloeStream(table, options); }
 
   public boolean equals(Object other) {
     return other instanceof IcefloeScan && ((IcefloeScan) other).table.equals(table)

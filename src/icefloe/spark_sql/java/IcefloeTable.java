@@ -57,8 +57,10 @@ public class IcefloeTable implements Table, SupportsRead, SupportsWrite, Support
     HashSet capabilities = new HashSet();
     capabilities.add(TableCapability.BATCH_READ);
     if (Json.at(description, "is_writable").asBoolean()) {
+      capabilities.add(TableCapability.MICRO_BATCH_READ);
       capabilities.add(TableCapability.BATCH_WRITE);
       capabilities.add(TableCapability.V1_BATCH_WRITE);
+      capabilities.add(TableCapability.STREAMING_WRITE);
       capabilities.add(TableCapability.TRUNCATE);
       capabilities.add(TableCapability.OVERWRITE_BY_FILTER);
       capabilities.add(TableCapability.OVERWRITE_DYNAMIC);
@@ -85,8 +87,6 @@ public class IcefloeTable implements Table, SupportsRead, SupportsWrite, Support
     return true;
   }
 
-  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new IcefloeWrite(this, info); }
-
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
     return new RowChange(this, info);
   }
@@ -101,5 +101,11 @@ public class IcefloeTable implements Table, SupportsRead, SupportsWrite, Support
     ObjectNode call = Json.call(name).put("handle", handle());
     call.set("where", Predicates.messages(predicates));
     return call;
+  }
+
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    Streams.checkMode(this, info);
+    boolean isKeyed = info.options().containsKey(Streams.UPSERT_KEYS);
+    return isKeyed ? new IcefloeWriteByKey(this, info) : new IcefloeWrite(this, info);
   }
 }

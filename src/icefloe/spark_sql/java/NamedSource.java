@@ -2,11 +2,14 @@ package icefloe.sql;
 
 import java.util.Map;
 import java.util.Optional;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.StructType;
@@ -42,8 +45,22 @@ public class NamedSource implements SupportsCatalogOptions {
     return Optional.ofNullable(options.get("versionAsOf"));
   }
 
-  public StructType inferSchema(CaseInsensitiveStringMap options) { throw unnamed(); }
-  public Table getTable(StructType schema, Transform[] partitioning, Map properties) { throw unnamed(); }
+  /** Streams do not ask for the catalog and the name, but for the table. */
+  public Table getTable(StructType schema, Transform[] partitioning, Map properties) {
+    return table(new CaseInsensitiveStringMap(properties));
+  }
+
+  public StructType inferSchema(CaseInsensitiveStringMap options) { return ((IcefloeTable) table(options)).schema(); }
+
+  private Table table(CaseInsensitiveStringMap options) {
+    CatalogPlugin catalog = session().sessionState().catalogManager().catalog(extractCatalog(options));
+    try {
+      return ((TableCatalog) catalog).loadTable(extractIdentifier(options));
+    } catch (NoSuchTableException error) {
+      Platform.throwException(error);
+      return null;
+    }
+  }
 
   private static String name(CaseInsensitiveStringMap options) {
     String name = options.containsKey("path") ? options.get("path") : options.get("table");

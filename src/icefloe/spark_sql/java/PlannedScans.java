@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.SchemaPruning$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import scala.collection.immutable.Seq;
 
 /** Replaces each IcefloeScan by the plan that Python makes for it, with the attribute ids that the query uses. */
@@ -31,13 +32,14 @@ public class PlannedScans extends Rule {
     String operation;
 
     public boolean isDefinedAt(Object node) {
-      return node instanceof DataSourceV2ScanRelation
+      return StreamRows.isBatch(node) || node instanceof DataSourceV2ScanRelation
           && ((DataSourceV2ScanRelation) node).scan() instanceof IcefloeScan;
     }
 
     public Object applyOrElse(Object node, scala.Function1 otherwise) {
       if (!isDefinedAt(node)) return otherwise.apply(node);
       isUsed = true;
+      if (StreamRows.isBatch(node)) return StreamRows.plan((StreamingDataSourceV2ScanRelation) node);
       DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node;
       IcefloeScan scan = (IcefloeScan) relation.scan();
       if (merged != null && relation.outputSet().subsetOf(merged)) scan = scan.of(operation);

@@ -1,0 +1,1 @@
+"""Streams of Spark that read and write tables."""
