@@ -7,7 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -69,6 +71,31 @@ def test_a_batch_is_appended_once(spark: SparkSession, table: icefloe.Table, tmp
     summaries = [snapshot.summary for snapshot in table.metadata.snapshots]
     assert [summary["spark.sql.streaming.epochId"] for summary in summaries] == ["0", "1"]
     assert len({summary["spark.sql.streaming.queryId"] for summary in summaries}) == 1
+
+
+@pytest.mark.thorough
+def test_update_mode_replaces_rows_by_keys(spark: SparkSession, table: icefloe.Table, tmp_path: Path) -> None:
+    counts = source(spark, tmp_path).groupBy("note").agg(F.count("*").alias("id")).select("id", "note")
+    add_file(tmp_path, 0, '{"id": 1, "note": "a"}')
+    with pytest.raises(PySparkException, match="name the key columns in the option upsert-keys"):
+        run(counts, tmp_path, "update")
+    run(counts, tmp_path, "update", **{"upsert-keys": "note"})
+    add_file(tmp_path, 1, '{"id": 2, "note": "b"}\n{"id": 3, "note": "a"}')
+    run(counts, tmp_path, "update", **{"upsert-keys": "note"})
+    forget_last_batch(tmp_path)
+    run(counts, tmp_path, "update", **{"upsert-keys": "note"})
+    assert contents(table) == [(1, "b"), (2, "a")]
+    assert len(table.metadata.snapshots) == 2
+
+
+@pytest.mark.thorough
+def test_complete_mode_replaces_all_rows(spark: SparkSession, table: icefloe.Table, tmp_path: Path) -> None:
+    table.append(pa.table({"id": [99], "note": ["old"]}))
+    counts = source(spark, tmp_path).groupBy("note").agg(F.count("*").alias("id")).select("id", "note")
+    for number in range(2):
+        add_file(tmp_path, number, '{"id": 1, "note": "a"}')
+        run(counts, tmp_path, "complete")
+    assert contents(table) == [(2, "a")]
 
 
 @pytest.mark.thorough

@@ -112,6 +112,35 @@ def test_an_empty_table_is_read_when_it_has_rows(spark: SparkSession, table: ice
 
 
 @pytest.mark.thorough
+def test_snapshots_that_are_no_appends_are_refused_or_skipped(
+    spark: SparkSession, table: icefloe.Table, tmp_path: Path
+) -> None:
+    first = table.append(rows(1, 2, 3)).snapshot_id
+    table.update({"note": "'changed'"}, where="id = 2")
+    table.append(rows(4))
+    table.delete("id = 4")
+    table.append(rows(5))
+    table.rewrite_manifests()
+    assert [str(snapshot.operation) for snapshot in table.metadata.snapshots][1:] == [
+        "overwrite",
+        "append",
+        "delete",
+        "append",
+        "replace",
+    ]
+    start = {"start-snapshot-id": str(first)}
+    skip_overwrites = {"streaming-skip-overwrite-snapshots": "true"}
+    skip_deletes = {"streaming-skip-delete-snapshots": "true"}
+    with pytest.raises(PySparkException, match=r"operation 'overwrite'.*streaming-skip-overwrite-snapshots=true"):
+        run(read(spark, **start), tmp_path / "a")
+    with pytest.raises(PySparkException, match=r"operation 'delete'.*streaming-skip-delete-snapshots=true"):
+        run(read(spark, **start, **skip_overwrites), tmp_path / "b")
+    assert ids(read(spark, **start, **skip_overwrites, **skip_deletes), tmp_path / "c") == [4, 5]
+    with pytest.raises(PySparkException, match=r"operation 'overwrite'"):
+        run(read(spark, **start), tmp_path / "d")
+
+
+@pytest.mark.thorough
 def test_schema_changes_between_batches(spark: SparkSession, demo: icefloe.Catalog, tmp_path: Path) -> None:
     table = demo.create_table("db.t", schema="id int, note string", format_version=3)
     table.append(pa.table({"id": pa.array([1], pa.int32()), "note": ["a"]}))
