@@ -1,6 +1,6 @@
 # Every target makes what it needs: the first one to run builds .venv from requirements.lock, once.
 #
-#   make demo        a table made, changed, read and travelled through, in about a minute
+#   make demo        a v2 and a V4 table by Spark SQL: inserts, a stream, MERGE, time travel; about a minute
 #   make fast        the tests that need neither Spark nor a server, without the slow ones
 #   make test        what every change is tested with: the same, the slow ones, Spark and servers, for format versions 2
 #                    and 4; in three processes (WORKERS=... for another number)

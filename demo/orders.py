@@ -1,7 +1,8 @@
-"""The demo: thirty commits of orders from Spark into a v2 and a V4 table, then an upsert, a delete and a look back.
+"""The demo: thirty commits of orders by Spark SQL into a v2 and a V4 table, then MERGE, DELETE and time travel.
 
-Both tables get the same rows. At the end their contents are compared with each other and with what Spark computes
-without any table, and the metadata of both is drawn. Exit code 1 if anything differs.
+Both tables get the same rows. A stream copies the cancelled orders of the V4 table into a table of their own. At the
+end the contents are compared with each other and with what Spark computes without any table, and the metadata of both
+tables is drawn. Exit code 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -22,9 +23,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import icefloe
 import show
 from events import COLUMNS, PER_COMMIT, SCHEMA, changes, commit_of_events, expected
-from icefloe import CommitResult, Table
+from icefloe import Table
 from icefloe.inspect.outline import outline
-from icefloe.io.select import file_io
 from quiet_spark import start_spark
 
 FOLDER = Path(__file__).resolve().parents[1] / ".cache" / "demo"
@@ -32,6 +32,14 @@ COMMITS = 30
 DELETED = "status = 'cancelled' OR ts < TIMESTAMP '2026-11-02T00:00:00Z'"
 # A root may hold a thousand files before it moves them to leaves; this demo has sixty and wants leaves.
 ROOT_MAX_DATA_FILES = 16
+CREATE = """
+    CREATE TABLE {table} ({columns}) PARTITIONED BY (days(ts))
+    TBLPROPERTIES ('format-version' = '{version}', 'commit.root.max-data-files' = '{root_files}')
+"""
+MERGE = """
+    MERGE INTO {table} t USING changes s ON t.order_id = s.order_id
+    WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
+"""
 
 
 @dataclass
@@ -41,12 +49,18 @@ class Sides:
     v2: Table
     v4: Table
     log: dict[str, tuple[show.Written, show.Written]] = field(default_factory=dict)
-    points: dict[str, tuple[int | None, int | None]] = field(default_factory=dict)  # snapshot ids after a step
+    points: dict[str, tuple[int, int]] = field(default_factory=dict)  # snapshot ids after a step
 
-    def step(self, name: str, v2: CommitResult, v4: CommitResult) -> None:
-        """Note a step that was done on both tables."""
-        self.log[name] = (_written(self.v2, v2), _written(self.v4, v4))
-        self.points[name] = (v2.snapshot_id, v4.snapshot_id)
+    def step(self, spark: SparkSession, name: str, statement: str) -> None:
+        """Run a statement on both tables, and note what it wrote."""
+        written = []
+        for table in (self.v2, self.v4):
+            before = show.sizes(table)
+            spark.sql(statement.format(table=f"demo.shop.orders_v{table.format_version}"))
+            table.refresh()
+            written.append(show.Written.since(before, table))
+        self.log[name] = (written[0], written[1])
+        self.points[name] = (self.v2.snapshots[-1].snapshot_id, self.v4.snapshots[-1].snapshot_id)
 
 
 def main() -> int:
@@ -54,12 +68,12 @@ def main() -> int:
     screen = show.console()
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    screen.rule("[bold]icefloe[/bold]: the same orders in a v2 table and a V4 table")
+    screen.rule("[bold]icefloe[/bold]: the same orders in a v2 table and a V4 table, by Spark SQL")
     screen.print(f"warehouse, SQLite catalog and Spark's log: {_shown(FOLDER)}\n", style="dim")
     with screen.status("starting Spark"):
         spark = start_spark(FOLDER)
     try:
-        sides = make_tables()
+        sides = make_tables(spark)
         commit_everything(spark, sides, screen)
         ok = compare(spark, sides, screen)
         draw(sides, screen)
@@ -71,56 +85,65 @@ def main() -> int:
     return 0 if ok else 1
 
 
-def make_tables() -> Sides:
+def make_tables(spark: SparkSession) -> Sides:
     """One table of each version in one catalog, partitioned by day."""
     cat = icefloe.catalog("demo", uri=f"sqlite:///{FOLDER}/catalog.db", warehouse=f"file://{FOLDER}/warehouse")
-    properties = {4: {"commit.root.max-data-files": str(ROOT_MAX_DATA_FILES)}}
-    v2, v4 = (
-        cat.create_table(
-            f"shop.orders_v{version}",
-            schema=SCHEMA,
-            partition_by=["day(ts)"],
-            format_version=version,
-            properties=properties.get(version),
-        )
-        for version in (2, 4)
-    )
-    return Sides(v2, v4)
+    icefloe.attach(spark, "demo", cat)
+    spark.sql("CREATE NAMESPACE demo.shop")
+    for version in (2, 4):
+        table = f"demo.shop.orders_v{version}"
+        spark.sql(CREATE.format(table=table, columns=SCHEMA, version=version, root_files=ROOT_MAX_DATA_FILES))
+    return Sides(cat.load_table("shop.orders_v2"), cat.load_table("shop.orders_v4"))
 
 
 def commit_everything(spark: SparkSession, sides: Sides, screen: Console) -> None:
-    """Thirty appends, an upsert and a delete, each on both tables."""
+    """Thirty INSERTs, a stream, a MERGE and a DELETE, on both tables."""
     columns = (TextColumn("{task.description:<36}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=screen) as progress:
-        bar = progress.add_task("append", total=COMMITS + 2)
+        bar = progress.add_task("INSERT", total=COMMITS + 3)
         for number in range(1, COMMITS + 1):
-            progress.update(bar, description=f"append {PER_COMMIT:,} orders, commit {number}")
-            rows = commit_of_events(spark, number)
-            sides.step(f"append {number}", sides.v2.append(rows), sides.v4.append(rows))
+            progress.update(bar, description=f"INSERT {PER_COMMIT:,} orders, commit {number}")
+            commit_of_events(spark, number).createOrReplaceTempView("new_orders")
+            sides.step(spark, f"insert {number}", "INSERT INTO {table} SELECT * FROM new_orders")
             progress.advance(bar)
-        progress.update(bar, description="upsert 1,000 known and 500 new")
-        rows = changes(spark, COMMITS)
-        sides.step("upsert", sides.v2.upsert(rows, on=["order_id"]), sides.v4.upsert(rows, on=["order_id"]))
+        progress.update(bar, description="stream the cancelled orders")
+        stream_cancelled(spark)
         progress.advance(bar)
-        progress.update(bar, description="delete on Spark")
-        sides.step("delete", sides.v2.delete(DELETED, spark=spark), sides.v4.delete(DELETED, spark=spark))
+        progress.update(bar, description="MERGE 1,000 known and 500 new")
+        changes(spark, COMMITS).createOrReplaceTempView("changes")
+        spark.sql("CALL demo.system.create_tag('shop.orders_v4', 'before_merge')")
+        sides.step(spark, "merge", MERGE)
+        progress.advance(bar)
+        progress.update(bar, description="DELETE")
+        sides.step(spark, "delete", f"DELETE FROM {{table}} WHERE {DELETED}")
         progress.advance(bar)
         progress.update(bar, description="32 commits on each table")
     screen.print()
 
 
+def stream_cancelled(spark: SparkSession) -> None:
+    """Copy the cancelled orders of the V4 table to a table of their own, by a stream that ends with the last commit."""
+    orders = spark.readStream.table("demo.shop.orders_v4").where("status = 'cancelled'")
+    writer = orders.writeStream.trigger(availableNow=True).option("checkpointLocation", str(FOLDER / "checkpoint"))
+    spark.sql(f"CREATE TABLE demo.shop.cancelled ({SCHEMA}) TBLPROPERTIES ('format-version' = '4')")
+    writer.toTable("demo.shop.cancelled").awaitTermination()
+
+
 def compare(spark: SparkSession, sides: Sides, screen: Console) -> bool:
-    """Show rows and counts; whether both tables are what they must be, now and at points of their history."""
+    """Show rows and counts; whether the tables are what they must be, now and at points of their history."""
     right = expected(spark, COMMITS, DELETED)
-    v2, v4 = sides.v2.scan().to_spark(spark), sides.v4.scan().to_spark(spark)
+    v2, v4 = spark.table("demo.shop.orders_v2"), spark.table("demo.shop.orders_v4")
     sample = v4.where("customer_id = 7").orderBy("order_id", ascending=False).select(*COLUMNS).limit(5).collect()
     screen.print(show.rows("The last orders of customer 7, from the V4 table", COLUMNS, sample))
-    appended = {f"append {n}": n * PER_COMMIT for n in (1, 10, 20, 30)}
-    known = {**appended, "upsert": COMMITS * PER_COMMIT + 500, "delete": right.count()}
-    counted = [(name, rows, *_counts(sides, name)) for name, rows in known.items()]
+    inserted = {f"insert {n}": n * PER_COMMIT for n in (1, 10, 20, 30)}
+    known = {**inserted, "merge": COMMITS * PER_COMMIT + 500, "delete": right.count()}
+    counted = [(name, rows, *_counts(spark, sides, name)) for name, rows in known.items()]
     screen.print(show.counts(counted))
-    apart = differences(v2, v4) + differences(v4, right)
-    screen.print(f"rows in one but not in the other (v2, V4, and Spark without a table): {apart}\n")
+    tagged = spark.sql("SELECT * FROM demo.shop.orders_v4 VERSION AS OF 'before_merge' WHERE status = 'cancelled'")
+    streamed = spark.table("demo.shop.cancelled")
+    apart = differences(v2, v4) + differences(v4, right) + differences(tagged, streamed)
+    screen.print(f"the stream copied {streamed.count():,} cancelled orders")
+    screen.print(f"rows in one but not in the other (v2, V4, Spark without a table, the stream): {apart}\n")
     return apart == 0 and all(rows == one == other for _, rows, one, other in counted)
 
 
@@ -144,20 +167,18 @@ def draw(sides: Sides, screen: Console) -> None:
     screen.print()
 
 
-def _counts(sides: Sides, step: str) -> tuple[int, int]:
-    v2, v4 = sides.points[step]
-    return sides.v2.at(snapshot=v2).scan().count(), sides.v4.at(snapshot=v4).scan().count()
+def _counts(spark: SparkSession, sides: Sides, step: str) -> tuple[int, int]:
+    v2, v4 = (
+        spark.sql(f"SELECT count(*) FROM demo.shop.orders_v{version} VERSION AS OF {snapshot}").first()
+        for version, snapshot in zip((2, 4), sides.points[step], strict=True)
+    )
+    return (0 if v2 is None else v2[0]), (0 if v4 is None else v4[0])
 
 
 def _summary(log: Mapping[str, tuple[show.Written, show.Written]]) -> dict[str, tuple[show.Written, show.Written]]:
-    chosen = {name: log[name] for name in ("append 1", "append 10", "append 20", "append 30", "upsert", "delete")}
+    chosen = {name: log[name] for name in ("insert 1", "insert 10", "insert 20", "insert 30", "merge", "delete")}
     totals = reduce(add, (v2 for v2, _ in log.values())), reduce(add, (v4 for _, v4 in log.values()))
     return {**chosen, "total": totals}
-
-
-def _written(table: Table, result: CommitResult) -> show.Written:
-    location = table.metadata_location
-    return show.Written.of(result, json_bytes=file_io(location).size(location))
 
 
 def _shown(folder: Path) -> Path:

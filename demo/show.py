@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from rich import box
 from rich.console import Console
@@ -11,7 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 from rich.tree import Tree
 
-from icefloe import CommitResult
+from icefloe import Table
 from icefloe.inspect.node import Node
 
 STYLES = {"metadata": "bold", "root": "bold cyan", "manifest": "cyan", "file": "green", "vector": "magenta"}
@@ -28,12 +31,15 @@ class Written:
     data_bytes: int
 
     @classmethod
-    def of(cls, result: CommitResult, json_bytes: int) -> Written:
+    def since(cls, before: Mapping[str, int], table: Table) -> Written:
+        """What was written since the sizes of metadata files were taken, by one commit."""
+        new = {name: size for name, size in sizes(table).items() if name not in before}
+        manifests = {name: size for name, size in new.items() if not name.endswith(".metadata.json")}
         return cls(
-            files=result.metadata_files_written,
-            manifest_bytes=result.metadata_bytes_written - json_bytes,
-            json_bytes=json_bytes,
-            data_bytes=result.data_bytes_written,
+            files=len(manifests),
+            manifest_bytes=sum(manifests.values()),
+            json_bytes=sum(new.values()) - sum(manifests.values()),
+            data_bytes=int(table.snapshots[-1].summary.get("added-files-size", "0")),
         )
 
     def __add__(self, other: Written) -> Written:
@@ -43,6 +49,12 @@ class Written:
             json_bytes=self.json_bytes + other.json_bytes,
             data_bytes=self.data_bytes + other.data_bytes,
         )
+
+
+def sizes(table: Table) -> dict[str, int]:
+    """The metadata files of a table and their sizes in bytes."""
+    folder = Path(url2pathname(urlsplit(table.metadata_location).path)).parent
+    return {file.name: file.stat().st_size for file in folder.iterdir()}
 
 
 def console() -> Console:
