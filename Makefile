@@ -5,7 +5,8 @@
 #   make test        what every change is tested with: the same, the slow ones, Spark and servers, for format versions 2
 #                    and 4; in three processes (WORKERS=... for another number)
 #   make thorough    the rest: versions 1 and 3, all cases of crashes and interleavings, hypothesis with more examples,
-#                    and 300 histories of rows on Spark (HISTORIES=... for another number)
+#                    300 histories of rows on Spark, 200 operations with faults on a cluster, and streams that are
+#                    killed 20 times (HISTORIES=... OPERATIONS=... KILLS=... for other numbers)
 #   make lint        ruff and mypy
 #   make interop     the tests that run other programs (Maven fetches Apache Iceberg's jar on first use)
 #   make spark-s3    tables in S3 on a Spark with hadoop-aws, which Maven fetches on first use (17 MB)
@@ -24,6 +25,8 @@ FLAGS ?=
 FUZZ ?= 200000
 APPENDS ?= 250
 HISTORIES ?= 300
+OPERATIONS ?= 200
+KILLS ?= 20
 WORKERS ?= 3
 VENV := .venv
 READY := $(VENV)/.ready
@@ -55,7 +58,8 @@ test: $(READY)
 	@ICEFLOE_TESTS=test $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop and not s3a' tests src
 
 thorough: $(READY)
-	@ICEFLOE_TESTS=thorough ICEFLOE_HISTORIES=$(HISTORIES) $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop and not s3a' tests
+	@ICEFLOE_TESTS=thorough ICEFLOE_HISTORIES=$(HISTORIES) ICEFLOE_CLUSTER_OPERATIONS=$(OPERATIONS) \
+		ICEFLOE_STREAM_KILLS=$(KILLS) $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop and not s3a' tests
 
 lint: $(READY)
 	@$(PY) -m ruff check .

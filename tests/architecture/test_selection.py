@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from architecture.source_tree import TESTS
-from support.selection import Case, Tier, divide, every, examples, first, sampled
+from support.selection import Tier, divide, every, examples, first, sampled
 
 CASES = """
 import pytest
@@ -85,30 +85,24 @@ def test_some_cases_are_left_to_the_thorough_run() -> None:
 
 
 def test_a_slow_test_with_many_cases_leaves_two_of_three_to_the_thorough_run() -> None:
-    few, many, fast = (
-        Case(name="few", tier=Tier.TEST),
-        Case(name="many", tier=Tier.TEST),
-        Case(name="fast", tier=Tier.FAST),
-    )
-    tiers = sampled([few] * 3 + [many] * 9 + [fast] * 9)
-    assert tiers[:3] == [Tier.TEST] * 3
-    assert tiers[12:] == [Tier.FAST] * 9
-    kept = [place for place, tier in enumerate(tiers[3:12]) if tier is Tier.TEST]
+    tiers = sampled([("many", Tier.TEST)] * 9 + [("fast", Tier.FAST)] * 9)
+    assert tiers[9:] == [Tier.FAST] * 9
+    kept = [place for place, tier in enumerate(tiers[:9]) if tier is Tier.TEST]
     assert len(kept) == 3
     assert {place % 3 for place in kept} == {0, 1, 2}  # all values of an argument that has three
-    assert set(tiers[3:12]) == {Tier.TEST, Tier.THOROUGH}
+    assert set(tiers[:9]) == {Tier.TEST, Tier.THOROUGH}
+
+
+def test_one_of_few_cases_of_a_slow_test_stays_and_not_always_the_first() -> None:
+    kept = set()
+    for name in "abcdefgh":
+        tiers = sampled([(name, Tier.TEST)] * 2)
+        assert sorted(tier.name for tier in tiers) == ["TEST", "THOROUGH"]
+        kept.add(tiers.index(Tier.TEST))
+    assert kept == {0, 1}
+    assert sampled([("one", Tier.TEST)]) == [Tier.TEST]
 
 
 def test_a_law_with_a_number_of_its_own_has_as_large_a_share_of_it() -> None:
     assert examples(50) <= examples(500)
     assert examples(1) >= 1
-
-
-def test_one_of_few_cases_on_spark_stays_and_not_always_the_first() -> None:
-    kept = set()
-    for name in "abcdefgh":
-        tiers = sampled([Case(name=name, tier=Tier.TEST, on_spark=True)] * 2)
-        assert sorted(tier.name for tier in tiers) == ["TEST", "THOROUGH"]
-        kept.add(tiers.index(Tier.TEST))
-    assert kept == {0, 1}
-    assert sampled([Case(name="one", tier=Tier.TEST, on_spark=True)]) == [Tier.TEST]

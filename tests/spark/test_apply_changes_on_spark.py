@@ -18,7 +18,7 @@ from e2e.test_apply_changes import (  # noqa: F401  # tests that run here with t
 )
 from support.on_spark import on_spark
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from icefloe.table.table import Table
 from support.people import COPY, MERGE, check, ids_of, lineage_of, new_table, people, rows_of, stored
 from support.selection import thorough
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 MODES = [(3, COPY), (4, MERGE), thorough(((1, COPY),)), thorough(((2, MERGE),))]
 
 

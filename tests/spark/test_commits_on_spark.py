@@ -14,7 +14,7 @@ from icefloe.errors import InputError
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
 @pytest.fixture
@@ -48,7 +48,6 @@ def test_columns_that_the_table_lacks_are_added_with_the_rows(spark: SparkSessio
         table.append(frame.selectExpr("*", "1 AS more"))
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("version", [2, 4])
 def test_a_transaction_mixes_operations_of_both_engines(spark: SparkSession, lake: Catalog, version: int) -> None:
     table = lake.create_table("db.t", schema="id bigint, note string", format_version=version)

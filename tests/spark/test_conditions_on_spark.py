@@ -19,7 +19,7 @@ from icefloe.model.text.ddl import parse_ddl
 from support.people import COPY, MERGE, check, ids_of, new_table, people, stored
 from support.selection import thorough
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 SCHEMA = parse_ddl("id bigint not null, n int, note string, ts timestamp, d date, who struct<age: int>")
 MODES = [(2, COPY), (4, MERGE), thorough((1, COPY)), thorough((3, MERGE)), thorough((2, MERGE))]
 

@@ -11,7 +11,7 @@ from icefloe.expr.text.filter_parser import parse_filter
 from support.people import MERGE, new_table, people
 from support.selection import first
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
 @pytest.mark.parametrize("version", first(1, [4, 2]))

@@ -26,7 +26,7 @@ from icefloe.model.text.sort_order_text import sort_order
 from spark.fakes import metadata_of
 from support.people import COPY, new_table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 IO = LocalFileIO()
 KIB = 1024

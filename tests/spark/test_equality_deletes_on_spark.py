@@ -27,7 +27,7 @@ from support.people import COPY, MERGE, check, ids_of, lineage_of, new_table, pe
 from support.selection import first, thorough
 from support.tables import new_catalog, sorted_rows
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 DELETE_MANIFEST = ContentType.DELETE_MANIFEST
 
 
@@ -155,7 +155,6 @@ def test_renamed_and_promoted_delete_columns_are_found_by_id(spark, tmp_path):
     assert table.scan(columns=["n"]).to_spark(spark).count() == 0
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "mode", [thorough(((2, MERGE),)), (3, COPY), thorough(((4, MERGE),))], ids=lambda mode: f"v{mode[0]}-{mode[1]}"
 )

@@ -22,7 +22,7 @@ from spark.fakes import Files
 from support.selection import first
 from support.tables import new_catalog
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 NAN, INF = float("nan"), float("inf")
 FILES = (
     [-0.0] * 20,

@@ -35,7 +35,7 @@ from icefloe.table.table import Table
 from support.selection import every
 from support.tables import VERSIONS, append_without, new_catalog
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 CITIES = ("Oslo", "", "a/b=c d%20'\"\\\n\u00e9\U0001f600", None)
 ROWS = [(id_, city, f"n{id_}") for id_, city in enumerate(CITIES * 3)]

@@ -15,7 +15,7 @@ from icefloe.errors import StorageError
 from icefloe.model.text.ddl import parse_ddl
 from support.people import new_table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
 def kept_ids(spark: SparkSession) -> set[int]:

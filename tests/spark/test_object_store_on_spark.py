@@ -30,7 +30,7 @@ from spark.s3_changes import Layout, changed_table, check_objects, check_rows, p
 from support.people import COPY, MERGE
 from support.servers.s3 import S3Server
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 ROWS = "SELECT id, array(id, id + 1) AS next FROM range(20)"
 SECRET = "not-to-be-shown"

@@ -16,7 +16,7 @@ import pytest
 import icefloe
 from icefloe.engines.spark.task_python import task_python
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 # Writes a table whose rows (with a list) need Python in the tasks, and one whose partitions (buckets) need none.
 PROGRAM = """

@@ -30,7 +30,7 @@ from icefloe.model.text.sort_order_text import sort_order
 from icefloe.transforms.ordering import sort_indices
 from spark.fakes import metadata_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 IO = LocalFileIO()
 COLUMNS = (

@@ -19,7 +19,7 @@ from support.people import COPY, MERGE, check, ids_of, lineage_of, new_table, pe
 from support.selection import thorough
 from support.tables import append_without, new_catalog, sorted_rows
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 EVERY_TYPE = (
     "id int not null, flag boolean, big bigint, x double, y float, price decimal(9, 2), day date, at timestamp,"
@@ -33,7 +33,6 @@ def written_as(table: Table, file_format: str) -> Table:
     return table
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("version", "mode"), [(4, MERGE), thorough((2, MERGE)), thorough((3, COPY))])
 def test_rows_of_mixed_formats_are_read_and_changed(spark, tmp_path, version, mode):
     table = new_table(tmp_path, version, mode, partition_by=("city",))

@@ -36,7 +36,7 @@ from icefloe.model.schema.types import (
 )
 from icefloe.transforms import parse_transform
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 COLUMNS = Schema(
     fields=(

@@ -24,7 +24,7 @@ from icefloe.expr.value.spark_types import spark_type
 from icefloe.expr.value.struct_fields import column_values
 from icefloe.model.text.ddl import parse_ddl
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 COMPUTED_WHILE_PLANNING = "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"
 D = decimal.Decimal

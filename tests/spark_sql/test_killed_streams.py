@@ -20,7 +20,7 @@ import icefloe
 
 PROGRAM = Path(__file__).with_name("chained_streams.py")
 KILLS = int(os.environ.get("ICEFLOE_STREAM_KILLS", "20"))
-SECONDS = 120
+SECONDS = 600
 KEYS, ROWS = 40, 10
 
 
@@ -108,7 +108,7 @@ def test_streams_that_are_killed_and_restarted_have_every_row_once(feed: Feed, t
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_of_two_drivers_on_one_checkpoint_one_fails_and_nothing_is_doubled(feed: Feed, tmp_path: Path) -> None:
     feed.append(2)
     drivers = [started(tmp_path, "run") for _ in range(2)]

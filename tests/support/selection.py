@@ -2,8 +2,8 @@
 
 Every test is in one of three tiers:
 
-* THOROUGH: tests marked ``thorough``, the cases of format versions 1 and 3 of a test that also has 2 or 4, two of three
-  cases of a test of the next tier that has more than three, and of a test on Spark all but one of three or two;
+* THOROUGH: tests marked ``thorough``, the cases of format versions 1 and 3 of a test that also has 2 or 4, and two of
+  three cases of a test of the next tier, but not all of them;
 * TEST: of the others, those marked ``slow`` or ``spark``, those in ``SLOW_FOLDERS``, and those that
   need Spark or a server;
 * FAST: all the others.
@@ -18,7 +18,6 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 import pytest
@@ -29,7 +28,7 @@ SLOW_FOLDERS = frozenset({"e2e", "fuzz", "property", "spark", "spark_sql", "vers
 SERVERS = frozenset({"spark", "s3", "postgres_server"})
 VERSION_NAMES = ("version", "format_version")
 USUAL_VERSIONS = (2, 4)
-MANY_CASES = 3  # a test of the tier TEST with more cases leaves two of three to the tier THOROUGH
+MANY_CASES = 3  # of more cases of a test, a third stays in the tier TEST; of fewer, one
 DEFAULT_EXAMPLES = 50
 FEW_EXAMPLES = 15
 
@@ -40,15 +39,6 @@ class Tier(Enum):
     FAST = "fast"
     TEST = "test"
     THOROUGH = "thorough"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """A case of a test: the test's name, its tier, and whether it needs Spark."""
-
-    name: str
-    tier: Tier
-    on_spark: bool = False
 
 
 TIERS = {
@@ -86,9 +76,7 @@ def divide(items: Sequence[pytest.Item], choice: str) -> tuple[list[pytest.Item]
     if choice not in TIERS:
         raise pytest.UsageError(f"ICEFLOE_TESTS is {choice!r}: set it to fast, test or thorough, or to nothing")
     usual = frozenset(name_of(item) for item in items if version_of(item) in USUAL_VERSIONS)
-    tiers = sampled(
-        [Case(name=name_of(item), tier=tier_of(item, usual), on_spark=uses(item, "spark")) for item in items]
-    )
+    tiers = sampled([(name_of(item), tier_of(item, usual)) for item in items])
     chosen: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item, tier in zip(items, tiers, strict=True):
@@ -97,23 +85,23 @@ def divide(items: Sequence[pytest.Item], choice: str) -> tuple[list[pytest.Item]
     return chosen, others
 
 
-def sampled(cases: Sequence[Case]) -> list[Tier]:
+def sampled(cases: Sequence[tuple[str, Tier]]) -> list[Tier]:
     """The tiers of cases, with those that tests with several cases leave to the thorough run.
 
-    The third that stays is not every third case: that would be one value of an argument that has three. Of few cases
-    on Spark one stays, a first one here and a last one there, so that all versions run.
+    The third that stays is not every third case: that would be one value of an argument that has three. Of two or three
+    cases one stays, a first one here and a last one there, so that all versions run.
     """
-    counts = Counter(case.name for case in cases if case.tier is Tier.TEST)
+    counts = Counter(name for name, tier in cases if tier is Tier.TEST)
     places: Counter[str] = Counter()
     tiers = []
-    for case in cases:
-        place, number = places[case.name], counts[case.name]
+    for name, tier in cases:
+        place, number = places[name], counts[name]
         if number > MANY_CASES:
-            left = (place + place // MANY_CASES) % MANY_CASES != 0
+            stays = (place + place // MANY_CASES) % MANY_CASES == 0
         else:
-            left = case.on_spark and place != zlib.crc32(case.name.encode()) % max(number, 1)
-        places[case.name] += case.tier is Tier.TEST
-        tiers.append(Tier.THOROUGH if left and case.tier is Tier.TEST else case.tier)
+            stays = place == zlib.crc32(name.encode()) % max(number, 1)
+        places[name] += tier is Tier.TEST
+        tiers.append(Tier.THOROUGH if tier is Tier.TEST and not stays else tier)
     return tiers
 
 
