@@ -16,7 +16,7 @@ from icefloe.model.schema.metadata_columns import LAST_UPDATED, ROW_ID
 from support.engine_work import planned_for_engine
 from support.tables import new_catalog, sorted_rows
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 BOTH = pytest.mark.parametrize("version", [3, 4])
 SCHEMA = "id bigint not null, note string"
 LINEAGE = ["_row_id", "_last_updated_sequence_number"]
@@ -47,7 +47,6 @@ def read_alike(spark, table, where: str | None = None) -> dict[int, tuple[int | 
     return lineage(ours)
 
 
-@pytest.mark.thorough
 @BOTH
 def test_lineage_is_read_alike_by_both_engines_through_every_change(spark, tmp_path, version) -> None:
     table = new_table(tmp_path, version, partition_by=("bucket(2, id)",))

@@ -16,7 +16,7 @@ from icefloe.table.table import Table
 from support.on_spark import ids_of_all, on_spark
 from support.tables import new_catalog, rows_of_day, sorted_rows, table_of_two_specs
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 COLUMNS = ["id", "_file", "_pos", "_partition", "_spec_id", "_row_id", "_last_updated_sequence_number"]
 CONDITIONS = (
     "_file = '{file}'",

@@ -22,7 +22,7 @@ from support.on_spark import ids_of_all
 from support.selection import first
 from support.tables import new_catalog
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 EXAMPLES, GROUPS = 5, 20  # examples in a group; three groups run in ``make test``
 ZONES = ("UTC", "America/New_York", "Asia/Kathmandu")
 FLOATS = (0.0, -0.0, 1.0, -1.5, 1e30, float("nan"), float("inf"), float("-inf"), 0.5)
