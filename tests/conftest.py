@@ -23,7 +23,16 @@ from support.servers.s3 import S3Server, s3_server
 __all__ = ["postgres_server", "postgres_uri"]
 
 sys.path.insert(0, str(Path(__file__).parent))
+# Tests that start programs with a Spark of their own, which take minutes.
+PROGRAMS = (
+    "tests/spark/test_faults_on_a_cluster.py",
+    "tests/spark/test_spark_connect.py",
+    "tests/spark_sql/test_killed_streams.py",
+)
 TOGETHER = {
+    "programs": PROGRAMS,
+    # The thorough run has more of them than of all others together, so that two sessions save time.
+    "spark too": tuple(f"tests/spark/test_{letter}" for letter in "nopqrstuvwxyz" if CHOICE == "thorough"),
     "spark": (
         "tests/spark/",
         "tests/spark_sql/",
@@ -46,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Choose the tests; those on Spark come first, since they take longest."""
     items[:], others = divide(items, CHOICE)
     config.hook.pytest_deselected(items=others)
-    items.sort(key=lambda item: not uses(item, "spark"))
+    items.sort(key=lambda item: not (uses(item, "spark") or item.nodeid.startswith(PROGRAMS)))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -59,7 +68,7 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
 class ByFileOrGroup(LoadFileScheduling):
     """Gives a process whole files of tests, and to one process all tests that share something costly.
 
-    These are the tests on Spark, with one session, and the checks of the sources, which are parsed once.
+    These are the tests on Spark, with one session or two, and the checks of the sources, which are parsed once.
     """
 
     def _split_scope(self, nodeid: str) -> str:
