@@ -80,6 +80,9 @@ def _run(name: str, given: argparse.Namespace, screen: Console) -> None:
     bench = BENCHES[name]
     sizes = bench.Sizes(**{each.name: getattr(given, f"{name}_{each.name}") for each in fields(bench.Sizes)})
     result = {"bench": name, "machine": facts(), **bench.run(sizes, lambda text: screen.print(text, style="dim"))}
+    earlier = _results().get(name)
+    if earlier is not None and hasattr(bench, "with_earlier"):
+        result = bench.with_earlier(result, earlier)
     if not given.dry_run:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

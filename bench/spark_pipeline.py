@@ -42,7 +42,7 @@ NO_DELETES, VECTORS, POSITIONS, EQUALITY = "no deletes", "1 % vectors", "1 % pos
 class Sizes:
     """How much to do: rows, files of the source, runs of each kind of work that count, and runs before those.
 
-    No run leaves a kind of work out; ``rewrites`` are changes by copy-on-write.
+    A kind of work with 0 runs is left out, and its last samples are kept; ``rewrites`` are changes by copy-on-write.
     """
 
     rows: int = 12_000_000
@@ -75,6 +75,12 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
         finally:
             spark.stop()
     return {"sizes": asdict(sizes), "versions": bench.versions, "samples": samples}
+
+
+def with_earlier(result: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """The result with the samples of an earlier run for work that this run left out."""
+    kept = earlier["samples"]
+    return {**result, "samples": {kind: {**kept[kind], **samples} for kind, samples in result["samples"].items()}}
 
 
 class _Bench:

@@ -279,6 +279,7 @@ class DeleteRows(CallMessage, frozen=True, kw_only=True, tag="delete rows"):
 class ChangeRows(CallMessage, frozen=True, kw_only=True, tag="change rows"):
     """An UPDATE, DELETE or MERGE; the call passes the rows, with their operations, as a DataFrame.
 
+    With ``has_join`` it passes the join of the table with a source instead, which returns the rows.
     ``depends_on_kept_rows`` says whether rows of the table that do not change may decide which rows are inserted.
     """
 
@@ -287,6 +288,7 @@ class ChangeRows(CallMessage, frozen=True, kw_only=True, tag="change rows"):
     command: Literal["UPDATE", "DELETE", "MERGE"]
     depends_on_kept_rows: bool
     is_deterministic: bool
+    has_join: bool = False
 
 
 class ListProcedures(NamespaceCall, frozen=True, tag="list procedures"):

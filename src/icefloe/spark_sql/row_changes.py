@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from icefloe.engines.spark.change.kept_rows import keep_rows
 from icefloe.engines.spark.change.row_operations import row_operations
 from icefloe.engines.spark.engine import SparkEngine
 from icefloe.errors import UnsupportedError
@@ -42,11 +44,14 @@ class RowChangeCalls:
         loaded = self._loads.find(call.handle)
         loaded.table.delete(_filter(loaded, call), branch=branch_of(loaded, {}), spark=SparkSession.active())
 
-    def change_rows(self, call: ChangeRows, java_rows: Any) -> None:
+    def change_rows(self, call: ChangeRows, passed: Any) -> None:
         """Commit what Spark has decided about the rows of a table, which it read in the state of the handle."""
         loaded = self._loads.find(call.handle)
-        frame = frame_of(java_rows)
-        with row_operations(frame, table_rows=_rows(loaded), is_deterministic=call.is_deterministic) as found:
+        with ExitStack() as until:
+            frame = _joined_rows(passed, until) if call.has_join else frame_of(passed)
+            found = until.enter_context(
+                row_operations(frame, table_rows=_rows(loaded), is_deterministic=call.is_deterministic)
+            )
             commit_found_rows(
                 loaded.table,
                 loaded.at,
@@ -57,6 +62,12 @@ class RowChangeCalls:
                 read=self._filters.take(call.operation, loaded.at.schema),
                 depends_on_kept_rows=call.depends_on_kept_rows,
             )
+
+
+def _joined_rows(join: Any, until: ExitStack) -> DataFrame:
+    """The rows of a join with a source, which is evaluated once: its keys decide which files of the table are read."""
+    source = keep_rows(frame_of(join.source()), until)
+    return frame_of(join.rows(source._jdf))
 
 
 def _filter(loaded: LoadedTable, call: CanDelete | DeleteRows) -> Expr:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from icefloe.errors import UnsupportedError
+from icefloe.errors import InputError, UnsupportedError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
+from icefloe.model.metadata.properties import WAP_ENABLED
 from icefloe.spark_sql.conditions import filter_of
 from icefloe.spark_sql.messages import TruncateTable, WriteRows
 from icefloe.spark_sql.scans import session_of
 from icefloe.spark_sql.staged_tables import StagedTables
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
+from icefloe.spark_sql.write_options import branch_option, merges_schema, summary_properties
+from icefloe.table.table import Table
+from icefloe.table.transaction import Transaction
 
-_BRANCH = "branch"
+_WAP_ID, _WAP_BRANCH = "spark.wap.id", "spark.wap.branch"
 
 
 class WriteCalls:
@@ -31,22 +35,46 @@ class WriteCalls:
             self._staged.write(call.handle, rows)
             return
         loaded = self._loads.find(call.handle)
+        summary, is_merged = summary_properties(call.options), merges_schema(call.options)
+        wap_id = wap_id_of(loaded)
+        if wap_id is not None and call.mode == "append" and len(summary) == 0 and not is_merged:
+            loaded.table.append(rows, wap_id=wap_id)
+            return
         branch = branch_of(loaded, call.options)
-        if call.mode == "append":
-            loaded.table.append(rows, branch=branch)
-        elif call.mode == "overwrite all":
-            loaded.table.overwrite(rows, overwrite_all=True, branch=branch)
-        elif call.mode == "overwrite partitions":
-            loaded.table.overwrite_partitions(rows, branch=branch)
-        else:
-            is_case_sensitive = rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-            where = filter_of(call.where, loaded.at.schema, case_sensitive=is_case_sensitive)
-            loaded.table.overwrite(rows, where=where, branch=branch)
+        if len(summary) == 0 and not is_merged:
+            _write(loaded.table, loaded, call, rows, branch=branch)
+            return
+        with loaded.table.transaction(summary=summary) as work:
+            _write(work, loaded, call, rows, branch=branch, schema_mode="merge" if is_merged else "strict")
 
     def truncate_table(self, call: TruncateTable) -> None:
         """Delete all rows."""
         loaded = self._loads.find(call.handle)
         loaded.table.delete(ALWAYS_TRUE, branch=branch_of(loaded, {}))
+
+
+def _write(to: Table | Transaction, loaded: LoadedTable, call: WriteRows, rows: DataFrame, **options: Any) -> None:
+    if call.mode == "append":
+        to.append(rows, **options)
+    elif call.mode == "overwrite all":
+        to.overwrite(rows, overwrite_all=True, **options)
+    elif call.mode == "overwrite partitions":
+        to.overwrite_partitions(rows, **options)
+    else:
+        is_case_sensitive = rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+        where = filter_of(call.where, loaded.at.schema, case_sensitive=is_case_sensitive)
+        to.overwrite(rows, where=where, **options)
+
+
+def wap_id_of(loaded: LoadedTable) -> str | None:
+    """The id under which the session stages writes, if it has one and the table allows it."""
+    settings = SparkSession.active().conf
+    wap_id: str | None = settings.get(_WAP_ID, None)
+    if wap_id is None or not WAP_ENABLED.of(loaded.at.metadata.properties):
+        return None
+    if settings.get(_WAP_BRANCH, None) is not None:
+        raise InputError(f"{_WAP_ID} and {_WAP_BRANCH} are both set; unset one of them", wap_id=wap_id)
+    return wap_id
 
 
 def frame_of(java_rows: Any) -> DataFrame:
@@ -56,7 +84,12 @@ def frame_of(java_rows: Any) -> DataFrame:
 
 def branch_of(loaded: LoadedTable, options: dict[str, str]) -> str:
     """The branch that a write goes to: that of the option ``branch``, or of the name of the table."""
-    named = next((value for name, value in options.items() if name.lower() == _BRANCH), None)
+    wap_id = wap_id_of(loaded)
+    if wap_id is not None:
+        raise UnsupportedError(
+            f"{_WAP_ID} is {wap_id!r}, which stages appends without options; set {_WAP_BRANCH} for other changes"
+        )
+    named = branch_option(options)
     branch = loaded.handle.branch if named is None else named
     if branch is None:
         raise UnsupportedError("a snapshot or a tag cannot be written; write to the table or to one of its branches")

@@ -137,8 +137,8 @@ class Table(RowChanges):
         """
         return history_of(self.metadata)
 
-    def transaction(self) -> Transaction:
-        """Several operations as one commit: all of them or none.
+    def transaction(self, *, summary: Mapping[str, str] | None = None) -> Transaction:
+        """Several operations as one commit: all of them or none; ``summary`` has keys for their snapshots' summaries.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.transaction", schema="id bigint")
@@ -148,7 +148,7 @@ class Table(RowChanges):
         >>> t.scan().count()
         2
         """
-        return Transaction(self._pointer, self._env)
+        return Transaction(self._pointer, self._env, summary)
 
     def update_schema(self) -> SchemaEdit:
         """Change the columns in a ``with`` block: ``s.add_column("x", "int")``, ``s.rename_column("note", "memo")``.

@@ -76,26 +76,30 @@ class Transaction(CommittedBlock):
 
     def append(self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN) -> None:
         """Add rows; with ``schema_mode="merge"``, first add the columns that the table lacks."""
-        self._check_open()
         engine = engine_of(data)
-        data, change = schema_change(data, self.metadata, schema_mode, engine)
-        with self._together():
-            if change is not None:
-                self._add(change)
+        with self._with_columns_of(data, schema_mode, engine) as data:
             self._run(rows.append(self._target(branch), data, engine), engine)
 
     def overwrite(
-        self, data: Any, where: str | Expr | None = None, *, overwrite_all: bool = False, branch: str | None = MAIN
+        self,
+        data: Any,
+        where: str | Expr | None = None,
+        *,
+        overwrite_all: bool = False,
+        schema_mode: SchemaMode = "strict",
+        branch: str | None = MAIN,
     ) -> None:
-        """Replace the rows that match, or all rows, by other rows."""
+        """Replace the rows that match, or all rows, by other rows; ``schema_mode`` is that of ``append``."""
         rows.check_overwrite(where, overwrite_all=overwrite_all)
         engine = engine_of(data)
-        self._run(rows.overwrite(self._target(branch), data, where, engine), engine)
+        with self._with_columns_of(data, schema_mode, engine) as data:
+            self._run(rows.overwrite(self._target(branch), data, where, engine), engine)
 
-    def overwrite_partitions(self, data: Any, *, branch: str | None = MAIN) -> None:
-        """Replace all rows of the partitions of the new rows."""
+    def overwrite_partitions(self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN) -> None:
+        """Replace all rows of the partitions of the new rows; ``schema_mode`` is that of ``append``."""
         engine = engine_of(data)
-        self._run(rows.overwrite_partitions(self._target(branch), data, engine), engine)
+        with self._with_columns_of(data, schema_mode, engine) as data:
+            self._run(rows.overwrite_partitions(self._target(branch), data, engine), engine)
 
     def delete(self, where: str | Expr, *, branch: str | None = MAIN, spark: Any = None) -> None:
         """Delete the rows that match."""
@@ -246,6 +250,16 @@ class Transaction(CommittedBlock):
                 self._add(step)
         self._copied += prepared.rows_copied
         self._already_deleted += prepared.rows_already_deleted
+
+    @contextmanager
+    def _with_columns_of(self, data: Any, mode: SchemaMode, engine: Engine) -> Iterator[Any]:
+        """The rows for a write that is done together with the schema change that it needs, if there is one."""
+        self._check_open()
+        opened, change = schema_change(data, self.metadata, mode, engine)
+        with self._together():
+            if change is not None:
+                self._add(change)
+            yield opened
 
     @contextmanager
     def _together(self) -> Iterator[None]:

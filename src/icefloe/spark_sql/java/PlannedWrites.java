@@ -17,7 +17,7 @@ public class PlannedWrites extends SparkStrategy {
     OverwritePartitionsDynamic overwrite = (OverwritePartitionsDynamic) plan;
     if (!overwrite.write().isDefined() || !(overwrite.write().get() instanceof IcefloeWrite)) return Json.seq();
     IcefloeWrite write = (IcefloeWrite) overwrite.write().get();
-    return rows(overwrite.query(), write.table, write.call(), (LogicalPlan) overwrite.table());
+    return rows(overwrite.query(), write.table, write.call(), (LogicalPlan) overwrite.table(), null);
   }
 
   private Seq changed(WriteDelta plan) {
@@ -26,17 +26,19 @@ public class PlannedWrites extends SparkStrategy {
     ObjectNode call = write.call.deepCopy();
     call.put("depends_on_kept_rows", MergedInserts.dependOnKeptRows(plan.query()));
     call.put("is_deterministic", plan.query().deterministic());
-    return rows(plan.query(), write.table, call, (LogicalPlan) plan.originalTable());
+    LogicalPlan table = (LogicalPlan) plan.originalTable();
+    return rows(plan.query(), write.table, call, table, MergeJoin.find(plan.query(), table.outputSet()));
   }
 
   private Seq merged(AppendData plan) {
     IcefloeWrite write = (IcefloeWrite) plan.write().get();
     ObjectNode call = Json.call("change rows").put("handle", write.table.handle()).put("operation", write.id);
     call.put("command", "MERGE").put("depends_on_kept_rows", true).put("is_deterministic", true);
-    return rows(plan.query(), write.table, call, (LogicalPlan) plan.table());
+    LogicalPlan table = (LogicalPlan) plan.table();
+    return rows(plan.query(), write.table, call, table, MergeJoin.find(plan.query(), table.outputSet()));
   }
 
-  private Seq rows(LogicalPlan query, IcefloeTable table, ObjectNode call, LogicalPlan relation) {
-    return Json.seq((Object) new RowsExec(planLater(query), table, call, relation));
+  private Seq rows(LogicalPlan query, IcefloeTable table, ObjectNode call, LogicalPlan relation, MergeJoin join) {
+    return Json.seq((Object) new RowsExec(planLater(query), table, call, relation, join));
   }
 }

@@ -1,7 +1,6 @@
 package icefloe.sql;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -15,18 +14,26 @@ public class RowsExec extends V2CommandExec {
   private final IcefloeTable table;
   private final ObjectNode call;
   private final LogicalPlan relation;
+  private final MergeJoin join;
 
-  /** The relation is that of the table: what Spark has cached of it is out of date after the call. */
-  public RowsExec(SparkPlan child, IcefloeTable table, ObjectNode call, LogicalPlan relation) {
+  /**
+   * The relation is that of the table: what Spark has cached of it is out of date after the call. If there is a join,
+   * Python gets it instead of the rows, keeps its source, and takes the rows from it.
+   */
+  public RowsExec(SparkPlan child, IcefloeTable table, ObjectNode call, LogicalPlan relation, MergeJoin join) {
     this.child = child;
     this.table = table;
     this.call = call;
     this.relation = relation;
+    this.join = join;
   }
 
   public Seq run() {
-    RDD rows = child.execute();
-    table.peer.ask(call, session().internalCreateDataFrame(rows, child.schema(), false));
+    if (join == null) {
+      table.peer.ask(call, session().internalCreateDataFrame(child.execute(), child.schema(), false));
+    } else {
+      table.peer.ask(call.deepCopy().put("has_join", true), join);
+    }
     session().sharedState().cacheManager().recacheByPlan(session(), relation);
     return Json.seq();
   }
@@ -35,14 +42,15 @@ public class RowsExec extends V2CommandExec {
   public Seq children() { return Json.seq((Object) child); }
 
   public TreeNode withNewChildrenInternal(IndexedSeq children) {
-    return new RowsExec((SparkPlan) children.apply(0), table, call, relation);
+    return new RowsExec((SparkPlan) children.apply(0), table, call, relation, join);
   }
 
   public String nodeName() { return "Icefloe " + Json.text(call, "call") + " " + table.name(); }
-  public int productArity() { return 4; }
+  public int productArity() { return 5; }
 
   public Object productElement(int n) {
-    return n == 0 ? (Object) child : n == 1 ? (Object) table : n == 2 ? (Object) call : (Object) relation;
+    if (n == 0) return child;
+    return n == 1 ? (Object) table : n == 2 ? (Object) call : n == 3 ? (Object) relation : (Object) join;
   }
 
   public boolean canEqual(Object other) { return other instanceof RowsExec; }
