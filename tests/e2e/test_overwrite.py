@@ -213,3 +213,16 @@ def test_partitions_whose_delete_files_are_lost_can_be_replaced(tmp_path):
     lost.unlink()
     table.overwrite_partitions(people(9))
     assert ids_of(table) == [4, 5, 9]
+
+
+def test_overwrites_of_a_transaction_add_columns_and_keys_of_the_summary(table):
+    table.append(people(1, 2))
+    table.append(people(3, city="Rome"))
+    noted = people(9).append_column("note", pa.array(["new"]))
+    with table.transaction(summary={"team": "sales"}) as work:
+        work.overwrite_partitions(noted, schema_mode="merge")
+        work.overwrite(noted.append_column("more", pa.array([7])), where="id = 3", schema_mode="merge")
+    assert ids_of(table) == [9, 9]
+    assert {"note", "more"} <= set(table.schema.names.values())
+    assert [snapshot.summary.get("team") for snapshot in table.snapshots[-2:]] == ["sales", "sales"]
+    check(table)
