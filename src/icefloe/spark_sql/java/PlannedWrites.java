@@ -17,7 +17,7 @@ public class PlannedWrites extends SparkStrategy {
     OverwritePartitionsDynamic overwrite = (OverwritePartitionsDynamic) plan;
     if (!overwrite.write().isDefined() || !(overwrite.write().get() instanceof IcefloeWrite)) return Json.seq();
     IcefloeWrite write = (IcefloeWrite) overwrite.write().get();
-    return rows(overwrite.query(), write.table, write.call(), (LogicalPlan) overwrite.table());
+    return rows(overwrite.query(), write.table, write.call(), MergedInserts.written(overwrite));
   }
 
   private Seq changed(WriteDelta plan) {
@@ -33,7 +33,7 @@ public class PlannedWrites extends SparkStrategy {
     IcefloeWrite write = (IcefloeWrite) plan.write().get();
     ObjectNode call = Json.call("change rows").put("handle", write.table.handle()).put("operation", write.id);
     call.put("command", "MERGE").put("depends_on_kept_rows", true).put("is_deterministic", true);
-    return rows(plan.query(), write.table, call, (LogicalPlan) plan.table());
+    return rows(plan.query(), write.table, call, MergedInserts.written(plan));
   }
 
   private Seq rows(LogicalPlan query, IcefloeTable table, ObjectNode call, LogicalPlan relation) {
