@@ -9,6 +9,8 @@
 #                    killed 20 times (HISTORIES=... OPERATIONS=... KILLS=... for other numbers)
 #   make lint        ruff and mypy
 #   make interop     the tests that run other programs (Maven fetches Apache Iceberg's jar on first use)
+#   make versions    the short page of Spark SQL on Spark 4.1, 4.2 and 4.3, which pip installs into .cache on first use
+#                    (460 MB each)
 #   make spark-s3    tables in S3 on a Spark with hadoop-aws, which Maven fetches on first use (17 MB)
 #   make property    the property tests, with many more examples
 #   make fuzz        the decoders, each fed 200,000 damaged files (FUZZ=... for another number)
@@ -39,14 +41,14 @@ SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worke
 # Tests write many small files and sync each of them, which takes no time in memory.
 ROOMY := $(shell test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)" -gt 4000000 2>/dev/null && echo /dev/shm)
 ifneq ($(ROOMY),)
-fast test thorough spark-s3: export TMPDIR := $(ROOMY)
+fast test thorough versions spark-s3: export TMPDIR := $(ROOMY)
 endif
 
 # Python and pytest keep compiled modules: without them, every process that tests start compiles all of icefloe again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := test
-.PHONY: demo fast test thorough lint bench interop spark-s3 property fuzz long docs lock clean
+.PHONY: demo fast test thorough lint bench interop versions spark-s3 property fuzz long docs lock clean
 
 demo: $(READY)
 	@$(PY) demo/orders.py
@@ -71,6 +73,9 @@ bench: $(READY)
 
 interop: $(READY)
 	@$(PYTEST) $(SIDE_BY_SIDE) -m interop tests
+
+versions: $(READY)
+	@$(PY) tests/support/spark_versions.py
 
 spark-s3: $(READY)
 	@$(PYTEST) -m s3a --timeout 900 tests/spark_s3

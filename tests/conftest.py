@@ -28,6 +28,7 @@ PROGRAMS = (
     "tests/spark/test_faults_on_a_cluster.py",
     "tests/spark/test_spark_connect.py",
     "tests/spark_sql/test_killed_streams.py",
+    "tests/spark_sql/test_local_cluster.py",
 )
 TOGETHER = {
     "programs": PROGRAMS,

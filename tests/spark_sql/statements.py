@@ -14,7 +14,6 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
@@ -59,24 +58,34 @@ def statements(text: str) -> Iterator[Statement]:
         yield Statement(line=start + 1, sql=sql, rows=tuple(rows) if len(rows) > 0 else None, error=error)
 
 
-def run_page(spark: SparkSession, page: Path) -> None:
-    """Run the statements of a page in order; the first one with another result fails, at its line."""
+def run_page(spark: SparkSession, page: Path) -> int:
+    """Run the statements of a page in order, and return how many there are.
+
+    The first one with another result fails, at its line. Programs run pages too, so this needs no pytest.
+    """
+    number = 0
     for statement in statements(page.read_text(encoding="utf-8")):
-        where = f"{page.name}:{statement.line}: {statement.sql}"
-        if statement.error is not None:
-            kind, text = statement.error
-            with pytest.raises(PySparkException) as raised:
-                spark.sql(statement.sql).collect()
-            assert type(raised.value).__name__ == kind, f"{where}\n{raised.value}"
-            assert text in " ".join(str(raised.value).split()), f"{where}\n{raised.value}"
-            continue
-        try:
-            rows = spark.sql(statement.sql).collect()
-        except PySparkException as error:
-            pytest.fail(f"{where}\n{error}")
-        if statement.rows is not None:
-            lines = [line_of(row) for row in rows]
-            assert lines == list(statement.rows), "\n".join([where, *(f"{_ROW} {line}" for line in lines)])
+        run_statement(spark, statement, f"{page.name}:{statement.line}: {statement.sql}")
+        number += 1
+    return number
+
+
+def run_statement(spark: SparkSession, statement: Statement, where: str) -> None:
+    """Run a statement and compare its result with that of the page."""
+    raised = None
+    lines: list[str] = []
+    try:
+        lines = [line_of(row) for row in spark.sql(statement.sql).collect()]
+    except PySparkException as error:
+        raised = error
+    found = "\n".join([where, *(f"{_ROW} {line}" for line in lines), *([] if raised is None else [str(raised)])])
+    if statement.error is None:
+        assert raised is None, found
+        assert statement.rows in (None, tuple(lines)), found
+    else:
+        kind, text = statement.error
+        assert type(raised).__name__ == kind, found
+        assert text in " ".join(str(raised).split()), found
 
 
 def line_of(row: Row) -> str:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, StructType
-from pyspark.sql.udf import UserDefinedFunction, _wrap_function
+from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from icefloe.engines.spark.write.conform import quoted
@@ -69,20 +69,15 @@ def arrow_stream(table: pa.Table) -> bytes:
 class _TaskFunction(UserDefinedFunction):  # type: ignore[misc]
     """PySpark's function, except for the Python that it names to the JVM."""
 
-    def _create_judf(self, func: Callable[..., Any]) -> Any:
+    def _create_judf(self, *arguments: Any, **options: Any) -> Any:
         spark = SparkSession._getActiveSessionOrCreate()
-        wrapped = _wrap_function(_Context(spark.sparkContext, task_python(spark)), func, self.returnType)
-        result = spark._jsparkSession.parseDataType(self.returnType.json())
-        python = spark._jvm.org.apache.spark.sql.execution.python
-        return python.UserDefinedPythonFunction(self._name, wrapped, result, self.evalType, self.deterministic)
+        function = super()._create_judf(*arguments, **options)
+        return _copy(spark, function, func=_copy(spark, function.func(), pythonExec=task_python(spark)))
 
 
-class _Context:
-    """The Spark context as it is, except for the Python that it names."""
-
-    def __init__(self, context: Any, python: str) -> None:
-        self._context = context
-        self.pythonExec = python
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
+def _copy(spark: SparkSession, original: Any, **changes: Any) -> Any:
+    """A copy of an object of a Scala case class with other values of some fields: versions of Spark add fields."""
+    places = range(original.productArity())
+    fields = {original.productElementName(place): original.productElement(place) for place in places}
+    constructor = getattr(spark._jvm, original.getClass().getName())
+    return constructor(*(fields | changes).values())

@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.collection.immutable.Seq;
 
@@ -19,9 +20,12 @@ public class MergedInserts {
     AppendData append = (AppendData) plan;
     if (append.write().isEmpty() || !(append.write().get() instanceof IcefloeWrite)) return null;
     if (append.analyzedQuery().isEmpty()) return null;
-    AttributeSet written = ((LogicalPlan) append.table()).outputSet();
+    AttributeSet written = written(append).outputSet();
     return reads((LogicalPlan) append.analyzedQuery().get(), written) ? written : null;
   }
+
+  /** The relation of a write, by the interface: classes of Spark 4.2 have two methods table(), which is ambiguous. */
+  static LogicalPlan written(V2WriteCommand write) { return (LogicalPlan) write.table(); }
 
   private static boolean reads(LogicalPlan plan, AttributeSet columns) {
     if (plan instanceof DataSourceV2Relation) return plan.outputSet().intersect(columns).nonEmpty();

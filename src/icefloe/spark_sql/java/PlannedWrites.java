@@ -17,7 +17,7 @@ public class PlannedWrites extends SparkStrategy {
     OverwritePartitionsDynamic overwrite = (OverwritePartitionsDynamic) plan;
     if (!overwrite.write().isDefined() || !(overwrite.write().get() instanceof IcefloeWrite)) return Json.seq();
     IcefloeWrite write = (IcefloeWrite) overwrite.write().get();
-    return rows(overwrite.query(), write.table, write.call(), (LogicalPlan) overwrite.table(), null);
+    return rows(overwrite.query(), write.table, write.call(), MergedInserts.written(overwrite), null);
   }
 
   private Seq changed(WriteDelta plan) {
@@ -34,7 +34,7 @@ public class PlannedWrites extends SparkStrategy {
     IcefloeWrite write = (IcefloeWrite) plan.write().get();
     ObjectNode call = Json.call("change rows").put("handle", write.table.handle()).put("operation", write.id);
     call.put("command", "MERGE").put("depends_on_kept_rows", true).put("is_deterministic", true);
-    LogicalPlan table = (LogicalPlan) plan.table();
+    LogicalPlan table = MergedInserts.written(plan);
     return rows(plan.query(), write.table, call, table, MergeJoin.find(plan.query(), table.outputSet()));
   }
 

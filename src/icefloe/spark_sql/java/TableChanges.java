@@ -1,6 +1,8 @@
 package icefloe.sql;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.lang.reflect.Method;
+import org.apache.spark.sql.connector.catalog.DefaultValue;
 import org.apache.spark.sql.connector.catalog.TableChange;
 
 /** The changes of ALTER TABLE as messages. */
@@ -52,8 +54,19 @@ public class TableChanges {
   private static ObjectNode added(TableChange.AddColumn add) {
     ObjectNode message = change("add column").put("type", add.dataType().json()).put("nullable", add.isNullable());
     message.put("comment", add.comment());
-    if (add.defaultValue() != null) message.put("default", add.defaultValue().getSql());
+    if (add.defaultValue() != null) message.put("default", text(add.defaultValue()));
     return add.position() == null ? message : positioned(message, add.position());
+  }
+
+  /** The text of a default. In Spark 4.3 a class that is not public has this method, so it is found by its name. */
+  private static String text(DefaultValue value) {
+    try {
+      Method getSql = value.getClass().getMethod("getSql", new Class[0]);
+      getSql.setAccessible(true);
+      return (String) getSql.invoke(value, new Object[0]);
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException(error);
+    }
   }
 
   private static ObjectNode positioned(ObjectNode message, TableChange.ColumnPosition position) {

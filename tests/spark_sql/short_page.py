@@ -1,0 +1,155 @@
+"""The essentials of Spark SQL on one Spark: the statements of short_page.sql, DataFrames and a stream.
+
+A program of its own, because a process has one Spark: ``python short_page.py MASTER``, such as ``local[2]`` or
+``local-cluster[2,1,1024]``. It runs everything on tables of the format versions 2 and 4, and prints a line for each
+part. It stops at the first failure, with a status that is not zero. The last line is a report as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from statements import run_page
+
+import icefloe
+
+PAGE = Path(__file__).with_suffix(".sql")
+FORMAT_VERSIONS = (2, 4)
+SECONDS = 300
+TABLE, COPY = "demo.db.t", "demo.db.copy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a run did."""
+
+    spark: str
+    executors: int  # none if tasks run in the driver
+    statements: int
+    seconds: float
+
+
+def session(master: str, folder: Path) -> SparkSession:
+    """A small Spark."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(master).appName("icefloe short page")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def page(spark: SparkSession, version: int, folder: Path) -> int:
+    """Run the statements of the page; returns how many there are."""
+    spark.conf.set("page.version", str(version))
+    return run_page(spark, PAGE)
+
+
+def dataframes(spark: SparkSession, version: int, folder: Path) -> None:
+    """The verbs of DataFrames that write, and reads of an earlier snapshot."""
+    rows = spark.range(4).withColumn("note", F.lit("a"))
+    new = rows.writeTo(TABLE).using("icefloe").tableProperty("format-version", str(version))
+    new.partitionedBy(F.partitioning.bucket(2, "id")).create()
+    rows.where("id = 0").writeTo(TABLE).append()
+    expect([0, 0, 1, 2, 3], ids(spark.table(TABLE)))
+    first = spark.table(f"{TABLE}.snapshots").orderBy("committed_at").first().snapshot_id
+    rows.where("id = 2").writeTo(TABLE).overwrite(F.col("id") < 1)
+    expect([1, 2, 2, 3], ids(spark.table(TABLE)))
+    rows.where("id = 2").writeTo(TABLE).overwritePartitions()
+    rows.where("id > 2").write.mode("append").saveAsTable(TABLE)
+    rows.where("id = 0").write.insertInto(TABLE)
+    expect([3, 3], ids(spark.table(TABLE).where("id > 2")))
+    source = spark.createDataFrame([(3, "b"), (9, "b")], "id bigint, note string").alias("s")
+    merge = source.mergeInto(TABLE, F.expr("t.id = s.id")).whenMatched().updateAll().whenNotMatched().insertAll()
+    merge.merge()
+    expect([3, 3, 9], ids(spark.table(TABLE).where("note = 'b'")))
+    expect([0, 1, 2, 3], ids(spark.read.option("versionAsOf", first).table(TABLE)))
+    expect([0, 1, 2, 3], ids(spark.sql(f"SELECT * FROM {TABLE} VERSION AS OF {first}")))
+    expect(["t"], [table.name for table in spark.catalog.listTables("demo.db")])
+
+
+def stream(spark: SparkSession, version: int, folder: Path) -> None:
+    """Copy the table of the DataFrames in two runs of a stream."""
+    for added in (False, True):
+        if added:
+            spark.sql(f"INSERT INTO {TABLE} VALUES (10, 'c')")
+        writer = spark.readStream.table(TABLE).writeStream.option("checkpointLocation", f"{folder}/points-{version}")
+        query = writer.trigger(availableNow=True).toTable(COPY)
+        assert query.awaitTermination(SECONDS), "the stream did not end"
+        expect(None, query.exception())
+        expect(ids(spark.table(TABLE)), ids(spark.table(COPY)))
+        expect(added, 10 in ids(spark.table(COPY)))
+    spark.sql(f"DROP TABLE {TABLE}")
+    spark.sql(f"DROP TABLE {COPY}")
+
+
+def ids(rows: Any) -> list[int]:
+    return sorted(row.id for row in rows.collect())
+
+
+def expect(right: object, found: object) -> None:
+    assert found == right, f"{found} instead of {right}"
+
+
+PARTS: tuple[Callable[[SparkSession, int, Path], int | None], ...] = (page, dataframes, stream)
+
+
+def run_parts(spark: SparkSession, folder: Path) -> int:
+    """Run all parts, and return how many statements they had."""
+    statements = 0
+    for version in FORMAT_VERSIONS:
+        for part in PARTS:
+            start = time.monotonic()
+            number = part(spark, version, folder)
+            statements += number or 0
+            passed = "passed" if number is None else f"{number} statements passed"
+            print(f"format version {version}: {part.__name__}: {passed} in {seconds_since(start)} s", flush=True)
+    return statements
+
+
+def seconds_since(start: float) -> float:
+    return round(time.monotonic() - start, 1)
+
+
+def main(master: str) -> None:
+    start = time.monotonic()
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        spark = session(master, folder)
+        try:
+            version = spark.version
+            print(f"Spark {version} on {master}", flush=True)
+            catalog = icefloe.catalog("demo", uri=f"sqlite:///{folder}/cat.db", warehouse=f"file://{folder}/wh")
+            icefloe.attach(spark, "demo", catalog)
+            statements = run_parts(spark, folder)
+            processes = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()  # the driver is one of them
+        finally:
+            spark.stop()
+    report = Report(spark=version, executors=processes - 1, statements=statements, seconds=seconds_since(start))
+    print(json.dumps(asdict(report)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
