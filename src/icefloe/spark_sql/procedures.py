@@ -15,7 +15,7 @@ from typing import Any
 from icefloe.commit.operations.ref_updates import FastForward, SetCurrentSnapshot
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
-from icefloe.spark_sql.ref_procedures import RefKind, set_ref
+from icefloe.spark_sql.options.ref_options import RefKind, set_ref
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 

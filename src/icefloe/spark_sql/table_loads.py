@@ -14,10 +14,10 @@ import msgspec
 from icefloe.catalogs.names import Identifier, dotted
 from icefloe.errors import ConflictError, InputError, NoSuchTable, NotFound
 from icefloe.model.metadata.properties import WAP_ENABLED
-from icefloe.spark_sql.appended_rows import AppendedAt
 from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.messages import LoadTable, Message
 from icefloe.spark_sql.metadata_tables import METADATA_TABLES
+from icefloe.spark_sql.options.appended_rows import AppendedAt
 from icefloe.spark_sql.versions import (
     CURRENT,
     Version,

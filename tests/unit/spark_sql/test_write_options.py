@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icefloe.spark_sql.write_options import summary_properties
+from icefloe.spark_sql.options.write_options import summary_properties
 
 
 def test_options_with_the_prefix_become_properties_of_the_summary() -> None:

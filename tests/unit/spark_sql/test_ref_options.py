@@ -10,7 +10,7 @@ import pytest
 import icefloe
 from icefloe.errors import IcefloeError
 from icefloe.model.metadata.snapshots import Ref
-from icefloe.spark_sql.ref_procedures import set_ref
+from icefloe.spark_sql.options.ref_options import set_ref
 
 DAY = 86_400_000
 
