@@ -379,3 +379,16 @@ def test_a_required_column_without_a_value_is_refused(
     source = source_without(tmp_path, Field(2, "p", STRING, True), by(2, 0), **statistics)
     with pytest.raises(QueryExecutionException, match=r"FormatError: .*f\.parquet: the file is partitioned by 'p'"):
         dataframe(spark, source).collect()
+
+
+def test_files_of_other_formats_are_not_opened_as_parquet_to_see_their_columns(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Two specs are in use, and only one has the column as a partition: footers decide which Parquet files lack it."""
+    table = new_table(tmp_path)
+    table.set_properties({"write.format.default": "orc"})
+    table.append(arrow(ROWS[:2]))
+    with table.update_partitioning() as partitioning:
+        partitioning.remove("city")
+    table.append(arrow(ROWS[2:4]))
+    assert rows_of(table.scan().to_spark(spark)) == sorted(ROWS[:4], key=repr)

@@ -15,6 +15,7 @@ from typing import Any
 from icefloe.commit.operations.ref_updates import FastForward, SetCurrentSnapshot
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
+from icefloe.spark_sql.options.ref_options import RefKind, set_ref
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 
@@ -90,6 +91,12 @@ def _publish_changes(table: Table, arguments: Arguments) -> list[Row]:
     staged = [snapshot for snapshot in table.snapshots if snapshot.summary.get(_WAP_ID) == wap_id]
     if len(staged) == 0:
         raise InputError(f"publish_changes: no snapshot was staged with wap_id {wap_id!r}", wap_id=wap_id)
+    if len(staged) > 1:
+        raise InputError(
+            f"publish_changes: {len(staged)} snapshots were staged with wap_id {wap_id!r}; publish one of them with"
+            " cherrypick_snapshot",
+            wap_id=wap_id,
+        )
     table.cherry_pick(staged[0].snapshot_id)
     return [(staged[0].snapshot_id, _current(table.refresh()))]
 
@@ -138,14 +145,8 @@ def _register_table(catalog: Catalog, arguments: Arguments) -> list[Row]:
     return [(snapshot.snapshot_id, *(None if count is None else int(count) for count in counts))]
 
 
-def _set_ref(kind: str) -> Callable[[Table, Arguments], list[Row]]:
-    def run(table: Table, arguments: Arguments) -> list[Row]:
-        name, given = arguments[kind], arguments.get("snapshot_id")
-        create = table.branch if kind == "branch" else table.tag
-        create(name, snapshot=None if given is None else int(given))
-        return [(name, table.refresh().refs[name].snapshot_id)]
-
-    return run
+def _set_ref(kind: RefKind) -> Callable[[Table, Arguments], list[Row]]:
+    return lambda table, arguments: [set_ref(table, kind, arguments)]
 
 
 def _drop_ref(kind: str) -> Callable[[Table, Arguments], list[Row]]:
@@ -205,6 +206,11 @@ _TABLE = Parameter(name="table")
 _SNAPSHOT = Parameter(name="snapshot_id", type="bigint")
 _MAYBE_SNAPSHOT = Parameter(name="snapshot_id", type="bigint", default=_NULL)
 _NAME = Parameter(name="name", default=_NULL)
+_RETAIN = Parameter(name="retain", default=_NULL)
+_REF_EXISTS = (
+    Parameter(name="if_not_exists", type="boolean", default="false"),
+    Parameter(name="or_replace", type="boolean", default="false"),
+)
 _REF = "name string, snapshot_id bigint"
 _FIELDS = "field string, transform string"
 
@@ -232,8 +238,26 @@ PROCEDURES: Mapping[str, Procedure] = {
     "cherrypick_snapshot": _procedure(
         _cherrypick_snapshot, "Apply the changes of a staged snapshot to main", _PICKED, _SNAPSHOT
     ),
-    "create_branch": _procedure(_set_ref("branch"), "Create a branch", _REF, Parameter(name="branch"), _MAYBE_SNAPSHOT),
-    "create_tag": _procedure(_set_ref("tag"), "Create a tag", _REF, Parameter(name="tag"), _MAYBE_SNAPSHOT),
+    "create_branch": _procedure(
+        _set_ref("branch"),
+        "Create or replace a branch",
+        _REF,
+        Parameter(name="branch"),
+        _MAYBE_SNAPSHOT,
+        _RETAIN,
+        Parameter(name="min_snapshots_to_keep", type="int", default=_NULL),
+        Parameter(name="max_snapshot_age", default=_NULL),
+        *_REF_EXISTS,
+    ),
+    "create_tag": _procedure(
+        _set_ref("tag"),
+        "Create or replace a tag",
+        _REF,
+        Parameter(name="tag"),
+        _MAYBE_SNAPSHOT,
+        _RETAIN,
+        *_REF_EXISTS,
+    ),
     "drop_branch": _procedure(_drop_ref("branch"), "Drop a branch", _REF, Parameter(name="branch")),
     "drop_partition_field": _procedure(
         _drop_partition_field, "Do not partition new files by a field any more", _FIELDS, Parameter(name="field")
@@ -264,7 +288,10 @@ PROCEDURES: Mapping[str, Procedure] = {
         _NAME,
     ),
     "rewrite_manifests": _procedure(
-        _rewrite_manifests, "Write the manifests again, sorted by partition", "operation string, snapshot_id bigint"
+        _rewrite_manifests,
+        "Write the manifests again, sorted by partition",
+        "operation string, snapshot_id bigint",
+        Parameter(name="use_caching", type="boolean", default="false"),  # nothing is cached
     ),
     "rollback_to_snapshot": _procedure(_rollback_to_snapshot, "Set main to an earlier snapshot", _MOVED, _SNAPSHOT),
     "rollback_to_timestamp": _procedure(

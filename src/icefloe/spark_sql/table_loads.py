@@ -17,7 +17,15 @@ from icefloe.model.metadata.properties import WAP_ENABLED
 from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.messages import LoadTable, Message
 from icefloe.spark_sql.metadata_tables import METADATA_TABLES
-from icefloe.spark_sql.versions import CURRENT, Version, version_in_name, version_in_options, version_in_sql
+from icefloe.spark_sql.options.appended_rows import AppendedAt
+from icefloe.spark_sql.versions import (
+    CURRENT,
+    Version,
+    appends_in_options,
+    version_in_name,
+    version_in_options,
+    version_in_sql,
+)
 from icefloe.table.catalog import Catalog
 from icefloe.table.open import open_table
 from icefloe.table.table import Table
@@ -52,7 +60,10 @@ class LoadedTable:
         return msgspec.json.encode(self.handle).decode()
 
     def selected_by(self, options: Mapping[str, str]) -> LoadedTable:
-        """The snapshot that reader options select, with the columns of this state; without such options this state."""
+        """What reader options select, a snapshot or appended rows, with the columns of this state; else this state."""
+        appends = appends_in_options(options)
+        if appends is not None:
+            return replace(self, at=AppendedAt(self.at, appends))
         version = version_in_options(options)
         if version is None:
             return self

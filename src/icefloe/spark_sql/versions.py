@@ -14,6 +14,7 @@ from icefloe.table.table_at import TableAt
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SELECTOR = re.compile(r"(branch|tag|snapshot_id|at_timestamp)_(.+)", re.DOTALL)
 _OPTIONS = ("branch", "tag", "snapshot-id", "as-of-timestamp")
+_AFTER, _UNTIL = "start-snapshot-id", "end-snapshot-id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,14 @@ class Version:
 
 
 CURRENT = Version()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendRange:
+    """The appends after a snapshot, up to another one; by default up to the newest one."""
+
+    after: int
+    until: int | None = None
 
 
 def version_in_sql(version: str | None, timestamp_us: int | None) -> Version:
@@ -76,13 +85,38 @@ def version_in_options(options: Mapping[str, str]) -> Version | None:
     return None if len(named) == 0 else _version(named[0][0].lower(), named[0][1])
 
 
+def appends_in_options(options: Mapping[str, str]) -> AppendRange | None:
+    """The appends that reader options select, by the option names of Apache Iceberg; none if they select none.
+
+    >>> appends_in_options({"start-snapshot-id": "7", "End-Snapshot-Id": "9"}), appends_in_options({"tag": "v1"})
+    (AppendRange(after=7, until=9), None)
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    if _AFTER not in given:
+        if _UNTIL in given:
+            raise InputError(f"give the option {_AFTER} too: {_UNTIL} alone does not say which appends to read")
+        return None
+    others = [name for name in _OPTIONS if name in given]
+    if len(others) > 0:
+        raise InputError(f"the options {_AFTER} and {others[0]} cannot be combined; give one of them")
+    until = given.get(_UNTIL)
+    return AppendRange(after=_number(_AFTER, given[_AFTER]), until=None if until is None else _number(_UNTIL, until))
+
+
 def _version(kind: str, value: str) -> Version:
     if kind == "branch":
         return Version(branch=value)
     if kind == "tag":
         return Version(tag=value)
+    number = _number(kind, value)
+    return (
+        Version(snapshot=number)
+        if kind == "snapshot-id"
+        else Version(timestamp=_EPOCH + timedelta(milliseconds=number))
+    )
+
+
+def _number(kind: str, value: str) -> int:
     if not value.isdecimal():
         raise InputError(f"{kind} {value!r} is not a number", value=value)
-    if kind == "snapshot-id":
-        return Version(snapshot=int(value))
-    return Version(timestamp=_EPOCH + timedelta(milliseconds=int(value)))
+    return int(value)

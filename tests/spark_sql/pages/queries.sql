@@ -33,6 +33,10 @@ SELECT name FROM demo.db.t WHERE id IN (SELECT max(id) FROM demo.db.t);
 SELECT id, _pos, _spec_id, _partition, _row_id, _last_updated_sequence_number, endswith(_file, '.parquet')
 FROM demo.db.t WHERE id = 3;
 --> 3 | 0 | 0 | {1} | 3 | 1 | true
+CREATE TABLE demo.db.parts (id bigint, city string) PARTITIONED BY (city, bucket(2, id), truncate(10, id));
+INSERT INTO demo.db.parts VALUES (17, 'Oslo');
+SELECT _partition.id_trunc, id FROM demo.db.parts WHERE _partition.id_trunc = 10;
+--> 10 | 17
 
 -- Views and cached tables see what is written later.
 CREATE TEMPORARY VIEW romans AS SELECT id FROM demo.db.t WHERE who.city = 'Rome';

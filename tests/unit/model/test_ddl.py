@@ -313,6 +313,8 @@ def test_what_is_no_schema_is_an_input_error(value):
     [
         ("day(ts)", ("day", "ts")),
         ("DAYS( ts )", ("day", "ts")),
+        ("date(ts)", ("day", "ts")),
+        ("date_hour(ts)", ("hour", "ts")),
         ("hours(ts)", ("hour", "ts")),
         ("hour(ts)", ("hour", "ts")),
         ("month(ts)", ("month", "ts")),

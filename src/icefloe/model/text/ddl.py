@@ -30,6 +30,7 @@ __all__ = [
     "spark_type_json",
 ]
 
+_SYNONYMS = {"date": "day", "date_hour": "hour"}  # further spellings of Apache Iceberg's DDL
 _TRANSFORMS = {spelling: names for names in TRANSFORM_NAMES for spelling in (names.name, names.function)}
 _COLUMN = r"(?P<{0}>(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)"
 _CALL = re.compile(r"(?P<name>\w+)\s*\(\s*(?:(?P<width>\d{1,9})\s*,\s*)?" + _COLUMN.format("source") + r"\s*\)")
@@ -79,7 +80,8 @@ def parse_partition(text: str, schema: Schema) -> tuple[str, str]:
     schema.field(source)
     if called is None:
         return IDENTITY, source
-    transform = _TRANSFORMS.get(called["name"].lower())
+    name = called["name"].lower()
+    transform = _TRANSFORMS.get(_SYNONYMS.get(name, name))
     if transform is None:
         known = ", ".join(transform.name for transform in TRANSFORM_NAMES)
         raise InputError(f"partition {text!r}: there is no transform {called['name']!r}; use one of {known}", text=text)

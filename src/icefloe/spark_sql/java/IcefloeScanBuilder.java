@@ -26,9 +26,9 @@ public class IcefloeScanBuilder implements ScanBuilder, SupportsPushDownRequired
   public void pruneColumns(StructType required) {
     StructField[] fields = new StructField[required.length()];
     for (int i = 0; i < fields.length; i++) {
-      StructField field = required.apply(i);
-      boolean isStored = table.schema().getFieldIndex(field.name()).isDefined();
-      fields[i] = isStored ? table.schema().apply(field.name()) : field;
+      String name = required.apply(i).name();
+      boolean isStored = table.schema().getFieldIndex(name).isDefined();
+      fields[i] = (isStored ? table.schema() : table.metadataSchema()).apply(name);
     }
     wanted = new StructType(fields);
   }

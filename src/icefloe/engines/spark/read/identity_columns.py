@@ -32,7 +32,7 @@ from icefloe.model.schema.types import (
     Field,
 )
 from icefloe.scan.identity_columns import identity_columns, identity_values, specs_by_field
-from icefloe.scan.routes import Mask
+from icefloe.scan.routes import Mask, is_parquet
 
 _CONSTANT_TYPES = frozenset({BOOLEAN, INT, LONG, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMPTZ})
 _READERS = 16
@@ -94,6 +94,7 @@ class IdentityColumns:
     def _lacking(self, tasks: pa.Table, column_id: int) -> Mask:
         specs = [spec for ids in specs_by_field(self._specs, column_id).values() for spec in ids]
         own = np.asarray(pc.is_in(tasks["partition_spec_id"], value_set=pa.array(specs, pa.int32())))
+        own = own & is_parquet(tasks)  # tasks read other files, whatever these lack
         lacking: Mask = np.zeros(tasks.num_rows, np.bool_)
         locations = tasks["location"].filter(pa.array(own)).to_pylist()
         self._read_footers([location for location in locations if location not in self._read])
