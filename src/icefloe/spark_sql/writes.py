@@ -11,10 +11,10 @@ from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.model.metadata.properties import WAP_ENABLED
 from icefloe.spark_sql.conditions import filter_of
 from icefloe.spark_sql.messages import TruncateTable, WriteRows
+from icefloe.spark_sql.options.write_options import branch_option, merges_schema, summary_properties
 from icefloe.spark_sql.scans import session_of
 from icefloe.spark_sql.staged_tables import StagedTables
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
-from icefloe.spark_sql.options.write_options import branch_option, merges_schema, summary_properties
 from icefloe.table.table import Table
 from icefloe.table.transaction import Transaction
 
