@@ -62,7 +62,7 @@ class Sizes:
 
 
 def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Samples by part, what was done, and contender."""
+    """Samples by part and contender; those of queries also by what was asked."""
     with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as folder:
         spark = start(Path(folder), extended=True)
         try:
@@ -140,7 +140,7 @@ class _Bench:
             samples[what] = in_turns(works, self._sizes.queries, warm_up=self._sizes.first_queries, process=self._jvm)
         return samples
 
-    def merges(self) -> dict[str, dict[str, list[Sample]]]:
+    def merges(self) -> dict[str, list[Sample]]:
         """A MERGE of 1 % of the rows, by merge-on-read."""
         self._tell(f"spark_sql: making {self._sizes.rows:,} rows")
         self._plain.write(lineitem(self._spark, self._sizes.rows, self._sizes.files), "t", Layout.PLAIN)
@@ -165,15 +165,15 @@ class _Bench:
         samples = in_turns(works, self._sizes.merges, warm_up=self._sizes.first_merges, process=self._jvm)
         for one in (self._plain, *contenders.values()):
             one.drop("t")
-        return {"MERGE of 1 %": samples}
+        return samples
 
-    def batches(self) -> dict[str, dict[str, list[Sample]]]:
+    def batches(self) -> dict[str, list[Sample]]:
         """Micro-batches of a few rows."""
         sizes = self._sizes
         streams = Streams(
             self._spark, self._folder, self._sql, self._java, batches=sizes.batches, first=sizes.first_batches
         )
-        return {f"{BATCH_ROWS} rows": streams.in_turns(sizes.streams, self._tell)}
+        return streams.in_turns(sizes.streams, self._tell)
 
 
 def _sum(rows: DataFrame, first: int) -> DataFrame:
@@ -193,7 +193,7 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
     if len(samples["merge"]) > 0:
         shown.append(_of_merges(samples["merge"], result["sizes"], result["versions"]))
     if len(samples["batch"]) > 0:
-        shown.append(_of_batches(samples["batch"], result["sizes"]))
+        shown += _of_batches(samples["batch"], result["sizes"])
     return shown
 
 
@@ -227,14 +227,13 @@ def _of_queries(samples: Mapping[str, Any], sizes: Mapping[str, int]) -> list[Ta
 
 
 def _of_merges(samples: Mapping[str, Any], sizes: Mapping[str, int], versions: Mapping[str, str]) -> Table:
-    rows = []
-    for what, found in samples.items():
-        java = {key: median(found[JAVA], key) for key in ("wall_ms", "cpu_ms")}
-        for name, runs in found.items():
-            multiples = [ratio(median(runs, key), java[key]) for key in java]
-            rows.append([f"{name}, {what}", spread(runs, "wall_ms"), *multiples])
+    java = {key: median(samples[JAVA], key) for key in ("wall_ms", "cpu_ms")}
+    rows = [
+        [name, spread(runs, "wall_ms"), *(ratio(median(runs, key), java[key]) for key in java)]
+        for name, runs in samples.items()
+    ]
     return Table(
-        title=f"MERGE: {sizes['rows']:,} rows of 16 columns, merge-on-read, {sizes['merges']} runs",
+        title=f"MERGE of 1 %: {sizes['rows']:,} rows of 16 columns, merge-on-read, {sizes['merges']} runs",
         columns=("", "wall ms", f"as a multiple of {JAVA}", "the same by CPU"),
         rows=rows,
         note=f"Apache Iceberg {versions[JAVA]} with tables of version 3, icefloe of version 4, Delta Lake"
@@ -243,18 +242,21 @@ def _of_merges(samples: Mapping[str, Any], sizes: Mapping[str, int], versions: M
     )
 
 
-def _of_batches(samples: Mapping[str, Any], sizes: Mapping[str, int]) -> Table:
-    rows = []
-    for what, found in samples.items():
-        java, files = median(found[JAVA], BATCH), median(found[FILE_SINK], BATCH)
-        for name, runs in found.items():
-            own = median(runs, BATCH)
-            steps = [f"{median(runs, step):.0f}" for step in STEPS]
-            rows.append([f"{name}, {what}", spread(runs, BATCH), ratio(own, java), ratio(own, files), *steps])
-    return Table(
-        title=f"A micro-batch: ms, {sizes['batches']} batches of each of {sizes['streams']} streams",
-        columns=("", BATCH, f"multiple of {JAVA}", "multiple of the file sink", *STEPS),
-        rows=rows,
-        note="The source makes the rows; every stream writes a new table. icefloe uses a catalog in SQLite, and syncs"
-        " its files; Apache Iceberg uses a catalog in a folder, without syncs. Aim: at most its time.",
-    )
+def _of_batches(samples: Mapping[str, list[Sample]], sizes: Mapping[str, int]) -> list[Table]:
+    times, profile = [], []
+    java, files = median(samples[JAVA], BATCH), median(samples[FILE_SINK], BATCH)
+    for name, runs in samples.items():
+        own = median(runs, BATCH)
+        times.append([name, spread(runs, BATCH), ratio(own, java), ratio(own, files)])
+        profile.append([name, *(f"{median(runs, step):.0f}" for step in STEPS)])
+    title = f"A micro-batch of {BATCH_ROWS} rows"
+    return [
+        Table(
+            title=f"{title}: ms, {sizes['batches']} batches of each of {sizes['streams']} streams",
+            columns=("", BATCH, f"as a multiple of {JAVA}", "of the file sink"),
+            rows=times,
+            note="The source makes the rows; every stream writes a new table. icefloe uses a catalog in SQLite, and"
+            " syncs its files; Apache Iceberg uses a catalog in a folder, without syncs. Aim: at most its time.",
+        ),
+        Table(title=f"{title}: median ms of Spark's steps", columns=("", *STEPS), rows=profile),
+    ]
