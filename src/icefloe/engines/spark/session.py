@@ -110,15 +110,21 @@ def _probe(spark: SparkSession) -> SparkInternals:
 _INTERNALS = PerJvm(_probe)
 
 
+def java_class(spark: SparkSession, name: str) -> Any:
+    """A class of the JVM, by one call; a path of attributes takes one for each package."""
+    return getattr(spark._jvm, name)
+
+
 def child_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """A clone of the session with further settings; the session itself does not change."""
     java = spark._jsparkSession.cloneSession()
+    conf = java.conf()
     for name, value in settings.items():
-        java.conf().set(name, value)
+        conf.set(name, value)
     return SparkSession(spark.sparkContext, jsparkSession=java)
 
 
 def in_session(frame: DataFrame, session: SparkSession) -> DataFrame:
     """The same query with the settings of another session."""
-    dataset = session._jvm.org.apache.spark.sql.classic.Dataset
+    dataset = java_class(session, "org.apache.spark.sql.classic.Dataset")
     return DataFrame(dataset.ofRows(session._jsparkSession, frame._jdf.queryExecution().analyzed()), session)
