@@ -6,11 +6,12 @@ import os
 import resource
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 Sample = dict[str, float]
+Work = tuple[Callable[[], object], Callable[[], object]]  # what is timed, and what follows it and is not timed
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,34 @@ def _cpu_of(process: int) -> float:
         return 0.0
     after_name = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def in_turns(works: Mapping[str, Work], runs: int, *, warm_up: int, process: int) -> dict[str, list[Sample]]:
+    """Samples by contender, with the CPU time of another process. Contenders take turns, in another order every round.
+
+    What follows the timed work undoes a change, or returns more values of the sample.
+    """
+    names = list(works)
+    samples: dict[str, list[Sample]] = {name: [] for name in names}
+    for number in range(-warm_up, runs):
+        shift = number % len(names)
+        for name in names[shift:] + names[:shift]:
+            work, follow = works[name]
+            before = Clock.now(process)
+            work()
+            sample = before.until(Clock.now(process))
+            more = follow()
+            if isinstance(more, Mapping):
+                sample |= more
+            if number >= 0:
+                samples[name].append({key: round(value, 1) for key, value in sample.items()})
+    return samples
+
+
+def check_same(results: Mapping[str, object], what: str) -> None:
+    """RuntimeError if contenders have different results: those are not worth timing."""
+    if len({repr(result) for result in results.values()}) > 1:
+        raise RuntimeError(f"{what}: the contenders have different results: {results}")
 
 
 def peak_mb() -> float:

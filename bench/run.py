@@ -30,6 +30,7 @@ import rows
 import spark_pipeline
 import spark_planning
 import spark_scan
+import spark_sql
 import stats_eval
 import thresholds
 import transforms
@@ -42,6 +43,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 BENCHES = {
     "append": append,
     "spark": spark_pipeline,
+    "spark_sql": spark_sql,
     "spark_scan": spark_scan,
     "spark_planning": spark_planning,
     "transforms": transforms,

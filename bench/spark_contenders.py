@@ -1,4 +1,4 @@
-"""The programs of bench ``spark``, side by side in one Spark: each writes, reads and changes its own tables."""
+"""The programs of the benches ``spark`` and ``spark_sql``: each writes, reads and changes its own tables."""
 
 from __future__ import annotations
 
@@ -197,6 +197,23 @@ class SqlTables:
             Change.DELETE: f"DELETE FROM {name} WHERE {DELETED}",
         }
         self._spark.sql(statements[change]).collect()
+
+
+class IcefloeSql(Icefloe, SqlTables):
+    """Tables of this library in an attached catalog, ``demo``."""
+
+    name = "icefloe SQL"
+
+    def __init__(self, spark: SparkSession, folder: Path, version: int = 4) -> None:
+        folder.mkdir()
+        Icefloe.__init__(self, spark, folder, version)
+        icefloe.attach(spark, "demo", self._catalog)
+
+    def read(self, table: str) -> DataFrame:
+        return self._spark.table(f"demo.db.{table}")
+
+    def change(self, table: str, change: Change, source: DataFrame) -> None:
+        self._change(f"demo.db.{table}", change, source)
 
 
 class ApacheIceberg(SqlTables):

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from lineitem import QUESTIONS, lineitem, totals
-from measure import Clock, Sample, median, ratio, spread
+from measure import Sample, Work, check_same, in_turns, median, ratio, spread
 from report import Table
 from spark_contenders import (
     KEYS,
@@ -171,45 +171,25 @@ class _Bench:
             one.change(table, change, self._source)
             results[one.name] = totals(one.read(table)).collect()
             one.undo(table)
-        _check_same(results, f"{change.value} of {table}")
+        check_same(results, f"{change.value} of {table}")
 
     def _ask(
         self, readers: Mapping[str, Callable[[], DataFrame]], state: str, samples: dict[str, dict[str, list[Sample]]]
     ) -> None:
         self._tell(f"spark: reading, {state}")
         results = {name: totals(read()).collect() for name, read in readers.items() if name != self._plain.name}
-        _check_same(results, state)
+        check_same(results, state)
         for question, ask in ASKED.items():
             works = {name: (lambda read=read, ask=ask: ask(read()), _nothing) for name, read in readers.items()}
             samples[f"{question}, {state}"] = self._measure(works, self._sizes.reads)
 
-    def _measure(
-        self, works: Mapping[str, tuple[Callable[[], object], Callable[[], object]]], runs: int
-    ) -> dict[str, list[Sample]]:
+    def _measure(self, works: Mapping[str, Work], runs: int) -> dict[str, list[Sample]]:
         """Samples by contender of work that is undone, not timed, after every run."""
-        names = list(works)
-        samples: dict[str, list[Sample]] = {name: [] for name in names}
-        for number in range(-self._sizes.warm_up, runs):
-            shift = number % len(names)
-            for name in names[shift:] + names[:shift]:
-                work, undo = works[name]
-                before = Clock.now(self._jvm)
-                work()
-                sample = before.until(Clock.now(self._jvm))
-                undo()
-                if number >= 0:
-                    samples[name].append({key: round(value, 1) for key, value in sample.items()})
-        return samples
+        return in_turns(works, runs, warm_up=self._sizes.warm_up, process=self._jvm)
 
 
 def _nothing() -> None:
     """What is done after a read."""
-
-
-def _check_same(results: Mapping[str, object], what: str) -> None:
-    """Contenders that do not have the same rows are not worth timing."""
-    if len({repr(result) for result in results.values()}) > 1:
-        raise RuntimeError(f"{what}: the contenders have different rows: {results}")
 
 
 def _tpch_1(rows: DataFrame) -> DataFrame:

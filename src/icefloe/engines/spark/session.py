@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from icefloe.errors import UnsupportedError
 
@@ -110,15 +111,35 @@ def _probe(spark: SparkSession) -> SparkInternals:
 _INTERNALS = PerJvm(_probe)
 
 
+def java_class(spark: SparkSession, name: str) -> Any:
+    """A class of the JVM, by one call; a path of attributes takes one for each package."""
+    return getattr(spark._jvm, name)
+
+
+def local_frame(spark: SparkSession, rows: Any, schema: StructType | None = None) -> DataFrame:
+    """A DataFrame of rows of this process. PySpark makes its session the active one; here the active one stays."""
+    sessions = java_class(spark, "org.apache.spark.sql.classic.SparkSession")
+    active, java_active = SparkSession._activeSession, sessions.getActiveSession()
+    try:
+        return spark.createDataFrame(rows, schema)
+    finally:
+        SparkSession._activeSession = active
+        if java_active.isDefined():
+            sessions.setActiveSession(java_active.get())
+        else:
+            sessions.clearActiveSession()
+
+
 def child_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """A clone of the session with further settings; the session itself does not change."""
     java = spark._jsparkSession.cloneSession()
+    conf = java.conf()
     for name, value in settings.items():
-        java.conf().set(name, value)
+        conf.set(name, value)
     return SparkSession(spark.sparkContext, jsparkSession=java)
 
 
 def in_session(frame: DataFrame, session: SparkSession) -> DataFrame:
     """The same query with the settings of another session."""
-    dataset = session._jvm.org.apache.spark.sql.classic.Dataset
+    dataset = java_class(session, "org.apache.spark.sql.classic.Dataset")
     return DataFrame(dataset.ofRows(session._jsparkSession, frame._jdf.queryExecution().analyzed()), session)

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.condition import Condition
 from icefloe.engines.spark.schema import struct_type
+from icefloe.engines.spark.session import local_frame
 from icefloe.errors import InputError
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import (
@@ -91,7 +92,7 @@ def not_understood(text: str, error: AnalysisException) -> InputError:
 
 def unread_table(spark: SparkSession, schema: Schema) -> DataFrame:
     """A frame with the columns of a table and unknown rows, against which Spark analyses texts."""
-    return spark.createDataFrame(spark.sparkContext.emptyRDD(), struct_type(schema))
+    return local_frame(spark, spark.sparkContext.emptyRDD(), struct_type(schema))
 
 
 def implied_filter(query: DataFrame, schema: Schema, *, alias: str | None = None) -> tuple[Expr, bool]:

@@ -19,6 +19,7 @@ from icefloe.engines.spark.change.positions import positions_of
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read.read import FILE as NUMBER
 from icefloe.engines.spark.read.read import POSITION, FileNumbers
+from icefloe.engines.spark.session import local_frame
 from icefloe.engines.spark.write.conform import quoted
 from icefloe.engines.spark.write.write import write
 from icefloe.engines.work import PlannedFiles, Positions
@@ -76,7 +77,7 @@ def _positions(rows: DataFrame, table_rows: int) -> Positions:
         return {}
     numbers = FileNumbers()
     numbered = pa.table({FILE.name: files, NUMBER: numbers.number(files)})
-    known = F.broadcast(rows.sparkSession.createDataFrame(numbered))
+    known = F.broadcast(local_frame(rows.sparkSession, numbered))
     # A row may occur twice: Spark lets several rows of a source delete it.
     return positions_of(
         removed.join(known, FILE.name).select(NUMBER, POSITION), numbers, planned_rows=table_rows

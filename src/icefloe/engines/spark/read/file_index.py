@@ -21,12 +21,13 @@ from pyspark.sql.types import StructType
 from icefloe.engines.spark.failures import marked
 from icefloe.engines.spark.java_classes import compiled_constructor
 from icefloe.engines.spark.read import file_format_java, file_index_java
-from icefloe.engines.spark.session import PerJvm, child_session
+from icefloe.engines.spark.session import PerJvm, child_session, java_class
 from icefloe.engines.spark.task_python import arrow_stream
 from icefloe.errors import IcefloeError
 
 Lister = Callable[[list[str], str], pa.Table]  # (filters as SQL text, session time zone) -> location, size, constants
 
+_SOURCES = "org.apache.spark.sql.execution.datasources"
 _BYTES_MAX = 4 << 20
 _ROWS_AT_ONCE = 4096  # that the JVM decodes together
 _ANSWERS_KEPT = 4  # Spark may ask several times for one scan: when it plans, explains and re-plans
@@ -115,20 +116,20 @@ def relation(
     """
     gateway = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)
-    jvm, java = gateway.jvm, child_session(spark, settings)._jsparkSession
-    arguments = jvm.java.util.ArrayList()
-    for argument in (_Planner(files), _parsed(java, constants), location, size_bytes):
+    java = child_session(spark, settings)._jsparkSession
+    partition, lists = _parsed(java, constants), java_class(spark, "java.util.ArrayList")
+    arguments = lists()
+    for argument in (_Planner(files), partition, location, size_bytes):
         arguments.add(argument)
-    sources = jvm.org.apache.spark.sql.execution.datasources
-    described = sources.HadoopFsRelation(
+    described = java_class(spark, f"{_SOURCES}.HadoopFsRelation")(
         _FILE_INDEX.of(spark).newInstance(arguments.toArray()),
-        _parsed(java, constants),
+        partition,
         _parsed(java, columns),
-        jvm.scala.Option.empty(),
-        _FILE_FORMAT.of(spark).newInstance(jvm.java.util.ArrayList().toArray())
+        java_class(spark, "scala.Option").empty(),
+        _FILE_FORMAT.of(spark).newInstance(lists().toArray())
         if is_parquet
-        else sources.binaryfile.BinaryFileFormat(),
-        jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(dict(hadoop)),
+        else java_class(spark, f"{_SOURCES}.binaryfile.BinaryFileFormat")(),
+        java_class(spark, "org.apache.spark.api.python.PythonUtils").toScalaMap(dict(hadoop)),
         java,
     )
     return DataFrame(spark._jsparkSession.baseRelationToDataFrame(described), spark)

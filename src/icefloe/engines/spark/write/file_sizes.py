@@ -6,6 +6,7 @@ import math
 
 from pyspark.sql import DataFrame, SparkSession
 
+from icefloe.engines.spark.session import PerJvm, java_class
 from icefloe.limits import MIB
 from icefloe.model.metadata.properties import PARQUET_COMPRESSION, TARGET_FILE_SIZE
 from icefloe.model.metadata.snapshots import SummaryKey
@@ -89,9 +90,13 @@ def concurrent_writers(spark: SparkSession) -> int:
 
 def _task_memory(spark: SparkSession) -> int:
     """The heap of an executor for each of its cores."""
-    context, jvm = spark.sparkContext, spark._jvm
+    context = spark.sparkContext
     if context.master.startswith("local") and not context.master.startswith("local-cluster"):
-        return int(jvm.java.lang.Runtime.getRuntime().maxMemory()) // max(1, int(context.defaultParallelism))
+        return _HEAP.of(spark) // max(1, int(context.defaultParallelism))
     conf = context.getConf()
-    memory = jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(conf.get("spark.executor.memory", "1g"))
+    sizes = java_class(spark, "org.apache.spark.network.util.JavaUtils")
+    memory = sizes.byteStringAsBytes(conf.get("spark.executor.memory", "1g"))
     return int(memory) // max(1, int(conf.get("spark.executor.cores", "1")))
+
+
+_HEAP = PerJvm(lambda spark: int(java_class(spark, "java.lang.Runtime").getRuntime().maxMemory()))

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from icefloe.engines.spark.session import WRITE_SETTINGS, child_session, in_session, spark_internals
+from icefloe.engines.spark.session import WRITE_SETTINGS, child_session, in_session, local_frame, spark_internals
 from icefloe.engines.spark.storage import hadoop_path
 from icefloe.engines.spark.write.conform import conformed
 from icefloe.engines.spark.write.distribution import Distribution, distributed, distribution_of
@@ -167,7 +167,7 @@ def _entries_of_many_files(
         return _entries_of_files(infos, table, io)
 
     listed = pa.table({"location": [info.location for info in files], "size": [info.size for info in files]})
-    frame = spark.createDataFrame(listed).repartition(-(-len(files) // _FILES_PER_TASK))
+    frame = local_frame(spark, listed).repartition(-(-len(files) // _FILES_PER_TASK))
     return entries_by_tasks(frame, io, measure).sort_by("location")
 
 
