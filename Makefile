@@ -10,7 +10,7 @@
 #   make lint        ruff and mypy
 #   make interop     the tests that run other programs (Maven fetches Apache Iceberg's jar on first use)
 #   make versions    the short page of Spark SQL on Spark 4.1, 4.2 and 4.3, which pip installs into .cache on first use
-#                    (460 MB each)
+#                    (900 MB each, with its wheel)
 #   make spark-s3    tables in S3 on a Spark with hadoop-aws, which Maven fetches on first use (17 MB)
 #   make property    the property tests, with many more examples
 #   make fuzz        the decoders, each fed 200,000 damaged files (FUZZ=... for another number)
