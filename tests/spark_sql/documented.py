@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from spark_sql.statements import statements
+from support.sql_pages import statements
 
 PAGES = Path(__file__).parent / "documentation"
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "spark-sql.md"

@@ -19,9 +19,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from statements import run_page
 
 import icefloe
+from support.sql_pages import check_page
 
 PAGE = Path(__file__).with_suffix(".sql")
 FORMAT_VERSIONS = (2, 4)
@@ -64,7 +64,7 @@ def session(master: str, folder: Path) -> SparkSession:
 def page(spark: SparkSession, version: int, folder: Path) -> int:
     """Run the statements of the page; returns how many there are."""
     spark.conf.set("page.version", str(version))
-    return run_page(spark, PAGE)
+    return check_page(spark, PAGE)
 
 
 def dataframes(spark: SparkSession, version: int, folder: Path) -> None:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import icefloe
 from spark_sql.documented import DOCS, HEADING, PAGES, checked_kinds, described_kinds, documents, page_kinds
-from spark_sql.statements import run_page
+from support.sql_pages import check_page
 
 TABLE = "demo.db.t"
 SECONDS = 60
@@ -58,7 +58,7 @@ def table(spark: SparkSession, demo: icefloe.Catalog) -> icefloe.Table:
 
 @pytest.mark.parametrize("page", sorted(PAGES.glob("*.sql")), ids=lambda page: page.stem)
 def test_the_statements_of_a_page_have_their_results(spark: SparkSession, demo: icefloe.Catalog, page: Path) -> None:
-    run_page(spark, page)
+    check_page(spark, page)
 
 
 def test_the_documentation_lists_every_kind_with_its_outcome() -> None:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).with_name("short_page.py")
+from support.spark_versions import run_program
 
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_the_short_page_passes_on_a_cluster() -> None:
-    command = [sys.executable, str(PROGRAM), "local-cluster[2,1,1024]"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_program("local-cluster[2,1,1024]")
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
     *lines, report = done.stdout.splitlines()
     for version in (2, 4):

@@ -68,14 +68,27 @@ def test_procedures_change_the_layout_of_tables(spark: SparkSession, demo: icefl
     assert call(spark, "set_identifier_fields('db.t', array('id'))") == [("id",)]
     before = t.refresh().format_version
     assert call(spark, "upgrade('db.t', 4)") == [(before, 4)]
-    assert call(spark, "rewrite_manifests('db.t')")[0][0] == "replace"
+
+
+@pytest.mark.thorough
+def test_manifests_are_rewritten_unless_there_is_one_only(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    t, _, second = table(demo)
+    assert call(spark, "rewrite_manifests('db.t')") == [(2, 1)]
+    assert t.refresh().snapshots[-1].parent_id == second
+    rewritten = t.metadata.current_snapshot_id
+    assert call(spark, "rewrite_manifests('db.t')") == [(0, 0)]
+    assert t.refresh().metadata.current_snapshot_id == rewritten
+    demo.create_table("db.empty", schema="id bigint")
+    assert call(spark, "rewrite_manifests('db.empty')") == [(0, 0)]
+    columns = spark.sql("CALL demo.system.rewrite_manifests('db.empty')").columns
+    assert columns == ["rewritten_manifests_count", "added_manifests_count"]
 
 
 @pytest.mark.thorough
 def test_procedures_add_files_and_register_tables(spark: SparkSession, demo: icefloe.Catalog, tmp_path: Path) -> None:
     t, _, _ = table(demo)
     pq.write_table(pa.table({"id": [7], "city": ["Bern"]}), tmp_path / "old.parquet")
-    assert call(spark, f"add_files('db.t', 'parquet.`file://{tmp_path}/old.parquet`')") == [(1,)]
+    assert call(spark, f"add_files('db.t', 'parquet.`file://{tmp_path}/old.parquet`')") == [(1, 1)]
     t.refresh()
     rows = call(spark, f"register_table('db.copy', '{t.metadata_location}')")
     assert rows == [(t.metadata.current_snapshot_id, 3, 3)]

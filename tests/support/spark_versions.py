@@ -55,14 +55,19 @@ def installed(series: str) -> Path | None:
     return folder
 
 
+def run_program(master: str, spark: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the program on a master, with the Spark of a folder or that of the environment."""
+    folders = [*([] if spark is None else [spark]), REPO / "tests"]
+    paths = [*map(str, folders), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path != "")}
+    command = [sys.executable, str(PROGRAM), master]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
 def run(series: str) -> Outcome:
     """Run the program on the newest Spark of a series, and print what it prints."""
-    folder = installed(series)
-    paths = [*([] if folder is None else [str(folder)]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path != "")}
     start = time.monotonic()
-    command = [sys.executable, str(PROGRAM), MASTER]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = run_program(MASTER, installed(series))
     seconds = time.monotonic() - start
     print(done.stdout, end="", flush=True)
     if done.returncode != 0:

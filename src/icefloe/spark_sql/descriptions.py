@@ -6,6 +6,9 @@ import json
 import re
 from typing import Any
 
+from icefloe.model.metadata.properties import FILE_FORMAT
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.sort_order import SortField
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.partition.transform_names import IDENTITY, TRANSFORM_NAMES
 from icefloe.model.schema.metadata_columns import FILE, LINEAGE, POS, SPEC_ID, partition_column
@@ -19,6 +22,8 @@ from icefloe.spark_sql.table_loads import LoadedTable
 from icefloe.table.table_at import TableAt
 
 PROVIDER = "icefloe"
+# Shown as properties, and not stored as such.
+SHOWN = frozenset({"provider", "location", "format", "current-snapshot-id", "sort-order", "identifier-fields"})
 
 _UNKNOWN_SIZE = 1 << 40  # bytes; too large for Spark to broadcast
 _SIZED = re.compile(r"(\w+)\[(\d+)\]")
@@ -32,24 +37,43 @@ def describe(loaded: LoadedTable, catalog_name: str) -> TableDescription:
     if loaded.handle.metadata_table is not None:
         return _describe_metadata_table(loaded, loaded.handle.metadata_table, catalog_name)
     at, metadata = loaded.at, loaded.at.metadata
-    current = metadata.current_snapshot_id
-    properties = {
-        **metadata.properties,
-        "provider": PROVIDER,
-        "location": metadata.location,
-        "format-version": str(metadata.format_version),
-        "current-snapshot-id": "none" if current is None else str(current),
-    }
     return TableDescription(
         handle=loaded.key,
         name=".".join((catalog_name, *loaded.handle.identifier)),
         schema=schema_json(at.schema),
         metadata_columns=schema_json(at.scan(columns=_metadata_columns(at)).schema),
         partitioning=tuple(_transform(field, at.schema) for field in metadata.spec.fields if _is_shown(field, at)),
-        properties=properties,
+        properties=_properties(metadata),
         size_bytes=_size(at),
         is_writable=loaded.handle.branch is not None,
     )
+
+
+def _properties(metadata: TableMetadata) -> dict[str, str]:
+    """The properties of a table, and what Apache Iceberg shows as properties besides."""
+    current, schema = metadata.current_snapshot_id, metadata.schema
+    properties = {
+        **metadata.properties,
+        "provider": PROVIDER,
+        "location": metadata.location,
+        "format": f"iceberg/{FILE_FORMAT.of(metadata.properties).lower()}",
+        "format-version": str(metadata.format_version),
+        "current-snapshot-id": "none" if current is None else str(current),
+    }
+    if metadata.sort_order.is_sorted:
+        properties["sort-order"] = ", ".join(_sort_key(field, schema) for field in metadata.sort_order.fields)
+    if len(schema.identifier_field_ids) > 0:
+        names = (schema.names[field_id] for field_id in sorted(schema.identifier_field_ids))
+        properties["identifier-fields"] = f"[{','.join(names)}]"
+    return properties
+
+
+def _sort_key(field: SortField, schema: Schema) -> str:
+    """A key of a sort order in SQL."""
+    columns = ", ".join(schema.names[source_id] for source_id in field.source_ids)
+    name, number = _function(field.transform)
+    key = columns if name == IDENTITY else f"{name}({columns if number is None else f'{number}, {columns}'})"
+    return f"{key} {field.direction.upper()} {field.null_order.replace('-', ' ').upper()}"
 
 
 def _describe_metadata_table(loaded: LoadedTable, kind: str, catalog_name: str) -> TableDescription:
@@ -86,9 +110,8 @@ def _without_ids(node: Any) -> Any:
 
 def _metadata_columns(at: TableAt) -> list[str]:
     """The names of the metadata columns that Spark can select: not those that a column of the table hides."""
-    names = [FILE.name, POS.name, SPEC_ID.name]
-    if any(spec.is_partitioned for spec in at.metadata.specs):
-        names.append(_PARTITION)
+    is_partitioned = any(spec.is_partitioned for spec in at.metadata.specs)
+    names = [SPEC_ID.name, *((_PARTITION,) if is_partitioned else ()), FILE.name, POS.name]
     if at.metadata.rules.row_lineage:
         names += [field.name for field in LINEAGE]
     own = {field.name.lower() for field in at.schema.fields}
@@ -110,13 +133,21 @@ def _path(fields: tuple[Field, ...], field_id: int) -> tuple[str, ...]:
 
 
 def _transform(field: PartitionField, schema: Schema) -> PartitionTransform:
-    sized = _SIZED.fullmatch(field.transform)
-    name = field.transform if sized is None else sized[1]
+    name, number = _function(field.transform)
     return PartitionTransform(
-        transform=IDENTITY if name == IDENTITY else str(_FUNCTIONS.get(name, name)),
-        columns=(_path(schema.fields, field.source_id),),
-        numbers=() if sized is None else (sized[2],),
+        transform=name, columns=(_path(schema.fields, field.source_id),), numbers=() if number is None else (number,)
     )
+
+
+def _function(transform: str) -> tuple[str, str | None]:
+    """The name of a transform in SQL, and its number if it has one.
+
+    >>> _function("bucket[4]"), _function("day"), _function("identity")
+    (('bucket', '4'), ('days', None), ('identity', None))
+    """
+    sized = _SIZED.fullmatch(transform)
+    name = transform if sized is None else sized[1]
+    return IDENTITY if name == IDENTITY else str(_FUNCTIONS.get(name, name)), None if sized is None else sized[2]
 
 
 def _size(at: TableAt) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
 
+from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.table.history import history_of
 
@@ -31,8 +32,13 @@ def _snapshots(metadata: TableMetadata) -> pa.Table:
         ("parent_id", pa.int64(), (snapshot.parent_id for snapshot in snapshots)),
         ("operation", pa.string(), (snapshot.operation.value for snapshot in snapshots)),
         ("manifest_list", pa.string(), (snapshot.root for snapshot in snapshots)),
-        ("summary", pa.map_(pa.string(), pa.string()), (list(snapshot.summary.items()) for snapshot in snapshots)),
+        ("summary", pa.map_(pa.string(), pa.string()), map(_summary, snapshots)),
     )
+
+
+def _summary(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """The summary without the operation, which is a column of its own."""
+    return [(key, value) for key, value in snapshot.summary.items() if key != SummaryKey.OPERATION]
 
 
 def _refs(metadata: TableMetadata) -> pa.Table:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from icefloe.commit.operations.ref_updates import FastForward, SetCurrentSnapshot
+from icefloe.commit.result import CommitResult
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
 from icefloe.spark_sql.options.ref_options import RefKind, set_ref
@@ -123,8 +124,29 @@ def _ancestors_of(table: Table, arguments: Arguments) -> list[Row]:
 
 
 def _rewrite_manifests(table: Table, arguments: Arguments) -> list[Row]:
-    result = table.rewrite_manifests()
-    return [(str(result.operation), result.snapshot_id)]
+    """Rewrite the manifests, unless there is only one; the row has the numbers of replaced and new ones."""
+    before = table.at().snapshot
+    if before is None or _manifests(before) == 1:
+        return [(0, 0)]
+    made = _made(table, table.rewrite_manifests())
+    return [(_count(made, SummaryKey.MANIFESTS_REPLACED), _count(made, SummaryKey.MANIFESTS_CREATED))]
+
+
+def _manifests(snapshot: Snapshot) -> int | None:
+    """The number of manifests of a snapshot, if its summary has it; the root of version 4 is one."""
+    created, kept = (_count(snapshot, key) for key in (SummaryKey.MANIFESTS_CREATED, SummaryKey.MANIFESTS_KEPT))
+    return None if created is None or kept is None else created + kept
+
+
+def _made(table: Table, result: CommitResult) -> Snapshot | None:
+    """The snapshot that a commit made."""
+    return None if result.snapshot_id is None else table.refresh().metadata.snapshots.find(result.snapshot_id)
+
+
+def _count(snapshot: Snapshot | None, key: SummaryKey) -> int | None:
+    """A count in the summary of a snapshot, if it is there."""
+    text = "" if snapshot is None else snapshot.summary.get(key, "")
+    return int(text) if text.isdecimal() else None
 
 
 def _add_files(table: Table, arguments: Arguments) -> list[Row]:
@@ -134,15 +156,15 @@ def _add_files(table: Table, arguments: Arguments) -> list[Row]:
         raise InputError(f"add_files: source_table {source!r} is no folder, such as parquet.`file:///data/orders`")
     is_partitioned = table.spec.is_partitioned
     result = table.add_files(found[2], partition="hive" if is_partitioned else None, file_format=found[1].lower())
-    return [(result.files_added,)]
+    return [(result.files_added, _count(_made(table, result), SummaryKey.CHANGED_PARTITION_COUNT))]
 
 
 def _register_table(catalog: Catalog, arguments: Arguments) -> list[Row]:
     snapshot = catalog.register_table(arguments["table"], arguments["metadata_file"]).at().snapshot
     if snapshot is None:
         return [(None, None, None)]
-    counts = [snapshot.summary.get(key) for key in (SummaryKey.TOTAL_RECORDS, SummaryKey.TOTAL_DATA_FILES)]
-    return [(snapshot.snapshot_id, *(None if count is None else int(count) for count in counts))]
+    counts = (_count(snapshot, key) for key in (SummaryKey.TOTAL_RECORDS, SummaryKey.TOTAL_DATA_FILES))
+    return [(snapshot.snapshot_id, *counts)]
 
 
 def _set_ref(kind: RefKind) -> Callable[[Table, Arguments], list[Row]]:
@@ -223,7 +245,7 @@ PROCEDURES: Mapping[str, Procedure] = {
     "add_files": _procedure(
         _add_files,
         "Add data files of a folder without copying them",
-        "added_files_count bigint",
+        "added_files_count bigint, changed_partition_count bigint",
         Parameter(name="source_table"),
     ),
     "add_partition_field": _procedure(
@@ -290,7 +312,7 @@ PROCEDURES: Mapping[str, Procedure] = {
     "rewrite_manifests": _procedure(
         _rewrite_manifests,
         "Write the manifests again, sorted by partition",
-        "operation string, snapshot_id bigint",
+        "rewritten_manifests_count int, added_manifests_count int",
         Parameter(name="use_caching", type="boolean", default="false"),  # nothing is cached
     ),
     "rollback_to_snapshot": _procedure(_rollback_to_snapshot, "Set main to an earlier snapshot", _MOVED, _SNAPSHOT),

@@ -14,10 +14,10 @@ from typing import Any
 
 from icefloe.catalogs.names import dotted
 from icefloe.errors import AlreadyExists, InputError, NoSuchTable, UnsupportedError
-from icefloe.model.metadata.properties import FORMAT_VERSION
+from icefloe.model.metadata.properties import FILE_FORMAT, FORMAT_VERSION
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.ddl import as_schema
-from icefloe.spark_sql.descriptions import PROVIDER, schema_json
+from icefloe.spark_sql.descriptions import PROVIDER, SHOWN, schema_json
 from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.messages import (
     AbortStaged,
@@ -33,8 +33,9 @@ from icefloe.table.catalog import Catalog
 _KEPT = 64
 _PREFIX = "staged "
 _PROVIDERS = (PROVIDER, "iceberg", "parquet")  # saveAsTable without a format says parquet
+_FILE_FORMATS = ("orc", "avro")  # of the data files, if USING says them
 # Properties by which Spark states something else than a property of the table.
-_OF_SPARK = frozenset({"provider", "location", "external", "is_managed_location", "table_type", "current-snapshot-id"})
+_OF_SPARK = frozenset({*SHOWN, "external", "is_managed_location", "table_type"})
 _OPTION_PREFIX = "option."
 
 
@@ -110,7 +111,7 @@ def create(catalog: Catalog, call: Definition, rows: Any = None) -> None:
         json.loads(call.schema),
         partition_by=_partitioning(call),
         location=call.properties.get("location"),
-        properties=stored_properties(call.properties),
+        properties=_stored(call),
         format_version=format_version(call),
         data=rows,
     )
@@ -125,7 +126,7 @@ def replace(catalog: Catalog, call: Definition, rows: Any = None) -> None:
         call.identifier,
         json.loads(call.schema),
         partition_by=_partitioning(call),
-        properties=stored_properties(call.properties),
+        properties=_stored(call),
         format_version=format_version(call),
         data=rows,
     )
@@ -133,13 +134,24 @@ def replace(catalog: Catalog, call: Definition, rows: Any = None) -> None:
 
 def check_provider(call: Definition) -> None:
     """UnsupportedError if the statement names another format in USING."""
-    provider = call.properties.get("provider", PROVIDER)
-    if provider.lower() not in _PROVIDERS:
+    provider = _provider(call)
+    if provider not in (*_PROVIDERS, *_FILE_FORMATS):
         raise UnsupportedError(
             f"USING {provider} is not supported: the catalog has Iceberg tables; write USING {PROVIDER}, or leave it"
             " out",
             feature=f"USING {provider}",
         )
+
+
+def _provider(call: Definition) -> str:
+    return call.properties.get("provider", PROVIDER).lower()
+
+
+def _stored(call: Definition) -> dict[str, str]:
+    """The properties of a definition that the table stores: USING orc is the format of its data files."""
+    provider = _provider(call)
+    file_format = {FILE_FORMAT.name: provider} if provider in _FILE_FORMATS else {}
+    return {**file_format, **stored_properties(call.properties)}
 
 
 def format_version(call: Definition) -> int | None:

@@ -7,7 +7,7 @@ CREATE TABLE demo.db.orders (
   price decimal(10, 2),
   day date,
   at timestamp)
-USING icefloe
+USING iceberg
 PARTITIONED BY (years(at), bucket(4, id), truncate(3, customer.name), day)
 COMMENT 'all orders'
 TBLPROPERTIES ('format-version' = '3', 'write.parquet.compression-codec' = 'zstd');
@@ -41,12 +41,23 @@ CREATE TABLE demo.db.times (a timestamp, b timestamp, c timestamp_ntz) PARTITION
 CREATE TABLE demo.db.wrong (a int) PARTITIONED BY (sqrt(a));
 --! AnalysisException: there is no transform 'sqrt'
 
--- USING iceberg means the same. Other formats are refused by name.
-CREATE TABLE demo.db.other (id int) USING iceberg;
-CREATE TABLE demo.db.wrong (id int) USING orc;
---! AnalysisException: USING orc is not supported
-CREATE TABLE demo.db.wrong (id int) TBLPROPERTIES ('format-version' = '9');
+-- USING is left out, or says iceberg, icefloe or parquet, which mean the same; orc and avro are formats of data files.
+CREATE TABLE demo.db.plain (id int);
+CREATE TABLE demo.db.parquet (id int) USING parquet;
+CREATE TABLE demo.db.own (id int) USING icefloe;
+--iceberg [using-icefloe]: the word is ours
+--iceberg! Unsupported format in USING: icefloe
+CREATE TABLE demo.db.old (id int) USING orc;
+INSERT INTO demo.db.old VALUES (1);
+SELECT id, endswith(_file, '.orc') FROM demo.db.old;
+--> 1 | true
+CREATE TABLE demo.db.wrong (id int) USING csv;
+--! AnalysisException: USING csv is not supported
+CREATE TABLE demo.db.wrong2 (id int) TBLPROPERTIES ('format-version' = '9');
 --! AnalysisException: 9
+CREATE TABLE demo.db.newest (id int) TBLPROPERTIES ('format-version' = '4');
+SHOW TBLPROPERTIES demo.db.newest ('format-version');
+--> format-version | 4
 
 -- CREATE TABLE AS SELECT takes columns and rows of a query.
 CREATE TABLE demo.db.copy PARTITIONED BY (bucket(2, id)) AS SELECT id, id * 2 AS twice FROM range(3);
@@ -77,8 +88,25 @@ SELECT * FROM demo.db.copy;
 --> 5 | 50
 SELECT count(*) FROM demo.db.copy.snapshots;
 --> 4
+--iceberg [replace-without-rows]: the table without rows is no snapshot
+--iceberg> 3
 CREATE OR REPLACE TABLE demo.db.fresh AS SELECT 1 AS one;
 SELECT * FROM demo.db.fresh;
 --> 1
 REPLACE TABLE demo.db.absent AS SELECT 1 AS one;
 --! AnalysisException: [TABLE_OR_VIEW_NOT_FOUND]
+CREATE TABLE demo.db.fresh AS SELECT 2 AS one;
+--! AnalysisException: [TABLE_OR_VIEW_ALREADY_EXISTS]
+CREATE TABLE IF NOT EXISTS demo.db.fresh AS SELECT 2 AS one;
+SELECT * FROM demo.db.fresh;
+--> 1
+
+-- Defaults of columns, from format version 3 on.
+CREATE TABLE demo.db.ranked (id int, rank int DEFAULT 7) TBLPROPERTIES ('format-version' = '3');
+--iceberg [column-defaults]: not implemented
+--iceberg; CREATE TABLE demo.db.ranked (id int, rank int) TBLPROPERTIES ('format-version' = '3')
+INSERT INTO demo.db.ranked (id) VALUES (1);
+SELECT * FROM demo.db.ranked;
+--> 1 | 7
+--iceberg [column-defaults]: the column has no default
+--iceberg> 1 | NULL

@@ -29,10 +29,40 @@ WHERE EXISTS (SELECT 1 FROM demo.db.t x WHERE x.id = old.id - 1) ORDER BY id;
 SELECT name FROM demo.db.t WHERE id IN (SELECT max(id) FROM demo.db.t);
 --> n3
 
+-- Filters of many kinds, also on partitions, fields of structs and rows without a value.
+CREATE TABLE demo.db.visits (id int, day date, tags array<string>, counts map<string, int>, place struct<at: struct<x: int>>)
+PARTITIONED BY (months(day));
+INSERT INTO demo.db.visits VALUES
+  (1, DATE '2026-01-31', array('a', 'b'), map('k', 1), named_struct('at', named_struct('x', 10))),
+  (2, DATE '2026-02-01', array(), map(), named_struct('at', NULL)),
+  (3, NULL, NULL, NULL, NULL);
+SELECT id FROM demo.db.visits WHERE day BETWEEN DATE '2026-01-15' AND DATE '2026-01-31';
+--> 1
+SELECT id FROM demo.db.visits WHERE day IS NULL OR year(day) = 2026 AND month(day) = 2 ORDER BY id;
+--> 2
+--> 3
+SELECT id FROM demo.db.visits WHERE place.at.x IS NOT NULL AND id IN (1, 2, 7);
+--> 1
+SELECT id FROM demo.db.visits WHERE NOT (place.at.x <=> 10) ORDER BY id;
+--> 2
+--> 3
+SELECT id, tags[0], counts['k'], place.at.x, size(tags) FROM demo.db.visits ORDER BY id;
+--> 1 | a | 1 | 10 | 2
+--> 2 | NULL | NULL | NULL | 0
+--> 3 | NULL | NULL | NULL | NULL
+SELECT id, tag FROM demo.db.visits LATERAL VIEW explode(tags) AS tag ORDER BY tag;
+--> 1 | a
+--> 1 | b
+SELECT id, sum(id) OVER (ORDER BY id) FROM demo.db.visits ORDER BY id DESC LIMIT 2;
+--> 3 | 6
+--> 2 | 3
+
 -- Metadata columns, which * does not select.
-SELECT id, _pos, _spec_id, _partition, _row_id, _last_updated_sequence_number, endswith(_file, '.parquet')
-FROM demo.db.t WHERE id = 3;
---> 3 | 0 | 0 | {1} | 3 | 1 | true
+CREATE TABLE demo.db.one (id bigint) PARTITIONED BY (bucket(2, id)) TBLPROPERTIES ('format-version' = '3');
+INSERT INTO demo.db.one VALUES (3);
+SELECT *, _pos, _spec_id, _partition, _row_id, _last_updated_sequence_number, endswith(_file, '.parquet')
+FROM demo.db.one;
+--> 3 | 0 | 0 | {1} | 0 | 1 | true
 CREATE TABLE demo.db.parts (id bigint, city string) PARTITIONED BY (city, bucket(2, id), truncate(10, id));
 INSERT INTO demo.db.parts VALUES (17, 'Oslo');
 SELECT _partition.id_trunc, id FROM demo.db.parts WHERE _partition.id_trunc = 10;

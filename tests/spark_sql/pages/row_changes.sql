@@ -1,4 +1,4 @@
--- UPDATE, DELETE and MERGE.
+-- UPDATE, DELETE and TRUNCATE.
 
 CREATE TABLE demo.db.t (id bigint NOT NULL, city string, n int);
 INSERT INTO demo.db.t VALUES (1, 'Oslo', 10), (2, 'Rome', 20), (3, NULL, 30), (4, 'Bern', NULL);
@@ -17,49 +17,33 @@ DELETE FROM demo.db.t WHERE length(city) = (SELECT count(*) + 3 FROM demo.db.t W
 SELECT * FROM demo.db.t ORDER BY id;
 --> 3 | NULL | 30
 
--- MERGE: several clauses, the first whose condition is true applies.
-INSERT INTO demo.db.t VALUES (5, 'Lima', 50), (6, 'Kiew', 60), (7, 'Lyon', 70);
-MERGE INTO demo.db.t AS t
-USING (SELECT * FROM VALUES (5L, 'Lima', 500), (6L, NULL, NULL), (8L, 'Nara', 80), (9L, 'Turku', NULL) AS s (id, city, n)) AS s
-ON t.id = s.id
-WHEN MATCHED AND s.n IS NULL THEN DELETE
-WHEN MATCHED THEN UPDATE SET *
-WHEN NOT MATCHED AND s.n IS NOT NULL THEN INSERT *
-WHEN NOT MATCHED BY SOURCE AND t.n = 70 THEN UPDATE SET n = 71
-WHEN NOT MATCHED BY SOURCE AND t.n = 30 THEN DELETE;
-SELECT * FROM demo.db.t ORDER BY id;
---> 5 | Lima | 500
---> 7 | Lyon | 71
---> 8 | Nara | 80
-MERGE INTO demo.db.t USING (SELECT 8L AS id UNION ALL SELECT 8L) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = 0;
---! SparkRuntimeException: [MERGE_CARDINALITY_VIOLATION]
-
--- Only NOT MATCHED clauses.
-MERGE INTO demo.db.t USING (SELECT id + 1 AS id, city FROM demo.db.t) AS s ON t.id = s.id
-WHEN NOT MATCHED THEN INSERT (id, city) VALUES (s.id, s.city);
-SELECT * FROM demo.db.t ORDER BY id;
---> 5 | Lima | 500
---> 6 | Lima | NULL
---> 7 | Lyon | 71
---> 8 | Nara | 80
---> 9 | Nara | NULL
-
--- New columns of the source.
-MERGE WITH SCHEMA EVOLUTION INTO demo.db.t USING (SELECT 9L AS id, 'Nara' AS city, 90 AS n, 'new' AS note) AS s
-ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *;
-SELECT * FROM demo.db.t WHERE n IS NOT NULL ORDER BY id;
---> 5 | Lima | 500 | NULL
---> 7 | Lyon | 71 | NULL
---> 8 | Nara | 80 | NULL
---> 9 | Nara | 90 | new
-
--- Several rows of the source may delete the same row.
-MERGE INTO demo.db.t USING (SELECT 9L AS id UNION ALL SELECT 9L) AS s ON t.id = s.id WHEN MATCHED THEN DELETE;
-SELECT id, n FROM demo.db.t WHERE n IS NOT NULL ORDER BY id;
---> 5 | 500
---> 7 | 71
---> 8 | 80
+-- UPDATE by a subquery on another table, and of a field of a struct.
+CREATE TABLE demo.db.people (id bigint, at struct<city: string, zip: int>);
+INSERT INTO demo.db.people VALUES (1, named_struct('city', 'Oslo', 'zip', 1)), (2, named_struct('city', 'Rome', 'zip', 2));
+UPDATE demo.db.people SET at.zip = at.zip + 100 WHERE id IN (SELECT n / 15 FROM demo.db.t);
+SELECT * FROM demo.db.people ORDER BY id;
+--> 1 | {Oslo, 1}
+--> 2 | {Rome, 102}
+UPDATE demo.db.people SET absent = 1;
+--! AnalysisException: [UNRESOLVED_COLUMN.WITH_SUGGESTION]
+DELETE FROM demo.db.people WHERE EXISTS (SELECT 1 FROM demo.db.t WHERE t.id > people.id + 1);
+SELECT id FROM demo.db.people;
+--> 2
+UPDATE demo.db.t SET id = NULL;
+--! SparkRuntimeException: [NOT_NULL_ASSERT_VIOLATION]
 
 TRUNCATE TABLE demo.db.t;
 SELECT count(*) FROM demo.db.t;
 --> 0
+
+-- Tables with deletion vectors (version 3), and with data files that are rewritten, give the same rows.
+CREATE TABLE demo.db.vectors (id bigint) TBLPROPERTIES (
+  'format-version' = '3', 'write.delete.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read');
+INSERT INTO demo.db.vectors SELECT id FROM range(0, 6, 1, 1);
+DELETE FROM demo.db.vectors WHERE id % 3 = 1;
+UPDATE demo.db.vectors SET id = id * 10 WHERE id > 3;
+SELECT id, _row_id FROM demo.db.vectors ORDER BY id;
+--> 0 | 0
+--> 2 | 2
+--> 3 | 3
+--> 50 | 5
