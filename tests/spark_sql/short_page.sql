@@ -53,7 +53,9 @@ SELECT operation, summary['added-records'] FROM demo.shop.orders.snapshots ORDER
 
 -- Procedures, time travel, branches.
 CALL demo.system.create_branch('shop.orders', 'audit');
+--> audit | *
 CALL demo.system.create_tag(table => 'shop.orders', tag => 'v1');
+--> v1 | *
 SELECT name, type FROM demo.shop.orders.refs ORDER BY name;
 --> audit | BRANCH
 --> main | BRANCH
@@ -67,6 +69,7 @@ SELECT count(*) FROM demo.shop.orders;
 -- Overwrites, of the table, of rows and of partitions.
 INSERT INTO demo.shop.orders REPLACE WHERE day = date'2026-01-02' SELECT 6, NULL, NULL, 60, date'2026-01-02';
 SET spark.sql.sources.partitionOverwriteMode = dynamic;
+--> spark.sql.sources.partitionOverwriteMode | dynamic
 INSERT OVERWRITE demo.shop.orders SELECT 6, NULL, NULL, 66, date'2026-01-02';
 RESET spark.sql.sources.partitionOverwriteMode;
 SELECT id, price FROM demo.shop.orders ORDER BY id;
