@@ -10,18 +10,22 @@ INSERT INTO demo.db.history VALUES (2, 'b');
 ALTER TABLE demo.db.history CREATE TAG `EOW-01` AS OF VERSION 7 RETAIN 7 DAYS;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_tag('db.history', 'EOW-01', first_snapshot, '7 days');
+--> EOW-01 | *
 ALTER TABLE demo.db.history CREATE TAG `EOM-01` AS OF VERSION 30 RETAIN 180 DAYS;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_tag('db.history', 'EOM-01', first_snapshot, '180 days');
+--> EOM-01 | *
 ALTER TABLE demo.db.history CREATE TAG `EOY-2023` AS OF VERSION 365;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_tag('db.history', 'EOY-2023', first_snapshot);
+--> EOY-2023 | *
 
 -- [CREATE BRANCH ... RETAIN ... WITH SNAPSHOT RETENTION]
 ALTER TABLE demo.db.history CREATE BRANCH `test-branch` RETAIN 7 DAYS WITH SNAPSHOT RETENTION 2 SNAPSHOTS;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_branch(table => 'db.history', branch => 'test-branch', retain => '7 days',
     min_snapshots_to_keep => 2);
+--> test-branch | *
 SELECT name, type, snapshot_id = first_snapshot, max_reference_age_in_ms, min_snapshots_to_keep
 FROM demo.db.history.refs ORDER BY name;
 --> EOM-01 | TAG | true | 15552000000 | NULL
@@ -41,9 +45,11 @@ ALTER TABLE demo.db.history CREATE BRANCH `audit-branch` AS OF VERSION 3 RETAIN 
 DECLARE OR REPLACE VARIABLE current_snapshot BIGINT;
 SET VAR current_snapshot = (SELECT snapshot_id FROM demo.db.history.refs WHERE name = 'main');
 CALL demo.system.create_branch('db.history', 'audit-branch', current_snapshot, '7 days');
+--> audit-branch | *
 
 -- [SET spark.wap.branch]
 SET spark.wap.branch = audit-branch;
+--> spark.wap.branch | audit-branch
 INSERT INTO demo.db.history VALUES (3, 'c');
 SELECT id FROM demo.db.history ORDER BY id;
 --> 1
@@ -56,6 +62,7 @@ SELECT id FROM demo.db.history ORDER BY id;
 
 -- [CALL fast_forward]
 CALL demo.system.fast_forward('demo.db.history', 'main', 'audit-branch');
+--> main | * | *
 SELECT id FROM demo.db.history ORDER BY id;
 --> 1
 --> 2
@@ -75,11 +82,13 @@ SELECT * FROM demo.db.table ORDER BY id;
 ALTER TABLE demo.db.table CREATE BRANCH test_branch;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_branch('db.table', 'test_branch');
+--> test_branch | *
 SELECT * FROM demo.db.table.branch_test_branch ORDER BY id;
 --> 1 | a | 1.0
 --> 2 | b | 2.0
 --> 3 | c | 3.0
 CALL demo.system.create_tag('db.table', 'test_tag');
+--> test_tag | *
 
 -- [ALTER TABLE ... DROP COLUMN]
 ALTER TABLE demo.db.table DROP COLUMN col;

@@ -349,24 +349,29 @@ SET VAR current_snapshot = (SELECT snapshot_id FROM demo.db.sample.refs WHERE na
 ALTER TABLE demo.db.sample CREATE BRANCH `audit-branch`;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_branch('db.sample', 'audit-branch');
+--> audit-branch | *
 ALTER TABLE demo.db.sample CREATE BRANCH IF NOT EXISTS `audit-branch`;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_branch('db.sample', 'audit-branch');
 --! AnalysisException: branch 'audit-branch' already exists; choose another name
 CALL demo.system.create_branch(table => 'db.sample', branch => 'audit-branch', if_not_exists => true);
+--> audit-branch | *
 ALTER TABLE demo.db.sample CREATE OR REPLACE BRANCH `audit-branch`;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_branch(table => 'db.sample', branch => 'audit-branch', or_replace => true);
+--> audit-branch | *
 ALTER TABLE demo.db.sample CREATE BRANCH `audit-2`
 AS OF VERSION 1234;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_branch('db.sample', 'audit-2', first_snapshot);
+--> audit-2 | *
 ALTER TABLE demo.db.sample CREATE BRANCH `audit-3`
 AS OF VERSION 1234 RETAIN 30 DAYS
 WITH SNAPSHOT RETENTION 3 SNAPSHOTS 2 DAYS;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_branch(table => 'db.sample', branch => 'audit-3', snapshot_id => first_snapshot,
     retain => '30 days', min_snapshots_to_keep => 3, max_snapshot_age => '2 days');
+--> audit-3 | *
 SELECT name, snapshot_id = current_snapshot, max_reference_age_in_ms, min_snapshots_to_keep, max_snapshot_age_in_ms
 FROM demo.db.sample.refs WHERE type = 'BRANCH' ORDER BY name;
 --> audit-2 | false | NULL | NULL | NULL
@@ -378,20 +383,25 @@ FROM demo.db.sample.refs WHERE type = 'BRANCH' ORDER BY name;
 ALTER TABLE demo.db.sample CREATE TAG `historical-tag`;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_tag('db.sample', 'historical-tag');
+--> historical-tag | *
 ALTER TABLE demo.db.sample CREATE TAG IF NOT EXISTS `historical-tag`;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_tag(table => 'db.sample', tag => 'historical-tag', if_not_exists => true);
+--> historical-tag | *
 ALTER TABLE demo.db.sample CREATE OR REPLACE TAG `historical-tag`;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_tag(table => 'db.sample', tag => 'historical-tag', or_replace => true);
+--> historical-tag | *
 ALTER TABLE demo.db.sample CREATE TAG `tag-2` AS OF VERSION 1234;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_tag('db.sample', 'tag-2', first_snapshot);
+--> tag-2 | *
 ALTER TABLE demo.db.sample CREATE TAG `tag-3`
 AS OF VERSION 1234 RETAIN 365 DAYS;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'CREATE'
 CALL demo.system.create_tag(table => 'db.sample', tag => 'tag-3', snapshot_id => first_snapshot,
     retain => '365 days');
+--> tag-3 | *
 
 -- [ALTER TABLE ... REPLACE BRANCH]
 ALTER TABLE demo.db.sample REPLACE BRANCH `audit-branch`
@@ -399,6 +409,7 @@ AS OF VERSION 4567 RETAIN 60 DAYS;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'BRANCH'
 CALL demo.system.create_branch(table => 'db.sample', branch => 'audit-branch', snapshot_id => first_snapshot,
     retain => '60 days', or_replace => true);
+--> audit-branch | *
 
 -- [ALTER TABLE ... REPLACE TAG]
 ALTER TABLE demo.db.sample REPLACE TAG `historical-tag`
@@ -406,6 +417,7 @@ AS OF VERSION 4567 RETAIN 60 DAYS;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'TAG'
 CALL demo.system.create_tag(table => 'db.sample', tag => 'historical-tag', snapshot_id => first_snapshot,
     retain => '60 days', or_replace => true);
+--> historical-tag | *
 SELECT name, snapshot_id = first_snapshot, max_reference_age_in_ms
 FROM demo.db.sample.refs WHERE name <> 'main' ORDER BY name;
 --> audit-2 | true | NULL
@@ -419,11 +431,13 @@ FROM demo.db.sample.refs WHERE name <> 'main' ORDER BY name;
 ALTER TABLE demo.db.sample DROP BRANCH `audit-branch`;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'BRANCH'
 CALL demo.system.drop_branch('db.sample', 'audit-branch');
+--> audit-branch | *
 
 -- [ALTER TABLE ... DROP TAG]
 ALTER TABLE demo.db.sample DROP TAG `historical-tag`;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'TAG'
 CALL demo.system.drop_tag('db.sample', 'historical-tag');
+--> historical-tag | *
 SELECT name FROM demo.db.sample.refs ORDER BY name;
 --> audit-2
 --> audit-3

@@ -11,40 +11,51 @@ SET VAR second_snapshot = (SELECT snapshot_id FROM demo.db.sample.refs WHERE nam
 
 -- [CALL rollback_to_snapshot]
 CALL demo.system.rollback_to_snapshot('db.sample', first_snapshot);
+--> * | *
 SELECT * FROM demo.db.sample;
 --> 1 | a
 
 -- [CALL set_current_snapshot]
 CALL demo.system.set_current_snapshot('db.sample', second_snapshot);
+--> * | *
 SELECT * FROM demo.db.sample ORDER BY id;
 --> 1 | a
 --> 2 | b
 CALL demo.system.create_tag('db.sample', 's1', first_snapshot);
+--> s1 | *
 CALL demo.system.set_current_snapshot(table => 'db.sample', ref => 's1');
+--> * | *
 SELECT * FROM demo.db.sample;
 --> 1 | a
 CALL demo.system.set_current_snapshot(snapshot_id => second_snapshot, table => 'db.sample');
+--> * | *
 
 -- [CALL rollback_to_timestamp]
 CALL demo.system.rollback_to_timestamp('db.sample', first_time);
+--> * | *
 SELECT * FROM demo.db.sample;
 --> 1 | a
 
 -- [CALL cherrypick_snapshot]
 CALL demo.system.cherrypick_snapshot('db.sample', second_snapshot);
+--> * | *
 SELECT * FROM demo.db.sample ORDER BY id;
 --> 1 | a
 --> 2 | b
 CALL demo.system.rollback_to_snapshot('db.sample', first_snapshot);
+--> * | *
 CALL demo.system.cherrypick_snapshot(snapshot_id => second_snapshot, table => 'db.sample');
+--> * | *
 SELECT * FROM demo.db.sample ORDER BY id;
 --> 1 | a
 --> 2 | b
 
 -- [CALL fast_forward]
 CALL demo.system.create_branch('db.sample', 'audit-branch');
+--> audit-branch | *
 INSERT INTO demo.db.sample.`branch_audit-branch` VALUES (3, 'c');
 CALL demo.system.fast_forward('db.sample', 'main', 'audit-branch');
+--> main | * | *
 SELECT * FROM demo.db.sample ORDER BY id;
 --> 1 | a
 --> 2 | b
@@ -70,11 +81,13 @@ CALL demo.system.rewrite_data_files('db.sample');
 
 -- [CALL rewrite_manifests]
 CALL demo.system.rewrite_manifests('db.sample');
+--> 3 | 1
 SELECT operation FROM demo.db.sample.snapshots ORDER BY committed_at DESC LIMIT 1;
 --> replace
 
 -- [CALL rewrite_manifests(use_caching)]
 CALL demo.system.rewrite_manifests('db.sample', false);
+--> 0 | 0
 
 -- [CALL rewrite_manifests(spec_id)]
 CALL demo.system.rewrite_manifests(table => 'db.sample', spec_id => 0);

@@ -7,9 +7,12 @@ DECLARE OR REPLACE VARIABLE first_seconds BIGINT;
 DECLARE OR REPLACE VARIABLE query STRING;
 SET VAR first_snapshot = (SELECT snapshot_id FROM demo.db.table.snapshots);
 CALL demo.system.create_branch('db.table', 'audit-branch');
+--> audit-branch | *
 CALL demo.system.create_tag('db.table', 'historical-snapshot');
+--> historical-snapshot | *
 -- A time in whole seconds after the first snapshot and before the second one.
 SELECT java_method('java.lang.Thread', 'sleep', 2000L) IS NULL;
+--> false
 SET VAR first_seconds = (SELECT unix_seconds(made_current_at) + 1 FROM demo.db.table.history);
 ALTER TABLE demo.db.table ADD COLUMN more int;
 INSERT INTO demo.db.table VALUES (2, 'b', 20);

@@ -49,6 +49,7 @@ INSERT INTO demo.my_app.logs VALUES
     ('u1', 'INFO', timestamp'2020-07-01 10:00:00', 'twice'), ('u1', 'INFO', timestamp'2020-07-01 10:00:00', 'twice'),
     ('u2', 'WARN', timestamp'2020-07-01 11:00:00', 'once'), ('u3', 'INFO', timestamp'2020-07-02 10:00:00', 'later');
 SET spark.sql.sources.partitionOverwriteMode = dynamic;
+--> spark.sql.sources.partitionOverwriteMode | dynamic
 INSERT OVERWRITE demo.my_app.logs
 SELECT uuid, first(level), first(ts), first(message)
 FROM demo.my_app.logs
@@ -127,6 +128,7 @@ SELECT * FROM demo.db.orders ORDER BY oid;
 CREATE TABLE demo.db.branched (id bigint, val string);
 INSERT INTO demo.db.branched VALUES (0, 'z');
 CALL demo.system.create_branch('db.branched', 'audit');
+--> audit | *
 INSERT INTO demo.db.branched.branch_audit VALUES (1, 'a'), (2, 'b');
 
 -- [MERGE INTO table.branch_name]
@@ -151,7 +153,9 @@ SELECT * FROM demo.db.branched;
 -- [SET spark.wap.branch]
 ALTER TABLE demo.db.branched SET TBLPROPERTIES ('write.wap.enabled' = 'true');
 CALL demo.system.create_branch('db.branched', 'audit-branch');
+--> audit-branch | *
 SET spark.wap.branch = audit-branch;
+--> spark.wap.branch | audit-branch
 INSERT INTO demo.db.branched VALUES (3, 'c');
 RESET spark.wap.branch;
 SELECT id FROM demo.db.branched.`branch_audit-branch` ORDER BY id;

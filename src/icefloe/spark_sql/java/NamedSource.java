@@ -5,6 +5,7 @@ import java.util.Optional;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
@@ -24,7 +25,8 @@ public class NamedSource implements SupportsCatalogOptions {
     String name = name(options);
     if (isLocation(name)) return Identifier.of(new String[0], name);
     String[] parts = parts(name);
-    int first = isAttached(parts[0]) ? 1 : 0;
+    if (parts.length == 1 && isAttached(current())) return Identifier.of(manager().currentNamespace(), parts[0]);
+    int first = hasCatalog(parts) ? 1 : 0;
     String[] namespace = new String[parts.length - first - 1];
     System.arraycopy(parts, first, namespace, 0, namespace.length);
     return Identifier.of(namespace, parts[parts.length - 1]);
@@ -32,9 +34,8 @@ public class NamedSource implements SupportsCatalogOptions {
 
   public String extractCatalog(CaseInsensitiveStringMap options) {
     String name = name(options);
-    if (!isLocation(name) && isAttached(parts(name)[0])) return parts(name)[0];
-    String current = session().sessionState().catalogManager().currentCatalog().name();
-    return isAttached(current) ? current : attached();
+    if (!isLocation(name) && hasCatalog(parts(name))) return parts(name)[0];
+    return isAttached(current()) ? current() : attached();
   }
 
   public Optional extractTimeTravelTimestamp(CaseInsensitiveStringMap options) {
@@ -53,7 +54,7 @@ public class NamedSource implements SupportsCatalogOptions {
   public StructType inferSchema(CaseInsensitiveStringMap options) { return ((IcefloeTable) table(options)).schema(); }
 
   private Table table(CaseInsensitiveStringMap options) {
-    CatalogPlugin catalog = session().sessionState().catalogManager().catalog(extractCatalog(options));
+    CatalogPlugin catalog = manager().catalog(extractCatalog(options));
     try {
       return ((TableCatalog) catalog).loadTable(extractIdentifier(options));
     } catch (NoSuchTableException error) {
@@ -88,6 +89,10 @@ public class NamedSource implements SupportsCatalogOptions {
   }
 
   private static SparkSession session() { return (SparkSession) SparkSession.active(); }
+  private static CatalogManager manager() { return session().sessionState().catalogManager(); }
+  private static String current() { return manager().currentCatalog().name(); }
+
+  private static boolean hasCatalog(String[] parts) { return parts.length > 1 && isAttached(parts[0]); }
 
   private static boolean isAttached(String catalog) {
     String prefix = "spark.sql.catalog." + catalog + ".peer";
