@@ -1,8 +1,9 @@
-"""The essentials of Spark SQL on one Spark: the statements of short_page.sql, DataFrames and a stream.
+"""The essentials of Spark SQL on one Spark: statements, DataFrames, a stream, conflicts.
 
 A program of its own, because a process has one Spark: ``python short_page.py MASTER``, such as ``local[2]`` or
-``local-cluster[2,1,1024]``. It runs everything on tables of the format versions 2 and 4, and prints a line for each
-part. It stops at the first failure, with a status that is not zero. The last line is a report as JSON.
+``local-cluster[2,1,1024]``. It runs short_page.sql and the other parts on tables of the format versions 2 and 4, and
+prints a line for each part. It stops at the first failure, with a status that is not zero. The last line is a report
+as JSON.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
+import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import icefloe
+from icefloe.spark_sql import row_changes
 from support.sql_pages import check_page
 
 PAGE = Path(__file__).with_suffix(".sql")
@@ -59,6 +64,10 @@ def session(master: str, folder: Path) -> SparkSession:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
+
+
+def open_catalog(folder: Path) -> icefloe.Catalog:
+    return icefloe.catalog("demo", uri=f"sqlite:///{folder}/cat.db", warehouse=f"file://{folder}/wh")
 
 
 def page(spark: SparkSession, version: int, folder: Path) -> int:
@@ -105,6 +114,32 @@ def stream(spark: SparkSession, version: int, folder: Path) -> None:
     spark.sql(f"DROP TABLE {COPY}")
 
 
+def conflicts(spark: SparkSession, version: int, folder: Path) -> None:
+    """Merges fail if another commit adds a row that they looked for, also those that only insert rows."""
+    spark.sql(f"CREATE TABLE {TABLE} (id bigint, n int) TBLPROPERTIES ('format-version' = '{version}')")
+    spark.sql(f"INSERT INTO {TABLE} VALUES (1, 10)")
+    merge = f"MERGE INTO {TABLE} t USING (SELECT 2L AS id, 20 AS n) s ON t.id = s.id"
+    update, insert = "WHEN MATCHED THEN UPDATE SET *", "WHEN NOT MATCHED THEN INSERT *"
+    table = open_catalog(folder).load_table("db.t")
+    commit = row_changes.commit_found_rows
+
+    def commit_second(*arguments: Any, **options: Any) -> Any:
+        table.append(pa.table({"id": [2], "n": pa.array([0], pa.int32())}))
+        return commit(*arguments, **options)
+
+    for clauses in (f"{update} {insert}", insert):
+        spark.sql(f"DELETE FROM {TABLE} WHERE id = 2")
+        error = None
+        with patch.object(row_changes, "commit_found_rows", commit_second):
+            try:
+                spark.sql(f"{merge} {clauses}")
+            except PySparkException as raised:
+                error = raised
+        assert "ConflictError" in str(error), f"no conflict of {clauses}: {error}"
+        expect([1, 2], ids(spark.table(TABLE)))
+    spark.sql(f"DROP TABLE {TABLE}")
+
+
 def ids(rows: Any) -> list[int]:
     return sorted(row.id for row in rows.collect())
 
@@ -113,7 +148,7 @@ def expect(right: object, found: object) -> None:
     assert found == right, f"{found} instead of {right}"
 
 
-PARTS: tuple[Callable[[SparkSession, int, Path], int | None], ...] = (page, dataframes, stream)
+PARTS: tuple[Callable[[SparkSession, int, Path], int | None], ...] = (page, dataframes, stream, conflicts)
 
 
 def run_parts(spark: SparkSession, folder: Path) -> int:
@@ -141,8 +176,7 @@ def main(master: str) -> None:
         try:
             version = spark.version
             print(f"Spark {version} on {master}", flush=True)
-            catalog = icefloe.catalog("demo", uri=f"sqlite:///{folder}/cat.db", warehouse=f"file://{folder}/wh")
-            icefloe.attach(spark, "demo", catalog)
+            icefloe.attach(spark, "demo", open_catalog(folder))
             statements = run_parts(spark, folder)
             processes = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()  # the driver is one of them
         finally:

@@ -16,6 +16,6 @@ def test_the_short_page_passes_on_a_cluster() -> None:
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
     *lines, report = done.stdout.splitlines()
     for version in (2, 4):
-        for part in ("page", "dataframes", "stream"):
+        for part in ("page", "dataframes", "stream", "conflicts"):
             assert any(line.startswith(f"format version {version}: {part}: ") for line in lines), (version, part)
     assert json.loads(report)["executors"] == 2

@@ -12,16 +12,28 @@ import scala.collection.immutable.Seq;
 /** What a MERGE inserts, and which rows of the table decide about it. */
 public class MergedInserts {
   /**
-   * The columns of the table in an append that is a MERGE with only NOT MATCHED clauses; null for another plan. Spark
-   * makes an append of it, whose query reads the very relation that is written; an INSERT reads another one.
+   * The columns of the table in a MERGE with only NOT MATCHED clauses; null for another plan. Spark 4.1 makes an append
+   * of it, whose query reads the very relation that is written; an INSERT reads another one.
    */
   static AttributeSet target(LogicalPlan plan) {
-    if (!(plan instanceof AppendData)) return null;
-    AppendData append = (AppendData) plan;
-    if (append.write().isEmpty() || !(append.write().get() instanceof IcefloeWrite)) return null;
-    if (append.analyzedQuery().isEmpty()) return null;
-    AttributeSet written = written(append).outputSet();
-    return reads((LogicalPlan) append.analyzedQuery().get(), written) ? written : null;
+    if (!(plan instanceof AppendData) && !"InsertOnlyMerge".equals(plan.nodeName())) return null;
+    LogicalPlan query = (LogicalPlan) optional(plan, LogicalPlan.class);
+    if (query == null || write(plan) == null) return null;
+    AttributeSet written = written((V2WriteCommand) plan).outputSet();
+    return reads(query, written) ? written : null;
+  }
+
+  /** The write of a plan; null if it is not one of ours. */
+  static IcefloeWrite write(LogicalPlan plan) { return (IcefloeWrite) optional(plan, IcefloeWrite.class); }
+
+  /** The value of a class that an optional field of a plan has, or null: Spark 4.1 lacks the class InsertOnlyMerge. */
+  private static Object optional(LogicalPlan plan, Class kind) {
+    for (int i = 0; i < plan.productArity(); i++) {
+      Object field = plan.productElement(i);
+      if (!(field instanceof scala.Option) || ((scala.Option) field).isEmpty()) continue;
+      if (kind.isInstance(((scala.Option) field).get())) return ((scala.Option) field).get();
+    }
+    return null;
   }
 
   /** The relation of a write, by the interface: classes of Spark 4.2 have two methods table(), which is ambiguous. */

@@ -5,7 +5,6 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
-import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -20,7 +19,7 @@ public class PlannedScans extends Rule {
   public TreeNode apply(TreeNode plan) {
     Replacement replacement = new Replacement();
     replacement.merged = MergedInserts.target((LogicalPlan) plan);
-    if (replacement.merged != null) replacement.operation = ((IcefloeWrite) ((AppendData) plan).write().get()).id;
+    if (replacement.merged != null) replacement.operation = MergedInserts.write((LogicalPlan) plan).id;
     LogicalPlan replaced = (LogicalPlan) ((LogicalPlan) plan).transformDown(replacement);
     if (!replacement.isUsed) return plan;
     return SchemaPruning$.MODULE$.apply((LogicalPlan) PushDownPredicates$.MODULE$.apply(replaced));
@@ -28,7 +27,7 @@ public class PlannedScans extends Rule {
 
   private static class Replacement extends scala.runtime.AbstractPartialFunction {
     boolean isUsed = false;
-    AttributeSet merged;  // the columns of the table that a MERGE inserts into, if it is planned as an append
+    AttributeSet merged;  // the columns of the table of a MERGE that only inserts
     String operation;
 
     public boolean isDefinedAt(Object node) {

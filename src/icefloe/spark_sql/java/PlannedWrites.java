@@ -1,9 +1,9 @@
 package icefloe.sql;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.execution.SparkStrategy;
 import scala.collection.immutable.Seq;
@@ -12,7 +12,7 @@ import scala.collection.immutable.Seq;
 public class PlannedWrites extends SparkStrategy {
   public Seq apply(LogicalPlan plan) {
     if (plan instanceof WriteDelta) return changed((WriteDelta) plan);
-    if (MergedInserts.target(plan) != null) return merged((AppendData) plan);
+    if (MergedInserts.target(plan) != null) return merged((V2WriteCommand) plan);
     if (!(plan instanceof OverwritePartitionsDynamic)) return Json.seq();
     OverwritePartitionsDynamic overwrite = (OverwritePartitionsDynamic) plan;
     if (!overwrite.write().isDefined() || !(overwrite.write().get() instanceof IcefloeWrite)) return Json.seq();
@@ -30,8 +30,8 @@ public class PlannedWrites extends SparkStrategy {
     return rows(plan.query(), write.table, call, table, MergeJoin.find(plan.query(), table.outputSet()));
   }
 
-  private Seq merged(AppendData plan) {
-    IcefloeWrite write = (IcefloeWrite) plan.write().get();
+  private Seq merged(V2WriteCommand plan) {
+    IcefloeWrite write = MergedInserts.write((LogicalPlan) plan);
     ObjectNode call = Json.call("change rows").put("handle", write.table.handle()).put("operation", write.id);
     call.put("command", "MERGE").put("depends_on_kept_rows", true).put("is_deterministic", true);
     LogicalPlan table = MergedInserts.written(plan);
