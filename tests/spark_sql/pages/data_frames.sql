@@ -35,7 +35,7 @@ spark.read.format("icefloe").option("timestampAsOf", "2100-01-01").load("demo.db
 --> 7
 spark.read.option("snapshot-id", spark.table("demo.db.t.snapshots").first().snapshot_id).table("demo.db.t").count();
 --> 3
---iceberg [reader-options]: version 1.12 refuses the options of its earlier versions
+--iceberg [reader-options]: version 1.12 refuses the option
 --iceberg! Time travel option `snapshot-id` is no longer supported
 
 -- A temporary view of a table, by the format.

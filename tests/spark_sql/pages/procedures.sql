@@ -84,10 +84,14 @@ CALL demo.system.write_ordered_by('db.t', array('city desc', 'id'));
 --> 1
 --iceberg [own-grammar]: the order is set by a grammar of its own
 --iceberg; ALTER TABLE demo.db.t WRITE ORDERED BY city DESC, id
+SHOW TBLPROPERTIES demo.db.t ('sort-order');
+--> sort-order | city DESC NULLS LAST, id ASC NULLS FIRST
 CALL demo.system.set_identifier_fields('db.t', array('id'));
 --> id
 --iceberg [own-grammar]: identifier fields are set by a grammar of its own
 --iceberg; ALTER TABLE demo.db.t SET IDENTIFIER FIELDS id
+SHOW TBLPROPERTIES demo.db.t ('identifier-fields');
+--> identifier-fields | [id]
 CALL demo.system.upgrade('db.t', 3);
 --> 2 | 3
 --iceberg [own-grammar]: the version is a property of the table

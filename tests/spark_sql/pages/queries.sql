@@ -46,7 +46,7 @@ SELECT id FROM demo.db.visits WHERE place.at.x IS NOT NULL AND id IN (1, 2, 7);
 SELECT id FROM demo.db.visits WHERE NOT (place.at.x <=> 10) ORDER BY id;
 --> 2
 --> 3
-SELECT id, tags[0], counts['k'], place.at.x, size(tags) FROM demo.db.visits ORDER BY id;
+SELECT id, get(tags, 0), counts['k'], place.at.x, size(tags) FROM demo.db.visits ORDER BY id;
 --> 1 | a | 1 | 10 | 2
 --> 2 | NULL | NULL | NULL | 0
 --> 3 | NULL | NULL | NULL | NULL

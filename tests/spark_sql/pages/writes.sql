@@ -51,7 +51,7 @@ INSERT INTO demo.db.t VALUES (8, 'Bern', 80);
 SET spark.sql.sources.partitionOverwriteMode = dynamic;
 --> spark.sql.sources.partitionOverwriteMode | dynamic
 INSERT OVERWRITE demo.db.t VALUES (9, 'Oslo', 90);
-INSERT OVERWRITE demo.db.t PARTITION (city) SELECT 10, 100, 'Rome';
+INSERT OVERWRITE demo.db.t PARTITION (city) SELECT 10, 'Rome', 100;
 RESET spark.sql.sources.partitionOverwriteMode;
 SELECT id, city FROM demo.db.t ORDER BY id;
 --> 8 | Bern
