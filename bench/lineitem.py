@@ -10,7 +10,6 @@ from pyspark.sql import functions as F  # noqa: N812
 PARTS = 200_000
 SUPPLIERS = 10_000
 FILTER = f"l_partkey < {PARTS // 100}"  # 1 % of the rows, spread over all files
-DELETE_SHARE = f"l_suppkey < {SUPPLIERS // 100}"  # another 1 %
 WORDS = ("carefully", "final", "deposits", "sleep", "quickly", "above", "the", "ironic", "accounts", "packages")
 MODES = ("AIR", "FOB", "MAIL", "RAIL", "REG AIR", "SHIP", "TRUCK")
 INSTRUCTIONS = ("COLLECT COD", "DELIVER IN PERSON", "NONE", "TAKE BACK RETURN")

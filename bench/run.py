@@ -29,7 +29,6 @@ import planning
 import rows
 import spark_pipeline
 import spark_planning
-import spark_scan
 import spark_sql
 import stats_eval
 import thresholds
@@ -44,7 +43,6 @@ BENCHES = {
     "append": append,
     "spark": spark_pipeline,
     "spark_sql": spark_sql,
-    "spark_scan": spark_scan,
     "spark_planning": spark_planning,
     "transforms": transforms,
     "stats_eval": stats_eval,
