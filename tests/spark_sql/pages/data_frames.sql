@@ -46,7 +46,7 @@ SELECT * FROM by_format;
 --> 7
 
 -- writeTo creates, replaces, appends and overwrites.
-spark.range(1).writeTo("demo.db.u").tableProperty("team", "sales").partitionedBy(F.bucket(2, "id")).create();
+spark.range(1).writeTo("demo.db.u").tableProperty("team", "sales").partitionedBy(F.partitioning.bucket(2, "id")).create();
 spark.range(1).writeTo("demo.db.u").create();
 --! AnalysisException: [TABLE_OR_VIEW_ALREADY_EXISTS]
 spark.range(1, 3).writeTo("demo.db.u").append();
@@ -93,8 +93,6 @@ SELECT * FROM demo.db.u ORDER BY id;
 --iceberg> 6
 spark.range(1, 2).writeTo("demo.db.u").option("snapshot-property.team", "sales").append();
 SELECT max_by(summary['team'], committed_at) FROM demo.db.u.snapshots;
---> NULL
---iceberg [snapshot-properties]: the option sets an entry of the summary
---iceberg> sales
+--> sales
 spark.catalog.tableExists("demo.db.u");
 --> true

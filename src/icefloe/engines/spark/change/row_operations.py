@@ -47,7 +47,7 @@ class RowOperations:
         new = self.rows
         if OPERATION in new.columns:
             new = new.where(F.col(OPERATION).isin(_UPDATE, _INSERT, _REINSERT))
-        new = new.select(*(F.col(quoted(name)) for name in (*names, *(field.name for field in lineage))))
+        new = new.select(*(quoted(name) for name in (*names, *(field.name for field in lineage))))
         with translated():
             return write(new, metadata=files.metadata, io=files.io, lineage=lineage, is_rewrite=True)
 
