@@ -87,6 +87,7 @@ def test_a_merge_reads_only_files_that_may_have_the_keys_of_the_source(
     assert before.scan(read).plan().files == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("key", KEY_TYPES)
 def test_keys_of_every_type_find_their_rows(spark: SparkSession, demo: icefloe.Catalog, key: str) -> None:
     type_, value, source = KEY_TYPES[key]
@@ -101,6 +102,7 @@ def test_keys_of_every_type_find_their_rows(spark: SparkSession, demo: icefloe.C
     assert result(spark) == (total + 2, 312, total - 1)  # keys that are null match nothing, and are inserted
 
 
+@pytest.mark.thorough
 def test_a_merge_by_two_keys_and_a_condition_changes_the_rows_that_have_both(
     spark: SparkSession, demo: icefloe.Catalog
 ) -> None:
@@ -125,6 +127,7 @@ def test_a_source_that_differs_from_run_to_run_is_evaluated_once(spark: SparkSes
         assert result(spark)[::2] == (FILES * ROWS + 1, FILES * ROWS)
 
 
+@pytest.mark.thorough
 def test_a_source_without_keys_changes_nothing_and_inserts_its_rows(spark: SparkSession, demo: icefloe.Catalog) -> None:
     create(spark)
     no_rows = "SELECT id, 1 AS n FROM range(5) WHERE id > 5 AND rand() >= 0"
@@ -134,6 +137,7 @@ def test_a_source_without_keys_changes_nothing_and_inserts_its_rows(spark: Spark
     assert result(spark) == (FILES * ROWS + 6, 5, FILES * ROWS)
 
 
+@pytest.mark.thorough
 def test_a_delete_by_the_keys_of_a_query_reads_only_their_files(
     spark: SparkSession, demo: icefloe.Catalog, reads: list[Expr]
 ) -> None:
@@ -166,6 +170,7 @@ def test_a_commit_conflicts_with_a_merge_only_in_the_range_of_its_keys(
         assert result(spark)[1] == 201
 
 
+@pytest.mark.thorough
 def test_nothing_stays_in_memory_after_a_merge(spark: SparkSession, demo: icefloe.Catalog) -> None:
     create(spark)
     kept = spark.sparkContext._jsc.sc().getPersistentRDDs
@@ -177,6 +182,7 @@ def test_nothing_stays_in_memory_after_a_merge(spark: SparkSession, demo: iceflo
     assert kept().size() == before
 
 
+@pytest.mark.thorough
 def test_explaining_a_merge_runs_no_job(spark: SparkSession, demo: icefloe.Catalog) -> None:
     create(spark)
     spark.sparkContext.setJobGroup("explain", "EXPLAIN MERGE")

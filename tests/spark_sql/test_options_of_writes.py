@@ -40,6 +40,7 @@ def test_an_append_that_merges_the_schema_adds_columns_in_its_commit(
     assert len(accepting.refresh().history) == before + 1
 
 
+@pytest.mark.thorough
 def test_overwrites_merge_the_schema_too(spark: SparkSession, accepting: icefloe.Table) -> None:
     with_note(spark, 2).writeTo(TABLE).option("mergeSchema", "true").overwritePartitions()
     assert rows(spark) == [(2, "new")]
@@ -48,6 +49,7 @@ def test_overwrites_merge_the_schema_too(spark: SparkSession, accepting: icefloe
     assert rows(spark) == [(3, "x", 7)]
 
 
+@pytest.mark.thorough
 def test_columns_that_the_table_lacks_are_refused_without_the_option_or_the_property(
     spark: SparkSession, accepting: icefloe.Table, demo: icefloe.Catalog
 ) -> None:
@@ -59,6 +61,7 @@ def test_columns_that_the_table_lacks_are_refused_without_the_option_or_the_prop
     assert rows(spark) == [(1,)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("verb", ["append", "overwritePartitions"])
 def test_snapshot_properties_are_in_the_summary(spark: SparkSession, demo: icefloe.Catalog, verb: str) -> None:
     spark.sql(f"CREATE TABLE {TABLE} (id bigint)")
@@ -88,6 +91,7 @@ def test_an_insert_is_staged_under_the_id_of_the_session(spark: SparkSession, st
     assert rows(spark) == [(1,), (2,)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "change",
     [
@@ -103,6 +107,7 @@ def test_changes_that_cannot_be_staged_are_refused(spark: SparkSession, staging:
     assert rows(spark) == [(1,)]
 
 
+@pytest.mark.thorough
 def test_an_id_and_a_branch_are_refused_together(spark: SparkSession, staging: icefloe.Table) -> None:
     spark.conf.set("spark.wap.branch", "audit")
     with pytest.raises(PySparkException, match=r"spark\.wap\.id and spark\.wap\.branch are both set"):
