@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from py4j.java_gateway import GatewayClient
+from py4j.protocol import MEMORY_COMMAND_NAME
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -20,12 +21,13 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The commands that are sent to the JVM from now on."""
+    """The commands that are sent to the JVM from now on, without those that release objects of other tests."""
     sent: list[str] = []
     send: Callable[..., Any] = GatewayClient.send_command
 
     def sending(client: GatewayClient, command: str, *arguments: Any, **named: Any) -> Any:
-        sent.append(command)
+        if not command.startswith(MEMORY_COMMAND_NAME):
+            sent.append(command)
         return send(client, command, *arguments, **named)
 
     monkeypatch.setattr(GatewayClient, "send_command", sending)
