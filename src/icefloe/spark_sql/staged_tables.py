@@ -33,7 +33,6 @@ from icefloe.table.catalog import Catalog
 _KEPT = 64
 _PREFIX = "staged "
 _PROVIDERS = (PROVIDER, "iceberg", "parquet")  # saveAsTable without a format says parquet
-_FILE_FORMATS = ("orc", "avro")  # of the data files, if USING says them
 # Properties by which Spark states something else than a property of the table.
 _OF_SPARK = frozenset({*SHOWN, "external", "is_managed_location", "table_type"})
 _OPTION_PREFIX = "option."
@@ -111,7 +110,7 @@ def create(catalog: Catalog, call: Definition, rows: Any = None) -> None:
         json.loads(call.schema),
         partition_by=_partitioning(call),
         location=call.properties.get("location"),
-        properties=_stored(call),
+        properties=stored_properties(call.properties),
         format_version=format_version(call),
         data=rows,
     )
@@ -126,7 +125,7 @@ def replace(catalog: Catalog, call: Definition, rows: Any = None) -> None:
         call.identifier,
         json.loads(call.schema),
         partition_by=_partitioning(call),
-        properties=_stored(call),
+        properties=stored_properties(call.properties),
         format_version=format_version(call),
         data=rows,
     )
@@ -134,24 +133,13 @@ def replace(catalog: Catalog, call: Definition, rows: Any = None) -> None:
 
 def check_provider(call: Definition) -> None:
     """UnsupportedError if the statement names another format in USING."""
-    provider = _provider(call)
-    if provider not in (*_PROVIDERS, *_FILE_FORMATS):
+    provider = call.properties.get("provider", PROVIDER)
+    if provider.lower() not in _PROVIDERS:
         raise UnsupportedError(
             f"USING {provider} is not supported: the catalog has Iceberg tables; write USING {PROVIDER}, or leave it"
-            " out",
+            f" out, and choose the format of data files by the table property {FILE_FORMAT.name}",
             feature=f"USING {provider}",
         )
-
-
-def _provider(call: Definition) -> str:
-    return call.properties.get("provider", PROVIDER).lower()
-
-
-def _stored(call: Definition) -> dict[str, str]:
-    """The properties of a definition that the table stores: USING orc is the format of its data files."""
-    provider = _provider(call)
-    file_format = {FILE_FORMAT.name: provider} if provider in _FILE_FORMATS else {}
-    return {**file_format, **stored_properties(call.properties)}
 
 
 def format_version(call: Definition) -> int | None:

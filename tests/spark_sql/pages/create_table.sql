@@ -47,7 +47,10 @@ CREATE TABLE demo.db.parquet (id int) USING parquet;
 CREATE TABLE demo.db.own (id int) USING icefloe;
 --iceberg [using-icefloe]: the word is ours
 --iceberg! Unsupported format in USING: icefloe
-CREATE TABLE demo.db.old (id int) USING orc;
+CREATE TABLE demo.db.orc (id int) USING orc;
+--! AnalysisException: USING orc is not supported
+--iceberg [using-formats]: USING is the format of data files
+CREATE TABLE demo.db.old (id int) TBLPROPERTIES ('write.format.default' = 'orc');
 INSERT INTO demo.db.old VALUES (1);
 SELECT id, endswith(_file, '.orc') FROM demo.db.old;
 --> 1 | true
