@@ -98,10 +98,12 @@ def test_an_insert_is_staged_under_the_id_of_the_session(spark: SparkSession, st
         "DELETE FROM demo.db.t WHERE id = 1",
         "UPDATE demo.db.t SET id = 5 WHERE sqrt(id) = 1",
         "INSERT OVERWRITE demo.db.t VALUES (5)",
+        "INSERT INTO demo.db.t.branch_audit VALUES (5)",
         "TRUNCATE TABLE demo.db.t",
     ],
 )
 def test_changes_that_cannot_be_staged_are_refused(spark: SparkSession, staging: icefloe.Table, change: str) -> None:
+    staging.branch("audit")
     with pytest.raises(PySparkException, match=r"stages appends without options; set spark\.wap\.branch"):
         spark.sql(change)
     assert rows(spark) == [(1,)]

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.model.metadata.properties import WAP_ENABLED
+from icefloe.model.metadata.snapshots import MAIN
 from icefloe.spark_sql.conditions import filter_of
 from icefloe.spark_sql.messages import TruncateTable, WriteRows
 from icefloe.spark_sql.options.write_options import branch_option, merges_schema, summary_properties
@@ -37,11 +38,13 @@ class WriteCalls:
         loaded = self._loads.find(call.handle)
         summary, is_merged = summary_properties(call.options), merges_schema(call.options)
         wap_id = wap_id_of(loaded)
-        if wap_id is not None and call.mode == "append" and len(summary) == 0 and not is_merged:
+        is_plain = len(summary) == 0 and not is_merged
+        is_to_main = loaded.handle.branch == MAIN and branch_option(call.options) is None
+        if wap_id is not None and call.mode == "append" and is_plain and is_to_main:
             loaded.table.append(rows, wap_id=wap_id)
             return
         branch = branch_of(loaded, call.options)
-        if len(summary) == 0 and not is_merged:
+        if is_plain:
             _write(loaded.table, loaded, call, rows, branch=branch)
             return
         with loaded.table.transaction(summary=summary) as work:
