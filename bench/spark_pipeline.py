@@ -78,7 +78,9 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
 
 
 def with_earlier(result: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
-    """The result with the samples of an earlier run for work that this run left out."""
+    """The result with the samples of an earlier run on as many rows, for work that this run left out."""
+    if earlier["sizes"]["rows"] != result["sizes"]["rows"]:
+        return result
     kept = earlier["samples"]
     return {**result, "samples": {kind: {**kept[kind], **samples} for kind, samples in result["samples"].items()}}
 
