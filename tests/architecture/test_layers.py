@@ -19,7 +19,7 @@ def layers_of(page: str) -> tuple[tuple[str, ...], ...]:
 
 
 LAYERS = layers_of(PAGE.read_text(encoding="utf-8"))
-GROUND = frozenset({"errors", "limits", "env", "lazy"})
+GROUND = frozenset({"errors", "limits", "env", "lazy", "progress"})
 HEIGHT = {layer: height for height, row in enumerate(LAYERS) for layer in row}
 # `import icefloe` itself gives the public names, which only the layers above `table` may use.
 FACADE = "icefloe"

@@ -8,16 +8,12 @@ from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from icefloe import rows
-from icefloe.commit.base import TablePointer
-from icefloe.commit.draft import Update
 from icefloe.commit.idempotency import commit_key
-from icefloe.commit.loop import commit
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.phases import PhaseTimer
 from icefloe.commit.result import CommitResult, already_done
 from icefloe.engines.choose import engine_for, engine_of
 from icefloe.engines.merge import Merge
-from icefloe.env import SYSTEM, Env
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
@@ -25,6 +21,7 @@ from icefloe.model.metadata.snapshots import MAIN, Operation, Snapshot
 from icefloe.rows.add_files import Partition, add_files
 from icefloe.rows.schema_merge import SchemaMode
 from icefloe.table.apply_changes import DELETED_COLUMN, changes_merge
+from icefloe.table.held_table import HeldTable
 from icefloe.table.merge import MergeBuilder, MergeResult, merge_done_before, merge_result
 from icefloe.table.operation_runs import run_again
 from icefloe.table.run_options import RunOptions
@@ -34,7 +31,7 @@ DeleteName = Literal["position", "equality"]
 R = TypeVar("R")
 
 
-class RowChanges:
+class RowChanges(HeldTable):
     """The methods of a table that change its rows.
 
     A change that conflicts with another commit fails with a ConflictError. With ``retries`` the change is planned and
@@ -48,15 +45,6 @@ class RowChanges:
     A batch of a stream has ``query`` and ``batch`` instead, such as the number that ``foreachBatch`` passes, and a text
     that names the stream. It is committed once: the stream may be restarted and run the batch again.
     """
-
-    def __init__(self, pointer: TablePointer, env: Env = SYSTEM) -> None:
-        self._pointer = pointer
-        self._env = env
-
-    @property
-    def name(self) -> str:
-        """The name in the catalog."""
-        return str(self._pointer)
 
     def append(
         self,
@@ -357,9 +345,6 @@ class RowChanges:
     def _done_before(self, snapshot: Snapshot) -> CommitResult:
         return already_done(self.name, snapshot)
 
-    def _target(self, branch: str | None) -> rows.Target:
-        return rows.Target(base=self._pointer.load(), env=self._env, branch=rows.branch_of(branch))
-
     def _change(self, prepare: Callable[[rows.Target], rows.Prepared], run: RunOptions) -> CommitResult:
         """Prepare an operation on the newest state and commit it; after a conflict again, if retries are allowed."""
 
@@ -394,6 +379,3 @@ class RowChanges:
             result = prepared.result(self._commit(prepared.steps))
         phases = timer.phases(commit=result.seconds)
         return replace(result, files_read=timer.files_read, files_skipped=timer.files_skipped, phases=phases)
-
-    def _commit(self, update: Update | Sequence[Update]) -> CommitResult:
-        return commit(self._pointer, update, self._env)
