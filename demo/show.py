@@ -12,12 +12,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
-from rich.tree import Tree
 
 from icefloe import Table
-from icefloe.inspect.node import Node
 
-STYLES = {"metadata": "bold", "root": "bold cyan", "manifest": "cyan", "file": "green", "vector": "magenta"}
 WIDTH = 100
 
 
@@ -59,24 +56,6 @@ def sizes(table: Table) -> dict[str, int]:
 
 def console() -> Console:
     return Console(width=WIDTH, highlight=False)
-
-
-def tree(root: Node) -> Tree:
-    """A drawing in colours; what no reader sees any more is struck out."""
-    drawn = Tree(_line(root), guide_style="dim")
-    _hang(drawn, root.children)
-    return drawn
-
-
-def _hang(parent: Tree, children: Iterable[Node]) -> None:
-    for child in children:
-        _hang(parent.add(_line(child)), child.children)
-
-
-def _line(node: Node) -> Text:
-    style = "dim strike" if node.removed else STYLES.get(node.kind, "dim")
-    line = Text(node.name, style=style)
-    return line.append(f"  {', '.join(node.facts)}", style="dim" if node.removed or node.kind == "more" else "not bold")
 
 
 def rows(title: str, columns: Sequence[str], values: Iterable[Sequence[object]]) -> Grid:

@@ -19,6 +19,7 @@ from icefloe.errors import UnsupportedError
 
 # Library -> what to install for it.
 _INSTALL = {
+    "click": "'icefloe[cli]'",
     "duckdb": "duckdb",
     "fsspec": "fsspec",
     "obstore": "'icefloe[s3]'",
@@ -27,6 +28,8 @@ _INSTALL = {
     "psycopg": "'icefloe[postgres]'",
     "py4j": "'icefloe[spark]'",
     "pyspark": "'icefloe[spark]'",
+    "rich": "'icefloe[cli]'",
+    "typer": "'icefloe[cli]'",
     "yaml": "pyyaml",
 }
 

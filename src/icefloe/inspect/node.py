@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from itertools import islice
+from typing import Any
 
 _UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _INNER_SUFFIXES = re.compile(r"(?:\.[\w-]+)+(?=\.(?:parquet|avro|orc|puffin)$)")
@@ -33,6 +34,10 @@ class Node:
 
     def __str__(self) -> str:
         return "\n".join(_lines(self, "", ""))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The node and its children by field names."""
+        return asdict(self)
 
     @property
     def text(self) -> str:

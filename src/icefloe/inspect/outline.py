@@ -61,13 +61,20 @@ def outline(metadata_location: str, snapshot_id: int | None = None, *, shown: in
     data = io.read(metadata_location)
     metadata = decode_metadata(data, where=metadata_location)
     snapshot = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
+    return outline_metadata(io, metadata, snapshot, metadata_location, len(data), shown=shown)
+
+
+def outline_metadata(
+    io: FileIO, metadata: TableMetadata, snapshot: Snapshot | None, location: str, size: int, *, shown: int = SHOWN
+) -> Node:
+    """A metadata file of a location and size, with the tree of one of its snapshots."""
     return Node(
         kind="metadata",
-        name=short_name(metadata_location),
+        name=short_name(location),
         facts=(
             f"format version {metadata.format_version}",
             plural(len(metadata.snapshots), "snapshot"),
-            size_text(len(data)),
+            size_text(size),
         ),
         children=() if snapshot is None else (outline_snapshot(io, metadata, snapshot, shown=shown),),
     )

@@ -7,6 +7,8 @@ from datetime import datetime
 
 from icefloe.commit.base import Base
 from icefloe.expr.filter.nodes import Expr
+from icefloe.inspect.node import Node
+from icefloe.inspect.outline import SHOWN, outline_metadata
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
@@ -67,6 +69,22 @@ class TableAt:
     def with_schema(self, schema: Schema) -> TableAt:
         """The same snapshot, read with the columns of another schema of the table; columns are matched by field id."""
         return TableAt(self._base, self._snapshot, schema)
+
+    def outline(self, *, shown: int = SHOWN) -> Node:
+        """The metadata tree of the snapshot, which prints itself; ``shown`` siblings of a kind are in it.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.outline", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1, 2]}))
+        >>> print(t.at().outline())  # doctest: +ELLIPSIS
+        00001-....metadata.json  format version 2, 1 snapshot, ...
+        └── snap-....avro  manifest list, ..., 1 row: 1 data manifest
+            └── ....avro  manifest, 1 of 1 live, ...
+                └── ....parquet  data, ADDED, 2 rows, ...
+        """
+        base, location = self._base, self._base.pointer
+        size = base.store.io.size(location)
+        return outline_metadata(base.store.io, base.metadata, self._snapshot, location, size, shown=shown)
 
     def scan(self, where: str | Expr | None = None, columns: Iterable[str] | None = None) -> Scan:
         """Read this point of the history."""

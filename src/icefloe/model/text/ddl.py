@@ -88,6 +88,20 @@ def parse_partition(text: str, schema: Schema) -> tuple[str, str]:
     return _with_width(transform, called["width"], text), source
 
 
+def term_text(transform: str, source_ids: Iterable[int], schema: Schema) -> str:
+    """A partition field or a sort key as people write it; sources that the schema no longer has are shown by their id.
+
+    >>> schema = parse_ddl("id bigint, ts timestamp")
+    >>> term_text("bucket[16]", [schema.field("id").id], schema), term_text("identity", [2], schema)
+    ('bucket(16, id)', 'ts')
+    """
+    sources = ", ".join(schema.names.get(source_id, f"field {source_id}") for source_id in source_ids)
+    if transform == IDENTITY:
+        return sources
+    name, _, width = transform.removesuffix("]").partition("[")
+    return f"{name}({sources})" if width == "" else f"{name}({width}, {sources})"
+
+
 def _with_width(transform: TransformName, width: str | None, text: str) -> str:
     name = transform.name
     if transform.is_sized != (width is not None):

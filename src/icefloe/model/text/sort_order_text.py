@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from icefloe.errors import InputError
 from icefloe.model.partition.sort_order import UNSORTED, Direction, NullOrder, SortField, SortOrder, order_problem
 from icefloe.model.schema.schema import Schema
-from icefloe.model.text.ddl import parse_partition
+from icefloe.model.text.ddl import parse_partition, term_text
 
 _KEY = re.compile(
     r"(?P<term>.+?)(?:\s+(?:asc|(?P<desc>desc)))?(?:\s+nulls\s+(?:(?P<first>first)|(?P<last>last)))?",
@@ -50,3 +50,15 @@ def sort_field(text: str, schema: Schema) -> SortField:
     has_nulls_first = match["last"] is None if direction == "asc" else match["first"] is not None
     null_order: NullOrder = "nulls-first" if has_nulls_first else "nulls-last"
     return SortField(source_id=schema.field(source).id, transform=transform, direction=direction, null_order=null_order)
+
+
+def sort_key_text(field: SortField, schema: Schema) -> str:
+    """One key of a sort order as people write it.
+
+    >>> from icefloe.model.text.ddl import parse_ddl
+    >>> schema = parse_ddl("id bigint, ts timestamp")
+    >>> sort_key_text(sort_field("bucket(4, id) desc", schema), schema)
+    'bucket(4, id) desc nulls last'
+    """
+    term = term_text(field.transform, field.source_ids, schema)
+    return f"{term} {field.direction} {field.null_order.replace('-', ' ')}"

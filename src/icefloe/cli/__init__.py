@@ -1,0 +1,1 @@
+"""The command line ``icefloe``: one verb for each capability, with the words of the Python API."""

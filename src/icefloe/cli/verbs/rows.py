@@ -1,0 +1,91 @@
+"""Verbs that change rows: append, delete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from icefloe.cli.arguments import Execute, TableName
+from icefloe.cli.output import Record
+from icefloe.cli.session import Session
+from icefloe.errors import InputError, NoSuchFile
+from icefloe.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    from icefloe.model.arrow import types as arrow_types
+else:
+    pa = LazyModule("pyarrow")
+    arrow_types = LazyModule("icefloe.model.arrow.types")
+    dataset = LazyModule("pyarrow.dataset")
+
+_FORMATS = {".parquet": "parquet", ".orc": "orc", ".csv": "csv", ".json": "json", ".jsonl": "json", ".arrow": "ipc"}
+_TEXTS = frozenset({"csv", "json"})
+_BRANCH = Annotated[str, typer.Option("--branch", help="Branch to change.")]
+
+
+def append(
+    session: Session,
+    table: TableName,
+    files: Annotated[list[Path], typer.Argument(help="Files with rows: Parquet, ORC, CSV, JSON lines or Arrow IPC.")],
+    branch: _BRANCH = "main",
+    merge_schema: Annotated[bool, typer.Option("--merge-schema", help="Add columns that the table lacks.")] = False,
+    idempotency_key: Annotated[str | None, typer.Option(help="Append once, however often this is run.")] = None,
+) -> Record:
+    """Add the rows of files to a table, as one commit. The files are read and not changed."""
+    opened = session.table(table)
+    try:
+        result = opened.append(
+            _reader(files, arrow_types.arrow_schema(opened.schema)),
+            branch=branch,
+            schema_mode="merge" if merge_schema else "strict",
+            idempotency_key=idempotency_key,
+        )
+    except pa.ArrowInvalid as error:
+        raise InputError(f"the rows of {', '.join(file.name for file in files[:3])} cannot be read: {error}") from error
+    return Record(fields=result.as_dict(), text=repr(result))
+
+
+def _reader(files: list[Path], table_schema: Any) -> Any:
+    """The rows of files of one format, as a stream; the values of text files get the types of the table's columns."""
+    missing = [file for file in files if not file.is_file()]
+    if len(missing) > 0:
+        raise NoSuchFile(f"there is no file {missing[0]}", location=str(missing[0]), next_step="Check the path.")
+    formats = {_FORMATS.get(file.suffix.lower()) for file in files}
+    if len(formats) != 1 or None in formats:
+        names = ", ".join(file.name for file in files[:3])
+        raise InputError(f"{names}: give files of one format, with one of the suffixes {', '.join(_FORMATS)}")
+    form, paths = formats.pop(), [str(file) for file in files]
+    rows = dataset.dataset(paths, format=form)
+    if form in _TEXTS:
+        known = frozenset(table_schema.names)
+        fields = [
+            pa.field(field.name, table_schema.field(field.name).type) if field.name in known else field
+            for field in rows.schema
+        ]
+        rows = dataset.dataset(paths, format=form, schema=pa.schema(fields))
+    return rows.scanner().to_reader()
+
+
+def delete(
+    session: Session,
+    table: TableName,
+    where: Annotated[str, typer.Argument(metavar="FILTER", help='The rows to delete, such as "id = 5".')],
+    branch: _BRANCH = "main",
+    execute: Execute = False,
+) -> Record:
+    """Delete the rows that match a filter, as one commit."""
+    opened = session.table(table)
+    if execute:
+        result = opened.delete(where, branch=branch)
+        return Record(fields=result.as_dict(), text=repr(result))
+    chosen = opened.at(branch=None if branch == "main" else branch).scan(where)
+    rows, plan = chosen.count(), chosen.plan()
+    return Record(
+        fields={"table": opened.name, "rows": rows, "files": plan.files, "executed": False},
+        text=f"{rows:,} rows of {opened.name} match, in at most {plan.files:,} data files; --execute deletes them",
+    )

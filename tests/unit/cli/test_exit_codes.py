@@ -1,0 +1,102 @@
+"""Errors are one paragraph with the next step; exit codes tell scripts what happened."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import typer
+
+import icefloe
+from icefloe.cli.arguments import complete_table
+from icefloe.cli.program import _VERBS, app
+from icefloe.cli.verb import ExitCode
+from support.command_line import CommandLine
+
+
+def test_an_error_is_one_paragraph_with_the_next_step_and_exit_code_1(run: CommandLine) -> None:
+    answer = run("describe", "shop.absent")
+    assert (answer.code, answer.out) == (ExitCode.ERROR, "")
+    assert answer.err == (
+        "error: catalog default has no table shop.absent. Next step: Check the name; list_tables() lists the tables of"
+        " a namespace.\n"
+    )
+
+
+def test_a_wrong_argument_has_exit_code_2(run: CommandLine, orders: icefloe.Table) -> None:
+    answer = run("scan", "shop.orders", "price > 3")
+    assert answer.code == ExitCode.USAGE
+    assert answer.err.startswith("error: no column 'price'; the table has: id, city, amount")
+
+
+def test_an_unknown_option_has_exit_code_2(run: CommandLine) -> None:
+    assert run("tables", "--colour").code == ExitCode.USAGE
+
+
+def test_an_unknown_form_of_output_has_exit_code_2(run: CommandLine) -> None:
+    assert run("tables", "--output", "xml").code == ExitCode.USAGE
+
+
+def test_debug_shows_the_traceback(run: CommandLine) -> None:
+    answer = run("describe", "shop.absent", "--debug")
+    assert answer.code == ExitCode.ERROR
+    assert "Traceback (most recent call last)" in answer.err
+    assert "NoSuchTable" in answer.err
+
+
+@pytest.mark.parametrize("verb", [name for _, name, _ in _VERBS])
+def test_every_verb_has_help_that_shows_its_arguments(run: CommandLine, verb: str) -> None:
+    answer = run(verb, "--help", options=False)
+    assert answer.code == ExitCode.OK
+    assert "--output" in answer.out
+    assert "--catalog" in answer.out
+
+
+@pytest.mark.parametrize("verb", [name for _, name, _ in _VERBS if name not in ("tables", "create")])
+def test_every_verb_reports_a_table_that_does_not_exist(run: CommandLine, verb: str) -> None:
+    more = {"branch": ["b"], "tag": ["t"], "upgrade": ["3"], "append": [__file__], "delete": ["id = 1"]}
+    answer = run(verb, "shop.absent", *more.get(verb, []))
+    assert answer.code == ExitCode.ERROR
+    assert "shop.absent" in answer.err
+
+
+def test_a_closed_pipe_ends_the_program_quietly(run: CommandLine, orders: icefloe.Table) -> None:
+    code = "from icefloe.cli.entry import main; main()"
+    options = ["--uri", run.uri, "--warehouse", run.warehouse]
+    program = [sys.executable, "-c", code, "scan", "shop.orders", "-o", "csv", *options]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert (process.returncode, errors) == (0, b"")
+
+
+def test_the_version_is_printed(run: CommandLine) -> None:
+    assert run("--version", options=False).out == f"icefloe {icefloe.__version__}\n"
+
+
+def test_without_typer_the_program_says_what_to_install() -> None:
+    code = "import sys; sys.modules['typer'] = None; from icefloe.cli.entry import main; main()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr == "the command line needs typer, which is not installed: pip install 'icefloe[cli]'\n"
+
+
+def test_help_loads_neither_pyarrow_nor_spark() -> None:
+    code = (
+        "import sys; from icefloe.cli.program import app; app(['--help'], standalone_mode=False);"
+        "sys.stderr.write(','.join(m for m in ('pyarrow', 'pyspark', 'sqlalchemy', 'sqlglot') if m in sys.modules))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stderr == ""
+
+
+def test_the_shell_completes_the_names_of_tables(run: CommandLine, orders: icefloe.Table) -> None:
+    context = typer.Context(typer.main.get_command(app))
+    context.params = {"uri": run.uri, "warehouse": run.warehouse}
+    assert complete_table(context, "shop.o") == ["shop.orders"]
+    assert complete_table(context, "x") == []
+    context.params = {"uri": "thrift://nowhere"}
+    assert complete_table(context, "") == []
