@@ -12,6 +12,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -31,7 +33,9 @@ def commands(page: Path) -> Iterator[tuple[str, str]]:
 
 
 def run_page(page: Path) -> list[str]:
-    """Run the commands of a page; returns what differs."""
+    """Run the commands of a page; returns what differs. There is a folder ``visits`` of one Parquet file."""
+    Path("visits/year=2026").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2]}), "visits/year=2026/part-0.parquet")
     problems = []
     for command, expected in commands(page):
         if command.startswith("cat > "):
@@ -40,6 +44,8 @@ def run_page(page: Path) -> list[str]:
         program, *arguments = shlex.split(command)
         assert program == "icefloe", command
         result = CliRunner().invoke(app, arguments)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
         printed = "".join(f"{line.rstrip()}\n" for line in (result.stdout + result.stderr).splitlines())
         if not doctest.OutputChecker().check_output(expected, printed, doctest.ELLIPSIS):
             problems.append(f"$ {command}\nexpected:\n{expected}got:\n{printed}")
@@ -60,7 +66,8 @@ def test_every_verb_is_shown_on_the_page_of_the_command_line() -> None:
     assert {name for _, name, _ in _VERBS} - shown == set()
 
 
-def test_a_wrong_line_is_seen(tmp_path: Path) -> None:
+def test_a_wrong_line_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     page = tmp_path / "page.md"
     page.write_text("```console run\n$ icefloe --version\nicefloe 0\n```\n", encoding="utf-8")
     assert len(run_page(page)) == 1

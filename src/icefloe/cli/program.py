@@ -27,6 +27,7 @@ _VERBS: tuple[tuple[str, str, Verb], ...] = (
     (_CONTENTS, "explain", contents.explain),
     (_CONTENTS, "tree", contents.tree),
     (_ROWS, "append", rows.append),
+    (_ROWS, "import", rows.import_folder),
     (_ROWS, "delete", rows.delete),
 )
 

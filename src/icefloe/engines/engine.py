@@ -20,6 +20,7 @@ from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFile
 from icefloe.env import Env
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
+from icefloe.formats.importing.folder import ImportedFolder
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 
@@ -104,6 +105,10 @@ class Engine(Protocol):
 
     def read(self, scan: ScanRequest) -> Any:
         """The rows of a scan: a RecordBatchReader from Arrow, a DataFrame from Spark."""
+        ...
+
+    def read_folder(self, folder: ImportedFolder, schema: Schema) -> Any:
+        """The rows of data files that belong to no table, with the columns of ``schema``, which are found by name."""
         ...
 
     def count(self, scan: ScanRequest) -> int:

@@ -134,3 +134,23 @@ def relativize(location: str, table_location: str) -> str:
 
 def _is_plain(location: str) -> bool:
     return location != "" and not any(segment in (".", "..") for segment in location.split("/"))
+
+
+def spellings(location: str) -> tuple[str, ...]:
+    """The spellings that programs use for one location.
+
+    >>> spellings("file:/wh/a.parquet")
+    ('file:/wh/a.parquet', '/wh/a.parquet', 'file:///wh/a.parquet')
+    >>> "/wh/a.parquet" in spellings("file:///wh//a.parquet")
+    True
+    >>> spellings("s3a://b/k")
+    ('s3a://b/k', 's3n://b/k', 's3://b/k')
+    """
+    parsed = parse_location(location)
+    others: tuple[str, ...] = ()
+    if parsed.scheme == FILE and parsed.authority == "":
+        paths = (parsed.path, "/" + "/".join(parsed.segments))
+        others = tuple(form + path for path in paths for form in ("", "file:", "file://"))
+    elif parsed.scheme in S3:
+        others = tuple(f"{scheme}://{parsed.authority}{parsed.path}" for scheme in sorted(S3, reverse=True))
+    return tuple(dict.fromkeys((location, *others)))

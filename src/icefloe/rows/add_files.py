@@ -14,8 +14,9 @@ from typing import Literal, TypeAlias
 from icefloe.codecs.json.name_mapping import decode_mapping, encode_mapping
 from icefloe.commit.base import Base
 from icefloe.commit.draft import Update, draft_of
-from icefloe.commit.operations.add_files import AddFiles, SetFirstNameMapping, known_files, spellings
-from icefloe.errors import InputError, NoSuchFile
+from icefloe.commit.operations.add_files import AddFiles, SetFirstNameMapping, known_files
+from icefloe.errors import InputError
+from icefloe.formats.importing.data_files import THREADS, data_files
 from icefloe.formats.importing.foreign_columns import known_names
 from icefloe.formats.importing.foreign_file import Imported, ImportTarget, imported
 from icefloe.formats.importing.stated_partitions import HIVE, hive_values
@@ -23,16 +24,11 @@ from icefloe.formats.write.entries import entries_of
 from icefloe.formats.write.metrics import metrics_modes
 from icefloe.formats.write.partition_values import partition_fields
 from icefloe.io.file_io import FileIO
-from icefloe.io.local import file_location
-from icefloe.io.storage_locations import plain_location
-from icefloe.model.locations import FILE
 from icefloe.model.metadata.snapshots import MAIN
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, mapping_of
 
 Partition: TypeAlias = Mapping[str, object] | Literal["hive"] | None
-
-_THREADS = 8  # footers are small, so most of the time is spent waiting
 
 
 def add_files(
@@ -45,7 +41,7 @@ def add_files(
 ) -> tuple[Update, ...]:
     """The steps that add files; none if they have no rows. InputError names the first file that cannot be added."""
     metadata, io = base.metadata, base.store.io
-    locations = _locations(io, [paths] if isinstance(paths, str) else list(paths))
+    locations = data_files(io, [paths] if isinstance(paths, str) else list(paths))
     known = known_files(draft_of(base), branch, locations)
     if len(known) > 0:
         raise InputError(f"{known[0]} is in the table already", files=list(known[:20]))
@@ -59,7 +55,7 @@ def add_files(
         known=known_names(metadata.schemas, mapping),
     )
     look = partial(_look, io, target, partition, file_format)
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="icefloe-import") as pool:
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="icefloe-import") as pool:
         with_rows = [file for file in pool.map(look, locations) if file is not None]
     if len(with_rows) == 0:
         return ()
@@ -78,45 +74,7 @@ def _look(
     io: FileIO, target: ImportTarget, partition: Partition, file_format: str | None, location: str
 ) -> Imported | None:
     values = hive_values(location) if partition == HIVE else partition
-    return imported(io, location, target, file_format=file_format, stated_values=values)  # type: ignore[arg-type]  # no text
-
-
-def _locations(io: FileIO, paths: list[str]) -> list[str]:
-    """The files of these paths, and the data files in folders; InputError if a file is given twice."""
-    locations: list[str] = []
-    paths_by_location: dict[str, str] = {}
-    for path in paths:
-        for location in _files(io, path):
-            if location in paths_by_location:
-                first = paths_by_location[location]
-                raise InputError(f"{location} is given twice: by {first!r} and {path!r}", location=location)
-            paths_by_location.update(dict.fromkeys(spellings(location), path))
-            locations.append(location)
-    return locations
-
-
-def _files(io: FileIO, path: str) -> list[str]:
-    location = _usual(file_location(path))
-    if not path.endswith("/") and io.exists(location):
-        return [location]
-    inside = sorted(info.location for info in io.list(location))
-    if len(inside) == 0:
-        raise NoSuchFile(f"there is no file at {location}, and none below it", location=location)
-    return [file for file in inside if not _is_hidden(file[len(location) :])]
-
-
-def _usual(location: str) -> str:
-    """A file location as listings state it: with one slash between names, and without a host."""
-    parsed = plain_location(location)
-    if parsed.scheme != FILE or parsed.authority != "":
-        return location
-    path = "/" + "/".join(parsed.segments)
-    return location if location == f"file:{path}" else f"file://{path}"
-
-
-def _is_hidden(path: str) -> bool:
-    """Whether the name of a file says that it is not a data file, such as Spark's ``_SUCCESS`` and ``.x.crc``."""
-    return any(part.startswith((".", "_")) and "=" not in part for part in path.split("/"))
+    return imported(io, location, target, file_format=file_format, stated_values=values)
 
 
 def _check_partition(partition: Partition, metadata: TableMetadata) -> None:

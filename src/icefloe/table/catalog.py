@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from icefloe.catalogs import catalog as protocol
@@ -10,21 +11,34 @@ from icefloe.catalogs.config import catalog_settings, open_settings
 from icefloe.catalogs.names import Identifier, NameLike, dotted, fresh_identifier, parse_identifier, spelled
 from icefloe.codecs.json.relative_locations import folder_around
 from icefloe.commit.base import TablePointer
+from icefloe.commit.draft import Update
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.table_location import location_in
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import AlreadyExists, InputError, NoSuchTable
+from icefloe.formats.importing.folder import look_into
 from icefloe.io.file_io import FileIO
+from icefloe.io.local import file_location
 from icefloe.io.select import file_io
 from icefloe.maintenance.moved_tables import load_at_location, registrable
 from icefloe.maintenance.purge import DropResult, drop_and_purge
 from icefloe.model.locations import same_location
 from icefloe.model.metadata.properties import FORMAT_VERSION, storable, version_asked
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import check_writable
 from icefloe.model.text.ddl import as_schema, partition_spec
 from icefloe.model.text.sort_order_text import sort_order
-from icefloe.table.new_rows import first_rows, replace_all
+from icefloe.table.new_rows import ImportMode, first_rows, import_steps, replace_all
 from icefloe.table.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NewTable:
+    """A table that does not exist yet."""
+
+    identifier: Identifier
+    metadata: TableMetadata
+    io: FileIO
 
 
 class Catalog:
@@ -75,6 +89,75 @@ class Catalog:
 
         With ``data``, these are the first rows of the table: others see the table only with them.
         """
+        definition = self._defined(
+            name,
+            schema,
+            partition_by=partition_by,
+            sort_by=sort_by,
+            format_version=format_version,
+            location=location,
+            properties=properties,
+        )
+        steps = () if data is None else first_rows(definition.metadata, definition.io, data, self._env)
+        return self._create(definition, steps)
+
+    def import_table(
+        self,
+        name: NameLike,
+        folder: str,
+        *,
+        mode: ImportMode = "reference",
+        schema: Any = None,
+        partition_by: Sequence[str] | None = None,
+        sort_by: Sequence[str] = (),
+        format_version: int | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        spark: Any = None,
+    ) -> Table:
+        """Create a table from a folder of Parquet, ORC or Avro files, as one commit.
+
+        With ``mode="reference"`` the table uses the files where they are, after the checks of ``add_files``. With
+        ``mode="rewrite"`` their rows are written to new files; with a Spark session, by Spark. Columns are those of
+        the files together and of paths such as ``region=eu/part-0.parquet``. The table is partitioned by the columns
+        of the paths, unless ``partition_by`` says otherwise.
+
+        >>> import icefloe, os, tempfile, pyarrow as pa, pyarrow.parquet as pq
+        >>> folder = tempfile.mkdtemp()
+        >>> for year in (2025, 2026):
+        ...     os.makedirs(f"{folder}/visits/year={year}")
+        ...     pq.write_table(pa.table({"id": [year, year + 1]}), f"{folder}/visits/year={year}/a.parquet")
+        >>> cat = icefloe.catalog("demo", uri=f"file://{folder}/wh")
+        >>> t = cat.import_table("db.visits", f"{folder}/visits")
+        >>> t.scan("year = 2026").to_arrow().to_pylist()
+        [{'id': 2026, 'year': 2026}, {'id': 2027, 'year': 2026}]
+        """
+        source = file_location(folder)
+        found = look_into(self._io(source), source)
+        definition = self._defined(
+            name,
+            found.schema if schema is None else schema,
+            partition_by=found.partition_columns if partition_by is None else partition_by,
+            sort_by=sort_by,
+            format_version=format_version,
+            location=location,
+            properties=properties,
+        )
+        steps = import_steps(definition.metadata, definition.io, found, mode=mode, spark=spark, env=self._env)
+        return self._create(definition, steps)
+
+    def _defined(
+        self,
+        name: NameLike,
+        schema: Any,
+        *,
+        partition_by: Sequence[str],
+        sort_by: Sequence[str],
+        format_version: int | None,
+        location: str | None,
+        properties: Mapping[str, str] | None,
+    ) -> _NewTable:
+        """The definition of a table that does not exist yet."""
         identifier = fresh_identifier(name)
         stated = dict(properties or {})
         asked, version = version_asked(stated), FORMAT_VERSION.of(stated) if format_version is None else format_version
@@ -96,11 +179,12 @@ class Catalog:
             format_version=version,
             env=self._env,
         )
-        self._ensure_namespace(identifier[:-1])
-        io = self._io(place)
-        steps = () if data is None else first_rows(metadata, io, data, self._env)
-        create_table(self._pointers, identifier, io, metadata, self._env, steps)
-        return self.load_table(identifier)
+        return _NewTable(identifier=identifier, metadata=metadata, io=self._io(place))
+
+    def _create(self, new: _NewTable, steps: tuple[Update, ...]) -> Table:
+        self._ensure_namespace(new.identifier[:-1])
+        create_table(self._pointers, new.identifier, new.io, new.metadata, self._env, steps)
+        return self.load_table(new.identifier)
 
     def replace_table(
         self,

@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from icefloe import rows
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.draft import Update
 from icefloe.commit.operations.replace_definition import ReplaceDefinition
-from icefloe.engines.choose import engine_of
+from icefloe.engines.choose import engine_for, engine_of
 from icefloe.env import Env
+from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
+from icefloe.formats.importing.folder import ImportedFolder
+from icefloe.formats.importing.stated_partitions import HIVE
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.properties import FORMAT_VERSION
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
+from icefloe.rows.add_files import Partition, add_files
 from icefloe.table.transaction import Transaction
 from icefloe.tree.store import ManifestCache, ManifestStore
+
+ImportMode: TypeAlias = Literal["reference", "rewrite"]
 
 
 def first_rows(metadata: TableMetadata, io: FileIO, data: Any, env: Env) -> tuple[Update, ...]:
     """Write the first rows of a table that does not exist yet; returns the steps that add them."""
-    store = ManifestStore(io, manifest_context(metadata), ManifestCache())
     engine = engine_of(data)
-    target = rows.Target(base=Base(pointer="", metadata=metadata, store=store), env=env)
+    target = rows.Target(base=_base(metadata, io), env=env)
     return tuple(rows.append(target, data, engine).with_summary(engine.summary).steps)
+
+
+def import_steps(
+    metadata: TableMetadata, io: FileIO, folder: ImportedFolder, *, mode: ImportMode, spark: Any, env: Env
+) -> tuple[Update, ...]:
+    """The steps that give the files of a folder, or their rows, to a table that does not exist yet."""
+    if mode == "reference":
+        partition: Partition = HIVE if len(folder.partition_columns) > 0 else None
+        return add_files(_base(metadata, io), folder.files, partition=partition, file_format=folder.file_format)
+    if mode != "rewrite":
+        raise InputError(f"import_table: mode={mode!r}: give 'reference' or 'rewrite'")
+    return first_rows(metadata, io, engine_for(spark).read_folder(folder, metadata.schema), env)
+
+
+def _base(metadata: TableMetadata, io: FileIO) -> Base:
+    return Base(pointer="", metadata=metadata, store=ManifestStore(io, manifest_context(metadata), ManifestCache()))
 
 
 def replace_all(

@@ -53,7 +53,7 @@ def test_every_verb_has_help_that_shows_its_arguments(run: CommandLine, verb: st
     assert "--catalog" in answer.out
 
 
-@pytest.mark.parametrize("verb", [name for _, name, _ in _VERBS if name not in ("tables", "create")])
+@pytest.mark.parametrize("verb", [name for _, name, _ in _VERBS if name not in ("tables", "create", "import")])
 def test_every_verb_reports_a_table_that_does_not_exist(run: CommandLine, verb: str) -> None:
     more = {"branch": ["b"], "tag": ["t"], "upgrade": ["3"], "append": [__file__], "delete": ["id = 1"]}
     answer = run(verb, "shop.absent", *more.get(verb, []))

@@ -1,7 +1,8 @@
-"""Verbs that change rows: append, delete."""
+"""Verbs that change rows: append, import, delete."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from icefloe.cli.arguments import Execute, TableName
 from icefloe.cli.output import Record
 from icefloe.cli.session import Session
+from icefloe.cli.verbs.tables import described
 from icefloe.errors import InputError, NoSuchFile
 from icefloe.lazy import LazyModule
 
@@ -48,6 +50,30 @@ def append(
     except pa.ArrowInvalid as error:
         raise InputError(f"the rows of {', '.join(file.name for file in files[:3])} cannot be read: {error}") from error
     return Record(fields=result.as_dict(), text=repr(result))
+
+
+class ImportMode(StrEnum):
+    """What becomes of imported files."""
+
+    REFERENCE = "reference"
+    REWRITE = "rewrite"
+
+
+def import_folder(
+    session: Session,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Name of the new table.")],
+    folder: Annotated[str, typer.Argument(help="Folder of Parquet, ORC or Avro files; year=2026/... too.")],
+    mode: Annotated[ImportMode, typer.Option(help="Use the files where they are, or write their rows anew.")] = (
+        ImportMode.REFERENCE
+    ),
+    partition_by: Annotated[list[str] | None, typer.Option(help="Instead of the columns of the paths.")] = None,
+    format_version: Annotated[int | None, typer.Option(help="1 to 4.")] = None,
+) -> Record:
+    """Create a table from a folder of data files."""
+    created = session.catalog().import_table(
+        table, folder, mode=mode.value, partition_by=partition_by, format_version=format_version
+    )
+    return Record(fields=described(created))
 
 
 def _reader(files: list[Path], table_schema: Any) -> Any:

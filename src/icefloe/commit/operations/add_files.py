@@ -15,7 +15,7 @@ from icefloe.commit.draft import Draft, Work
 from icefloe.commit.operations.metadata_update import MetadataUpdate
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation, file_locations
 from icefloe.errors import ConflictError
-from icefloe.model.locations import FILE, S3, parse_location
+from icefloe.model.locations import spellings
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY
@@ -72,23 +72,3 @@ def known_files(draft: Draft, branch: str, locations: Iterable[str]) -> tuple[st
     by_spelling = {spelling: location for location in locations for spelling in spellings(location)}
     tasks = files_at(draft.store, draft.metadata, draft.head(branch), pa.array(list(by_spelling), pa.string()))
     return tuple(dict.fromkeys(by_spelling[location] for location in tasks["location"].to_pylist()))
-
-
-def spellings(location: str) -> tuple[str, ...]:
-    """The spellings that programs use for one location.
-
-    >>> spellings("file:/wh/a.parquet")
-    ('file:/wh/a.parquet', '/wh/a.parquet', 'file:///wh/a.parquet')
-    >>> "/wh/a.parquet" in spellings("file:///wh//a.parquet")
-    True
-    >>> spellings("s3a://b/k")
-    ('s3a://b/k', 's3n://b/k', 's3://b/k')
-    """
-    parsed = parse_location(location)
-    others: tuple[str, ...] = ()
-    if parsed.scheme == FILE and parsed.authority == "":
-        paths = (parsed.path, "/" + "/".join(parsed.segments))
-        others = tuple(form + path for path in paths for form in ("", "file:", "file://"))
-    elif parsed.scheme in S3:
-        others = tuple(f"{scheme}://{parsed.authority}{parsed.path}" for scheme in sorted(S3, reverse=True))
-    return tuple(dict.fromkeys((location, *others)))

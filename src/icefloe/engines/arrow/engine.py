@@ -28,6 +28,7 @@ from icefloe.env import Env
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.expr.value.expressions import Value, parse_value
+from icefloe.formats.importing.folder import ImportedFolder, folder_rows
 from icefloe.model.arrow.conform import as_table, conform
 from icefloe.model.entries import empty
 from icefloe.model.schema.schema import Schema
@@ -53,6 +54,10 @@ class ArrowEngine:
     def read(self, scan: ScanRequest) -> pa.RecordBatchReader:
         """The rows as a stream of batches."""
         return read_plan(scan.io, scan.plan())
+
+    def read_folder(self, folder: ImportedFolder, schema: Schema) -> pa.RecordBatchReader:
+        """The rows as a stream, file by file."""
+        return folder_rows(folder, schema)
 
     def count(self, scan: ScanRequest) -> int:
         """The number of rows; files of which the metadata states it are not read."""

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
@@ -34,9 +35,11 @@ from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value, value_text
 from icefloe.expr.value.nodes import SparkText
+from icefloe.formats.importing.folder import ImportedFolder
 from icefloe.model.schema.metadata_columns import ROW_ID
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
+from icefloe.model.text.spark_schema_json import spark_schema_json, without_field_ids
 
 
 class SparkEngine:
@@ -60,6 +63,12 @@ class SparkEngine:
     def read(self, scan: ScanRequest) -> DataFrame:
         """The rows as a DataFrame, which plans its files when a query runs."""
         return read_scan(self._spark, scan)
+
+    def read_folder(self, folder: ImportedFolder, schema: Schema) -> DataFrame:
+        """The rows by Spark's own reader, with the partition columns of the paths."""
+        columns = StructType.fromJson(without_field_ids(spark_schema_json(schema)))
+        reader = self._spark.read.schema(columns).option("basePath", folder.location)
+        return reader.format(folder.file_format).load(folder.location)
 
     def count(self, scan: ScanRequest) -> int:
         """The number of rows, counted by Spark."""

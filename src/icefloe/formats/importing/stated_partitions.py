@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from typing import Final
 from urllib.parse import unquote, unquote_plus
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.locations import parse_location
 from icefloe.model.schema.types import BINARY, BOOLEAN, UUID, Fixed, Type
 
-HIVE = "hive"
+HIVE: Final = "hive"
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _BOOLEANS = {"true": True, "false": False}
 
