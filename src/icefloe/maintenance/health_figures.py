@@ -1,4 +1,4 @@
-"""Measures a table for ``health``: files, deletes, manifests, metadata (spec: Scan Planning, Snapshot Retention Policy).
+"""Measures a table for ``health``: files, deletes, manifests, metadata (spec: Scan Planning).
 
 All figures come from the metadata of one snapshot, by whole columns. Data files are not opened. The folder of the table
 is listed only if unreferenced files are asked for.
@@ -164,7 +164,7 @@ def _delete_figures(data: pa.Table, deletes: pa.Table, base: Base) -> dict[str, 
     positions = choose(others, of_type(others, ContentType.POSITION_DELETES))
     values = choose(others, of_type(others, ContentType.EQUALITY_DELETES))
     rows, sizes = _numbers(data, "record_count"), _numbers(data, "file_size_in_bytes")
-    deleted = _numbers(attached, "dv_cardinality") + _named_rows(data, positions, base)
+    deleted = _numbers(attached, "dv_cardinality") + _named_rows(data, positions)
     ratio = np.divide(deleted, rows, out=np.zeros_like(rows), where=rows > 0)
     mostly = ratio >= MOSTLY_DELETED
     opened = np.asarray(pc.list_value_length(attached["deletes"]), np.float64)
@@ -187,13 +187,14 @@ def _delete_figures(data: pa.Table, deletes: pa.Table, base: Base) -> dict[str, 
     }
 
 
-def _named_rows(data: pa.Table, positions: pa.Table, base: Base) -> Floats:
+def _named_rows(data: pa.Table, positions: pa.Table) -> Floats:
     """The rows that position delete files of single data files delete in each data file."""
     named = positions.filter(pc.is_valid(positions["referenced_file"]))
     place = pc.index_in(named["referenced_file"], value_set=data["location"].combine_chunks())
     known = np.asarray(pc.is_valid(place))
     rows = _numbers(named, "record_count")[known]
-    return np.bincount(np.asarray(pc.drop_null(place), np.int64), weights=rows, minlength=data.num_rows)
+    places = np.asarray(pc.drop_null(place), np.int64)
+    return np.bincount(places, weights=rows, minlength=data.num_rows).astype(np.float64)
 
 
 def _manifest_figures(root: Root, data: pa.Table, codes: Ints, base: Base) -> dict[str, object]:

@@ -45,7 +45,8 @@ class Checks(HeldTable):
         nothing references.
 
         >>> import icefloe, pyarrow as pa
-        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.health", schema="id bigint")
+        >>> cat = icefloe.catalog("docs", uri="memory://")
+        >>> t = cat.create_table("docs.health", schema="id bigint", format_version=4)
         >>> for number in range(6):
         ...     result = t.append(pa.table({"id": [number]}))
         >>> health = t.health()

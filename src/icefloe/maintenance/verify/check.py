@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.codecs.json.table_metadata import decode_metadata
 from icefloe.codecs.manifest.context import manifest_context
+from icefloe.commit.table_location import read_metadata
 from icefloe.errors import IcefloeError
 from icefloe.limits import MIB
 from icefloe.maintenance.verify.delete_files import check_delete_files
@@ -163,14 +163,14 @@ class Check:
     def _of_metadata_file(self, pointer: str) -> Iterator[Finding]:
         metadata, io, limits = self._metadata, self._store.io, self._store.context.limits
         try:
-            data = io.read(pointer)
-            decode_metadata(data, where=pointer, limits=limits, table_location=metadata.location)
-            yield from check_stored_roots(data, pointer, metadata.location, limits)
+            read_metadata(io, pointer, metadata.location, limits)
+            yield from check_stored_roots(io.read(pointer), pointer, metadata.location, limits)
         except IcefloeError as error:
             yield finding(rule=Rule.READABLE, location=pointer, message=str(error))
         logged = [entry.metadata_file for entry in metadata.metadata_log]
         yield from check_log(io, metadata, pointer, logged if self._chosen is None else logged[-1:], limits)
-        statistics = [file.statistics_path for file in (*metadata.statistics, *metadata.partition_statistics)]
+        statistics = [file.statistics_path for file in metadata.statistics]
+        statistics += [file.statistics_path for file in metadata.partition_statistics]
         self._named += [
             named_by(pointer, [pointer], NamedKind.METADATA),
             named_by(pointer, logged, NamedKind.LOGGED),

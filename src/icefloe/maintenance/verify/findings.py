@@ -60,7 +60,7 @@ def finding(
         severity=usual.severity if severity is None else severity,
         location=location,
         row=row,
-        message=message,
+        message=message.removeprefix(f"{location}: "),
         remedy=usual.remedy if remedy is None else remedy,
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
@@ -61,6 +62,7 @@ class RowChecks:
         text = metadata.properties.get(NAME_MAPPING_PROPERTY)
         self._mapping: NameMapping | None = None if text is None else decode_mapping(text)
         self._seen: set[str] = set()
+        self._unreadable: set[str] = set()  # reported already
         self.files_read = 0
         self.rows_read = 0
 
@@ -109,6 +111,7 @@ class RowChecks:
                 if with_ids:
                     yield from self._lineage(batch, file.location, view.snapshot.sequence_number)
         except IcefloeError as error:
+            self._unreadable.add(file.location)
             yield finding(rule=Rule.READABLE, location=file.location, message=str(error))
             return
         yield from checks.findings()
@@ -144,7 +147,7 @@ class RowChecks:
         attached = attach_deletes(view.of(ContentType.DATA), view.of(*DELETES), self._store.context)
         deleted = self._deleted_rows(attached)
         seen = BitMap64()
-        for file in self._data_files(attached.data, schema):
+        for file in self._data_files(_without(attached.data, self._unreadable), schema):
             try:
                 for batch in self._batches(file, Schema(fields=(ROW_ID,)), schema, drops=deleted.of(file.location)):
                     ids = pc.drop_null(batch.column(ROW_ID.name)).to_numpy()
@@ -185,6 +188,6 @@ def _without(files: pa.Table, seen: set[str]) -> pa.Table:
     return files.filter(pc.invert(pc.is_in(files["location"], value_set=pa.array(seen, pa.string()))))
 
 
-def _repeated(ids: np.ndarray) -> int:  # type: ignore[type-arg]
+def _repeated(ids: npt.NDArray[np.int64]) -> int:
     values, counts = np.unique(ids, return_counts=True)
     return int(values[counts > 1][0])
