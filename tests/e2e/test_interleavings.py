@@ -21,9 +21,9 @@ from icefloe.commit.operations.rewrite import RewriteFiles
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation
 from icefloe.errors import FormatError
+from icefloe.maintenance.verify.findings import Finding
 from icefloe.model.metadata.version_rules import WRITABLE
 from icefloe.testing.check import check_table
-from icefloe.testing.findings import Finding
 from icefloe.testing.scheduler import Baton, explore
 from support.crashes import LONG
 from support.interleavings import Setting, World, anomalies, checks_of, kinds, new_world, run_pair, without

@@ -19,13 +19,13 @@ from icefloe.deletes.vectors import load_vectors
 from icefloe.env import SYSTEM
 from icefloe.io.memory import MemoryFileIO
 from icefloe.limits import MIB
+from icefloe.maintenance.verify.check import Check
 from icefloe.model.metadata.snapshots import MAIN, Snapshot
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.schema.metadata_columns import ROW_ID
 from icefloe.model.text.ddl import parse_ddl
 from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
-from icefloe.testing.check import Check
 from icefloe.tree.store import ManifestCache
 
 NAME = ("db", "t")

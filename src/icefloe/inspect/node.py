@@ -12,7 +12,6 @@ from typing import Any
 _UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _INNER_SUFFIXES = re.compile(r"(?:\.[\w-]+)+(?=\.(?:parquet|avro|orc|puffin)$)")
 _LONG_NUMBER = re.compile(r"(\d{6})\d{6,}")
-_UNITS = ("kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,27 +61,6 @@ def short_name(location: str) -> str:
     """
     name = _INNER_SUFFIXES.sub("", location.rsplit("/", 1)[-1])
     return _LONG_NUMBER.sub(r"\1…", _UUID.sub(r"\1…", name)).replace("……", "…")
-
-
-def size_text(size: int) -> str:
-    """A number of bytes in a suitable unit.
-
-    >>> size_text(999), size_text(48_213), size_text(5_000_000)
-    ('999 B', '48.2 kB', '5.0 MB')
-    """
-    if size < 1000:
-        return f"{size} B"
-    power = next((p for p in range(1, len(_UNITS)) if size < 999.95 * 1000**p), len(_UNITS))
-    return f"{size / 1000**power:,.1f} {_UNITS[power - 1]}"
-
-
-def plural(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    >>> plural(1, "row"), plural(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def range_text(lower: object, upper: object) -> str:

@@ -18,13 +18,14 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.json.table_metadata import decode_metadata
 from icefloe.codecs.manifest.context import manifest_context
-from icefloe.inspect.node import Node, listing, plural, range_text, short_name, size_text
+from icefloe.inspect.node import Node, listing, range_text, short_name
 from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, live, of_type, partition_key, stat
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import PartitionSpec
+from icefloe.model.text.figures import plural, size_text
 from icefloe.transforms import transform_of
 from icefloe.tree.root import Leaf, Root, leaves_of, position_mask, read_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore

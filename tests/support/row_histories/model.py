@@ -176,7 +176,7 @@ class RowModel:
                 if snapshot.snapshot_id != self.table.metadata.current_snapshot_id:
                     found = in_order(self.engine.rows(self.table.at(snapshot=snapshot.snapshot_id).scan()))
                     assert found == self.expected[snapshot.snapshot_id], f"snapshot {snapshot.snapshot_id}"
-            findings = check_table(self.table)
+            findings = check_table(self.table, rows=True)
             assert findings == [], "; ".join(map(str, findings[:5]))
         except BaseException as error:
             error.add_note(f"RowHistory({self.start}).run({self.done}), at the end")

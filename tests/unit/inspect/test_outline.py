@@ -6,8 +6,9 @@ from datetime import date
 import numpy as np
 import pytest
 
-from icefloe.inspect.node import Node, listing, range_text, short_name, size_text
+from icefloe.inspect.node import Node, listing, range_text, short_name
 from icefloe.inspect.outline import _pick, outline_snapshot
+from icefloe.model.text.figures import size_text
 from support.metadata_tree import Tree, data_file, planned_files, rows, vector
 
 

@@ -140,12 +140,12 @@ def decode_metadata(
     FormatError naming the field, CorruptFile, LimitError, or UnsupportedError for a version to come.
     """
     try:
-        return _decode(_inflated(data, limits), where, limits, table_location)
+        return _decode(inflated_metadata(data, limits), where, limits, table_location)
     except (FormatError, UnsupportedError) as error:
         raise in_file(error, where) from error
 
 
-def _inflated(data: bytes, limits: Limits) -> bytes:
+def inflated_metadata(data: bytes, limits: Limits) -> bytes:
     """The text, checked to be UTF-8: parts that stay unread are copied for other readers."""
     if data[:2] == _GZIP:
         data = _gunzip(data, limits.metadata_bytes)

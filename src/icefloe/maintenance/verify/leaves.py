@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.maintenance.verify.findings import Finding, broken, finding
+from icefloe.maintenance.verify.rules import Rule
 from icefloe.model.entries import (
     COUNTS,
     ContentType,
@@ -25,7 +27,6 @@ from icefloe.model.entries import (
 )
 from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.types import Geography, Geometry
-from icefloe.testing.findings import Finding, Rule, broken
 from icefloe.tree.root import Leaf
 
 _OF_STATUS = {Status.ADDED: "added", Status.EXISTING: "existing", Status.DELETED: "deleted"}
@@ -39,9 +40,9 @@ def check_leaf(
     """Everything about one leaf: ``row`` is its row in the root at ``where``, ``rows`` are its own with inheritance."""
     number = int(str(row["ordinal"]))
     for message in _counts(row, rows):
-        yield Finding(rule=Rule.MANIFEST_COUNTS, location=where, row=number, message=f"{leaf.location}: {message}")
+        yield finding(rule=Rule.MANIFEST_COUNTS, location=where, row=number, message=f"{leaf.location}: {message}")
     for message in _statistics(row, rows.filter(live(rows)), context):
-        yield Finding(rule=Rule.MANIFEST_STATISTICS, location=where, row=number, message=f"{leaf.location}: {message}")
+        yield finding(rule=Rule.MANIFEST_STATISTICS, location=where, row=number, message=f"{leaf.location}: {message}")
     unknown = pc.is_null(rows["record_count"])
     message = "record_count is negative, so the number of rows is unknown"
     yield from broken(Rule.MANIFEST_COUNTS, leaf.location, unknown, message)
@@ -57,7 +58,7 @@ def check_hidden(where: str, leaf: Leaf, rows: pa.Table, hidden: BitMap64) -> It
     dead = np.asarray(rows["status"])[positions] == int(Status.DELETED)
     for position in positions[dead][:1].tolist():
         message = f"the deletion vector of {leaf.location} hides its row {position}, which is DELETED anyway"
-        yield Finding(rule=Rule.MANIFEST_VECTORS, location=where, message=message)
+        yield finding(rule=Rule.MANIFEST_VECTORS, location=where, message=message)
 
 
 def _counts(row: Mapping[str, object], rows: pa.Table) -> Iterator[str]:
@@ -146,13 +147,13 @@ def _statuses(where: str, row: Mapping[str, object], leaf: Leaf, rows: pa.Table,
     some, every = pc.any(old).as_py(), pc.all(old).as_py()
     if some and not every:
         message = "a manifest of V4 has new rows, or rows that left, beside old ones"
-        yield Finding(rule=rule, location=leaf.location, message=message)
+        yield finding(rule=rule, location=leaf.location, message=message)
     if every and row["status"] == int(Status.ADDED):
         message = f"{leaf.location} only moves old rows, so it must be EXISTING"
-        yield Finding(rule=rule, location=where, row=number, message=message)
+        yield finding(rule=rule, location=where, row=number, message=message)
     if not some and row["status"] == int(Status.EXISTING) and new:
         message = f"{leaf.location} has new rows, so it must be ADDED"
-        yield Finding(rule=rule, location=where, row=number, message=message)
+        yield finding(rule=rule, location=where, row=number, message=message)
 
 
 def _numbers(leaf: Leaf, rows: pa.Table) -> Iterator[Finding]:

@@ -21,11 +21,11 @@ from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.io.memory import MemoryFileIO
+from icefloe.maintenance.verify.findings import SHOWN, Finding, Rule, broken
 from icefloe.model.entries import MANIFESTS, ContentType, Status, column_key, entries, put, stat
 from icefloe.model.metadata.snapshots import Ref, Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.testing.check import check_table
-from icefloe.testing.findings import SHOWN, Finding, Rule, broken
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import leaves_of, read_root
 from support.crashes import World as RowsWorld

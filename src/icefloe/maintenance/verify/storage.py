@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -14,20 +14,50 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from icefloe.codecs.json.table_metadata import inflated_metadata
 from icefloe.codecs.manifest.entry_columns import relativized, single
 from icefloe.codecs.manifest.field_ids import LOCATION, REFERENCED_FILE
 from icefloe.codecs.manifest.manifests import PARQUET_MAGIC
 from icefloe.codecs.puffin.deletion_vector import decode_dv
 from icefloe.codecs.puffin.puffin_file import PuffinFooter, decode_puffin_footer
 from icefloe.deletes.position_files import read_positions
-from icefloe.errors import IcefloeError
+from icefloe.errors import IcefloeError, NotFound
 from icefloe.io.file_io import FileIO
+from icefloe.limits import Limits
+from icefloe.maintenance.verify.findings import Finding, broken, finding
+from icefloe.maintenance.verify.rules import Rule, Severity
 from icefloe.model.arrow.conform import FIELD_ID
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.location_columns import inner_paths, is_among
 from icefloe.model.locations import is_absolute
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import rules
-from icefloe.testing.findings import Finding, Rule, broken
+
+_VERSION_HINT = "version-hint.text"  # the pointer of a table without a catalog
+_SHOWN_FILES = 3
+
+
+class NamedKind(StrEnum):
+    """What a file is that metadata names."""
+
+    METADATA = "metadata file"
+    LOGGED = "former metadata file"
+    STATISTICS = "statistics file"
+    MANIFEST = "manifest"
+    DATA = "data file"
+    DELETES = "delete file"
+
+
+_KINDS = {  # by content type
+    ContentType.DATA: NamedKind.DATA,
+    ContentType.POSITION_DELETES: NamedKind.DELETES,
+    ContentType.EQUALITY_DELETES: NamedKind.DELETES,
+    ContentType.DATA_MANIFEST: NamedKind.MANIFEST,
+    ContentType.DELETE_MANIFEST: NamedKind.MANIFEST,
+    ContentType.MANIFEST_DV: NamedKind.MANIFEST,
+}
+_KIND_NAMES = pa.array([_KINDS[kind].value for kind in sorted(ContentType)], pa.string())
+_NOT_NEEDED = (NamedKind.LOGGED, NamedKind.STATISTICS)  # by readers of rows
 
 NAMED = pa.schema(
     [
@@ -35,44 +65,110 @@ NAMED = pa.schema(
         pa.field("size", pa.int64()),  # null if not recorded
         pa.field("by", pa.string()),  # the file that names it, and the row there
         pa.field("row", pa.int64()),
+        pa.field("kind", pa.string()),
     ]
 )
-_GZIP = b"\x1f\x8b"
 
 
 def named(rows: pa.Table, by: str | pa.ChunkedArray) -> pa.Table:
     """The files that entry rows name."""
     rows = rows.append_column("by", pa.repeat(by, rows.num_rows) if isinstance(by, str) else by)
     rows = rows.filter(pc.is_valid(rows["location"]))
-    return rows.select(["location", "file_size_in_bytes", "by", "ordinal"]).rename_columns(NAMED.names).cast(NAMED)
+    rows = rows.append_column("kind", _KIND_NAMES.take(rows["content_type"].combine_chunks()))
+    columns = ["location", "file_size_in_bytes", "by", "ordinal", "kind"]
+    return rows.select(columns).rename_columns(NAMED.names).cast(NAMED)
 
 
-def check_named(io: FileIO, folder: str, files: pa.Table) -> Iterator[Finding]:
-    """Report files that are missing or have another size than recorded; the folder is listed only once."""
-    first = files.group_by(["location", "size"], use_threads=False).aggregate([("by", "first"), ("row", "first")])
-    listed = [(info.location, info.size) for info in io.list(folder)]
-    known = pa.array([location for location, _ in listed], pa.string())
-    sizes = pa.array([size for _, size in listed], pa.int64())
-    place = pc.index_in(first["location"], value_set=known)
-    first = first.append_column("listed_size", sizes.take(place.combine_chunks()))
+def named_by(by: str, locations: Iterable[str], kind: NamedKind) -> pa.Table:
+    """The files that a file names without their sizes."""
+    files = pa.array(list(locations), pa.string())
+    count = len(files)
+    unknown = pa.nulls(count, pa.int64())
+    return pa.table([files, unknown, pa.repeat(by, count), unknown, pa.repeat(kind.value, count)], schema=NAMED)
+
+
+def check_named(io: FileIO, listing: pa.Table, files: pa.Table) -> Iterator[Finding]:
+    """Report files that are missing or have another size than recorded; ``listing`` has the files of the folder."""
+    measures = [("by", "first"), ("row", "first"), ("kind", "first")]
+    first = files.group_by(["location", "size"], use_threads=False).aggregate(measures)
+    place = pc.index_in(first["location"], value_set=listing["location"].combine_chunks())
+    first = first.append_column("listed_size", listing["size"].take(place.combine_chunks()))
     wrong = pc.or_kleene(pc.is_null(first["listed_size"]), pc.not_equal(first["listed_size"], first["size"]))
     for row in first.filter(pc.fill_null(wrong, False)).to_pylist():
-        size = row["listed_size"] if row["listed_size"] is not None else _size_of(io, row["location"])
-        if size is None:
-            message = f"{row['location']} is missing"
+        size: int | str = row["listed_size"] if row["listed_size"] is not None else _size_of(io, row["location"])
+        if isinstance(size, str):
+            message = f"{row['location']} {size}"
         elif row["size"] is not None and size != row["size"]:
             message = f"{row['location']} has {size} bytes, not {row['size']}"
         else:
             continue
-        yield Finding(rule=Rule.FILES, location=row["by_first"], row=row["row_first"], message=message)
+        yield _missing(row, message)
 
 
-def _size_of(io: FileIO, location: str) -> int | None:
-    """The size of a file that may be outside of the table; none if unknown."""
+def _missing(row: Mapping[str, Any], message: str) -> Finding:
+    kind, remedy = NamedKind(row["kind_first"]), None
+    if kind is NamedKind.DATA:
+        remedy = f"restore the file; if its rows are lost for good, t.remove_files([{row['location']!r}])"
+    if kind is NamedKind.LOGGED:
+        remedy = "no reader needs it; it leaves the log with later commits, for example t.expire()"
+    if kind is NamedKind.STATISTICS:
+        remedy = "no reader of rows needs it; t.expire() removes it with its snapshot"
+    severity = Severity.WARNING if kind in _NOT_NEEDED else Severity.ERROR
+    return finding(
+        rule=Rule.FILES,
+        location=row["by_first"],
+        row=row["row_first"],
+        message=message,
+        severity=severity,
+        remedy=remedy,
+    )
+
+
+def _size_of(io: FileIO, location: str) -> int | str:
+    """The size of a file that may be outside of the table, or why it is unknown."""
     try:
         return io.size(location)
-    except IcefloeError:
-        return None
+    except NotFound:
+        return "is missing"
+    except IcefloeError as error:
+        return f"cannot be looked up: {error}"
+
+
+def check_unreferenced(listing: pa.Table, files: pa.Table, table_location: str) -> Iterator[Finding]:
+    """Report the files in the table's folder that are not among those that metadata names."""
+    hint = pc.ends_with(listing["location"], f"/metadata/{_VERSION_HINT}")
+    known = pc.or_(is_among(listing["location"], files["location"], table_location), hint.combine_chunks())
+    others = listing.filter(pc.invert(known))
+    if others.num_rows == 0:
+        return
+    names = ", ".join(others["location"].slice(0, _SHOWN_FILES).to_pylist())
+    message = f"{others.num_rows} files of {pc.sum(others['size']).as_py()} bytes are in no snapshot, such as {names}"
+    yield finding(rule=Rule.UNREFERENCED, location=table_location, message=message)
+
+
+class _Uuid(msgspec.Struct, rename="kebab"):
+    """The part of a metadata file that says which table it is of."""
+
+    table_uuid: str | None = None
+
+
+def check_log(
+    io: FileIO, metadata: TableMetadata, where: str, logged: Iterable[str], limits: Limits
+) -> Iterator[Finding]:
+    """Check that former metadata files are of the same table; whether they exist is checked with all other files."""
+    for location in logged:
+        try:
+            data = io.read(location)
+            uuid = msgspec.json.decode(inflated_metadata(data, limits), type=_Uuid).table_uuid
+        except NotFound:
+            continue
+        except (IcefloeError, msgspec.MsgspecError) as error:
+            message = f"a former metadata file cannot be read: {error}"
+            yield finding(rule=Rule.READABLE, location=location, message=message, severity=Severity.WARNING)
+            continue
+        if uuid is not None and metadata.table_uuid not in ("", uuid):
+            message = f"{location} is of the table {uuid}, this one is {metadata.table_uuid}"
+            yield finding(rule=Rule.TABLE_UUID, location=where, message=message)
 
 
 class Vectors:
@@ -94,7 +190,7 @@ class Vectors:
             if key not in self._seen:
                 self._seen.add(key)
                 for message in self._problems(row, sizes.get(row["referenced_file"])):
-                    yield Finding(rule=Rule.DELETION_VECTORS, location=where, row=row["ordinal"], message=message)
+                    yield finding(rule=Rule.DELETION_VECTORS, location=where, row=row["ordinal"], message=message)
 
     def _problems(self, row: Mapping[str, Any], size: int | None) -> Iterator[str]:
         where = row["location"]
@@ -150,7 +246,7 @@ class PositionFiles:
             if row["location"] not in self._seen:
                 self._seen.add(row["location"])
                 for message in self._problems(row, sizes):
-                    yield Finding(rule=Rule.POSITION_DELETES, location=where, row=row["ordinal"], message=message)
+                    yield finding(rule=Rule.POSITION_DELETES, location=where, row=row["ordinal"], message=message)
 
     def _problems(self, row: Mapping[str, Any], sizes: Mapping[str, int | None]) -> Iterator[str]:
         where = row["location"]
@@ -180,15 +276,15 @@ def check_stored_locations(data: bytes, where: str, table_location: str) -> Iter
         yield from broken(Rule.LOCATIONS, where, absolute, message)
 
 
-def check_stored_roots(data: bytes, where: str, table_location: str) -> Iterator[Finding]:
+def check_stored_roots(data: bytes, where: str, table_location: str, limits: Limits) -> Iterator[Finding]:
     """Locations of roots in the bytes of a metadata file: relative under a table of V4, absolute before."""
-    document = msgspec.json.decode(gzip.decompress(data) if data.startswith(_GZIP) else data)
+    document = msgspec.json.decode(inflated_metadata(data, limits))
     relative = rules(document["format-version"]).relative_locations
     for snapshot in document.get("snapshots") or ():
         root, former = snapshot.get("root-manifest"), snapshot.get("manifest-list")
         name = f"snapshot {snapshot.get('snapshot-id')}"
         if root is not None and root.startswith(f"{table_location}/"):
             message = f"{name}: root-manifest lies under the table, so it must be relative to it"
-            yield Finding(rule=Rule.LOCATIONS, location=where, message=message)
+            yield finding(rule=Rule.LOCATIONS, location=where, message=message)
         if former is not None and not relative and not is_absolute(former):
-            yield Finding(rule=Rule.LOCATIONS, location=where, message=f"{name}: manifest-list is not absolute")
+            yield finding(rule=Rule.LOCATIONS, location=where, message=f"{name}: manifest-list is not absolute")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from icefloe.maintenance.verify.findings import Finding, finding
+from icefloe.maintenance.verify.rules import Rule
 from icefloe.model.metadata.snapshots import MAIN, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.testing.findings import Finding, Rule
 
 CLOCK_SKEW_MS = 60_000  # writers on different machines may disagree by this much
 
@@ -15,9 +16,9 @@ CLOCK_SKEW_MS = 60_000  # writers on different machines may disagree by this muc
 def check_history(metadata: TableMetadata, where: str) -> Iterator[Finding]:
     """Findings about the history of a table, located at its metadata file."""
     for message in _problems(metadata):
-        yield Finding(rule=Rule.HISTORY, location=where, message=message)
+        yield finding(rule=Rule.HISTORY, location=where, message=message)
     for message in _row_ids(metadata):
-        yield Finding(rule=Rule.ROW_IDS, location=where, message=message)
+        yield finding(rule=Rule.ROW_IDS, location=where, message=message)
 
 
 def _problems(metadata: TableMetadata) -> Iterator[str]:
@@ -31,6 +32,7 @@ def _problems(metadata: TableMetadata) -> Iterator[str]:
         numbers = [s.sequence_number for s in snapshots.values() if s.sequence_number > 0]  # 0 from version 1
         if len(set(numbers)) != len(numbers):
             yield "two snapshots have the same sequence number"
+    yield from _cycles(snapshots)
     yield from _refs(metadata, snapshots)
     yield from _logs(metadata, snapshots)
 
@@ -49,6 +51,21 @@ def _snapshot(metadata: TableMetadata, snapshot: Snapshot, parent: Snapshot | No
         yield f"{name} has sequence number {snapshot.sequence_number}, its parent {parent.sequence_number}"
     if parent.timestamp_ms > snapshot.timestamp_ms + CLOCK_SKEW_MS:
         yield f"{name} is older than its parent {parent.snapshot_id}"
+
+
+def _cycles(snapshots: dict[int, Snapshot]) -> Iterator[str]:
+    """A snapshot cannot be its own ancestor."""
+    known: set[int] = set()
+    for snapshot_id in snapshots:
+        line: set[int] = set()
+        following: int | None = snapshot_id
+        while following is not None and following in snapshots and following not in known:
+            if following in line:
+                yield f"snapshot {following} is its own ancestor"
+                break
+            line.add(following)
+            following = snapshots[following].parent_id
+        known |= line
 
 
 def _refs(metadata: TableMetadata, snapshots: dict[int, Snapshot]) -> Iterator[str]:

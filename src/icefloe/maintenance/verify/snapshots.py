@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.maintenance.verify.findings import Finding, broken, finding
+from icefloe.maintenance.verify.rules import Rule
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, choose, live, of_type, partition_key, stat
 from icefloe.model.location_columns import one_array, respelled
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.testing.findings import Finding, Rule, broken
 from icefloe.tree.root import Leaf, Root
 
 _CARRIED = ("snapshot_id", "sequence_number", "file_sequence_number", "record_count", "partition_spec_id")
@@ -43,6 +44,7 @@ class View:
     root: Root
     leaves: tuple[tuple[Leaf, pa.Table], ...]
     files: pa.Table
+    is_whole: bool = True  # whether all leaves could be read
 
     def of(self, *types: ContentType) -> pa.Table:
         """The live files of some kinds."""
@@ -128,7 +130,7 @@ def _row_ids(view: View, data: pa.Table, metadata: TableMetadata) -> Iterator[Fi
     )
     if ends.max() > metadata.next_row_id:
         message = f"row ids up to {ends.max() - 1} are given, next-row-id is {metadata.next_row_id}"
-        yield Finding(rule=rule, location=view.where, message=message)
+        yield finding(rule=rule, location=view.where, message=message)
     end = snapshot.first_row_id + (snapshot.added_rows or 0)
     own = np.asarray(pc.equal(known["snapshot_id"], snapshot.snapshot_id))
     outside = own & ((first < snapshot.first_row_id) | (ends > end))
@@ -158,12 +160,19 @@ def _vectors(view: View, data: pa.Table, metadata: TableMetadata) -> Iterator[Fi
         (pc.less_equal(rows["record_count"], 0), "deletes nothing"),
     ):
         yield from broken(rule, where, wrong, message, rows["ordinal"])
+    for wrong, message in partition_differences(rows, target, place, metadata):
+        yield from broken(rule, where, wrong, message, rows["ordinal"])
+
+
+def partition_differences(
+    rows: pa.Table, targets: pa.Table, place: pa.Array, metadata: TableMetadata
+) -> Iterator[tuple[pa.Array, str]]:
+    """Which delete rows have another partition than their data files, field by field; ``place`` is null without one."""
     for name in (stat("lower_bound", partition_key(f.field_id)) for spec in metadata.specs for f in spec.fields):
         if name in rows.column_names:
-            mine, its = rows[name], target[name]
+            mine, its = rows[name], targets[name]
             differs = pc.or_kleene(pc.not_equal(mine, its), pc.xor(mine.is_null(), its.is_null()))
-            mismatch = pc.and_(differs, pc.is_valid(place))
-            yield from broken(rule, where, mismatch, f"{name} is not that of its data file", rows["ordinal"])
+            yield pc.and_(differs, pc.is_valid(place)), f"{name} is not that of its data file"
 
 
 def _equality(view: View, metadata: TableMetadata) -> Iterator[Finding]:
@@ -188,7 +197,7 @@ def _affinity(view: View, data: pa.Table) -> Iterator[Finding]:
         other = leaves.get(leaf.affinity)
         if other is None or not other.is_data:
             message = f"{leaf.location} belongs to {leaf.affinity}, which is no data manifest of this root"
-            yield Finding(rule=Rule.AFFINITY, location=view.where, message=message)
+            yield finding(rule=Rule.AFFINITY, location=view.where, message=message)
             continue
         mine = view.files.filter(pc.equal(view.files["manifest"], leaf.location))
         targets = data.filter(pc.equal(data["manifest"], leaf.affinity))["location"].combine_chunks()
@@ -206,7 +215,7 @@ def check_summary(view: View, changes: pa.Table | None) -> Iterator[Finding]:
         recorded = view.snapshot.summary.get(key)
         if recorded is not None and recorded != str(count):
             message = f"snapshot {view.snapshot.snapshot_id}: {key} is {recorded}, the tree says {count}"
-            yield Finding(rule=Rule.SUMMARY, location=view.where, message=message)
+            yield finding(rule=Rule.SUMMARY, location=view.where, message=message)
 
 
 def _totals(view: View) -> dict[str, int]:
@@ -259,10 +268,10 @@ def check_changes(view: View, parent: View | None, changes: pa.Table) -> Iterato
             wrong = keys.filter(pc.invert(pc.is_in(keys, value_set=others))).to_pylist()
             for key in wrong[:3]:
                 message = f"snapshot {view.snapshot.snapshot_id} {problem} that it {status.name} {key}"
-                yield Finding(rule=Rule.CHANGES, location=view.where, message=message)
+                yield finding(rule=Rule.CHANGES, location=view.where, message=message)
         if len(said) != len(pc.unique(said)):
             message = f"snapshot {view.snapshot.snapshot_id} says twice that it {status.name} a file"
-            yield Finding(rule=Rule.CHANGES, location=view.where, message=message)
+            yield finding(rule=Rule.CHANGES, location=view.where, message=message)
 
 
 def check_carried(view: View, parent: View | None) -> Iterator[Finding]:

@@ -1,0 +1,1 @@
+"""Checks of a table: its metadata, its files in storage, and the rows in them."""

@@ -1,0 +1,76 @@
+"""Methods of a table that check and measure it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from icefloe.inspect.diff import Diff, Point, diff_snapshots
+from icefloe.maintenance.health import Health, health_of
+from icefloe.maintenance.verify.verify import VerifyResult, verify_table
+from icefloe.progress import Progress, silent
+from icefloe.table.held_table import HeldTable
+
+
+class Checks(HeldTable):
+    """The methods of a table that check and measure it; they change nothing."""
+
+    def verify(
+        self,
+        snapshots: Literal["current", "all"] = "current",
+        files: bool = False,
+        rows: bool = False,
+        progress: Progress = silent,
+    ) -> VerifyResult:
+        """Check that the table is sound, and report what is not, with the next step for each finding.
+
+        By default the metadata of the newest state is checked: the metadata file, and the trees of all branches and
+        tags. ``snapshots="all"`` checks every snapshot. ``files=True`` looks up every file in storage, with its length.
+        ``rows=True`` reads the data files of these snapshots and compares rows with statistics, partitions, row ids and
+        sort order, file by file in this process. What cannot be read is a finding; only a table that does not exist is
+        an error.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.verify", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1, 2, 3]}))
+        >>> result = t.verify(files=True, rows=True)
+        >>> result.ok, result.findings, result.checked.rows
+        (True, (), 3)
+        """
+        return verify_table(self._pointer, snapshots=snapshots, files=files, rows=rows, progress=progress)
+
+    def health(self, storage: bool = False) -> Health:
+        """Measure what makes the table slow or large: each finding says what it costs and which command mends it.
+
+        Only metadata of the current snapshot is read. ``storage=True`` also lists the table's folder for files that
+        nothing references.
+
+        >>> import icefloe, pyarrow as pa
+        >>> cat = icefloe.catalog("docs", uri="memory://")
+        >>> t = cat.create_table("docs.health", schema="id bigint", format_version=4)
+        >>> for number in range(6):
+        ...     result = t.append(pa.table({"id": [number]}))
+        >>> health = t.health()
+        >>> [(finding.name, finding.command, dict(finding.gain)) for finding in health.findings]
+        [('small-files', 't.compact()', {'data_files': 1})]
+        >>> health.figures.small_files
+        6
+        """
+        return health_of(self._pointer.held(), now_ms=self._env.now_ms(), storage=storage)
+
+    def diff(self, a: Point | None = None, b: Point | None = None) -> Diff:
+        """The difference from snapshot ``a`` to snapshot ``b``: files, rows, bytes, columns, properties and refs.
+
+        Each is a snapshot id, a tag, a branch or a time. ``b`` is by default the current snapshot, and ``a`` the parent
+        of ``b``.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.diff", schema="id bigint")
+        >>> first, second = (t.append(pa.table({"id": [number, number]})) for number in (1, 2))
+        >>> result = t.tag("both")
+        >>> diff = t.diff()
+        >>> diff.files_added.num_rows, diff.rows_added, diff.rows_removed
+        (1, 2, 0)
+        >>> t.diff("both", first.snapshot_id).rows_removed
+        2
+        """
+        return diff_snapshots(self._pointer.held(), a, b)
