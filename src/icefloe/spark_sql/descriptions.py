@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
+from icefloe.model.arrow.schema_from_arrow import schema_from_arrow
 from icefloe.model.metadata.properties import FILE_FORMAT
 from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.metadata.version_rules import LATEST_FORMAT_VERSION
 from icefloe.model.partition.sort_order import SortField
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.partition.transform_names import IDENTITY, TRANSFORM_NAMES
 from icefloe.model.schema.metadata_columns import FILE, LINEAGE, POS, SPEC_ID, partition_column
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field, Struct
-from icefloe.model.text.ddl import as_schema
-from icefloe.model.text.spark_schema_json import spark_schema_json
+from icefloe.model.text.spark_schema_json import spark_schema_json, without_field_ids
 from icefloe.spark_sql.messages import PartitionTransform, TableDescription
-from icefloe.spark_sql.metadata_tables import METADATA_TABLES
 from icefloe.spark_sql.table_loads import LoadedTable
 from icefloe.table.table_at import TableAt
 
@@ -29,7 +28,6 @@ _UNKNOWN_SIZE = 1 << 40  # bytes; too large for Spark to broadcast
 _SIZED = re.compile(r"(\w+)\[(\d+)\]")
 _FUNCTIONS = {transform.name: transform.function for transform in TRANSFORM_NAMES}
 _PARTITION = partition_column(Struct(())).name
-_FIELD_IDS = "parquet.field."  # begins the metadata of columns that is for file readers
 
 
 def describe(loaded: LoadedTable, catalog_name: str) -> TableDescription:
@@ -77,35 +75,22 @@ def _sort_key(field: SortField, schema: Schema) -> str:
 
 
 def _describe_metadata_table(loaded: LoadedTable, kind: str, catalog_name: str) -> TableDescription:
-    rows = METADATA_TABLES[kind](loaded.at.metadata)
+    columns = schema_from_arrow(loaded.at.inspect.schema(kind), format_version=LATEST_FORMAT_VERSION)
     return TableDescription(
         handle=loaded.key,
         name=".".join((catalog_name, *loaded.handle.identifier, kind)),
-        schema=schema_json(as_schema(rows.schema)),
+        schema=schema_json(columns),
         metadata_columns=schema_json(Schema(fields=())),
         partitioning=(),
         properties={},
-        size_bytes=rows.nbytes,
+        size_bytes=_UNKNOWN_SIZE,
         is_writable=False,
     )
 
 
 def schema_json(schema: Schema) -> str:
     """The JSON of the Spark schema of some columns, with comments and defaults, without field ids."""
-    return json.dumps(_without_ids(spark_schema_json(schema)))
-
-
-def _without_ids(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_without_ids(part) for part in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        key: {name: entry for name, entry in value.items() if not name.startswith(_FIELD_IDS)}
-        if key == "metadata"
-        else _without_ids(value)
-        for key, value in node.items()
-    }
+    return json.dumps(without_field_ids(spark_schema_json(schema)))
 
 
 def _metadata_columns(at: TableAt) -> list[str]:
