@@ -110,7 +110,7 @@ def _as_map(pairs: pa.ListArray, type_: pa.DataType) -> pa.MapArray:
 
 def metrics_field(base: Base) -> pa.Field:
     """The column ``readable_metrics``: a struct for each primitive field of the schema, in order of full names."""
-    fields = [required(name, _column_metrics(field)) for name, field in _measured(base).items()]
+    fields = [optional(name, _column_metrics(field)) for name, field in _measured(base).items()]
     return optional(READABLE_METRICS, pa.struct(fields))
 
 

@@ -44,7 +44,7 @@ _SUMMARY = pa.struct(
 )
 _SUMMARIES = pa.list_(required("element", _SUMMARY))
 _COUNTS = ("added", "existing", "deleted")
-_FIELDS = (
+_MANIFESTS = fixed(
     required("content", pa.int32()),
     required("path", pa.string()),
     required("length", pa.int64()),
@@ -52,15 +52,27 @@ _FIELDS = (
     required("added_snapshot_id", pa.int64()),
     *(required(f"{name}_data_files_count", pa.int32()) for name in _COUNTS),
     *(required(f"{name}_delete_files_count", pa.int32()) for name in _COUNTS),
-    optional("partition_summaries", _SUMMARIES),
+    required("partition_summaries", _SUMMARIES),
 )
-_MANIFESTS = fixed(*_FIELDS)
-_ALL_MANIFESTS = fixed(*_FIELDS, required("reference_snapshot_id", pa.int64()))
+_ALL_MANIFESTS = fixed(
+    required("content", pa.int32()),
+    required("path", pa.string()),
+    required("length", pa.int64()),
+    optional("partition_spec_id", pa.int32()),
+    optional("added_snapshot_id", pa.int64()),
+    *(optional(f"{name}_data_files_count", pa.int32()) for name in _COUNTS),
+    *(required(f"{name}_delete_files_count", pa.int32()) for name in _COUNTS),
+    optional("partition_summaries", _SUMMARIES),
+    required("reference_snapshot_id", pa.int64()),
+    optional("key_metadata", pa.binary()),
+)
 
 
 def _manifests(base: Base, snapshot: Snapshot | None) -> pa.Table:
     rows = concat([_manifest_rows(base, one) for one in chosen(snapshot)]).combine_chunks()
-    return pa.Table.from_arrays(_arrays(base, rows), schema=_MANIFESTS(base))
+    *arrays, summaries = _arrays(base, rows)
+    known = pc.if_else(summaries.is_valid(), summaries, pa.scalar([], _SUMMARIES))  # the column has no nulls
+    return pa.Table.from_arrays([*arrays, known], schema=_MANIFESTS(base))
 
 
 def _all_manifests(base: Base, snapshot: Snapshot | None) -> pa.Table:
@@ -68,7 +80,8 @@ def _all_manifests(base: Base, snapshot: Snapshot | None) -> pa.Table:
     snapshots = list(base.metadata.snapshots)
     parts = [_manifest_rows(base, one) for one in snapshots]
     ids = np.repeat([one.snapshot_id for one in snapshots], [part.num_rows for part in parts])
-    arrays = [*_arrays(base, concat(parts).combine_chunks()), pa.array(ids, pa.int64())]
+    rows = concat(parts).combine_chunks()
+    arrays = [*_arrays(base, rows), pa.array(ids, pa.int64()), rows["key_metadata"].combine_chunks()]
     return pa.Table.from_arrays(arrays, schema=_ALL_MANIFESTS(base))
 
 
@@ -100,7 +113,7 @@ def _rows_of_root(base: Base, snapshot: Snapshot, files: pa.Table) -> Iterator[p
 
 
 def _arrays(base: Base, rows: pa.Table) -> list[pa.Array]:
-    """The columns of ``_FIELDS``."""
+    """The columns up to ``partition_summaries``."""
     is_data = of_type(rows, ContentType.DATA_MANIFEST).combine_chunks()
     counts = {name: pc.fill_null(rows[f"{name}_files_count"].combine_chunks(), 0) for name in _COUNTS}
     none = pa.scalar(0, pa.int32())
