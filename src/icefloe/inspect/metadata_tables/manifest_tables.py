@@ -37,12 +37,15 @@ from icefloe.tree.root import read_root
 _SUMMARY = pa.struct(
     [
         required("contains_null", pa.bool_()),
-        optional("contains_nan", pa.bool_()),
+        optional("contains_nan", pa.bool_()),  # false if the type has no NaN; null if it is not recorded
         optional("lower_bound", pa.string()),
         optional("upper_bound", pa.string()),
     ]
 )
 _SUMMARIES = pa.list_(required("element", _SUMMARY))
+_ALL_SUMMARIES = pa.list_(
+    required("element", pa.struct([field.with_nullable("bound" in field.name) for field in _SUMMARY]))
+)
 _COUNTS = ("added", "existing", "deleted")
 _MANIFESTS = fixed(
     required("content", pa.int32()),
@@ -62,7 +65,7 @@ _ALL_MANIFESTS = fixed(
     optional("added_snapshot_id", pa.int64()),
     *(optional(f"{name}_data_files_count", pa.int32()) for name in _COUNTS),
     *(required(f"{name}_delete_files_count", pa.int32()) for name in _COUNTS),
-    optional("partition_summaries", _SUMMARIES),
+    optional("partition_summaries", _ALL_SUMMARIES),
     required("reference_snapshot_id", pa.int64()),
     optional("key_metadata", pa.binary()),
 )
@@ -81,8 +84,18 @@ def _all_manifests(base: Base, snapshot: Snapshot | None) -> pa.Table:
     parts = [_manifest_rows(base, one) for one in snapshots]
     ids = np.repeat([one.snapshot_id for one in snapshots], [part.num_rows for part in parts])
     rows = concat(parts).combine_chunks()
-    arrays = [*_arrays(base, rows), pa.array(ids, pa.int64()), rows["key_metadata"].combine_chunks()]
+    *arrays, summaries = _arrays(base, rows)
+    arrays += [_with_all_flags(summaries), pa.array(ids, pa.int64()), rows["key_metadata"].combine_chunks()]
     return pa.Table.from_arrays(arrays, schema=_ALL_MANIFESTS(base))
+
+
+def _with_all_flags(summaries: pa.ListArray) -> pa.ListArray:
+    """The summaries with ``contains_nan`` set to true, which is always safe, if it is not recorded."""
+    null, nan, *bounds = summaries.values.flatten()
+    values = pa.StructArray.from_arrays(
+        [null, pc.fill_null(nan, True), *bounds], fields=list(_ALL_SUMMARIES.value_type)
+    )
+    return pa.ListArray.from_arrays(summaries.offsets, values, type=_ALL_SUMMARIES, mask=summaries.is_null())
 
 
 def _manifest_rows(base: Base, snapshot: Snapshot) -> pa.Table:
@@ -159,8 +172,9 @@ def _summary(base: Base, rows: pa.Table, field: PartitionField) -> pa.Array:
     """The summary of a partition field in each manifest; null where nothing is recorded."""
     length = rows.num_rows
     type_ = base.store.context.partition_types.get(field.field_id)
-    if type_ is None:  # all values of a void field are null; those of an unknown transform are unknown
-        nulls = [pa.repeat(True, length), pa.nulls(length, pa.bool_()), *[pa.nulls(length, pa.string())] * 2]
+    no_nan = pa.repeat(False, length)
+    if field.is_void or type_ is None:  # the values of a void field are null; those of an unknown transform are unknown
+        nulls = [pa.repeat(True, length), no_nan, *[pa.repeat("null", length)] * 2]
         return pa.StructArray.from_arrays(nulls, fields=list(_SUMMARY), mask=pa.repeat(not field.is_void, length))
 
     def measure(name: str, arrow: pa.DataType) -> pa.Array:
@@ -173,9 +187,8 @@ def _summary(base: Base, rows: pa.Table, field: PartitionField) -> pa.Array:
     transform = transform_of(field)
     arrays = [
         pc.fill_null(null, True),
-        nan if has_nan(type_) else measure(CONTAINS_NAN, pa.bool_()),
-        partition_texts(lower, transform, type_),
-        partition_texts(upper, transform, type_),
+        nan if has_nan(type_) else no_nan,
+        *(pc.fill_null(partition_texts(bound, transform, type_), "null") for bound in (lower, upper)),
     ]
     return pa.StructArray.from_arrays(arrays, fields=list(_SUMMARY), mask=pc.invert(is_known))
 
