@@ -78,8 +78,8 @@ SELECT partition.city, spec_id, record_count, file_count, position_delete_record
 --> Rome | 0 | 1 | 1 | 0 | 0 | 0 | 0
 SELECT content, added_data_files_count, added_delete_files_count, partition_summaries FROM demo.db.p.manifests
 ORDER BY content;
---> 0 | 2 | 0 | [Row(contains_null=False, contains_nan=False, lower_bound='Oslo', upper_bound='Rome')]
---> 1 | 0 | 1 | [Row(contains_null=False, contains_nan=False, lower_bound='Oslo', upper_bound='Oslo')]
+--> 0 | 2 | 0 | [{false, false, Oslo, Rome}]
+--> 1 | 0 | 1 | [{false, false, Oslo, Oslo}]
 SELECT p.pos, p.row, p.partition.city, p.spec_id, p.file_path = f.file_path FROM demo.db.p.position_deletes p
 JOIN demo.db.p.data_files f ON p.partition = f.partition;
 --> 1 | NULL | Oslo | 0 | true
@@ -91,9 +91,9 @@ ORDER BY timestamp;
 
 -- Those of all snapshots.
 INSERT OVERWRITE demo.db.p VALUES (9, 'Bern', 0.0);
-SELECT (SELECT count(*) FROM demo.db.p.files), (SELECT count(*) FROM demo.db.p.all_files),
+SELECT (SELECT count(*) FROM demo.db.p.data_files), (SELECT count(*) FROM demo.db.p.all_files),
     (SELECT count(*) FROM demo.db.p.all_data_files), (SELECT count(*) FROM demo.db.p.all_delete_files);
---> *
+--> 1 | 4 | 3 | 1
 SELECT count(DISTINCT reference_snapshot_id) FROM demo.db.p.all_manifests;
 --> 3
 SELECT count(DISTINCT data_file.file_path) FROM demo.db.p.all_entries;
