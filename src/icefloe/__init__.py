@@ -33,6 +33,7 @@ from icefloe.lazy import LazyModule
 
 if TYPE_CHECKING:
     from icefloe.commit.result import CommitResult
+    from icefloe.inspect.history import HistoryEntry
     from icefloe.maintenance.purge import DropResult
     from icefloe.model.metadata.snapshots import Ref, Snapshot
     from icefloe.model.schema.schema import Schema
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from icefloe.spark_sql.attach import attach, detach
     from icefloe.table.catalog import Catalog, catalog
     from icefloe.table.edits import PartitionEdit, SchemaEdit
-    from icefloe.table.history import HistoryEntry
     from icefloe.table.merge import MergeBuilder, MergeResult
     from icefloe.table.open import open_table
     from icefloe.table.scan import Scan
@@ -91,7 +91,7 @@ _MODULES = {  # name -> module that it is imported from when it is first used
     "Catalog": "icefloe.table.catalog",
     "CommitResult": "icefloe.commit.result",
     "DropResult": "icefloe.maintenance.purge",
-    "HistoryEntry": "icefloe.table.history",
+    "HistoryEntry": "icefloe.inspect.history",
     "MergeBuilder": "icefloe.table.merge",
     "MergeResult": "icefloe.table.merge",
     "PartitionEdit": "icefloe.table.edits",

@@ -166,12 +166,15 @@ def test_appended_rows_are_read_incrementally(spark: SparkSession, table: iceflo
 
 @pytest.mark.thorough
 @documents("queries", 'spark.read.format("iceberg").load("table.history")', outcome="otherwise")
-@documents("queries", 'spark.read.format("iceberg").load("table.files")', outcome="missing")
+@documents("queries", 'spark.read.format("iceberg").load("table.files")', outcome="otherwise")
 def test_metadata_tables_are_read_as_dataframes(spark: SparkSession, table: icefloe.Table) -> None:
     assert spark.read.format("icefloe").load(f"{TABLE}.history").count() == 3
     assert spark.read.format("icefloe").load("db.t.snapshots").count() == 3
-    with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
-        spark.read.format("icefloe").load(f"{TABLE}.files")
+    assert spark.read.format("icefloe").load(f"{TABLE}.files").count() == 3
+    first = table.snapshots[0].snapshot_id
+    assert spark.read.option("snapshot-id", str(first)).table(f"{TABLE}.files").count() == 1
+    with pytest.raises(PySparkException, match="leave the option start-snapshot-id out"):
+        spark.read.option("start-snapshot-id", str(first)).table(f"{TABLE}.files").count()
 
 
 @pytest.mark.thorough

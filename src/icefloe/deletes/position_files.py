@@ -27,6 +27,7 @@ from icefloe.errors import FormatError, InputError
 from icefloe.formats.parquet.field_ids import field_id
 from icefloe.formats.parquet.file import open_parquet
 from icefloe.formats.parquet.stats import PARQUET
+from icefloe.formats.read.align import Aligner
 from icefloe.formats.read.data_file import Piece, StoredFile
 from icefloe.formats.read.promotion import readable, storage
 from icefloe.formats.read.reader import open_file
@@ -64,6 +65,22 @@ def read_positions(
             for batch in file.read(piece, POSITION_DELETES.fields, _ROWS):
                 _collect(by_file, batch, names, location, table_location)
     return {names[number].as_py(): positions for number, positions in by_file.items()}
+
+
+def read_position_rows(io: FileIO, location: str, file_format: str | None, row: Field) -> Iterator[pa.RecordBatch]:
+    """All rows of a delete file in order: file path, position and the deleted row, null if the file does not store it.
+
+    ``row`` is the column of deleted rows with the columns of the table.
+    """
+    schema = Schema(fields=(*POSITION_DELETES.fields, row))
+    with _opened(io, location, file_format) as file:
+        align: Aligner | None = None
+        for piece in file.pieces:
+            for batch in file.read(piece, schema.fields, _ROWS):
+                for field in POSITION_DELETES.fields:
+                    _column(batch, field, location)
+                align = Aligner(batch.schema, schema, location, {}) if align is None else align
+                yield align(batch)
 
 
 def _opened(io: FileIO, location: str, file_format: str | None) -> AbstractContextManager[StoredFile]:

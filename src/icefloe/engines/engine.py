@@ -115,6 +115,10 @@ class Engine(Protocol):
         """The number of rows of a scan."""
         ...
 
+    def frame(self, rows: pa.Table) -> Any:
+        """Rows of this process: the table itself for Arrow, a DataFrame for Spark."""
+        ...
+
     def write(self, table: TableFiles, rows: Any, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
         """Write rows to new data files; returns their entries. The rows have the columns ``lineage`` as well."""
         ...

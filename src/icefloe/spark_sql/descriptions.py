@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import re
 
+from icefloe.model.arrow.schema_from_arrow import schema_from_arrow
 from icefloe.model.metadata.properties import FILE_FORMAT
 from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.metadata.version_rules import LATEST_FORMAT_VERSION
 from icefloe.model.partition.sort_order import SortField
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.partition.transform_names import IDENTITY, TRANSFORM_NAMES
 from icefloe.model.schema.metadata_columns import FILE, LINEAGE, POS, SPEC_ID, partition_column
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field, Struct
-from icefloe.model.text.ddl import as_schema
 from icefloe.model.text.spark_schema_json import spark_schema_json, without_field_ids
 from icefloe.spark_sql.messages import PartitionTransform, TableDescription
-from icefloe.spark_sql.metadata_tables import METADATA_TABLES
 from icefloe.spark_sql.table_loads import LoadedTable
 from icefloe.table.table_at import TableAt
 
@@ -75,15 +75,15 @@ def _sort_key(field: SortField, schema: Schema) -> str:
 
 
 def _describe_metadata_table(loaded: LoadedTable, kind: str, catalog_name: str) -> TableDescription:
-    rows = METADATA_TABLES[kind](loaded.at.metadata)
+    columns = schema_from_arrow(loaded.at.inspect.schema(kind), format_version=LATEST_FORMAT_VERSION)
     return TableDescription(
         handle=loaded.key,
         name=".".join((catalog_name, *loaded.handle.identifier, kind)),
-        schema=schema_json(as_schema(rows.schema)),
+        schema=schema_json(columns),
         metadata_columns=schema_json(Schema(fields=())),
         partitioning=(),
         properties={},
-        size_bytes=rows.nbytes,
+        size_bytes=_UNKNOWN_SIZE,
         is_writable=False,
     )
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from icefloe.engines.spark.session import local_frame
+from icefloe.engines.spark.schema import arrow_frame
 from icefloe.expr.filter.nodes import Expr
 from icefloe.spark_sql.messages import PlanScan
-from icefloe.spark_sql.metadata_tables import METADATA_TABLES
 from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
 from icefloe.table.found_rows import observed_rows
@@ -36,7 +35,7 @@ def _rows(
 ) -> DataFrame:
     kind = loaded.handle.metadata_table
     if kind is not None:
-        return local_frame(spark, METADATA_TABLES[kind](loaded.at.metadata)).select(*columns)
+        return arrow_frame(spark, loaded.at.inspect.rows(kind)).select(*columns)
     scan = loaded.at.scan() if len(columns) == 0 else loaded.at.scan(columns=columns)
     rows: DataFrame = scan.to_spark(spark) if observer is None else observed_rows(scan, spark, observer)
     return rows.select() if len(columns) == 0 else rows  # without columns, only the number of rows is wanted

@@ -13,10 +13,10 @@ import msgspec
 
 from icefloe.catalogs.names import Identifier, dotted
 from icefloe.errors import ConflictError, InputError, NoSuchTable, NotFound
+from icefloe.inspect.metadata_tables.tables import METADATA_TABLES
 from icefloe.model.metadata.properties import WAP_ENABLED
 from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.messages import LoadTable, Message
-from icefloe.spark_sql.metadata_tables import METADATA_TABLES
 from icefloe.spark_sql.options.appended_rows import AppendedAt
 from icefloe.spark_sql.versions import (
     CURRENT,
@@ -62,6 +62,11 @@ class LoadedTable:
     def selected_by(self, options: Mapping[str, str]) -> LoadedTable:
         """What reader options select, a snapshot or appended rows, with the columns of this state; else this state."""
         appends = appends_in_options(options)
+        if appends is not None and self.handle.metadata_table is not None:
+            raise InputError(
+                f"metadata table {self.handle.metadata_table}: appended rows are not read from metadata tables;"
+                " leave the option start-snapshot-id out"
+            )
         if appends is not None:
             return replace(self, at=AppendedAt(self.at, appends))
         version = version_in_options(options)

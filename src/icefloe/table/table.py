@@ -14,6 +14,7 @@ from icefloe.commit.operations.schema_updates import ChangePartitioning, ChangeS
 from icefloe.commit.result import CommitResult
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
+from icefloe.inspect.history import HistoryEntry, history_of
 from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -25,14 +26,14 @@ from icefloe.model.text.text_checks import property_names
 from icefloe.scan.select import select_snapshot
 from icefloe.table.checks import Checks
 from icefloe.table.edits import PartitionEdit, SchemaEdit
-from icefloe.table.history import HistoryEntry, history_of
+from icefloe.table.inspect import InspectedTable
 from icefloe.table.row_changes import RowChanges
 from icefloe.table.scan import Scan
 from icefloe.table.table_at import TableAt, table_at
 from icefloe.table.transaction import Transaction
 
 
-class Table(RowChanges, Checks):
+class Table(RowChanges, InspectedTable, Checks):
     """A table in a catalog. Each change is one snapshot.
 
     The object holds one state of the table. Properties and scans read that state and never ask the catalog, so they

@@ -13,6 +13,7 @@ from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.select import select_snapshot
+from icefloe.table.inspect import Inspect
 from icefloe.table.scan import Scan
 
 
@@ -54,6 +55,11 @@ class TableAt:
     def metadata_location(self) -> str:
         """The location of the metadata file."""
         return self._base.pointer
+
+    @property
+    def inspect(self) -> Inspect:
+        """The metadata tables at this point of the history."""
+        return Inspect(self._base, self._snapshot)
 
     def at(
         self,

@@ -53,8 +53,56 @@ INSERT INTO demo.db.t.snapshots SELECT * FROM demo.db.t.snapshots;
 --iceberg [write-errors]: the error is its own
 --iceberg! Cannot append to a metadata table
 
--- Those of files are not implemented.
-SELECT count(*) FROM demo.db.t.files;
---! AnalysisException: [TABLE_OR_VIEW_NOT_FOUND]
---iceberg [metadata-tables]: there are also files, manifests, partitions, entries and others
---iceberg> 1
+-- The files of a table, their partitions and their statistics.
+CREATE TABLE demo.db.p (id bigint, city string, x double) PARTITIONED BY (city)
+TBLPROPERTIES ('write.delete.mode' = 'merge-on-read');
+SELECT * FROM demo.db.p.files;
+SELECT * FROM demo.db.p.partitions;
+INSERT INTO demo.db.p VALUES (1, 'Oslo', 0.5), (2, 'Oslo', NULL), (3, 'Rome', 1.5);
+DELETE FROM demo.db.p WHERE id = 2;
+SELECT content, file_format, spec_id, partition.city, record_count, readable_metrics.id.lower_bound,
+    readable_metrics.x.null_value_count FROM demo.db.p.data_files ORDER BY partition.city;
+--> 0 | PARQUET | 0 | Oslo | 2 | 1 | 1
+--> 0 | PARQUET | 0 | Rome | 1 | 3 | 0
+SELECT content, partition.city, record_count FROM demo.db.p.delete_files;
+--> 1 | Oslo | 1
+SELECT content, count(*) FROM demo.db.p.files GROUP BY content ORDER BY content;
+--> 0 | 2
+--> 1 | 1
+SELECT status, data_file.content, count(*) FROM demo.db.p.entries GROUP BY ALL ORDER BY ALL;
+--> 1 | 0 | 2
+--> 1 | 1 | 1
+SELECT partition.city, spec_id, record_count, file_count, position_delete_record_count, position_delete_file_count,
+    equality_delete_record_count, equality_delete_file_count FROM demo.db.p.partitions ORDER BY ALL;
+--> Oslo | 0 | 2 | 1 | 1 | 1 | 0 | 0
+--> Rome | 0 | 1 | 1 | 0 | 0 | 0 | 0
+SELECT content, added_data_files_count, added_delete_files_count, partition_summaries FROM demo.db.p.manifests
+ORDER BY content;
+--> 0 | 2 | 0 | [{false, false, Oslo, Rome}]
+--> 1 | 0 | 1 | [{false, false, Oslo, Oslo}]
+SELECT p.pos, p.row, p.partition.city, p.spec_id, p.file_path = f.file_path FROM demo.db.p.position_deletes p
+JOIN demo.db.p.data_files f ON p.partition = f.partition;
+--> 1 | NULL | Oslo | 0 | true
+SELECT latest_snapshot_id IS NULL, latest_schema_id, latest_sequence_number FROM demo.db.p.metadata_log_entries
+ORDER BY timestamp;
+--> true | NULL | NULL
+--> false | 0 | 1
+--> false | 0 | 2
+
+-- Those of all snapshots.
+INSERT OVERWRITE demo.db.p VALUES (9, 'Bern', 0.0);
+SELECT (SELECT count(*) FROM demo.db.p.data_files), (SELECT count(*) FROM demo.db.p.all_files),
+    (SELECT count(*) FROM demo.db.p.all_data_files), (SELECT count(*) FROM demo.db.p.all_delete_files);
+--> 1 | 4 | 3 | 1
+SELECT count(DISTINCT reference_snapshot_id) FROM demo.db.p.all_manifests;
+--> 3
+SELECT count(DISTINCT data_file.file_path) FROM demo.db.p.all_entries;
+--> 4
+
+-- Earlier states.
+DECLARE OR REPLACE VARIABLE query STRING;
+SET VAR query = 'SELECT partition.city, record_count FROM demo.db.p.partitions VERSION AS OF '
+    || (SELECT min_by(snapshot_id, committed_at) FROM demo.db.p.snapshots) || ' ORDER BY ALL';
+EXECUTE IMMEDIATE query;
+--> Oslo | 2
+--> Rome | 1

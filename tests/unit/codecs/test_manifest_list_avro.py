@@ -142,11 +142,11 @@ def summaries(row: Row) -> list[dict[str, object]] | None:
 
 def test_summaries_follow_the_fields_of_the_spec() -> None:
     name, day, bucket, price, void = summaries(mixed_manifest()) or []
-    assert name == {"contains_null": False, "contains_nan": None, "lower_bound": b"a", "upper_bound": b"z"}
+    assert name == {"contains_null": False, "contains_nan": False, "lower_bound": b"a", "upper_bound": b"z"}
     assert day["lower_bound"] == ((DAY - dt.date(1970, 1, 1)).days).to_bytes(4, "little")
     assert (bucket["contains_null"], bucket["upper_bound"]) == (True, b"\x0f\x00\x00\x00")
     assert (price["contains_null"], price["contains_nan"]) == (False, True)
-    assert void == {"contains_null": True, "contains_nan": None, "lower_bound": None, "upper_bound": None}
+    assert void == {"contains_null": True, "contains_nan": False, "lower_bound": None, "upper_bound": None}
 
 
 def test_an_unpartitioned_manifest_has_no_summaries_in_its_list() -> None:

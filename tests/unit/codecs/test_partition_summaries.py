@@ -56,7 +56,7 @@ def order(value: float) -> tuple[float, float]:
 def of_texts(values: list[Value]) -> dict[str, object]:
     plain = [str(v).encode() for v in values if v is not None]
     low, high = (min(plain), max(plain)) if len(plain) > 0 else (None, None)
-    return {"contains_null": None in values, "contains_nan": None, "lower_bound": low, "upper_bound": high}
+    return {"contains_null": None in values, "contains_nan": False, "lower_bound": low, "upper_bound": high}
 
 
 def of_numbers(values: list[Value]) -> dict[str, object]:
@@ -105,7 +105,7 @@ def test_a_manifest_of_nothing_but_removed_files_is_summarized(version: int) -> 
     known = context(version)
     rows = [data_file(0, status=2, **mixed_partition(None)), data_file(1, status=2, **mixed_partition(None))]
     name, *_ = summaries(listed(root_row(rows, known), known))
-    assert name == {"contains_null": True, "contains_nan": None, "lower_bound": None, "upper_bound": None}
+    assert name == {"contains_null": True, "contains_nan": False, "lower_bound": None, "upper_bound": None}
 
 
 def test_a_root_of_version_4_has_the_statistics_of_live_rows_alone() -> None:

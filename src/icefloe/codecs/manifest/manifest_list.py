@@ -269,7 +269,7 @@ def _field_summaries(
 ) -> list[dict[str, object] | None]:
     all_null: dict[str, object] = {
         CONTAINS_NULL: True,
-        CONTAINS_NAN: None,
+        CONTAINS_NAN: False,  # Apache Iceberg's table all_manifests fails if it is null
         "lower_bound": None,
         "upper_bound": None,
     }
@@ -284,8 +284,7 @@ def _field_summaries(
     lower, upper = (columns.get(stat(m, key), unknown) for m in ("lower_bound", "upper_bound"))
     null, nan = (columns.get(stat(m, key), pa.nulls(length, pa.bool_())) for m in (CONTAINS_NULL, CONTAINS_NAN))
     known = pc.or_(pc.or_(pc.and_(lower.is_valid(), upper.is_valid()), _is_empty(counts)), null.is_valid())
-    if has_nan(type_):
-        nan = pc.coalesce(nan, pc.not_equal(counts["nan_value_count"], 0))
+    nan = pc.coalesce(nan, pc.not_equal(counts["nan_value_count"], 0)) if has_nan(type_) else pa.repeat(False, length)
     summaries = pa.StructArray.from_arrays(
         [
             pc.fill_null(pc.coalesce(null, pc.not_equal(counts["null_value_count"], 0)), True),

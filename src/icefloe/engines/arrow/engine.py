@@ -63,6 +63,10 @@ class ArrowEngine:
         """The number of rows; files of which the metadata states it are not read."""
         return count_plan(scan.io, scan.plan())
 
+    def frame(self, rows: pa.Table) -> pa.Table:
+        """The rows as they are."""
+        return rows
+
     def write(self, table: TableFiles, rows: Any, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
         """Write rows to new data files; returns their entries."""
         return write_rows(table, rows, lineage=lineage)

@@ -26,6 +26,7 @@ from icefloe.engines.spark.change.upsert import find_keys, find_keys_and_ids, up
 from icefloe.engines.spark.change.values import with_short_aliases
 from icefloe.engines.spark.read.read import rows_with_positions
 from icefloe.engines.spark.read.scan import planned_source, read_scan
+from icefloe.engines.spark.schema import arrow_frame
 from icefloe.engines.spark.session import spark_internals
 from icefloe.engines.spark.write.row_schema import row_schema
 from icefloe.engines.spark.write.write import write
@@ -73,6 +74,10 @@ class SparkEngine:
     def count(self, scan: ScanRequest) -> int:
         """The number of rows, counted by Spark."""
         return int(self.read(scan).count())
+
+    def frame(self, rows: pa.Table) -> DataFrame:
+        """The rows as a DataFrame."""
+        return arrow_frame(self._spark, rows)
 
     def write(self, table: TableFiles, rows: Any, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
         """Write rows to new data files; returns their entries."""

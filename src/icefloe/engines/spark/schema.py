@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
+from icefloe.engines.spark.session import local_frame
+from icefloe.model.arrow.schema_from_arrow import schema_from_arrow
+from icefloe.model.metadata.version_rules import LATEST_FORMAT_VERSION
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
-from icefloe.model.text.spark_schema_json import WRITE_DEFAULT, spark_schema_json
+from icefloe.model.text.spark_schema_json import WRITE_DEFAULT, spark_schema_json, without_field_ids
 
 
 def struct_type(schema: Schema) -> StructType:
@@ -22,6 +27,12 @@ def struct_type(schema: Schema) -> StructType:
     {'parquet.field.id': 7}
     """
     return StructType.fromJson(spark_schema_json(schema))
+
+
+def arrow_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """A DataFrame of Arrow rows. Columns have the Spark types of tables here, and no field ids."""
+    schema = schema_from_arrow(rows.schema, format_version=LATEST_FORMAT_VERSION)
+    return local_frame(spark, rows, StructType.fromJson(without_field_ids(spark_schema_json(schema))))
 
 
 def spark_type(field: Field) -> DataType:

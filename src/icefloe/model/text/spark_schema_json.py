@@ -54,6 +54,7 @@ FIELD_ID = "parquet.field.id"
 _FIELD_IDS = "parquet.field."  # begins the metadata of columns that is for file readers
 
 _NESTED_IDS = "parquet.field.nested.ids"
+_FIELD_IDS = "parquet.field."  # begins both
 _COMMENT = "comment"
 WRITE_DEFAULT = "CURRENT_DEFAULT"
 _INITIAL_DEFAULT = "EXISTS_DEFAULT"
@@ -92,6 +93,24 @@ def spark_schema_json(schema: Schema) -> dict[str, Any]:
     [{'name': 'id', 'type': 'long', 'nullable': False, 'metadata': {'parquet.field.id': 1}}]
     """
     return {"type": "struct", "fields": [_field_json(field, field.name) for field in schema.fields]}
+
+
+def without_field_ids(node: Any) -> Any:
+    """The JSON of a Spark schema, or a part of it, without the ids that are for file readers.
+
+    >>> without_field_ids(spark_schema_json(Schema(fields=(Field(1, "id", LONG, True),))))["fields"]
+    [{'name': 'id', 'type': 'long', 'nullable': False, 'metadata': {}}]
+    """
+    if isinstance(node, list):
+        return [without_field_ids(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: {name: entry for name, entry in value.items() if not name.startswith(_FIELD_IDS)}
+        if key == "metadata"
+        else without_field_ids(value)
+        for key, value in node.items()
+    }
 
 
 def _field_json(field: Field, name: str) -> dict[str, Any]:
