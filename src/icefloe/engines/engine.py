@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from icefloe.engines.change_feed import ChangeRequest
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.merge_plan import MergePlan
@@ -108,6 +109,10 @@ class Engine(Protocol):
 
     def count(self, scan: ScanRequest) -> int:
         """The number of rows of a scan."""
+        ...
+
+    def read_changes(self, request: ChangeRequest) -> Any:
+        """The rows that changed between two snapshots: a RecordBatchReader from Arrow, a DataFrame from Spark."""
         ...
 
     def write(self, table: TableFiles, rows: Any, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
