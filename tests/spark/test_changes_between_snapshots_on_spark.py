@@ -20,7 +20,7 @@ from support.row_histories.spark_engine import OnSpark
 from support.selection import first
 
 pytestmark = pytest.mark.spark
-SEEDS = 24
+SEEDS = 12
 
 
 def same_rows(changes: Changes, spark: SparkSession) -> pa.Table:
@@ -74,7 +74,8 @@ def test_no_python_runs_in_the_tasks(mode: tuple[int, str], tmp_path: Path, spar
     history_of(table)
     frame = table.changes(images=True, keys=["id"]).to_spark(spark)
     plan = frame._jdf.queryExecution().executedPlan().toString()
-    assert "Python" not in plan and "MapInArrow" not in plan
+    assert "Python" not in plan
+    assert "MapInArrow" not in plan
 
 
 def test_a_repeated_key_fails_the_query(tmp_path: Path, spark: SparkSession) -> None:
@@ -88,7 +89,7 @@ def test_a_repeated_key_fails_the_query(tmp_path: Path, spark: SparkSession) -> 
         changes.to_spark(spark).toArrow()
 
 
-@pytest.mark.parametrize("seed", first(4, range(SEEDS)))
+@pytest.mark.parametrize("seed", first(3, range(SEEDS)))
 def test_a_random_history_has_the_same_changes_on_both_engines(seed: int, tmp_path: Path, spark: SparkSession) -> None:
     history = RowHistory(Start.drawn(3 * seed), OnSpark(spark, tmp_path))
     history.engine.options = {}

@@ -115,7 +115,7 @@ def file_differences(
 
 def _described(rows: pa.Table, snapshot: Snapshot | None) -> pa.Table:
     """Changed entries with the snapshot that changed them."""
-    values = (None, None, None)
+    values: tuple[int | None, int | None, str | None] = (None, None, None)
     if snapshot is not None:
         values = (snapshot.snapshot_id, snapshot.sequence_number, str(snapshot.operation))
     columns = [pa.repeat(pa.scalar(value, field.type), rows.num_rows) for value, field in zip(values, _BY, strict=True)]

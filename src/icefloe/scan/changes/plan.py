@@ -65,7 +65,7 @@ class ChangePlan:
     schema: Schema  # the columns to return, besides CHANGE_COLUMNS
     table_schema: Schema  # all columns, with the schema of the last snapshot
     filter: Bound  # bound to table_schema
-    manifests: OpenedManifests = OpenedManifests()
+    manifests: OpenedManifests
 
     @property
     def files(self) -> int:
