@@ -18,6 +18,7 @@ from icefloe.model.text.ddl import as_schema
 from icefloe.model.text.spark_schema_json import spark_schema_json
 from icefloe.spark_sql.messages import PartitionTransform, TableDescription
 from icefloe.spark_sql.metadata_tables import METADATA_TABLES
+from icefloe.spark_sql.options.changelog import CHANGES, change_schema
 from icefloe.spark_sql.table_loads import LoadedTable
 from icefloe.table.table_at import TableAt
 
@@ -77,15 +78,19 @@ def _sort_key(field: SortField, schema: Schema) -> str:
 
 
 def _describe_metadata_table(loaded: LoadedTable, kind: str, catalog_name: str) -> TableDescription:
-    rows = METADATA_TABLES[kind](loaded.at.metadata)
+    if kind == CHANGES:
+        schema, size = change_schema(loaded.at.schema), _UNKNOWN_SIZE
+    else:
+        rows = METADATA_TABLES[kind](loaded.at.metadata)
+        schema, size = as_schema(rows.schema), rows.nbytes
     return TableDescription(
         handle=loaded.key,
         name=".".join((catalog_name, *loaded.handle.identifier, kind)),
-        schema=schema_json(as_schema(rows.schema)),
+        schema=schema_json(schema),
         metadata_columns=schema_json(Schema(fields=())),
         partitioning=(),
         properties={},
-        size_bytes=rows.nbytes,
+        size_bytes=size,
         is_writable=False,
     )
 
