@@ -27,9 +27,14 @@ def within(positions: BitMap64, rows: int) -> BitMap64:
     """
     if len(positions) == 0 or positions.max() < rows:
         return positions
-    existing = BitMap64()
-    existing.add_range(0, rows)
-    return positions & existing
+    return positions & all_positions(rows)
+
+
+def all_positions(rows: int) -> BitMap64:
+    """The positions of a file of so many rows."""
+    positions = BitMap64()
+    positions.add_range(0, rows)
+    return positions
 
 
 def bitmap_of(positions: npt.NDArray[np.int64]) -> BitMap64:

@@ -113,7 +113,7 @@ class EqualityIndex:
         return same
 
     def _columns(self, rows: pa.RecordBatch | pa.Table) -> list[pa.Array]:
-        return [_comparable(_one_array(column_at(rows, path))) for path in self._paths]
+        return [comparable(_one_array(column_at(rows, path))) for path in self._paths]
 
     def _words(self, columns: list[pa.Array]) -> Words:
         """One word for each row: the value itself if there is one integer column, else a hash of the values."""
@@ -134,7 +134,7 @@ def _one_array(column: Any) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _comparable(column: pa.Array) -> pa.Array:
+def comparable(column: pa.Array) -> pa.Array:
     """The same values as integers or bytes, which are equal exactly where the values are."""
     kinds, type_ = pa.types, column.type
     if kinds.is_null(type_):

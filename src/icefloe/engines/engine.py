@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from icefloe.engines.change_feed import ChangeRequest
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.merge_plan import MergePlan
@@ -117,6 +118,10 @@ class Engine(Protocol):
 
     def frame(self, rows: pa.Table) -> Any:
         """Rows of this process: the table itself for Arrow, a DataFrame for Spark."""
+        ...
+
+    def read_changes(self, request: ChangeRequest) -> Any:
+        """The rows that changed between two snapshots: a RecordBatchReader from Arrow, a DataFrame from Spark."""
         ...
 
     def write(self, table: TableFiles, rows: Any, *, lineage: tuple[Field, ...] = ()) -> pa.Table:

@@ -28,13 +28,23 @@ def files_at(store: ManifestStore, metadata: TableMetadata, snapshot: Snapshot |
     Locations without a live data file are left out.
     """
     root = read_root(store, snapshot)
-    files = _find(store, root, ContentType.DATA, locations, root.leaves(ContentType.DATA_MANIFEST))
+    files = data_files_at(store, root, locations)
     vectors = _vectors(store, metadata, root, files)
     vectors, _ = respell_targets(vectors, files, metadata.location)
     rows = attach_vectors(files, vectors)
     count = rows.num_rows
     rows = rows.append_column("match", pa.repeat(pa.scalar(int(Match.ALL), pa.int8()), count))
     return to_tasks(without_delete_files(rows), pa.repeat(pa.scalar(0, pa.int32()), count), statistics=False)
+
+
+def data_files_at(
+    store: ManifestStore, root: Root, locations: pa.Array, wanted: frozenset[str] | None = NO_STATISTICS
+) -> pa.Table:
+    """Live entries of the data files at these locations, with column ``manifest`` and at least the wanted statistics.
+
+    Locations without a live data file are left out.
+    """
+    return _find(store, root, ContentType.DATA, locations, root.leaves(ContentType.DATA_MANIFEST), wanted)
 
 
 def _vectors(store: ManifestStore, metadata: TableMetadata, root: Root, files: pa.Table) -> pa.Table:
@@ -58,17 +68,24 @@ def _delete_leaves(root: Root, files: pa.Table) -> Iterator[Leaf]:
             yield leaf
 
 
-def _find(store: ManifestStore, root: Root, type_: ContentType, names: pa.Array, leaves: Sequence[Leaf]) -> pa.Table:
+def _find(
+    store: ManifestStore,
+    root: Root,
+    type_: ContentType,
+    names: pa.Array,
+    leaves: Sequence[Leaf],
+    wanted: frozenset[str] | None = NO_STATISTICS,
+) -> pa.Table:
     """Live entries of a content type that name one of these data files, with column ``manifest``."""
     column = "location" if type_ is ContentType.DATA else "referenced_file"
     table = store.context.location
     entries = [_with_names(with_manifest(root.rows(type_), None), column, names)]
     missing = _without(names, entries[0][column], table)
-    requests = [leaf.request(NO_STATISTICS) for leaf in leaves]
+    requests = [leaf.request(wanted) for leaf in leaves]
     if len(missing) > 0:
         for leaf, may_contain in zip(leaves, store.may_contain(requests, column, missing), strict=False):
             if may_contain:
-                live = with_manifest(read_live_leaf(store, root, leaf, NO_STATISTICS), leaf)
+                live = with_manifest(read_live_leaf(store, root, leaf, wanted), leaf)
                 entries.append(_with_names(live, column, missing))
                 missing = _without(missing, entries[-1][column], table)
                 if len(missing) == 0:

@@ -17,6 +17,7 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field, Struct
 from icefloe.model.text.spark_schema_json import spark_schema_json, without_field_ids
 from icefloe.spark_sql.messages import PartitionTransform, TableDescription
+from icefloe.spark_sql.options.changelog import CHANGES, change_schema
 from icefloe.spark_sql.table_loads import LoadedTable
 from icefloe.table.table_at import TableAt
 
@@ -75,7 +76,10 @@ def _sort_key(field: SortField, schema: Schema) -> str:
 
 
 def _describe_metadata_table(loaded: LoadedTable, kind: str, catalog_name: str) -> TableDescription:
-    columns = schema_from_arrow(loaded.at.inspect.schema(kind), format_version=LATEST_FORMAT_VERSION)
+    if kind == CHANGES:
+        columns = change_schema(loaded.at.schema)
+    else:
+        columns = schema_from_arrow(loaded.at.inspect.schema(kind), format_version=LATEST_FORMAT_VERSION)
     return TableDescription(
         handle=loaded.key,
         name=".".join((catalog_name, *loaded.handle.identifier, kind)),

@@ -300,7 +300,7 @@ class LoadProcedure(TableCall, frozen=True, tag="load procedure"):
 
 
 class CallProcedure(CallMessage, frozen=True, kw_only=True, tag="call procedure"):
-    """CALL; the arguments are texts or lists of texts, without those that are null."""
+    """CALL; the arguments that are not null, as texts or lists of texts; a map is a list of its keys and values."""
 
     procedure: str
     arguments: dict[str, str | tuple[str, ...]]

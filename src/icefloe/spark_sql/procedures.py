@@ -16,6 +16,7 @@ from icefloe.commit.operations.ref_updates import FastForward, SetCurrentSnapsho
 from icefloe.commit.result import CommitResult
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
+from icefloe.spark_sql.options.changelog import create_changelog_view
 from icefloe.spark_sql.options.ref_options import RefKind, set_ref
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
@@ -270,6 +271,16 @@ PROCEDURES: Mapping[str, Procedure] = {
         Parameter(name="min_snapshots_to_keep", type="int", default=_NULL),
         Parameter(name="max_snapshot_age", default=_NULL),
         *_REF_EXISTS,
+    ),
+    "create_changelog_view": _procedure(
+        create_changelog_view,
+        "Create a temporary view of the rows that changed between two snapshots",
+        "changelog_view string",
+        Parameter(name="changelog_view", default=_NULL),
+        Parameter(name="options", type="map<string, string>", default=_NULL),
+        Parameter(name="compute_updates", type="boolean", default=_NULL),
+        Parameter(name="identifier_columns", type="array<string>", default=_NULL),
+        Parameter(name="net_changes", type="boolean", default="false"),
     ),
     "create_tag": _procedure(
         _set_ref("tag"),

@@ -8,8 +8,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.engines.spark.schema import arrow_frame
+from icefloe.engines.spark.write.conform import quoted
 from icefloe.expr.filter.nodes import Expr
 from icefloe.spark_sql.messages import PlanScan
+from icefloe.spark_sql.options.changelog import CHANGES, changes_of
 from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
 from icefloe.table.found_rows import observed_rows
@@ -34,6 +36,8 @@ def _rows(
     spark: SparkSession, loaded: LoadedTable, columns: list[str], observer: Callable[[Expr], None] | None
 ) -> DataFrame:
     kind = loaded.handle.metadata_table
+    if kind == CHANGES:
+        return changes_of(spark, loaded.at).select(*map(quoted, columns))
     if kind is not None:
         return arrow_frame(spark, loaded.at.inspect.rows(kind)).select(*columns)
     scan = loaded.at.scan() if len(columns) == 0 else loaded.at.scan(columns=columns)

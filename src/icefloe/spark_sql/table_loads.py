@@ -18,6 +18,7 @@ from icefloe.model.metadata.properties import WAP_ENABLED
 from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.messages import LoadTable, Message
 from icefloe.spark_sql.options.appended_rows import AppendedAt
+from icefloe.spark_sql.options.changelog import CHANGES
 from icefloe.spark_sql.versions import (
     CURRENT,
     Version,
@@ -101,7 +102,7 @@ class TableLoads:
         selected = version_in_name(call.name)
         if selected is not None and version == CURRENT:
             return self._load(call.namespace, selected)
-        if call.name.lower() in METADATA_TABLES:
+        if call.name.lower() in (*METADATA_TABLES, CHANGES):
             return self._load(call.namespace, version, metadata_table=call.name.lower())
         raise NoSuchTable(f"there is no table {dotted(call.identifier)}", table=dotted(call.identifier))
 

@@ -124,13 +124,22 @@ CALL demo.system.add_files(
 -- [CALL create_changelog_view]
 CALL demo.system.create_changelog_view(
   table => 'db.sample',
-  options => map('start-snapshot-id','1','end-snapshot-id', '2')
+  options => map('start-snapshot-id', string(first_snapshot), 'end-snapshot-id', string(second_snapshot))
 );
---! AnalysisException: catalog demo has no procedure system.create_changelog_view
+--> sample_changes
+SELECT * FROM sample_changes;
+--> 2 | b | INSERT | 0 | *
+CALL demo.system.create_changelog_view(
+  table => 'db.sample',
+  changelog_view => 'my_changes',
+  identifier_columns => array('id'),
+  net_changes => true
+);
+--> my_changes
 
 -- [SELECT ... FROM table.changes]
-SELECT * FROM demo.db.sample.changes;
---! AnalysisException: [TABLE_OR_VIEW_NOT_FOUND]
+SELECT DISTINCT _change_type FROM demo.db.sample.changes;
+--> INSERT
 
 -- [CALL compute_table_stats]
 CALL demo.system.compute_table_stats('db.sample');

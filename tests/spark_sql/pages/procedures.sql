@@ -132,6 +132,7 @@ SHOW PROCEDURES IN demo.system;
 --> demo | [system] | system | ancestors_of
 --> demo | [system] | system | cherrypick_snapshot
 --> demo | [system] | system | create_branch
+--> demo | [system] | system | create_changelog_view
 --> demo | [system] | system | create_tag
 --> demo | [system] | system | drop_branch
 --> demo | [system] | system | drop_partition_field

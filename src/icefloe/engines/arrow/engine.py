@@ -17,8 +17,10 @@ from icefloe.engines.arrow.change.merge import find_merged, write_merged
 from icefloe.engines.arrow.change.merge_source import IndexedSource
 from icefloe.engines.arrow.change.update import write_updated
 from icefloe.engines.arrow.change.upsert import find_keys, indexed_source
+from icefloe.engines.arrow.read.changes import read_changes
 from icefloe.engines.arrow.read.read import count_plan, read_plan
 from icefloe.engines.arrow.write.write import write_rows
+from icefloe.engines.change_feed import ChangeRequest
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
@@ -66,6 +68,10 @@ class ArrowEngine:
     def frame(self, rows: pa.Table) -> pa.Table:
         """The rows as they are."""
         return rows
+
+    def read_changes(self, request: ChangeRequest) -> pa.RecordBatchReader:
+        """The changed rows as a stream of batches, snapshot by snapshot."""
+        return read_changes(request)
 
     def write(self, table: TableFiles, rows: Any, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
         """Write rows to new data files; returns their entries."""

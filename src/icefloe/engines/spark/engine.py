@@ -11,6 +11,7 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from icefloe.engines.change_feed import ChangeRequest
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
@@ -24,6 +25,7 @@ from icefloe.engines.spark.change.merge_source import merge_source, with_spellin
 from icefloe.engines.spark.change.update import update_rows
 from icefloe.engines.spark.change.upsert import find_keys, find_keys_and_ids, upsert_source
 from icefloe.engines.spark.change.values import with_short_aliases
+from icefloe.engines.spark.read.changes import read_changes
 from icefloe.engines.spark.read.read import rows_with_positions
 from icefloe.engines.spark.read.scan import planned_source, read_scan
 from icefloe.engines.spark.schema import arrow_frame
@@ -78,6 +80,10 @@ class SparkEngine:
     def frame(self, rows: pa.Table) -> DataFrame:
         """The rows as a DataFrame."""
         return arrow_frame(self._spark, rows)
+
+    def read_changes(self, request: ChangeRequest) -> DataFrame:
+        """The changed rows as a DataFrame; the files are planned now, and read when a query runs."""
+        return read_changes(self._spark, request)
 
     def write(self, table: TableFiles, rows: Any, *, lineage: tuple[Field, ...] = ()) -> pa.Table:
         """Write rows to new data files; returns their entries."""

@@ -51,7 +51,6 @@ from icefloe.model.schema.types import (
 from icefloe.model.text.sql_literals import parse_literal, sql_literal
 
 FIELD_ID = "parquet.field.id"
-_FIELD_IDS = "parquet.field."  # begins the metadata of columns that is for file readers
 
 _NESTED_IDS = "parquet.field.nested.ids"
 _FIELD_IDS = "parquet.field."  # begins both
@@ -267,17 +266,3 @@ def _leaf(text: str, name: str) -> Type:
         except FormatError as error:
             raise InputError(f"column {name!r}: {error}", field=name) from error
     raise UnsupportedError(f"column {name!r}: Spark type {text} has no counterpart in the format", field=name)
-
-
-def without_field_ids(node: Any) -> Any:
-    """The JSON of a schema without the metadata of columns that is for file readers."""
-    if isinstance(node, list):
-        return [without_field_ids(part) for part in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        key: {name: entry for name, entry in value.items() if not name.startswith(_FIELD_IDS)}
-        if key == "metadata"
-        else without_field_ids(value)
-        for key, value in node.items()
-    }

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.deletes.bitmaps import bitmap_of
+from icefloe.deletes.bitmaps import all_positions, bitmap_of
 from icefloe.engines.arrow.read.read import FileTask, file_tasks, read_task, reading_threads
-from icefloe.engines.arrow.read.row_positions import all_positions
 from icefloe.engines.arrow.write.rewrite import rewrite_files, rows_to_rewrite
 from icefloe.engines.work import PlannedFiles, Positions
 from icefloe.expr.filter.batch_filter import evaluate_rows

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from icefloe.deletes.bitmaps import all_positions
 from icefloe.engines.arrow.read.read import FileTask
-from icefloe.engines.arrow.read.row_positions import all_positions
 from icefloe.engines.arrow.write.rewrite import rewrite_files, rewrite_schema, rows_to_rewrite
 from icefloe.engines.work import PlannedFiles, Positions
 from icefloe.expr.value.expressions import Value, columns_of, evaluate_value

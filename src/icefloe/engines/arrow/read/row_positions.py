@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from icefloe.deletes.bitmaps import bitmap_of
+from icefloe.deletes.bitmaps import all_positions, bitmap_of
 from icefloe.engines.arrow.read.parallel_streams import in_order
 from icefloe.engines.arrow.read.read import FileTask, file_tasks, read_task, reading_threads
 from icefloe.engines.work import PlannedFiles, Positions
@@ -80,13 +80,6 @@ def rows_at(
             yield part.location, batch
 
     return _chunks(files.plan, batches, schema, min_rows)
-
-
-def all_positions(rows: int) -> BitMap64:
-    """The positions of a file of so many rows."""
-    positions = BitMap64()
-    positions.add_range(0, rows)
-    return positions
 
 
 def _chunks(

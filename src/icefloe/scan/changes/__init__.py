@@ -1,0 +1,1 @@
+"""Plans the changes between two snapshots: which files to read, and which of their rows changed."""

@@ -1,0 +1,98 @@
+"""Changes in Spark SQL: ``CALL create_changelog_view`` and ``demo.db.t.changes``, with the names of Apache Iceberg."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from icefloe.engines.change_feed import ChangeRequest
+from icefloe.engines.choose import engine_for
+from icefloe.engines.spark.write.conform import quoted
+from icefloe.errors import InputError
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import INT, LONG, STRING, Field
+from icefloe.scan.changes.history import Point, SnapshotRange, snapshot_range
+from icefloe.scan.changes.plan import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT
+from icefloe.table.table import Table
+from icefloe.table.table_at import TableAt
+
+CHANGES = "changes"  # the name of the metadata table
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STARTS, _ENDS = ("start-snapshot-id", "start-timestamp"), ("end-snapshot-id", "end-timestamp")
+
+
+def create_changelog_view(table: Table, arguments: Mapping[str, Any]) -> list[tuple[object, ...]]:
+    """Create a temporary view of the changes of a table; the row has the name of the view."""
+    spark = SparkSession.active()
+    options = _options(arguments.get("options", ()))
+    keys = arguments.get("identifier_columns")
+    images = _is_true(arguments.get("compute_updates"), default=keys is not None)
+    changes = table.changes(
+        _point(options, _STARTS),
+        _point(options, _ENDS),
+        net=_is_true(arguments.get("net_changes"), default=False),
+        images=images,
+        keys=keys if images else None,
+    )
+    name = str(arguments.get("changelog_view", f"{table.name.rpartition('.')[2]}_changes"))
+    _in_capitals(changes.to_spark(spark)).createOrReplaceTempView(quoted(name))
+    return [(name,)]
+
+
+def change_schema(schema: Schema) -> Schema:
+    """The columns of the metadata table ``changes`` of a table with these columns."""
+    last = max((0, *schema.by_id))
+    own = (
+        Field(last + 1, CHANGE_TYPE, STRING),
+        Field(last + 2, CHANGE_ORDINAL, INT),
+        Field(last + 3, COMMIT_SNAPSHOT, LONG),
+    )
+    return Schema(fields=(*schema.fields, *own))
+
+
+def changes_of(spark: SparkSession, at: TableAt) -> DataFrame:
+    """All changes up to a point of the history, with the columns of that point."""
+    until = None if at.snapshot is None else at.snapshot.snapshot_id
+    if until is None:
+        between = SnapshotRange(since=None, until=None, snapshots=(), schema=at.schema)
+    else:
+        between = replace(snapshot_range(at.metadata, None, until), schema=at.schema)
+    return _in_capitals(engine_for(spark).read_changes(ChangeRequest(base=at._base, between=between)))
+
+
+def _in_capitals(changes: DataFrame) -> DataFrame:
+    return changes.withColumn(CHANGE_TYPE, F.upper(CHANGE_TYPE))
+
+
+def _options(pairs: Sequence[str]) -> dict[str, str]:
+    """The options, from names and values in turns; InputError if one is not known."""
+    options = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    known = (*_STARTS, *_ENDS)
+    for name in options:
+        if name not in known:
+            raise InputError(f"create_changelog_view: there is no option {name!r}; there are: {', '.join(known)}")
+    return options
+
+
+def _point(options: Mapping[str, str], names: Sequence[str]) -> Point | None:
+    """The snapshot or the time that options name."""
+    by_id, by_time = (options.get(name) for name in names)
+    if by_id is not None and by_time is not None:
+        raise InputError(f"create_changelog_view: give one of the options {' and '.join(names)}, not both")
+    value = by_id if by_id is not None else by_time
+    if value is None:
+        return None
+    if not value.isdecimal():
+        name = names[0] if by_id is not None else names[1]
+        raise InputError(f"create_changelog_view: option {name}={value!r} is not a number")
+    return int(value) if by_id is not None else _EPOCH + timedelta(milliseconds=int(value))
+
+
+def _is_true(text: object, *, default: bool) -> bool:
+    return default if text is None else text == "true"
