@@ -23,6 +23,7 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.text.sort_order_text import sort_order
 from icefloe.model.text.text_checks import property_names
 from icefloe.scan.select import select_snapshot
+from icefloe.table.cleanup import Cleanup
 from icefloe.table.edits import PartitionEdit, SchemaEdit
 from icefloe.table.history import HistoryEntry, history_of
 from icefloe.table.row_changes import RowChanges
@@ -31,7 +32,7 @@ from icefloe.table.table_at import TableAt, table_at
 from icefloe.table.transaction import Transaction
 
 
-class Table(RowChanges):
+class Table(RowChanges, Cleanup):
     """A table in a catalog. Each change is one snapshot.
 
     The object holds one state of the table. Properties and scans read that state and never ask the catalog, so they
