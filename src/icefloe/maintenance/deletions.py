@@ -11,7 +11,6 @@ deleted, a second file says so. A later run finishes a journal without it, as fa
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,15 +21,13 @@ import pyarrow.compute as pc
 
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.stage import METADATA_FOLDER
-from icefloe.commit.table_location import is_inside
 from icefloe.commit.unknown_outcomes import unreferenced
 from icefloe.env import Env
 from icefloe.errors import AlreadyExists, IcefloeError, InputError, NoSuchFile, StorageError
 from icefloe.io.file_io import FileIO
-from icefloe.io.local import local_path
+from icefloe.maintenance.containment import inside_mask, is_root
 from icefloe.maintenance.reachable import SCHEMA, Kind, reachable_files
 from icefloe.model.location_columns import is_among, one_array
-from icefloe.model.locations import FILE, S3, parse_location
 from icefloe.model.metadata.properties import GC_ENABLED
 from icefloe.progress import Progress, silent
 
@@ -39,7 +36,6 @@ CHUNK = 1_000
 DAY_MS = 24 * 60 * 60 * 1000
 KEPT_MS = 30 * DAY_MS  # finished journals are kept for so long
 _JOURNAL, _DONE = ".jsonl", ".done.json"
-_NOT_PLAIN = r"(?i)/(\.|%2e){1,2}(/|$)|//.*//|/$|\x00"
 
 Filter = Callable[[pa.Table], pa.Table]
 
@@ -92,7 +88,7 @@ def check_deletable(base: Base) -> None:
             " deleted. Use clean=False or drop without purge, which delete no files, or change the property",
             table=table,
         )
-    if _is_root(base.metadata.location):
+    if is_root(base.metadata.location):
         raise InputError(
             f"table {table} is located at {base.metadata.location}, a whole disk or bucket; nothing is deleted there",
             table=table,
@@ -136,44 +132,6 @@ def _delete_chunk(io: FileIO, locations: list[str]) -> list[str]:
         logger.warning("could not delete %d of %d files: %s", len(failed), len(locations), error)
         return failed
     return []
-
-
-def inside_mask(locations: pa.Array, folder: str) -> pa.Array:
-    """Which locations are in the folder; those with its prefix and without dot segments are accepted unparsed.
-
-    A file that is reached through a linked folder is not inside, unless the link leads back into the folder.
-    """
-    if _is_root(folder):
-        return pa.repeat(False, len(locations))  # never a whole disk or bucket
-    plain = pc.and_(
-        pc.starts_with(locations, folder.rstrip("/") + "/"),
-        pc.invert(pc.match_substring_regex(locations, _NOT_PLAIN)),
-    )
-    others = [
-        location
-        for location in locations.filter(pc.invert(plain)).to_pylist()
-        if is_inside(folder, location, same_schemes=S3)
-    ]
-    inside = pc.or_(plain, pc.is_in(locations, value_set=pa.array(others, pa.string())))
-    return pc.and_(inside, _not_linked(locations, inside, folder))
-
-
-def _not_linked(locations: pa.Array, inside: pa.Array, folder: str) -> pa.Array:
-    """Which files of a local folder have a real path in it; each folder is resolved once."""
-    if parse_location(folder).scheme != FILE:
-        return inside
-    root = os.path.realpath(local_path(folder))
-    parents = pc.replace_substring_regex(locations, "/[^/]*$", "")
-    real = [
-        parent
-        for parent in pc.unique(parents.filter(inside)).to_pylist()
-        if f"{os.path.realpath(local_path(parent))}/".startswith(f"{root}/")
-    ]
-    return pc.is_in(parents, value_set=pa.array(real, pa.string()))
-
-
-def _is_root(folder: str) -> bool:
-    return all(segment == "" for segment in parse_location(folder).segments)
 
 
 class StillFree:

@@ -1,8 +1,8 @@
 """Finds and deletes files in a table's location that no metadata references (spec: Snapshots, File System Operations).
 
 Files are left by writers that died. A writer that is alive has such files too, until it commits, so only files older
-than some days are orphans. Whatever is not certain is refused: locations that may be two spellings of one file, metadata
-of another table below the location, more orphans than a share of all files.
+than some days are orphans. Whatever is not certain is refused: locations that may be two spellings of one file,
+metadata of another table below the location, more orphans than a share of all files.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.stage import METADATA_FOLDER
 from icefloe.commit.table_location import is_inside, read_metadata
 from icefloe.env import Env
-from icefloe.errors import CorruptFile, IcefloeError, InputError, NoSuchFile, UnsupportedError
+from icefloe.errors import CorruptFile, IcefloeError, InputError, NoSuchFile
 from icefloe.io.file_io import FileIO
+from icefloe.maintenance.containment import check_no_alias, inside_mask
 from icefloe.maintenance.deletions import (
     DAY_MS,
     Deletion,
@@ -31,13 +32,12 @@ from icefloe.maintenance.deletions import (
     complete,
     delete_files,
     finish_journals,
-    inside_mask,
     journal_folder,
     unfinished_journals,
     write_journal,
 )
 from icefloe.maintenance.reachable import Kind, reachable_files
-from icefloe.model.location_columns import is_among, one_array, undecided
+from icefloe.model.location_columns import is_among, one_array
 from icefloe.model.locations import S3
 from icefloe.model.metadata.retention import at_time
 from icefloe.progress import Progress, silent
@@ -229,7 +229,8 @@ def _find(table: TablePointer, folder: str, cutoff: int) -> _Found:
     reachable = reachable_files(base, hidden=False)
     own = listed.filter(_considered(one_array(listed["location"]), base.metadata.location, folder))
     candidates = own.filter(pc.invert(is_among(own["location"], reachable["location"], base.metadata.location)))
-    _check_decided(base, reachable, listed, candidates)
+    missing = reachable.filter(pc.invert(is_among(reachable["location"], listed["location"], base.metadata.location)))
+    check_no_alias(candidates["location"], missing["location"], base.metadata.location)
     _check_own(base, candidates)
     is_old = pc.less(candidates["modified_ms"], cutoff)
     inside = inside_mask(one_array(candidates["location"]), base.metadata.location)
@@ -272,20 +273,6 @@ def _considered(locations: pa.Array, table_location: str, folder: str) -> pa.Arr
     return pc.invert(pc.or_(pc.or_(hidden, journals), hints))
 
 
-def _check_decided(base: Base, reachable: pa.Table, listed: pa.Table, candidates: pa.Table) -> None:
-    """Refuse if a referenced file that was not listed may be one of the candidates in another spelling."""
-    location = base.metadata.location
-    missing = reachable.filter(pc.invert(is_among(reachable["location"], listed["location"], location)))
-    pair = undecided(one_array(missing["location"]), one_array(candidates["location"]), location)
-    if pair is not None:
-        raise UnsupportedError(
-            f"table {base.name}: its metadata references {pair[0]}, which may be the unreferenced file {pair[1]} under"
-            " another scheme, host or path. Nothing was deleted. Register the table with the location that its metadata"
-            " states, or rewrite its manifests and expire older snapshots",
-            location=pair[1],
-        )
-
-
 def _check_own(base: Base, candidates: pa.Table) -> None:
     """Refuse if there is metadata of another table: then its files look unreferenced too."""
     names = candidates["location"].filter(pc.match_substring_regex(candidates["location"], _METADATA_NAME))
@@ -294,8 +281,8 @@ def _check_own(base: Base, candidates: pa.Table) -> None:
         if found is not None and (found == "" or found != base.metadata.table_uuid):
             raise InputError(
                 f"table {base.name}: {location} is metadata of another table, with uuid {found!r} and not"
-                f" {base.metadata.table_uuid!r}. Its files cannot be told from orphans. Move that table to a location of"
-                " its own, or remove the file if the table does not exist any more",
+                f" {base.metadata.table_uuid!r}. Its files cannot be distinguished from orphans. Move that table to a"
+                " location of its own, or remove the file if the table does not exist any more",
                 location=location,
             )
 

@@ -18,6 +18,7 @@ from pyroaring import BitMap64
 
 from icefloe.commit.base import Base
 from icefloe.errors import IcefloeError
+from icefloe.maintenance.containment import check_no_alias
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, choose, live, of_type
 from icefloe.model.location_columns import is_among
 from icefloe.model.metadata.snapshots import Snapshot
@@ -65,7 +66,7 @@ def freed_files(before: Base, after: Base) -> pa.Table:
     """The files that a table referenced before and no longer references, for example after snapshots expired.
 
     If a file of the state after cannot be read, that is an error. A file of a removed snapshot that cannot be read is
-    skipped with a warning: what it references is not freed.
+    skipped with a warning: what it references is not freed. It is an error too if a freed file may be a kept one.
     """
     kept_ids = {snapshot.snapshot_id for snapshot in after.metadata.snapshots}
     gone = [snapshot for snapshot in before.metadata.snapshots if snapshot.snapshot_id not in kept_ids]
@@ -92,7 +93,9 @@ def freed_files(before: Base, after: Base) -> pa.Table:
         except IcefloeError as error:
             logger.warning("the files of manifest %s are not freed: %s", location, error)
     old = _distinct(candidates)
-    return old.filter(pc.invert(is_among(old["location"], new["location"], after.metadata.location)))
+    freed = old.filter(pc.invert(is_among(old["location"], new["location"], after.metadata.location)))
+    check_no_alias(freed["location"], new["location"], after.metadata.location)
+    return freed
 
 
 def _of_metadata(base: Base) -> Iterator[pa.Table]:
