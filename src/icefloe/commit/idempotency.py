@@ -1,7 +1,8 @@
 """Commits a change once, however often it is repeated: its key is in the summary of its snapshot.
 
 A change with a key looks for it in the snapshots of its branch before it writes anything, and again in every attempt to
-commit. Two runs of one job that race therefore commit once. A key is known as long as its snapshot is retained.
+commit. Two runs of one job that race therefore commit once. A key is known as long as its snapshot is retained, which
+is at least the table property ``history.expire.max-record-age-ms`` (decision 040).
 
 A batch of a stream is identified by the stream and its number, in the keys that Apache Iceberg writes. Numbers grow, so
 a batch is committed if the newest batch of its stream has its number or a higher one.
@@ -98,6 +99,19 @@ def key_in(summary: Mapping[str, str]) -> CommitKey | None:
         return RunKey(key=summary[IDEMPOTENCY_KEY])
     if STREAM_QUERY in summary and STREAM_BATCH in summary:
         return StreamBatch(query=summary[STREAM_QUERY], batch=int(summary[STREAM_BATCH]))
+    return None
+
+
+def record_in(snapshot: Snapshot) -> str | None:
+    """What a snapshot is a record of, in words; a stream has one record, that of its newest batch.
+
+    >>> record_in(Snapshot(snapshot_id=1, timestamp_ms=0, root=None, summary={IDEMPOTENCY_KEY: "load 7"}))
+    "idempotency key 'load 7'"
+    """
+    if IDEMPOTENCY_KEY in snapshot.summary:
+        return f"idempotency key {snapshot.summary[IDEMPOTENCY_KEY]!r}"
+    if STREAM_QUERY in snapshot.summary:
+        return f"stream {snapshot.summary[STREAM_QUERY]!r}"
     return None
 
 

@@ -2,11 +2,13 @@
 
 Metadata names files, and metadata may be wrong or malicious. So each location is checked before storage is used, by its
 parsed parts and not by a text prefix. Reading outside of the table is allowed, since ``add_files`` references files
-elsewhere; it can be restricted to the table and some roots. Symbolic links inside the table are not checked.
+elsewhere; it can be restricted to the table and some roots, and then a symbolic link must not lead out of them. Writes
+follow links, as a folder of a table may be on another disk; maintenance deletes nothing behind a link.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,8 +16,9 @@ from pyarrow import fs
 
 from icefloe.errors import FormatError, InputError
 from icefloe.io.file_io import FileInfo, FileIO, properties_of
+from icefloe.io.local import local_path
 from icefloe.io.storage_locations import plain_location
-from icefloe.model.locations import S3, contains, same_location
+from icefloe.model.locations import FILE, S3, contains, parse_location, same_location
 
 ALLOWED_ROOTS = "allowed-roots"
 
@@ -123,7 +126,10 @@ class Contained:
         )
 
     def _is_read(self, location: str, *, is_folder: bool = False) -> bool:
-        return self._roots is None or any(self._is_inside(root, location, or_same=is_folder) for root in self._roots)
+        if self._roots is None:
+            return True
+        inside = any(self._is_inside(root, location, or_same=is_folder) for root in self._roots)
+        return inside and not _leads_out(location, self._roots)
 
     def _check_change(self, verb: str, locations: Sequence[str]) -> None:
         for location in locations:
@@ -147,6 +153,15 @@ class Contained:
             )
         except FormatError:
             return False
+
+
+def _leads_out(location: str, roots: Sequence[str]) -> bool:
+    """Whether links lead from a location on a local disk out of all roots."""
+    if parse_location(location).scheme != FILE:
+        return False
+    path = os.path.realpath(local_path(location))
+    real = (os.path.realpath(local_path(root)) for root in roots if parse_location(root).scheme == FILE)
+    return not any(f"{path}/".startswith(f"{root.rstrip('/')}/") for root in real)
 
 
 def contain(

@@ -16,13 +16,12 @@ import pyarrow.compute as pc
 from icefloe.catalogs.catalog import Catalog
 from icefloe.catalogs.names import Identifier, dotted
 from icefloe.commit.base import Base, TablePointer
-from icefloe.commit.table_location import is_inside, location_in, read_metadata
-from icefloe.errors import FormatError, IcefloeError, InputError, NotFound, StorageError
+from icefloe.commit.table_location import location_in, read_metadata
+from icefloe.errors import FormatError, IcefloeError, InputError, NotFound
 from icefloe.io.file_io import FileIO
+from icefloe.maintenance.deletions import check_deletable, delete_files, journal_files, unfinished_journals
 from icefloe.maintenance.reachable import Kind, reachable_files
-from icefloe.model.locations import S3, parse_location, same_location
-
-GC_ENABLED = "gc.enabled"
+from icefloe.model.locations import S3, same_location
 
 logger = logging.getLogger(__name__)
 
@@ -65,12 +64,7 @@ def drop_and_purge(catalog: Catalog, identifier: Identifier, io: FileIO) -> Drop
     location = location_in(catalog, identifier)
     table = TablePointer(catalog, identifier, io, location=location)
     base = table.load()
-    if base.metadata.properties.get(GC_ENABLED, "true").lower() == "false":
-        raise InputError(
-            f"table {table} has the property {GC_ENABLED}=false: other tables may use its files, so they are not "
-            "deleted. Drop it without purge, or change the property",
-            table=str(table),
-        )
+    check_deletable(base)
     shared = _other_names(catalog, identifier, base)
     if len(shared) > 0:
         raise InputError(
@@ -126,38 +120,27 @@ def _with_last(table: TablePointer, base: Base, files: pa.Table, last: str, loca
     return pa.concat_tables([files, more.filter(pc.invert(known))])
 
 
-def _delete(files: pa.Table, base: Base, *, table: str, last: str | None) -> DropResult:
-    inside = _inside(files["location"].combine_chunks(), base.metadata.location)
-    to_delete = files.filter(inside)
-    failed: tuple[str, ...] = ()
+def _of_journals(base: Base) -> list[pa.Table]:
+    """What earlier runs were about to delete, and their journals."""
     try:
-        base.store.io.delete(to_delete["location"].to_pylist())
-    except StorageError as error:
-        failed = tuple(error.context.get("locations", ()))
-        logger.warning("could not delete files: %s", error)
-    deleted = to_delete.filter(pc.invert(pc.is_in(to_delete["location"], value_set=pa.array(failed, pa.string()))))
-    counts = {row["values"]: row["counts"] for row in pc.value_counts(deleted["kind"]).to_pylist()}
+        return [*(journal.files for journal in unfinished_journals(base)), journal_files(base)]
+    except IcefloeError as error:
+        logger.warning("the journals of %s are not deleted: %s", base.metadata.location, error)
+        return []
+
+
+def _delete(files: pa.Table, base: Base, *, table: str, last: str | None) -> DropResult:
+    files = pa.concat_tables([files, *_of_journals(base)])
+    deletion = delete_files(base.store.io, files, base.metadata.location)
     return DropResult(
         table=table,
         metadata_location=last,
         purged=True,
-        data_files=counts.get(Kind.DATA.value, 0),
-        delete_files=counts.get(Kind.DELETES.value, 0),
-        manifests=counts.get(Kind.MANIFEST.value, 0),
-        metadata_files=counts.get(Kind.METADATA.value, 0),
-        statistics_files=counts.get(Kind.STATISTICS.value, 0),
-        left=tuple(files.filter(pc.invert(inside))["location"].to_pylist()),
-        failed=failed,
+        data_files=deletion.count(Kind.DATA.value),
+        delete_files=deletion.count(Kind.DELETES.value),
+        manifests=deletion.count(Kind.MANIFEST.value),
+        metadata_files=deletion.count(Kind.METADATA.value),
+        statistics_files=deletion.count(Kind.STATISTICS.value),
+        left=deletion.outside,
+        failed=deletion.failed,
     )
-
-
-def _inside(locations: pa.Array, folder: str) -> pa.Array:
-    """Which locations are in the folder; those with its prefix and without dot segments are accepted unparsed."""
-    if len(parse_location(folder).segments) == 0:
-        return pa.repeat(False, len(locations))  # never a whole disk or bucket
-    plain = pc.and_(
-        pc.starts_with(locations, folder.rstrip("/") + "/"),
-        pc.invert(pc.match_substring_regex(locations, r"(?i)/(\.|%2e){1,2}(/|$)|//.*//|/$|\x00")),
-    )
-    others = [location for location in locations.filter(pc.invert(plain)).to_pylist() if is_inside(folder, location)]
-    return pc.or_(plain, pc.is_in(locations, value_set=pa.array(others, pa.string())))

@@ -7,7 +7,9 @@ it is live in another snapshot. Deletion vectors that a snapshot replaced count 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import Enum
 
 import pyarrow as pa
@@ -15,11 +17,17 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.commit.base import Base
+from icefloe.errors import IcefloeError
+from icefloe.maintenance.containment import check_no_alias
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, choose, live, of_type
-from icefloe.tree.root import Leaf, leaves_of, position_mask, read_leaves, read_root
+from icefloe.model.location_columns import is_among
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.tree.root import Leaf, leaves_of, position_mask, read_leaf, read_leaves, read_root
 from icefloe.tree.store import NO_STATISTICS
 
-SCHEMA = pa.schema([pa.field("location", pa.string()), pa.field("kind", pa.string())])
+SCHEMA = pa.schema([pa.field("location", pa.string()), pa.field("kind", pa.string()), pa.field("bytes", pa.int64())])
+
+logger = logging.getLogger(__name__)
 
 
 class Kind(Enum):
@@ -32,46 +40,100 @@ class Kind(Enum):
     STATISTICS = "statistics"
 
 
-def reachable_files(base: Base, *, hidden: bool = False) -> pa.Table:
-    """The files of a table, with columns ``location`` and ``kind``, each location once; an unreadable manifest raises.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trees:
+    """The trees of some snapshots: the files that their roots name, and their leaves."""
 
-    With ``hidden``, entries that are deleted by manifest deletion vectors in all snapshots are included.
+    files: list[pa.Table] = field(default_factory=list)
+    leaves: dict[str, Leaf] = field(default_factory=dict)
+    dead: dict[str, BitMap64] = field(default_factory=dict)  # by leaf: positions that are deleted in every snapshot
+
+
+def reachable_files(base: Base, *, hidden: bool = False) -> pa.Table:
+    """The files of a table, with columns ``location``, ``kind`` and ``bytes``; each location once.
+
+    ``bytes`` is null where the metadata does not record it. An unreadable manifest raises. With ``hidden``, entries
+    that are deleted by manifest deletion vectors in all snapshots are included.
     """
-    metadata = base.metadata
-    logged = [base.pointer, *(entry.metadata_file for entry in metadata.metadata_log)]
-    statistics = [
-        *(file.statistics_path for file in metadata.statistics),
-        *(file.statistics_path for file in metadata.partition_statistics),
-    ]
-    parts = [_files(logged, Kind.METADATA), _files(statistics, Kind.STATISTICS), *_of_snapshots(base, hidden=hidden)]
-    every = pa.concat_tables(parts)
-    first = every.group_by("location", use_threads=False).aggregate([("kind", "first")])
-    return first.rename_columns({"kind_first": "kind"}).select(SCHEMA.names)
+    trees = _read_trees(base, base.metadata.snapshots, hidden=hidden)
+    leaves = list(trees.leaves.values())
+    rows = zip(leaves, read_leaves(base.store, leaves, NO_STATISTICS), strict=True)
+    in_leaves = [part for leaf, entries in rows for part in _leaf_files(leaf, entries, trees.dead[leaf.location])]
+    return _distinct([*_of_metadata(base), *trees.files, *in_leaves])
 
 
 def freed_files(before: Base, after: Base) -> pa.Table:
-    """The files that a table referenced before and no longer references, for example after snapshots expired."""
-    old, new = reachable_files(before), reachable_files(after)
-    return old.filter(pc.invert(pc.is_in(old["location"], value_set=new["location"].combine_chunks())))
+    """The files that a table referenced before and no longer references, for example after snapshots expired.
+
+    If a file of the state after cannot be read, that is an error. A file of a removed snapshot that cannot be read is
+    skipped with a warning: what it references is not freed. It is an error too if a freed file may be a kept one.
+    """
+    kept_ids = {snapshot.snapshot_id for snapshot in after.metadata.snapshots}
+    gone = [snapshot for snapshot in before.metadata.snapshots if snapshot.snapshot_id not in kept_ids]
+    kept = _read_trees(after, after.metadata.snapshots)
+    leaves = list(kept.leaves.values())
+    rows = zip(leaves, read_leaves(after.store, leaves, NO_STATISTICS), strict=True)
+    in_leaves = [part for leaf, entries in rows for part in _leaf_files(leaf, entries, kept.dead[leaf.location])]
+    new = _distinct([*_of_metadata(after), *kept.files, *in_leaves])
+    candidates = [*_of_metadata(before)]
+    trees = _Trees()
+    for snapshot in gone:
+        try:
+            _add_tree(before, snapshot, trees, hidden=False)
+        except IcefloeError as error:
+            logger.warning("the files of snapshot %d are not freed: %s", snapshot.snapshot_id, error)
+    candidates += trees.files
+    for location, leaf in trees.leaves.items():
+        still = kept.dead.get(location)
+        if still is not None and len(still - trees.dead[location]) == 0:
+            continue  # all that it has there is live in a retained snapshot
+        try:
+            entries = read_leaf(before.store, leaf, NO_STATISTICS)
+            candidates += _leaf_files(leaf, entries, trees.dead[location])
+        except IcefloeError as error:
+            logger.warning("the files of manifest %s are not freed: %s", location, error)
+    old = _distinct(candidates)
+    freed = old.filter(pc.invert(is_among(old["location"], new["location"], after.metadata.location)))
+    check_no_alias(freed["location"], new["location"], after.metadata.location)
+    return freed
 
 
-def _of_snapshots(base: Base, *, hidden: bool) -> Iterator[pa.Table]:
-    leaves: dict[str, Leaf] = {}
-    dead: dict[str, BitMap64] = {}  # by leaf: positions that are deleted in every snapshot
-    for snapshot in base.metadata.snapshots:
-        root = read_root(base.store, snapshot)
-        yield _files(snapshot.manifests if snapshot.root is None else [snapshot.root], Kind.MANIFEST)
-        yield from _entries(choose(root.entries, live(root.entries)))
-        # A replaced vector is needed while the snapshot exists: it shows which entries the new vector deletes.
-        replaced = root.entries.filter(of_type(root.entries, ContentType.MANIFEST_DV))
-        yield _files(pc.drop_null(pc.unique(replaced["location"])), Kind.DELETES)
-        for leaf in leaves_of(root.rows(*MANIFESTS)):
-            own = BitMap64() if hidden else root.dead.get(leaf.location, BitMap64())
-            dead[leaf.location] = dead[leaf.location] & own if leaf.location in leaves else own
-            leaves[leaf.location] = leaf
-    for leaf, rows in zip(leaves.values(), read_leaves(base.store, list(leaves.values()), NO_STATISTICS), strict=True):
-        is_kept = pc.invert(pa.array(position_mask(dead[leaf.location], rows.num_rows, leaf.location)))
-        yield from _entries(choose(rows, pc.and_(live(rows), is_kept)))
+def _of_metadata(base: Base) -> Iterator[pa.Table]:
+    """The metadata files and the statistics files."""
+    metadata = base.metadata
+    logged = [base.pointer, *(entry.metadata_file for entry in metadata.metadata_log)]
+    yield _files(logged, Kind.METADATA)
+    for files in (metadata.statistics, metadata.partition_statistics):
+        sizes = pa.array([file.file_size_in_bytes for file in files], pa.int64())
+        yield _files([file.statistics_path for file in files], Kind.STATISTICS, sizes)
+
+
+def _read_trees(base: Base, snapshots: Iterable[Snapshot], *, hidden: bool = False) -> _Trees:
+    trees = _Trees()
+    for snapshot in snapshots:
+        _add_tree(base, snapshot, trees, hidden=hidden)
+    return trees
+
+
+def _add_tree(base: Base, snapshot: Snapshot, trees: _Trees, *, hidden: bool) -> None:
+    """Add the root of a snapshot; nothing is added if it cannot be read."""
+    root = read_root(base.store, snapshot)
+    # A replaced vector is needed while the snapshot exists: it shows which entries the new vector deletes.
+    replaced = root.entries.filter(of_type(root.entries, ContentType.MANIFEST_DV))
+    leaves = list(leaves_of(root.rows(*MANIFESTS)))
+    own = {leaf.location: BitMap64() if hidden else root.dead.get(leaf.location, BitMap64()) for leaf in leaves}
+    trees.files.append(_files(snapshot.manifests if snapshot.root is None else [snapshot.root], Kind.MANIFEST))
+    trees.files.extend(_entries(choose(root.entries, live(root.entries))))
+    trees.files.append(_of_rows(replaced, Kind.DELETES))
+    for leaf in leaves:
+        dead = own[leaf.location]
+        trees.dead[leaf.location] = trees.dead[leaf.location] & dead if leaf.location in trees.leaves else dead
+        trees.leaves[leaf.location] = leaf
+
+
+def _leaf_files(leaf: Leaf, rows: pa.Table, dead: BitMap64) -> list[pa.Table]:
+    is_kept = pc.invert(pa.array(position_mask(dead, rows.num_rows, leaf.location)))
+    return list(_entries(choose(rows, pc.and_(live(rows), is_kept))))
 
 
 def _entries(rows: pa.Table) -> Iterator[pa.Table]:
@@ -81,10 +143,24 @@ def _entries(rows: pa.Table) -> Iterator[pa.Table]:
         (Kind.DELETES, (*DELETES, ContentType.MANIFEST_DV)),
         (Kind.MANIFEST, MANIFESTS),
     ):
-        locations = choose(rows, of_type(rows, *types))["location"]
-        yield _files(pc.drop_null(pc.unique(locations)), kind)
+        yield _of_rows(choose(rows, of_type(rows, *types)), kind)
 
 
-def _files(locations: Iterable[str] | pa.Array, kind: Kind) -> pa.Table:
-    column = locations if isinstance(locations, pa.Array) else pa.array(list(locations), pa.string())
-    return pa.table([column, pa.repeat(kind.value, len(column))], schema=SCHEMA)
+def _of_rows(rows: pa.Table, kind: Kind) -> pa.Table:
+    rows = rows.select(["location", "file_size_in_bytes"]).filter(pc.is_valid(rows["location"]))
+    return _files(rows["location"], kind, rows["file_size_in_bytes"])
+
+
+def _files(
+    locations: Iterable[str] | pa.ChunkedArray, kind: Kind, sizes: pa.Array | pa.ChunkedArray | None = None
+) -> pa.Table:
+    column = locations if isinstance(locations, pa.ChunkedArray) else pa.array(list(locations), pa.string())
+    sizes = pa.nulls(len(column), pa.int64()) if sizes is None else sizes
+    return pa.table([column, pa.repeat(kind.value, len(column)), sizes], schema=SCHEMA)
+
+
+def _distinct(parts: Iterable[pa.Table]) -> pa.Table:
+    """Each location once, with its first kind and its size."""
+    every = pa.concat_tables([SCHEMA.empty_table(), *parts])
+    grouped = every.group_by("location", use_threads=False).aggregate([("kind", "first"), ("bytes", "max")])
+    return grouped.rename_columns({"kind_first": "kind", "bytes_max": "bytes"}).select(SCHEMA.names)

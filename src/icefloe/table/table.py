@@ -26,6 +26,7 @@ from icefloe.model.text.text_checks import property_names
 from icefloe.scan.select import select_snapshot
 from icefloe.table.changes import ChangeFeeds
 from icefloe.table.checks import Checks
+from icefloe.table.cleanup import Cleanup
 from icefloe.table.edits import PartitionEdit, SchemaEdit
 from icefloe.table.inspect import InspectedTable
 from icefloe.table.row_changes import RowChanges
@@ -34,7 +35,7 @@ from icefloe.table.table_at import TableAt, table_at
 from icefloe.table.transaction import Transaction
 
 
-class Table(RowChanges, InspectedTable, Checks, ChangeFeeds):
+class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup):
     """A table in a catalog. Each change is one snapshot.
 
     The object holds one state of the table. Properties and scans read that state and never ask the catalog, so they

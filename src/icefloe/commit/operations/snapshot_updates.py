@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from icefloe.commit.draft import Work
+from icefloe.commit.idempotency import record_in
 from icefloe.commit.operations.metadata_update import MetadataUpdate
+from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
 from icefloe.model.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from icefloe.model.metadata.table_metadata import TableMetadata
 
@@ -20,6 +22,35 @@ class RemoveSnapshots(MetadataUpdate):
     def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The table without the snapshots."""
         return metadata.without_snapshots(self.snapshot_ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireSnapshots(MetadataUpdate):
+    """Removes planned snapshots and refs that the policy still expires on the table of the attempt; deletes no files.
+
+    What a concurrent commit needs now is kept: a snapshot with a new branch or tag, or a ref that was moved.
+    """
+
+    policy: ExpirePolicy
+    snapshot_ids: frozenset[int]
+    ref_names: frozenset[str] = frozenset()
+    name: str = "expire snapshots"
+
+    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
+        """The table without the snapshots and refs."""
+        return self.expired(metadata)
+
+    def expired(self, metadata: TableMetadata) -> TableMetadata:
+        """The table without the snapshots and refs."""
+        retained = apply_policy(metadata, self.policy, record_in)
+        refs = self.ref_names & retained.expired_refs.keys()
+        for name in sorted(refs):
+            metadata = metadata.without_ref(name)
+        ids = self.snapshot_ids & retained.expired.keys()
+        if refs != retained.expired_refs.keys():  # a ref that was not planned to go keeps its snapshots
+            kept = apply_policy(metadata, self.policy, record_in, keep_refs=True)
+            ids &= kept.expired.keys()
+        return metadata.without_snapshots(ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

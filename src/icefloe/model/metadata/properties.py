@@ -226,6 +226,10 @@ MERGE_MIN_COUNT = _property("commit.manifest.min-count-to-merge", 100, lenient=T
 MIN_SNAPSHOTS_TO_KEEP = _property("history.expire.min-snapshots-to-keep", 1)
 MAX_SNAPSHOT_AGE_MS = _property("history.expire.max-snapshot-age-ms", 5 * 24 * 60 * 60 * 1000)
 MAX_REF_AGE_MS = _property("history.expire.max-ref-age-ms", 2**63 - 1)
+# How long the record of a stream or an idempotency key is kept at least, whatever else expires (decision 040).
+MAX_RECORD_AGE_MS = _property("history.expire.max-record-age-ms", 5 * 24 * 60 * 60 * 1000)
+# Whether files may be deleted: other tables may use them.
+GC_ENABLED = _property("gc.enabled", True)
 
 # V4 only, chosen by measurement (decision 010). A vector takes a tenth of the bytes of a data file, hence two limits;
 # the limit of bytes is for wide tables, whose rows are larger than most. Leaves have the keys of manifests, with other

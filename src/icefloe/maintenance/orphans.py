@@ -1,0 +1,335 @@
+"""Finds and deletes files in a table's location that no metadata references (spec: Snapshots, File System Operations).
+
+Files are left by writers that died. A writer that is alive has such files too, until it commits, so only files older
+than some days are orphans. Whatever is not certain is refused: locations that may be two spellings of one file,
+metadata of another table below the location, more orphans than a share of all files.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.commit.base import Base, TablePointer
+from icefloe.commit.stage import METADATA_FOLDER
+from icefloe.commit.table_location import is_inside, read_metadata
+from icefloe.env import Env
+from icefloe.errors import CorruptFile, IcefloeError, InputError, NoSuchFile
+from icefloe.io.file_io import FileIO
+from icefloe.maintenance.containment import check_no_alias, inside_mask
+from icefloe.maintenance.deletions import (
+    DAY_MS,
+    Deletion,
+    StillFree,
+    check_deletable,
+    complete,
+    delete_files,
+    finish_journals,
+    journal_folder,
+    unfinished_journals,
+    write_journal,
+)
+from icefloe.maintenance.reachable import Kind, reachable_files
+from icefloe.model.location_columns import is_among, one_array
+from icefloe.model.locations import S3
+from icefloe.model.metadata.retention import at_time
+from icefloe.progress import Progress, silent
+from icefloe.scan.select import to_epoch_ms
+
+SCHEMA = pa.schema(
+    [
+        pa.field("location", pa.string()),
+        pa.field("kind", pa.string()),  # a guess by the name
+        pa.field("bytes", pa.int64()),
+        pa.field("modified_ms", pa.int64()),
+    ]
+)
+OTHER = "other"
+_DEFAULT_DAYS = 3
+_SHOWN = 20
+_BATCH = 10_000  # listed files that are held as objects
+_HEAD = 4096  # bytes of a metadata file that usually name the table
+_UUID = re.compile(rb'^\s*\{[^{}\[\]]*?"table-uuid"\s*:\s*"([^"\\]*)"')
+_METADATA_NAME = r"\.metadata\.json(\.gz)?$"
+# Files of other programs: a segment that begins with a dot or an underscore and is not a partition such as _day=1.
+_HIDDEN = r"/[._][^/=]*(/|$)"
+_TEMPORARY = r"/\.[^/]*\.[0-9a-f]{32}\.tmp$"  # of this library, from a writer that died
+_HINT = r"/version-hint\.text$"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanResult:
+    """The result of an orphan removal.
+
+    >>> OrphanResult(table="db.t", files=3, bytes=4096, still_used=1)
+    deleted 3 orphan files of db.t (4096 bytes), 0 files of earlier runs; 1 kept, 0 failed
+    """
+
+    table: str
+    files: int = 0
+    bytes: int = 0
+    finished_files: int = 0  # deleted for earlier runs that were interrupted
+    still_used: int = 0  # planned, but referenced or changed since
+    failed: tuple[str, ...] = ()  # not deleted, as the storage failed
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        """All fields by name."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"deleted {self.files} orphan files of {self.table} ({self.bytes} bytes), {self.finished_files} files of"
+            f" earlier runs; {self.still_used} kept, {len(self.failed)} failed"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class OrphanPlan:
+    """The files that no metadata references; ``execute`` deletes them.
+
+    ``files`` has columns ``location``, ``kind`` (a guess by the name), ``bytes`` and ``modified_ms``.
+    """
+
+    table: str
+    location: str  # the folder that was listed
+    older_than_ms: int
+    files: pa.Table
+    listed: int  # files in the folder
+    young: int  # unreferenced files that are too young
+    unfinished: int  # files that earlier runs were about to delete
+    planned_ms: int
+    _pointer: TablePointer = field(compare=False)
+    _env: Env = field(compare=False)
+
+    def execute(self, progress: Progress = silent) -> OrphanResult:
+        """Delete the files that are still unreferenced and unchanged."""
+        return _execute(self, progress)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the files."""
+        return int(pc.sum(self.files["bytes"]).as_py() or 0)
+
+    def as_dict(self) -> dict[str, object]:
+        """Everything that the plan shows, as plain values."""
+        return {
+            "table": self.table,
+            "location": self.location,
+            "older_than_ms": self.older_than_ms,
+            "files": self.files.to_pylist(),
+            "bytes": self.bytes,
+            "listed": self.listed,
+            "young": self.young,
+            "unfinished": self.unfinished,
+        }
+
+    def __repr__(self) -> str:
+        lines = [
+            f"delete {self.files.num_rows} of {self.listed} files in {self.location} ({self.bytes} bytes) that"
+            f" {self.table} does not reference and that are older than {at_time(self.older_than_ms)}"
+        ]
+        for row in self.files.slice(0, _SHOWN).to_pylist():
+            days = (self.planned_ms - row["modified_ms"]) / DAY_MS
+            lines.append(f"  {row['location']}: {row['kind']}, {row['bytes']} bytes, {days:.1f} days old")
+        if self.files.num_rows > _SHOWN:
+            lines.append(f"  and {self.files.num_rows - _SHOWN} more")
+        if self.young > 0:
+            lines.append(f"keep {self.young} younger files: a writer may be about to commit them")
+        if self.unfinished > 0:
+            lines.append(f"finish earlier runs that were about to delete {self.unfinished} files")
+        return "\n".join(lines)
+
+
+def plan_orphans(
+    table: TablePointer,
+    env: Env,
+    *,
+    older_than: datetime | str | None = None,
+    location: str | None = None,
+    allow_recent: bool = False,
+    max_share: float = 0.2,
+) -> OrphanPlan:
+    """Plan the removal of orphan files; nothing is changed."""
+    now = env.now_ms()
+    cutoff = now - _DEFAULT_DAYS * DAY_MS if older_than is None else to_epoch_ms(older_than)
+    if cutoff > now - DAY_MS and not allow_recent:
+        raise InputError(
+            f"older_than={at_time(cutoff)} is less than 24 hours ago: a writer may not have committed its files yet."
+            " Choose an earlier time; allow_recent=True if no writer is active",
+            older_than_ms=cutoff,
+        )
+    if not 0 <= max_share <= 1:
+        raise InputError(f"max_share={max_share!r}: give a share of the files from 0 to 1")
+    base = table.load()
+    check_deletable(base)
+    folder = _folder(base, location)
+    found = _find(table, folder, min(cutoff, now))
+    share = found.files.num_rows / max(1, found.listed)
+    if share > max_share:
+        raise InputError(
+            f"table {table}: {found.files.num_rows} of {found.listed} files in {folder} are unreferenced, such as"
+            f" {found.files['location'][0].as_py()}. This is more than {max_share:.0%}, so the location may be wrong."
+            f" If it is right, plan again with max_share={share:.2f} or more",
+            table=str(table),
+            files=found.files.num_rows,
+            listed=found.listed,
+        )
+    return OrphanPlan(
+        table=str(table),
+        location=folder,
+        older_than_ms=min(cutoff, now),
+        files=found.files,
+        listed=found.listed,
+        young=found.young,
+        unfinished=sum(journal.files.num_rows for journal in unfinished_journals(base)),
+        planned_ms=now,
+        _pointer=table,
+        _env=env,
+    )
+
+
+def _folder(base: Base, location: str | None) -> str:
+    """The folder to list: the table's location or a folder in it."""
+    folder = base.metadata.location.rstrip("/")
+    if location is None:
+        return folder
+    given = location.rstrip("/")
+    if is_inside(folder, given, same_schemes=S3) or given == folder:
+        # Spelled like the table's location, as the storage lists files.
+        inner = given[len(folder) :] if given.startswith(folder) else None
+        if inner is not None:
+            return folder + inner
+    raise InputError(
+        f"location {location} is not in {folder}, the location of the table; orphans are removed only there",
+        location=location,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    files: pa.Table
+    listed: int
+    young: int
+
+
+def _find(table: TablePointer, folder: str, cutoff: int) -> _Found:
+    """The orphans in a folder. It is listed before the newest state is loaded, which then has all listed commits."""
+    listed = _list(table.held().store.io, folder)
+    base = table.load()
+    reachable = reachable_files(base, hidden=False)
+    own = listed.filter(_considered(one_array(listed["location"]), base.metadata.location, folder))
+    candidates = own.filter(pc.invert(is_among(own["location"], reachable["location"], base.metadata.location)))
+    missing = reachable.filter(pc.invert(is_among(reachable["location"], listed["location"], base.metadata.location)))
+    check_no_alias(candidates["location"], missing["location"], base.metadata.location)
+    _check_own(base, candidates)
+    is_old = pc.less(candidates["modified_ms"], cutoff)
+    inside = inside_mask(one_array(candidates["location"]), base.metadata.location)
+    old = candidates.filter(pc.and_(is_old, inside))
+    return _Found(files=old, listed=own.num_rows, young=candidates.num_rows - int(pc.sum(is_old).as_py() or 0))
+
+
+def _list(io: FileIO, folder: str) -> pa.Table:
+    """All files in a folder as columns."""
+    parts, files = [SCHEMA.empty_table()], io.list(folder)
+    while len(infos := list(islice(files, _BATCH))) > 0:
+        locations = pa.array([info.location for info in infos], pa.string())
+        sizes = pa.array([info.size for info in infos], pa.int64())
+        times = pa.array([info.modified_ms for info in infos], pa.int64())
+        parts.append(pa.table([locations, _kinds(locations), sizes, times], schema=SCHEMA))
+    return pa.concat_tables(parts)
+
+
+def _kinds(locations: pa.Array) -> pa.Array:
+    """A guess of the kind of each file by its name."""
+    in_metadata = pc.match_substring(locations, f"/{METADATA_FOLDER}/")
+    rules = (
+        (pc.match_substring_regex(locations, _METADATA_NAME), Kind.METADATA.value),
+        (pc.match_substring_regex(locations, _TEMPORARY), "temporary"),
+        (pc.and_(in_metadata, pc.match_substring_regex(locations, r"\.(avro|parquet)$")), Kind.MANIFEST.value),
+        (pc.and_(in_metadata, pc.match_substring_regex(locations, r"\.(puffin|stats)$")), Kind.STATISTICS.value),
+        (pc.match_substring_regex(locations, r"(\.puffin|-deletes\.[a-z]+)$"), Kind.DELETES.value),
+        (pc.match_substring_regex(locations, r"\.(parquet|orc|avro)$"), Kind.DATA.value),
+    )
+    conditions = pc.make_struct(*(rule for rule, _ in rules), field_names=[str(n) for n in range(len(rules))])
+    return pc.case_when(conditions, *(pa.scalar(kind) for _, kind in rules), pa.scalar(OTHER))
+
+
+def _considered(locations: pa.Array, table_location: str, folder: str) -> pa.Array:
+    """Which files may be orphans: not the journals, the version hint, and hidden files of other programs."""
+    inner = pc.binary_replace_slice(locations, 0, len(folder.encode()), "")
+    hidden = pc.and_(pc.match_substring_regex(inner, _HIDDEN), pc.invert(pc.match_substring_regex(inner, _TEMPORARY)))
+    journals = pc.starts_with(locations, f"{journal_folder(table_location)}/")
+    hints = pc.match_substring_regex(locations, _HINT)
+    return pc.invert(pc.or_(pc.or_(hidden, journals), hints))
+
+
+def _check_own(base: Base, candidates: pa.Table) -> None:
+    """Refuse if there is metadata of another table: then its files look unreferenced too."""
+    names = candidates["location"].filter(pc.match_substring_regex(candidates["location"], _METADATA_NAME))
+    for location in names.to_pylist():
+        found = _table_uuid(base, location)
+        if found is not None and (found == "" or found != base.metadata.table_uuid):
+            raise InputError(
+                f"table {base.name}: {location} is metadata of another table, with uuid {found!r} and not"
+                f" {base.metadata.table_uuid!r}. Its files cannot be distinguished from orphans. Move that table to a"
+                " location of its own, or remove the file if the table does not exist any more",
+                location=location,
+            )
+
+
+def _table_uuid(base: Base, location: str) -> str | None:
+    """The uuid that a metadata file states; empty if it states none, none if it is no complete metadata file."""
+    io, folder = base.store.io, base.metadata.location
+    try:
+        match = _UUID.match(io.read_range(location, 0, min(io.size(location), _HEAD)))
+        if match is not None:
+            return match[1].decode(errors="replace")
+        return read_metadata(io, location, folder, base.store.context.limits)[0].table_uuid
+    except (NoSuchFile, CorruptFile):  # it was deleted, or a writer died while it wrote it
+        return None
+    except IcefloeError as error:
+        logger.warning("cannot read %s, so it may be metadata of another table: %s", location, error)
+        return ""
+
+
+def _execute(plan: OrphanPlan, progress: Progress) -> OrphanResult:
+    started, table, env = time.perf_counter(), plan._pointer, plan._env
+    check_deletable(table.load())
+    finished = finish_journals(table, env, progress)
+    files = plan.files.slice(0, 0)
+    deletion = Deletion()
+    if plan.files.num_rows > 0:
+        files = _still_orphans(plan, _find(table, plan.location, plan.older_than_ms).files)
+    if files.num_rows > 0:
+        base = table.held()
+        journal = write_journal(base, files, "orphans", env)
+        deletion = delete_files(
+            base.store.io, files, base.metadata.location, progress=progress, still_free=StillFree(table, base.pointer)
+        )
+        complete(base.store.io, journal, deletion, env)
+    return OrphanResult(
+        table=plan.table,
+        files=deletion.files.num_rows,
+        bytes=deletion.bytes + finished.bytes,
+        finished_files=finished.files.num_rows,
+        still_used=plan.files.num_rows - deletion.files.num_rows - len(deletion.failed),
+        failed=(*finished.failed, *deletion.failed),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _still_orphans(plan: OrphanPlan, now: pa.Table) -> pa.Table:
+    """The planned files that were not changed since."""
+    place = pc.index_in(plan.files["location"], value_set=one_array(now["location"]))
+    modified = pc.take(now["modified_ms"], place)
+    return plan.files.filter(pc.fill_null(pc.equal(modified, plan.files["modified_ms"]), False))
