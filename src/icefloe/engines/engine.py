@@ -16,7 +16,7 @@ from pyroaring import BitMap64
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.merge_plan import MergePlan
-from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
+from icefloe.engines.work import NewLayout, PlannedFiles, Positions, ScanRequest, TableFiles
 from icefloe.env import Env
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
@@ -151,6 +151,13 @@ class Engine(Protocol):
 
     def write_survivors(self, files: PlannedFiles, positions: Positions) -> pa.Table:
         """Write the live rows of the files in ``positions`` to new files, without those positions; returns the entries.
+
+        Rows keep their ids and the sequence numbers of their last change, as far as these are final.
+        """
+        ...
+
+    def rewrite(self, files: PlannedFiles, layout: NewLayout) -> pa.Table:
+        """Write all live rows of planned files to new files, for compaction; returns the entries.
 
         Rows keep their ids and the sequence numbers of their last change, as far as these are final.
         """

@@ -9,7 +9,6 @@ from typing import Literal, Self
 from icefloe.commit.operations.cherry_pick import CherryPick
 from icefloe.commit.operations.property_updates import SetProperties, Upgrade
 from icefloe.commit.operations.ref_updates import CURRENT, FastForward, RemoveRef, SetCurrentSnapshot, SetRef
-from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.commit.operations.schema_updates import ChangePartitioning, ChangeSchema, SetSortOrder
 from icefloe.commit.result import CommitResult
 from icefloe.errors import InputError
@@ -23,6 +22,7 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.text.sort_order_text import sort_order
 from icefloe.model.text.text_checks import property_names
 from icefloe.scan.select import select_snapshot
+from icefloe.table.compaction import Compaction
 from icefloe.table.edits import PartitionEdit, SchemaEdit
 from icefloe.table.history import HistoryEntry, history_of
 from icefloe.table.row_changes import RowChanges
@@ -31,7 +31,7 @@ from icefloe.table.table_at import TableAt, table_at
 from icefloe.table.transaction import Transaction
 
 
-class Table(RowChanges):
+class Table(RowChanges, Compaction):
     """A table in a catalog. Each change is one snapshot.
 
     The object holds one state of the table. Properties and scans read that state and never ask the catalog, so they
@@ -214,18 +214,6 @@ class Table(RowChanges):
         3
         """
         return self._commit(Upgrade(version=version))
-
-    def rewrite_manifests(self) -> CommitResult:
-        """Rewrite the manifests, sorted by partition and with the target size of the table.
-
-        >>> import icefloe, pyarrow as pa
-        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.rewrite_manifests", schema="id bigint")
-        >>> for number in range(3):
-        ...     result = t.append(pa.table({"id": [number]}))
-        >>> t.rewrite_manifests().operation, t.scan().count()
-        ('replace', 3)
-        """
-        return self._commit(RewriteManifests())
 
     def branch(self, name: str, *, snapshot: int | None = None) -> CommitResult:
         """Create a branch at a snapshot, by default at that of main.
