@@ -174,6 +174,13 @@ class ConflictCheck:
         chosen = added.filter(pc.or_(of_file, of_partition))
         self._refuse(chosen, "was added by another commit and deletes rows of a file that this operation replaces")
 
+    def without_removed(self, deletes: pa.Table) -> pa.Table:
+        """These delete files, without those that another commit removed; none of them is a deletion vector."""
+        if self.is_unchanged or deletes.num_rows == 0:
+            return deletes
+        removed = self._changed(Status.DELETED, *DELETES)["location"].combine_chunks()
+        return choose(deletes, pc.invert(pc.is_in(deletes["location"], value_set=removed)))
+
     def check_no_new_vectors(self, locations: pa.ChunkedArray) -> None:
         """No deletion vector was added for one of these data files: a file has at most one."""
         if not self.is_unchanged and len(locations) > 0:

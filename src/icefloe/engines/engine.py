@@ -17,7 +17,7 @@ from icefloe.engines.change_feed import ChangeRequest
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.merge_plan import MergePlan
-from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
+from icefloe.engines.work import NewLayout, PlannedFiles, Positions, ScanRequest, TableFiles
 from icefloe.env import Env
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
@@ -165,6 +165,13 @@ class Engine(Protocol):
 
     def write_survivors(self, files: PlannedFiles, positions: Positions) -> pa.Table:
         """Write the live rows of the files in ``positions`` to new files, without those positions; returns the entries.
+
+        Rows keep their ids and the sequence numbers of their last change, as far as these are final.
+        """
+        ...
+
+    def rewrite(self, files: PlannedFiles, layout: NewLayout) -> pa.Table:
+        """Write all live rows of planned files to new files, for compaction; returns the entries.
 
         Rows keep their ids and the sequence numbers of their last change, as far as these are final.
         """

@@ -106,6 +106,20 @@ class PlannedFiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewLayout:
+    """How compaction writes the rows of planned files: to about how many files, and in which order.
+
+    The target size, the partition spec and the sort order of new files are those of the table in ``PlannedFiles``. With
+    ``is_ordered`` the order holds across the files, not only in each of them. ``z_columns`` are sorted by instead.
+    """
+
+    files: int = 1
+    is_ordered: bool = False
+    z_columns: tuple[Field, ...] = ()
+    is_one_partition: bool = True  # whether all rows have the same partition in the spec of new files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScanRequest:
     """A scan of one snapshot: the rows that match ``filter``, with ``columns`` or all of them.
 

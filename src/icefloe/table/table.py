@@ -9,7 +9,6 @@ from typing import Literal, Self
 from icefloe.commit.operations.cherry_pick import CherryPick
 from icefloe.commit.operations.property_updates import SetProperties, Upgrade
 from icefloe.commit.operations.ref_updates import CURRENT, FastForward, RemoveRef, SetCurrentSnapshot, SetRef
-from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.commit.operations.schema_updates import ChangePartitioning, ChangeSchema, SetSortOrder
 from icefloe.commit.result import CommitResult
 from icefloe.errors import InputError
@@ -27,6 +26,7 @@ from icefloe.scan.select import select_snapshot
 from icefloe.table.changes import ChangeFeeds
 from icefloe.table.checks import Checks
 from icefloe.table.cleanup import Cleanup
+from icefloe.table.compaction import Compaction
 from icefloe.table.edits import PartitionEdit, SchemaEdit
 from icefloe.table.inspect import InspectedTable
 from icefloe.table.row_changes import RowChanges
@@ -35,7 +35,7 @@ from icefloe.table.table_at import TableAt, table_at
 from icefloe.table.transaction import Transaction
 
 
-class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup):
+class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction):
     """A table in a catalog. Each change is one snapshot.
 
     The object holds one state of the table. Properties and scans read that state and never ask the catalog, so they
@@ -218,18 +218,6 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup):
         3
         """
         return self._commit(Upgrade(version=version))
-
-    def rewrite_manifests(self) -> CommitResult:
-        """Rewrite the manifests, sorted by partition and with the target size of the table.
-
-        >>> import icefloe, pyarrow as pa
-        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.rewrite_manifests", schema="id bigint")
-        >>> for number in range(3):
-        ...     result = t.append(pa.table({"id": [number]}))
-        >>> t.rewrite_manifests().operation, t.scan().count()
-        ('replace', 3)
-        """
-        return self._commit(RewriteManifests())
 
     def branch(self, name: str, *, snapshot: int | None = None) -> CommitResult:
         """Create a branch at a snapshot, by default at that of main.

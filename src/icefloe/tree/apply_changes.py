@@ -7,7 +7,7 @@ whether entries are removed from a leaf by a manifest deletion vector or by rewr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from icefloe.codecs.value.promoted_bounds import in_terms_of
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, choose, concat, empty, live, of_type, put
 from icefloe.model.metadata.properties import ROOT_MAX_DATA_FILES, ROOT_MAX_DVS
 from icefloe.model.metadata.version_rules import rules
-from icefloe.tree.compaction import compact, exceeds_root_size
+from icefloe.tree.compaction import Folded, compact, exceeds_root_size, fold_leaves
 from icefloe.tree.delete_leaf_affinity import common_data_leaf, find_data_leaves, split_by_data_leaf
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.find_entries import find_entries
@@ -58,10 +58,10 @@ def apply_changes(
     writer = LeafWriter(store=store, identity=identity, ids=ids, staging=staging, properties=properties)
     rows = with_first_row_ids(writer, with_counts(store, _carry_over(root)))
     numbered = Root(entries=rows, dead=root.dead)
-    rows = _remove(writer, numbered, rows, changes)
-    rows = concat([rows, _add(writer, numbered, changes.added)])
+    removed = _remove(writer, numbered, rows, changes)
+    rows = concat([removed.rows, _add(writer, numbered, changes.added)])
     if rules(store.context.format_version).root_holds_files:
-        rows = compact(writer, rows, root.dead, merge=changes.merge_manifests)
+        rows = compact(writer, rows, root.dead, merge=changes.merge_manifests, folded=removed.folded)
     elif changes.merge_manifests:
         rows = merge_small(writer, rows)
     return new_root(rows, ids)
@@ -102,9 +102,17 @@ def _removed_manifests(root: Root) -> pa.Array:
     return root.entries["location"].filter(removed).combine_chunks()
 
 
-def _remove(writer: LeafWriter, root: Root, rows: pa.Table, changes: FileChanges) -> pa.Table:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Removed:
+    """Root rows after removals, and the new leaves of those that were folded."""
+
+    rows: pa.Table
+    folded: Mapping[str, str] = field(default_factory=dict)
+
+
+def _remove(writer: LeafWriter, root: Root, rows: pa.Table, changes: FileChanges) -> _Removed:
     if changes.only_adds:
-        return rows
+        return _Removed(rows=rows)
     vectors = changes.with_old_vectors.select(_VECTOR).rename_columns(_POSITION)
     store, identity = writer.store, writer.identity
     removals = [
@@ -118,11 +126,15 @@ def _remove(writer: LeafWriter, root: Root, rows: pa.Table, changes: FileChanges
         for leaf, removed in removal.in_leaves.items():
             positions[leaf] = positions.get(leaf, BitMap64()) | removed
     if len(positions) == 0:
-        return rows
-    if rules(store.context.format_version).manifest_deletion_vectors:
-        rows = with_exact_counts(store, rows, [leaf for leaf in positions if leaf not in root.dead])
-        return delete_leaf_rows(store, rows, root.dead, positions, identity, writer.staging, writer.properties)
-    return _rewrite(writer, rows, positions)
+        return _Removed(rows=rows)
+    if not rules(store.context.format_version).manifest_deletion_vectors:
+        return _Removed(rows=_rewrite(writer, rows, positions))
+    folded = Folded(rows=rows, positions=positions, replaced={})
+    if changes.merge_manifests:
+        folded = fold_leaves(writer, root, rows, positions)
+    rows = with_exact_counts(store, folded.rows, [leaf for leaf in folded.positions if leaf not in root.dead])
+    rows = delete_leaf_rows(store, rows, root.dead, folded.positions, identity, writer.staging, writer.properties)
+    return _Removed(rows=rows, folded=folded.replaced)
 
 
 def _rewrite(writer: LeafWriter, rows: pa.Table, positions: Mapping[str, BitMap64]) -> pa.Table:

@@ -3,7 +3,9 @@
 Older file entries of the root are flushed to leaves, so that the root stays small. Small leaves are merged, and leaves
 with many dead rows are rewritten. This does not change the table: the output has status EXISTING, and what it replaces
 is no longer in the root, deletion vectors included. Only rows and leaves that the commit itself did not change are
-compacted, as otherwise the root would no longer show what the commit changed.
+compacted, as otherwise the root would no longer show what the commit changed. A leaf with many dead rows from which the
+commit removes further entries is folded instead: it is rewritten as it was before the commit, and the entries that the
+commit removes are removed from the new leaf. So a leaf that every commit changes is rewritten too.
 
 Most commits have nothing to compact and must find that out cheaply, from columns of the root, without opening a leaf.
 The work of one commit is bounded.
@@ -13,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap64
 
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat, of_type, put
 from icefloe.model.metadata.properties import (
     LEAF_MAX_DEAD_PERCENT,
     LEAF_MIN_COUNT,
@@ -44,13 +48,21 @@ Ints = npt.NDArray[np.int64]
 _VALUE_BYTES = 16  # upper estimate of the size of one value; few are larger
 
 
-def compact(writer: LeafWriter, rows: pa.Table, dead: ManifestVectors, *, merge: bool = True) -> pa.Table:
+def compact(
+    writer: LeafWriter,
+    rows: pa.Table,
+    dead: ManifestVectors,
+    *,
+    merge: bool = True,
+    folded: Mapping[str, str] = MappingProxyType({}),
+) -> pa.Table:
     """The rows of a new root after compaction; ``dead`` are the positions that the vectors of its parent delete.
 
-    Without ``merge``, leaves are not rewritten and only the root is flushed.
+    Without ``merge``, leaves are not rewritten and only the root is flushed. ``folded`` maps leaves that the commit has
+    folded to the new ones.
     """
     root = _RootRows(rows)
-    replaced: dict[str, str] = {}
+    replaced: dict[str, str] = dict(folded)
     for manifest_type, file_types, limit in (
         (ContentType.DATA_MANIFEST, (ContentType.DATA,), ROOT_MAX_DATA_FILES),
         (ContentType.DELETE_MANIFEST, DELETES, ROOT_MAX_DVS),
@@ -59,6 +71,63 @@ def compact(writer: LeafWriter, rows: pa.Table, dead: ManifestVectors, *, merge:
             root = _rewrite_leaves(writer, root, dead, manifest_type, replaced)
         root = _flush(writer, root, dead, file_types, limit.of(writer.properties))
     return with_current_affinity(root.table, replaced)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """Root rows after folding, what the commit removes from leaves by position, and the new leaf of each folded one."""
+
+    rows: pa.Table
+    positions: Mapping[str, BitMap64]
+    replaced: Mapping[str, str]
+
+
+def fold_leaves(writer: LeafWriter, root: Root, rows: pa.Table, positions: Mapping[str, BitMap64]) -> Folded:
+    """Rewrite leaves with many dead rows from which a commit removes further entries, without their dead rows.
+
+    ``rows`` are those of the new root, ``positions`` what the commit removes, in terms of the old leaves.
+    """
+    due = _due_for_folding(writer, root, _RootRows(rows), positions)
+    if len(due) == 0:
+        return Folded(rows=rows, positions=positions, replaced={})
+    chosen = pc.and_(of_type(rows, *MANIFESTS), pc.is_in(rows["location"], value_set=pa.array(due, pa.string())))
+    old, removed, replaced = rows.filter(chosen), dict(positions), {}
+    leaves, written = tuple(leaves_of(old)), []
+    for index, (leaf, entries) in enumerate(zip(leaves, read_live_leaves(writer.store, root, leaves), strict=True)):
+        gone = np.isin(np.asarray(entries["ordinal"]), removed.pop(leaf.location).to_array())
+        entries = with_status(entries, Status.EXISTING)
+        (new,) = writer.write_existing(entries, leaf.content, affinity=leaf.affinity, split=False)
+        written.append(put(new, "ordinal", old["ordinal"].slice(index, 1).combine_chunks()))
+        replaced[leaf.location] = new["location"][0].as_py()
+        removed[replaced[leaf.location]] = BitMap64(np.flatnonzero(gone))
+    of_leaf = pc.if_else(of_type(rows, ContentType.MANIFEST_DV), rows["referenced_file"], rows["location"])
+    is_old = pc.fill_null(pc.is_in(of_leaf, value_set=pa.array(due, pa.string())), False)
+    return Folded(rows=concat([rows.filter(pc.invert(is_old)), *written]), positions=removed, replaced=replaced)
+
+
+def _due_for_folding(writer: LeafWriter, root: Root, rows: _RootRows, positions: Mapping[str, BitMap64]) -> list[str]:
+    """The leaves to fold: due by the rows that were dead before the commit, with rows that remain live after it."""
+    candidates = [leaf for leaf in positions if root.dead.count(leaf) > 0]
+    if len(candidates) == 0 or _is_first_after_upgrade(rows):
+        return []
+    counted = rows.has_content_entries & rows.of_status(Status.EXISTING) & rows.of_type(*MANIFESTS)
+    counted &= np.asarray(pc.is_in(rows.table["location"], value_set=pa.array(candidates, pa.string())))
+    locations = rows.table["location"].filter(pa.array(counted)).to_pylist()
+    dead = np.array([root.dead.count(leaf) for leaf in locations], np.int64)
+    remaining = (rows.numbers("added_files_count") + rows.numbers("existing_files_count"))[counted] - dead
+    removed = np.array([len(positions[leaf]) for leaf in locations], np.int64)
+    due = _has_many_dead(writer, dead, dead + remaining) & (removed < remaining)
+    sizes = np.cumsum(np.where(due, rows.numbers("file_size_in_bytes")[counted], 0))
+    within = (sizes <= UPKEEP_MAX_BYTES.of(writer.properties)) | (np.cumsum(due) == 1)
+    return [leaf for leaf, folds in zip(locations, (due & within).tolist(), strict=True) if folds]
+
+
+def _has_many_dead(writer: LeafWriter, dead: Ints, row_counts: Ints) -> Mask:
+    """Which leaves have so many dead rows that they are rewritten without them."""
+    many: Mask = dead >= max(1, LEAF_MIN_DEAD_ROWS.of(writer.properties))
+    if many.any():
+        many &= (dead < row_counts) & (dead * 100 >= row_counts * LEAF_MAX_DEAD_PERCENT.of(writer.properties))
+    return many
 
 
 def exceeds_root_size(rows: pa.Table, properties: Mapping[str, str]) -> bool:
@@ -232,13 +301,8 @@ def _groups(writer: LeafWriter, root: _RootRows, leaves: _Leaves) -> Iterator[In
         for group in _small_leaves(root, leaves, writer.target, max(LEAF_MIN_COUNT.of(properties), 2)):
             taken[group] = True
             yield group
-    many_dead = leaves.dead_counts >= max(1, LEAF_MIN_DEAD_ROWS.of(properties))
-    if many_dead.any():
-        percent = LEAF_MAX_DEAD_PERCENT.of(properties)
-        due = many_dead & (leaves.dead_counts < leaves.row_counts)
-        due &= leaves.dead_counts * 100 >= leaves.row_counts * percent
-        for number in np.flatnonzero(due & ~taken):
-            yield np.array([number], np.int64)
+    for number in np.flatnonzero(_has_many_dead(writer, leaves.dead_counts, leaves.row_counts) & ~taken):
+        yield np.array([number], np.int64)
 
 
 def _small_leaves(root: _RootRows, leaves: _Leaves, target: int, min_count: int) -> Iterator[Ints]:

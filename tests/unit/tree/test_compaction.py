@@ -360,3 +360,40 @@ def test_a_leaf_with_position_delete_files_keeps_its_deletion_vector_when_manife
     world.commit(RewriteManifests())
     assert [short(row["location"]) for row in world.deletes().to_pylist()] == names == ["p2"]
     audit(world)
+
+
+def dead_share(tree: Tree) -> float:
+    """The largest share of dead rows that a leaf has."""
+    root = tree.root()
+    shares = [root.dead.count(leaf.location) / (leaf.live_count or 1) for leaf in root.leaves(*MANIFESTS)]
+    return max(shares, default=0.0)
+
+
+@pytest.mark.parametrize("kind", ["data", "vectors"])
+def test_a_leaf_that_every_commit_changes_is_folded(kind: str) -> None:
+    properties = {
+        "commit.root.max-data-files": "0" if kind == "data" else "1000",
+        "commit.root.max-dvs": "0",
+        "commit.leaf.min-dead-rows": "5",
+        "commit.manifest-merge.enabled": "false",
+    }
+    tree = Tree(properties=properties)
+    names = [f"D{number}" for number in range(100)]
+    tree.commit(added=rows(*(data_file(name) for name in names)))
+    if kind == "vectors":
+        tree.commit(added=rows(*(vector(f"V{name}", name) for name in names)))
+    worst, leaves = 0.0, set[str]()
+    for number, name in enumerate(names[:95]):
+        vectors = names if kind == "vectors" else ()
+        tree.commit(removed=planned_files(name, vectors=vectors))
+        worst = max(worst, dead_share(tree))
+        root = tree.root()
+        leaves |= {leaf.location for leaf in root.leaves(*MANIFESTS)}
+        if kind == "data":
+            entries = [read_live_leaf(tree.store, root, leaf) for leaf in root.leaves(ContentType.DATA_MANIFEST)]
+            live = [short(location) for each in entries for location in each["location"].to_pylist()]
+            assert sorted(map(str, live)) == sorted(names[number + 1 :])
+        changes = snapshot_changes(tree.fresh_store(), tree.metadata, tree.snapshots[-1])
+        assert changes["status"].to_pylist() == [int(Status.DELETED)] * (2 if kind == "vectors" else 1)
+    assert worst <= 0.6
+    assert 3 <= len(leaves) <= 12  # not one for each commit

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from icefloe.commit.conflicts import ConflictCheck
 from icefloe.commit.draft import Draft, Work
-from icefloe.commit.operations.snapshot_operation import PlannedOperation, SnapshotOperation
+from icefloe.commit.operations.snapshot_operation import PlannedOperation, SnapshotOperation, file_locations
+from icefloe.errors import ConflictError
 from icefloe.model.entries import put
-from icefloe.model.metadata.snapshots import Operation
+from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.tree.file_changes import FileChanges
 
 
@@ -17,7 +19,8 @@ class RewriteFiles(PlannedOperation):
     """Replaces data files by files with the same rows (compaction).
 
     ``sequence_number`` is that of the snapshot that was read, for the new files: equality deletes that were added since
-    then apply to them. Without it such deletes would no longer apply, so they are a conflict.
+    then apply to them. Without it such deletes would no longer apply, so they are a conflict. Delete files that another
+    commit removed meanwhile need not be removed again.
     """
 
     sequence_number: int | None = None
@@ -26,11 +29,63 @@ class RewriteFiles(PlannedOperation):
     def resolve(self, draft: Draft, work: Work) -> FileChanges:
         """The changes, if the replaced files are live and no rows of them were deleted."""
         conflicts = ConflictCheck(draft, work, self.branch, self.read)
-        conflicts.check_files_live(self.changes.removed["location"].combine_chunks())
-        conflicts.check_no_deletes_of(self.changes.removed, equality=self.sequence_number is None)
-        if self.sequence_number is None or not draft.metadata.rules.sequence_numbers:
-            return self.changes
-        return replace(self.changes, added=put(self.changes.added, "sequence_number", self.sequence_number))
+        return resolved_rewrite(conflicts, self.changes, self.sequence_number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileGroup:
+    """Files that are replaced together, and the conflict because of which the last attempt left them out, if any."""
+
+    changes: FileChanges
+    conflict: list[ConflictError] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteGroups(SnapshotOperation):
+    """Replaces the data files of several groups, without the groups that conflict with other commits.
+
+    ``removed_deletes`` maps the groups that land, by number, to the delete files that no other data file needs then. If
+    all groups conflict, so does the operation.
+    """
+
+    groups: tuple[FileGroup, ...]
+    read: Snapshot | None
+    sequence_number: int | None = None
+    removed_deletes: Callable[[frozenset[int]], FileChanges] = lambda _: FileChanges()
+    operation: Operation = Operation.REPLACE
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The new data files of all groups."""
+        return tuple(location for group in self.groups for location in file_locations(group.changes.added))
+
+    def resolve(self, draft: Draft, work: Work) -> FileChanges:
+        """The changes of the groups whose files are live and had no rows deleted."""
+        conflicts = ConflictCheck(draft, work, self.branch, self.read)
+        changes, landing = FileChanges(), set()
+        for number, group in enumerate(self.groups):
+            group.conflict.clear()
+            try:
+                resolved = resolved_rewrite(conflicts, group.changes, self.sequence_number)
+            except ConflictError as error:
+                group.conflict.append(error)
+                continue
+            changes = changes.combined(resolved)
+            landing.add(number)
+        if len(landing) == 0:
+            raise self.groups[0].conflict[0]
+        dangling = self.removed_deletes(frozenset(landing))
+        return changes.combined(replace(dangling, removed_deletes=conflicts.without_removed(dangling.removed_deletes)))
+
+
+def resolved_rewrite(conflicts: ConflictCheck, changes: FileChanges, sequence_number: int | None) -> FileChanges:
+    """The changes of a rewrite, if the replaced files are live and no rows of them were deleted."""
+    conflicts.check_files_live(changes.removed["location"].combine_chunks())
+    conflicts.check_no_deletes_of(changes.removed, equality=sequence_number is None)
+    changes = replace(changes, removed_deletes=conflicts.without_removed(changes.removed_deletes))
+    if sequence_number is None or not conflicts.draft.metadata.rules.sequence_numbers:
+        return changes
+    return replace(changes, added=put(changes.added, "sequence_number", sequence_number))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,13 +19,14 @@ from icefloe.engines.arrow.change.update import write_updated
 from icefloe.engines.arrow.change.upsert import find_keys, indexed_source
 from icefloe.engines.arrow.read.changes import read_changes
 from icefloe.engines.arrow.read.read import count_plan, read_plan
+from icefloe.engines.arrow.write.rewrite import rewrite_rows
 from icefloe.engines.arrow.write.write import write_rows
 from icefloe.engines.change_feed import ChangeRequest
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
-from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
+from icefloe.engines.work import NewLayout, PlannedFiles, Positions, ScanRequest, TableFiles
 from icefloe.env import Env
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter
@@ -119,6 +120,10 @@ class ArrowEngine:
     def write_survivors(self, files: PlannedFiles, positions: Positions) -> pa.Table:
         """Write the rows that files keep to new files; returns the entries."""
         return write_survivors(files, positions)
+
+    def rewrite(self, files: PlannedFiles, layout: NewLayout) -> pa.Table:
+        """Write all live rows to new files; returns the entries."""
+        return rewrite_rows(files, layout)
 
     def value(self, text: str | Value, env: Env) -> Value:
         """A value that is computed on Arrow columns."""

@@ -22,6 +22,7 @@ from icefloe.engines.spark.change.key_deletes import write_key_deletes
 from icefloe.engines.spark.change.latest import latest_changes
 from icefloe.engines.spark.change.merge import find_merged, write_merged
 from icefloe.engines.spark.change.merge_source import merge_source, with_spelling_of
+from icefloe.engines.spark.change.rewrite import rewrite_rows
 from icefloe.engines.spark.change.update import update_rows
 from icefloe.engines.spark.change.upsert import find_keys, find_keys_and_ids, upsert_source
 from icefloe.engines.spark.change.values import with_short_aliases
@@ -32,7 +33,7 @@ from icefloe.engines.spark.schema import arrow_frame
 from icefloe.engines.spark.session import spark_internals
 from icefloe.engines.spark.write.row_schema import row_schema
 from icefloe.engines.spark.write.write import write
-from icefloe.engines.work import PlannedFiles, Positions, ScanRequest, TableFiles
+from icefloe.engines.work import NewLayout, PlannedFiles, Positions, ScanRequest, TableFiles
 from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
@@ -123,6 +124,10 @@ class SparkEngine:
         """Write the rows that files keep to new files; returns the entries."""
         rows, lineage = remaining_rows(self._spark, files, positions)
         return write(rows, metadata=files.metadata, io=files.io, lineage=lineage, is_rewrite=True)
+
+    def rewrite(self, files: PlannedFiles, layout: NewLayout) -> pa.Table:
+        """Write all live rows to new files; returns the entries."""
+        return rewrite_rows(self._spark, files, layout)
 
     def write_key_deletes(self, table: TableFiles, source: UpsertSource) -> pa.Table:
         """Write the keys of the source to equality delete files, by tasks; returns their entries."""

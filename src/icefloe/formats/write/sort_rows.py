@@ -6,7 +6,7 @@ and every run has files of its own: the rows of each file are sorted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,6 @@ import pyarrow as pa
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder
 from icefloe.model.schema.schema import Schema
 from icefloe.transforms import transform_of
-from icefloe.transforms.ordering import sort_indices
 from icefloe.transforms.source_columns import column_path
 
 
@@ -33,12 +32,19 @@ def ordered_ids(order: SortOrder) -> frozenset[int]:
 
 
 def sorted_runs(
-    rows: pa.Table | Iterable[pa.RecordBatch], order: SortOrder, schema: Schema, *, run_bytes: int, piece_rows: int
+    rows: pa.Table | Iterable[pa.RecordBatch],
+    sort: Callable[[pa.Table], pa.Array],
+    *,
+    run_bytes: int,
+    piece_rows: int,
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Sorted runs of rows, in batches of ``piece_rows``; a table is one run of any size."""
+    """Sorted runs of rows, in batches of ``piece_rows``; a table is one run of any size.
+
+    ``sort`` returns the row numbers of a run in its order.
+    """
     for run in (rows,) if isinstance(rows, pa.Table) else _runs(rows, run_bytes):
         compact = run.combine_chunks() if run.nbytes <= run_bytes else run
-        yield _in_order(compact, sort_indices(compact, order, schema), piece_rows)
+        yield _in_order(compact, sort(compact), piece_rows)
 
 
 def _runs(batches: Iterable[pa.RecordBatch], run_bytes: int) -> Iterator[pa.Table]:

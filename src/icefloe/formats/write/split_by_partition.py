@@ -103,7 +103,12 @@ def _fill(writer: PartitionWriter, rows: Rows, order: SortOrder) -> None:
     runs: Iterable[Iterator[pa.RecordBatch]] = (batches,)
     if order.is_sorted:
         source = pa.Table.from_batches(list(batches), arrow_schema(schema)) if at_hand is not None else batches
-        runs = sorted_runs(source, order, schema, run_bytes=memory.sort_bytes, piece_rows=_PIECE_ROWS)
+        runs = sorted_runs(
+            source,
+            lambda run: sort_indices(run, order, schema),
+            run_bytes=memory.sort_bytes,
+            piece_rows=_PIECE_ROWS,
+        )
     for run in runs:
         for piece in _pieces(run, writer.piece_bytes):
             writer.add(piece)

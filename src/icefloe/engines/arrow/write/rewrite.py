@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,12 +16,17 @@ import pyarrow.compute as pc
 from icefloe.engines.arrow.read.parallel_streams import in_order
 from icefloe.engines.arrow.read.read import FileTask, file_tasks, read_task, reading_threads
 from icefloe.engines.arrow.write.write import write_batches
-from icefloe.engines.work import FinalLineage, PlannedFiles
+from icefloe.engines.work import FinalLineage, NewLayout, PlannedFiles
+from icefloe.engines.zorder import z_indices
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.formats.read.row_mask import FileDrops
+from icefloe.formats.write.sort_rows import sorted_runs
+from icefloe.formats.write.split_by_partition import DEFAULT_MEMORY
 from icefloe.model.arrow.conform import conform
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, ROW_ID
 from icefloe.model.schema.schema import Schema
+
+_PIECE_ROWS = 128 * 1024
 
 
 def rewrite_schema(files: PlannedFiles) -> Schema:
@@ -28,15 +34,40 @@ def rewrite_schema(files: PlannedFiles) -> Schema:
     return Schema(fields=(*files.metadata.schema.fields, *files.lineage))
 
 
-def rewrite_files(files: PlannedFiles, rows: Callable[[FileTask], Iterator[pa.RecordBatch]]) -> pa.Table:
+def rewrite_rows(files: PlannedFiles, layout: NewLayout) -> pa.Table:
+    """Write all live rows of planned files to new files; returns their entries.
+
+    Rows are sorted in runs as large as memory allows, by the table's sort order or by ``z_columns``.
+    """
+
+    def live(part: FileTask) -> Iterator[pa.RecordBatch]:
+        return rows_to_rewrite(files, part, files.deleted_rows.of(part.location))
+
+    if len(layout.z_columns) == 0:
+        return rewrite_files(files, live)
+    schema = files.metadata.schema
+    return rewrite_files(files, live, sort=lambda rows: z_indices(rows, layout.z_columns, schema))
+
+
+def rewrite_files(
+    files: PlannedFiles,
+    rows: Callable[[FileTask], Iterator[pa.RecordBatch]],
+    *,
+    sort: Callable[[pa.Table], pa.Array] | None = None,
+) -> pa.Table:
     """Write the rows that ``rows`` returns for every file of a plan to new files; returns their entries.
 
-    Files are read in parallel, rows are written in the order of the plan. The rows have the columns of
-    ``rewrite_schema``.
+    Files are read in parallel, rows are written in the order of the plan, or as ``sort`` orders each run of them. The
+    rows have the columns of ``rewrite_schema``.
     """
     parts = (part for task in file_tasks(files.plan) for part in task.parts())
-    batches = in_order((partial(rows, part) for part in parts), threads=reading_threads())
-    return write_batches(files.table, _conforming(batches, rewrite_schema(files)), lineage=files.lineage)
+    batches = _conforming(
+        in_order((partial(rows, part) for part in parts), threads=reading_threads()), rewrite_schema(files)
+    )
+    if sort is not None:
+        runs = sorted_runs(batches, sort, run_bytes=DEFAULT_MEMORY.sort_bytes, piece_rows=_PIECE_ROWS)
+        batches = chain.from_iterable(runs)
+    return write_batches(files.table, batches, lineage=files.lineage)
 
 
 def rows_to_rewrite(

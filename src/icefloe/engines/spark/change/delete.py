@@ -54,10 +54,10 @@ def remaining_rows(spark: SparkSession, files: PlannedFiles, deleted: Positions)
     touched = files.only(deleted)
     rows = survivors(spark, planned_source(spark, touched, files.metadata.schema, touched.lineage), deleted)
     final = None if files.is_all_final else files.final_lineage
-    return _with_final_lineage(rows, touched.lineage, final), touched.lineage
+    return with_final_lineage(rows, touched.lineage, final), touched.lineage
 
 
-def _with_final_lineage(rows: DataFrame, lineage: tuple[Field, ...], final: FinalLineage | None) -> DataFrame:
+def with_final_lineage(rows: DataFrame, lineage: tuple[Field, ...], final: FinalLineage | None) -> DataFrame:
     """The rows without ids and sequence numbers that are not final; without ``final`` all of them are."""
     if final is None:
         return rows

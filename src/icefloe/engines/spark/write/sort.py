@@ -65,5 +65,10 @@ def _ordered_float(spark: SparkSession, value: Column, source: Type) -> Column:
     if source == FLOAT:
         bits = static_call(spark, "java.lang.Float", "floatToIntBits", (value,), IntegerType())
         return bits.bitwiseXOR(F.shiftright(bits, 31).bitwiseAND(2**31 - 1))
+    return ordered_double(spark, value)
+
+
+def ordered_double(spark: SparkSession, value: Column) -> Column:
+    """An integer in the order of the doubles of a column."""
     bits = static_call(spark, "java.lang.Double", "doubleToLongBits", (value,), LongType())
     return bits.bitwiseXOR(F.shiftright(bits, 63).bitwiseAND(2**63 - 1))

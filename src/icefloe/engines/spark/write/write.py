@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from icefloe.engines.spark.session import WRITE_SETTINGS, child_session, in_session, local_frame, spark_internals
 from icefloe.engines.spark.storage import hadoop_path
@@ -41,7 +42,6 @@ from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.file_io import FileInfo, FileIO
 from icefloe.model.metadata.properties import FILE_FORMAT, PARQUET_COMPRESSION
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.partition.sort_order import SortOrder
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import UUID, Field, Fixed, List, Map
 
@@ -56,6 +56,14 @@ _MANY_FILES = 256  # whose footers are read by tasks
 _FILES_PER_TASK = 64
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrangement:
+    """How rows are distributed over tasks, and the keys by which each task sorts them."""
+
+    mode: Distribution | None
+    keys: tuple[Column, ...] = ()
+
+
 def write(
     frame: DataFrame,
     *,
@@ -63,24 +71,26 @@ def write(
     io: FileIO,
     lineage: tuple[Field, ...] = (),
     is_rewrite: bool = False,
+    arrangement: Arrangement | None = None,
 ) -> pa.Table:
     """Write all rows to new, durable files of the table's current schema and spec; returns their entries.
 
     ``lineage`` are the columns of row lineage that the rows have beside those of the table. With ``is_rewrite`` the
-    rows replace rows of the table and are not brought into a total order.
+    rows replace rows of the table and are not brought into a total order. Compaction chooses an ``arrangement``.
     """
     spark = frame.sparkSession
     spark_internals(spark)
     order = usable(metadata.sort_order, metadata.schema)
-    mode = distribution_of(metadata, order, is_rewrite=is_rewrite)
-    child = child_session(
-        spark, {**WRITE_SETTINGS, **_codec(metadata.properties), **_file_settings(spark, metadata, order)}
-    )
+    if arrangement is None:
+        mode = distribution_of(metadata, order, is_rewrite=is_rewrite)
+        arrangement = Arrangement(mode=mode, keys=sort_keys(spark, order, metadata.schema))
+    settings = _file_settings(spark, metadata, is_sorted=len(arrangement.keys) > 0)
+    child = child_session(spark, {**WRITE_SETTINGS, **_codec(metadata.properties), **settings})
     rows = conformed(in_session(frame, child), Schema(fields=(*metadata.schema.fields, *lineage)))
     with write_folder(spark, metadata, io) as folder:
         if _is_native(metadata):
-            return _write_natively(rows, folder, metadata, io, mode)
-        return _write_in_tasks(rows, folder, metadata, io, lineage, mode)
+            return _write_natively(rows, folder, metadata, io, arrangement)
+        return _write_in_tasks(rows, folder, metadata, io, lineage, arrangement)
 
 
 def _codec(properties: Mapping[str, str]) -> dict[str, str]:
@@ -100,12 +110,12 @@ def _is_native(metadata: TableMetadata) -> bool:
     )
 
 
-def _file_settings(spark: SparkSession, metadata: TableMetadata, order: SortOrder) -> dict[str, str]:
+def _file_settings(spark: SparkSession, metadata: TableMetadata, *, is_sorted: bool) -> dict[str, str]:
     """How many rows a file has, and how many files a task has open.
 
     Rows in a sort order need one file at a time: Spark sorts those of further partitions again, by partition alone.
     """
-    writers = 0 if order.is_sorted else concurrent_writers(spark)
+    writers = 0 if is_sorted else concurrent_writers(spark)
     return {
         "spark.sql.files.maxRecordsPerFile": str(rows_per_file(metadata)),
         "spark.sql.maxConcurrentOutputFileWriters": str(writers),
@@ -121,12 +131,11 @@ def _with_folders(rows: DataFrame, metadata: TableMetadata) -> tuple[DataFrame, 
 
 
 def _write_natively(
-    rows: DataFrame, folder: str, metadata: TableMetadata, io: FileIO, mode: Distribution | None
+    rows: DataFrame, folder: str, metadata: TableMetadata, io: FileIO, arrangement: Arrangement
 ) -> pa.Table:
     grouped, names = _with_folders(rows, metadata)
-    order = usable(metadata.sort_order, metadata.schema)
-    keys = sort_keys(rows.sparkSession, order, metadata.schema)
-    ready = sorted_in_tasks(distributed(grouped, mode, names, keys, metadata), names, keys)
+    keys = arrangement.keys
+    ready = sorted_in_tasks(distributed(grouped, arrangement.mode, names, keys, metadata), names, keys)
     options = {**_JOB_OPTIONS, **parquet_settings(metadata.schema, metadata.properties)}
     writer = ready.write.mode("errorifexists").options(**options)
     (writer.partitionBy(*names) if len(names) > 0 else writer).parquet(hadoop_path(folder))
@@ -190,10 +199,12 @@ def _write_in_tasks(
     metadata: TableMetadata,
     io: FileIO,
     lineage: tuple[Field, ...],
-    mode: Distribution | None,
+    arrangement: Arrangement,
 ) -> pa.Table:
     grouped, names = _with_folders(rows, metadata)
-    keys = sort_keys(rows.sparkSession, usable(metadata.sort_order, metadata.schema), metadata.schema)
+    ready = distributed(grouped, arrangement.mode, names, arrangement.keys, metadata)
+    if not usable(metadata.sort_order, metadata.schema).is_sorted:  # else the tasks sort the rows that they write
+        ready = sorted_in_tasks(ready, names, arrangement.keys)
     work = partial(
         write_files,
         schema=metadata.schema,
@@ -203,4 +214,4 @@ def _write_in_tasks(
         properties=dict(metadata.properties),
         lineage=lineage,
     )
-    return write_by_tasks(distributed(grouped, mode, names, keys, metadata).drop(*names), folder, io, work)
+    return write_by_tasks(ready.drop(*names), folder, io, work)

@@ -1,0 +1,73 @@
+"""The methods of a table that rewrite its files and manifests without changing its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from icefloe.commit.operations.rewrite import RewriteManifests
+from icefloe.commit.result import CommitResult
+from icefloe.engines.choose import engine_for
+from icefloe.expr.filter.nodes import Expr
+from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.maintenance.compact.execute import execute_compaction
+from icefloe.maintenance.compact.plan import CompactPlan, plan_compaction
+from icefloe.model.metadata.snapshots import MAIN
+from icefloe.table.held_table import HeldTable
+
+
+class Compaction(HeldTable):
+    """Compaction of data files, delete files and manifests."""
+
+    def compact(
+        self,
+        where: str | Expr | None = None,
+        strategy: str = "binpack",
+        sort_by: str | Sequence[str] | None = None,
+        zorder_by: str | Sequence[str] | None = None,
+        options: Mapping[str, object] | None = None,
+        *,
+        branch: str | None = MAIN,
+        spark: Any = None,
+    ) -> CompactPlan:
+        """Plan to rewrite small files, large files and files with many deleted rows; ``execute()`` does it.
+
+        Considers the files that may contain rows matching ``where``. The strategy ``sort`` sorts rows by ``sort_by``,
+        or by the table's sort order; ``zorder`` by the interleaved bits of the columns ``zorder_by``. ``options`` have
+        the names and defaults of Apache Iceberg. With a Spark session the rows are rewritten on Spark.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.compact", schema="id bigint")
+        >>> for number in range(5):
+        ...     result = t.append(pa.table({"id": [number]}))
+        >>> plan = t.compact()
+        >>> plan.files_before, plan.files_after, plan.files["reason"][0].as_py()
+        (5, 1, 'smaller than min-file-size-bytes')
+        >>> result = plan.execute()
+        >>> result.files_removed, result.files_added, t.scan().count()
+        (5, 1, 5)
+        """
+        return plan_compaction(
+            self.name,
+            self._target(branch),
+            engine_for(spark),
+            lambda plan, progress: execute_compaction(plan, self._pointer, progress),
+            where=parse_filter(where),
+            strategy=strategy,
+            sort_by=sort_by,
+            zorder_by=zorder_by,
+            options=options,
+            is_parallel=spark is not None,
+        )
+
+    def rewrite_manifests(self) -> CommitResult:
+        """Rewrite the manifests, sorted by partition and with the target size of the table.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.rewrite_manifests", schema="id bigint")
+        >>> for number in range(3):
+        ...     result = t.append(pa.table({"id": [number]}))
+        >>> t.rewrite_manifests().operation, t.scan().count()
+        ('replace', 3)
+        """
+        return self._commit(RewriteManifests())
