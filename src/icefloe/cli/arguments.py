@@ -68,3 +68,12 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     if len(wrong) > 0:
         raise InputError(f"{option} {wrong[0]}: expected name=value")
     return {name: value for name, _, value in split}
+
+
+def point_of(text: str | None) -> int | str | None:
+    """A point of the history: a snapshot id, or the text of a tag, branch or time.
+
+    >>> point_of("42"), point_of("v1"), point_of(None)
+    (42, 'v1', None)
+    """
+    return int(text) if text is not None and text.isdigit() else text

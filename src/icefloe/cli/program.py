@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from icefloe.cli.verb import Verb, add_verb
-from icefloe.cli.verbs import contents, history, rows, tables
+from icefloe.cli.verbs import contents, history, maintenance, rows, tables
 from icefloe.env import VERSION
 
-_TABLES, _HISTORY, _CONTENTS, _ROWS = "Tables", "History", "Contents", "Rows"
+_TABLES, _HISTORY, _CONTENTS, _ROWS, _MAINTENANCE = "Tables", "History", "Contents", "Rows", "Maintenance"
 _VERBS: tuple[tuple[str, str, Verb], ...] = (
     (_TABLES, "tables", tables.tables),
     (_TABLES, "create", tables.create),
@@ -26,9 +26,20 @@ _VERBS: tuple[tuple[str, str, Verb], ...] = (
     (_CONTENTS, "scan", contents.scan),
     (_CONTENTS, "explain", contents.explain),
     (_CONTENTS, "tree", contents.tree),
+    (_CONTENTS, "files", contents.files),
+    (_CONTENTS, "partitions", contents.partitions),
+    (_CONTENTS, "inspect", contents.inspect),
+    (_CONTENTS, "diff", contents.diff),
+    (_CONTENTS, "changes", contents.changes),
     (_ROWS, "append", rows.append),
     (_ROWS, "import", rows.import_folder),
     (_ROWS, "delete", rows.delete),
+    (_MAINTENANCE, "verify", maintenance.verify),
+    (_MAINTENANCE, "health", maintenance.health),
+    (_MAINTENANCE, "compact", maintenance.compact),
+    (_MAINTENANCE, "rewrite-manifests", maintenance.rewrite_manifests),
+    (_MAINTENANCE, "expire", maintenance.expire),
+    (_MAINTENANCE, "orphans", maintenance.orphans),
 )
 
 app = typer.Typer(

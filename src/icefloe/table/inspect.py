@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from icefloe.commit.base import Base
 from icefloe.engines.choose import engine_for
+from icefloe.errors import InputError
+from icefloe.inspect.metadata_tables.table_shape import MetadataTable
 from icefloe.inspect.metadata_tables.tables import METADATA_TABLES
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.scan.select import select_snapshot
@@ -36,11 +38,11 @@ class Inspect:
 
     def schema(self, name: str) -> pa.Schema:
         """The columns of a metadata table; no file is read."""
-        return METADATA_TABLES[name].schema(self._base)
+        return _table(name).schema(self._base)
 
     def rows(self, name: str) -> pa.Table:
         """The rows of a metadata table by its name."""
-        return METADATA_TABLES[name].rows(self._base, self._snapshot)
+        return _table(name).rows(self._base, self._snapshot)
 
     def _static(self, name: str, spark: Any) -> Any:
         return engine_for(spark).frame(self.rows(name))
@@ -212,6 +214,12 @@ class Inspect:
     def all_manifests(self, *, spark: Any = None) -> Any:
         """The manifests of all snapshots, with a row for each snapshot that has the manifest."""
         return self._static("all_manifests", spark)
+
+
+def _table(name: str) -> MetadataTable:
+    if name not in METADATA_TABLES:
+        raise InputError(f"there is no metadata table {name!r}; there are: {', '.join(METADATA_TABLES)}", table=name)
+    return METADATA_TABLES[name]
 
 
 class InspectedTable(HeldTable):

@@ -14,6 +14,15 @@ from icefloe.cli.program import _VERBS, app
 from icefloe.cli.verb import ExitCode
 from support.command_line import CommandLine
 
+MORE_ARGUMENTS = {
+    "append": [__file__],
+    "branch": ["b"],
+    "delete": ["id = 1"],
+    "inspect": ["files"],
+    "tag": ["t"],
+    "upgrade": ["3"],
+}
+
 
 def test_an_error_is_one_paragraph_with_the_next_step_and_exit_code_1(run: CommandLine) -> None:
     answer = run("describe", "shop.absent")
@@ -55,7 +64,14 @@ def test_every_verb_has_help_that_shows_its_arguments(run: CommandLine, verb: st
 
 @pytest.mark.parametrize("verb", [name for _, name, _ in _VERBS if name not in ("tables", "create", "import")])
 def test_every_verb_reports_a_table_that_does_not_exist(run: CommandLine, verb: str) -> None:
-    more = {"branch": ["b"], "tag": ["t"], "upgrade": ["3"], "append": [__file__], "delete": ["id = 1"]}
+    more = {
+        "inspect": ["files"],
+        "branch": ["b"],
+        "tag": ["t"],
+        "upgrade": ["3"],
+        "append": [__file__],
+        "delete": ["id = 1"],
+    }
     answer = run(verb, "shop.absent", *more.get(verb, []))
     assert answer.code == ExitCode.ERROR
     assert "shop.absent" in answer.err

@@ -1,14 +1,14 @@
-"""Verbs that look into a table: scan, explain, tree."""
+"""Verbs that look into a table: scan, explain, tree, files, partitions, inspect, diff, changes."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from icefloe.cli.arguments import BranchName, Limit, SnapshotId, TableName, TagName, Time, limit_of
+from icefloe.cli.arguments import BranchName, Limit, SnapshotId, TableName, TagName, Time, limit_of, point_of
 from icefloe.cli.drawing import tree as drawn_tree
 from icefloe.cli.output import Listing, Output, Record, listing_of
 from icefloe.cli.session import Session
@@ -16,11 +16,23 @@ from icefloe.lazy import LazyModule
 
 if TYPE_CHECKING:
     from icefloe.inspect import drawing
+    from icefloe.inspect.metadata_tables import tables
     from icefloe.inspect.node import Node
 else:
     drawing = LazyModule("icefloe.inspect.drawing")
+    tables = LazyModule("icefloe.inspect.metadata_tables.tables")
 
 Where = Annotated[str | None, typer.Argument(metavar="FILTER", help="Such as \"id > 5 and note = 'a'\".")]
+_FILE_COLUMNS = ("content", "file_path", "file_format", "partition", "record_count", "file_size_in_bytes")
+_PARTITION_COLUMNS = (
+    "partition",
+    "record_count",
+    "file_count",
+    "total_data_file_size_in_bytes",
+    "position_delete_record_count",
+    "equality_delete_record_count",
+    "last_updated_at",
+)
 
 
 def scan(
@@ -99,3 +111,81 @@ def _drawn(node: Node, form: TreeForm) -> str:
             return drawing.mermaid(node)
         case TreeForm.SVG:
             return drawing.svg(node)
+
+
+def files(
+    session: Session,
+    table: TableName,
+    snapshot: SnapshotId = None,
+    branch: BranchName = None,
+    tag: TagName = None,
+    at: Time = None,
+    limit: Limit = 100,
+) -> Listing:
+    """List the data files and delete files of a snapshot, with their rows, bytes, partitions and statistics."""
+    found = session.table(table).inspect.files(snapshot=snapshot, branch=branch, tag=tag, timestamp=at)
+    return listing_of(found, shown_columns=_shown_columns(found, _FILE_COLUMNS), limit=limit_of(limit))
+
+
+def partitions(
+    session: Session,
+    table: TableName,
+    snapshot: SnapshotId = None,
+    branch: BranchName = None,
+    tag: TagName = None,
+    at: Time = None,
+    limit: Limit = 100,
+) -> Listing:
+    """List the partitions of a snapshot, with their rows, files and bytes."""
+    found = session.table(table).inspect.partitions(snapshot=snapshot, branch=branch, tag=tag, timestamp=at)
+    return listing_of(found, shown_columns=_shown_columns(found, _PARTITION_COLUMNS), limit=limit_of(limit))
+
+
+def complete_name(incomplete: str) -> list[str]:
+    """The metadata tables whose names begin with a text, for the completion of the shell."""
+    return [name for name in tables.METADATA_TABLES if name.startswith(incomplete)]
+
+
+def inspect(
+    session: Session,
+    table: TableName,
+    name: Annotated[
+        str, typer.Argument(help="A metadata table, such as entries or manifests.", autocompletion=complete_name)
+    ],
+    limit: Limit = 100,
+) -> Listing:
+    """Show one of the metadata tables, such as entries, manifests or all_files, with all of its columns."""
+    return listing_of(session.table(table).inspect.rows(name), limit=limit_of(limit))
+
+
+def diff(
+    session: Session,
+    table: TableName,
+    a: Annotated[
+        str | None, typer.Argument(help="Snapshot id, tag, branch or time; by default the parent of B.")
+    ] = None,
+    b: Annotated[str | None, typer.Argument(help="The same; by default the current snapshot.")] = None,
+) -> Record:
+    """Show what differs between two snapshots: files, rows, bytes, columns, properties and refs."""
+    result = session.table(table).diff(point_of(a), point_of(b))
+    return Record(fields=result.as_dict(), text=repr(result))
+
+
+def changes(
+    session: Session,
+    table: TableName,
+    since: Annotated[str | None, typer.Option(help="Snapshot id, tag, branch or time; not included.")] = None,
+    until: Annotated[str | None, typer.Option(help="The same; included. By default the current snapshot.")] = None,
+    net: Annotated[bool, typer.Option("--net", help="Fold all snapshots into one change.")] = False,
+    images: Annotated[bool, typer.Option("--images", help="Show updates as rows before and after.")] = False,
+    key: Annotated[list[str] | None, typer.Option(help="Column that pairs the rows of an update.")] = None,
+    limit: Limit = 20,
+) -> Listing:
+    """List the rows that were inserted, deleted and updated between two snapshots."""
+    chosen = session.table(table).changes(point_of(since), point_of(until), net=net, images=images, keys=key or None)
+    return listing_of(chosen.to_arrow_batch_reader(), limit=limit_of(limit))
+
+
+def _shown_columns(table: Any, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the columns that the table has: an unpartitioned one has no partition."""
+    return tuple(name for name in names if name in table.schema.names)

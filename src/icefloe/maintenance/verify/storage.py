@@ -24,6 +24,7 @@ from icefloe.deletes.position_files import read_positions
 from icefloe.errors import IcefloeError, NotFound
 from icefloe.io.file_io import FileIO
 from icefloe.limits import Limits
+from icefloe.maintenance.deletions import journal_folder
 from icefloe.maintenance.verify.findings import Finding, broken, finding
 from icefloe.maintenance.verify.rules import Rule, Severity
 from icefloe.model.arrow.conform import FIELD_ID
@@ -136,8 +137,11 @@ def _size_of(io: FileIO, location: str) -> int | str:
 
 def check_unreferenced(listing: pa.Table, files: pa.Table, table_location: str) -> Iterator[Finding]:
     """Report the files in the table's folder that are not among those that metadata names."""
-    hint = pc.ends_with(listing["location"], f"/metadata/{_VERSION_HINT}")
-    known = pc.or_(is_among(listing["location"], files["location"], table_location), hint.combine_chunks())
+    own = pc.or_(
+        pc.ends_with(listing["location"], f"/metadata/{_VERSION_HINT}"),
+        pc.starts_with(listing["location"], f"{journal_folder(table_location)}/"),
+    )
+    known = pc.or_(is_among(listing["location"], files["location"], table_location), own.combine_chunks())
     others = listing.filter(pc.invert(known))
     if others.num_rows == 0:
         return

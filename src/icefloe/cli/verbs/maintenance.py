@@ -1,0 +1,146 @@
+"""Verbs that keep tables healthy: verify, health, compact, rewrite-manifests, expire, orphans."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Protocol
+
+import typer
+
+from icefloe.cli.arguments import Execute, TableName, pairs
+from icefloe.cli.output import Record
+from icefloe.cli.session import Session
+from icefloe.progress import Progress
+
+
+class _Shown(Protocol):
+    """A value with fields for programs and a text for people."""
+
+    def as_dict(self) -> dict[str, Any]: ...
+
+
+class _Plan(_Shown, Protocol):
+    """Planned work."""
+
+    def execute(self, progress: Progress) -> _Shown: ...
+
+
+def _shown(value: _Shown, *, findings: bool = False) -> Record:
+    return Record(fields=value.as_dict(), text=repr(value), findings=findings)
+
+
+def _planned(session: Session, plan: _Plan, *, execute: bool) -> Record:
+    """The plan, or what its execution did."""
+    if not execute:
+        return Record(fields=plan.as_dict(), text=f"{plan!r}\nnothing was changed; --execute does it")
+    with session.progress() as progress:
+        return _shown(plan.execute(progress=progress))
+
+
+class Snapshots(StrEnum):
+    """Which snapshots are checked."""
+
+    CURRENT = "current"
+    ALL = "all"
+
+
+def verify(
+    session: Session,
+    table: TableName,
+    snapshots: Annotated[Snapshots, typer.Option(help="The heads of branches and tags, or all snapshots.")] = (
+        Snapshots.CURRENT
+    ),
+    files: Annotated[bool, typer.Option("--files", help="Look up every file in storage.")] = False,
+    rows: Annotated[bool, typer.Option("--rows", help="Read the data files and compare them with statistics.")] = False,
+) -> Record:
+    """Check that a table is sound. Exit code 3 if it is not; each finding says what to do."""
+    opened = session.table(table)
+    with session.progress() as progress:
+        result = opened.verify(snapshots=snapshots.value, files=files, rows=rows, progress=progress)
+    return _shown(result, findings=any(found.severity != "info" for found in result.findings))
+
+
+def health(
+    session: Session,
+    table: TableName,
+    storage: Annotated[bool, typer.Option("--storage", help="List the folder for unreferenced files too.")] = False,
+) -> Record:
+    """Measure what makes a table slow or large, and say which command mends it. Exit code 3 with findings."""
+    result = session.table(table).health(storage=storage)
+    return _shown(result, findings=len(result.findings) > 0)
+
+
+class Strategy(StrEnum):
+    """How compaction orders rows."""
+
+    BINPACK = "binpack"
+    SORT = "sort"
+    ZORDER = "zorder"
+
+
+def compact(
+    session: Session,
+    table: TableName,
+    where: Annotated[str | None, typer.Option(help="Only files that may have rows that match this filter.")] = None,
+    strategy: Annotated[Strategy, typer.Option(help="Keep the order of rows, sort them, or z-order them.")] = (
+        Strategy.BINPACK
+    ),
+    sort_by: Annotated[list[str] | None, typer.Option(help='Such as "id desc"; by default the table\'s order.')] = None,
+    zorder_by: Annotated[list[str] | None, typer.Option(help="A column; give it again for each.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of Apache Iceberg's rewrite_data_files.")
+    ] = None,
+    branch: Annotated[str, typer.Option(help="Branch to compact.")] = "main",
+    execute: Execute = False,
+) -> Record:
+    """Rewrite small files, large files and files with many deleted rows."""
+    plan = session.table(table).compact(
+        where,
+        strategy.value,
+        sort_by=sort_by or None,
+        zorder_by=zorder_by or None,
+        options=pairs(option or (), "--option"),
+        branch=branch,
+    )
+    return _planned(session, plan, execute=execute)
+
+
+def rewrite_manifests(session: Session, table: TableName) -> Record:
+    """Rewrite the manifests, sorted by partition and with the target size of the table. No row changes."""
+    return _shown(session.table(table).rewrite_manifests())
+
+
+def expire(
+    session: Session,
+    table: TableName,
+    older_than: Annotated[str | None, typer.Option(help="Time with a zone, such as 2026-11-15T09:00:00+01:00.")] = None,
+    retain_last: Annotated[int | None, typer.Option(help="Snapshots that each branch keeps.")] = None,
+    snapshot: Annotated[
+        list[int] | None, typer.Option(help="Expire this snapshot and no others; give it again for each.")
+    ] = None,
+    keep_files: Annotated[bool, typer.Option("--keep-files", help="Delete no files.")] = False,
+    execute: Execute = False,
+) -> Record:
+    """Remove old snapshots by the retention rules, and delete the files that only they needed."""
+    plan = session.table(table).expire(
+        older_than, retain_last=retain_last, snapshots=snapshot or None, clean=not keep_files
+    )
+    return _planned(session, plan, execute=execute)
+
+
+def orphans(
+    session: Session,
+    table: TableName,
+    older_than: Annotated[str | None, typer.Option(help="Time with a zone; by default three days ago.")] = None,
+    location: Annotated[str | None, typer.Option(help="Only this folder of the table.")] = None,
+    allow_recent: Annotated[
+        bool, typer.Option("--allow-recent", help="Also files of the last 24 hours; no writer may be running.")
+    ] = False,
+    max_share: Annotated[float, typer.Option(help="Refuse if a larger share of the files would go.")] = 0.2,
+    execute: Execute = False,
+) -> Record:
+    """Delete files in the folder of a table that no metadata references."""
+    plan = session.table(table).remove_orphans(
+        older_than, location=location, allow_recent=allow_recent, max_share=max_share
+    )
+    return _planned(session, plan, execute=execute)

@@ -1,0 +1,145 @@
+"""Verbs that keep tables healthy: they show plans, do the work with --execute, and tell scripts of findings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import icefloe
+from icefloe.cli.verb import ExitCode
+from support.command_line import CommandLine
+
+FUTURE = "2100-01-01T00:00:00+00:00"
+
+
+@pytest.fixture
+def many(run: CommandLine) -> icefloe.Table:
+    """A table of six small files in six snapshots."""
+    table = run.catalog().create_table("shop.many", schema="id bigint, note string", format_version=4)
+    for number in range(6):
+        table.append(pa.table({"id": [number], "note": [str(number)]}))
+    return table
+
+
+def files_of(table: icefloe.Table) -> set[Path]:
+    return {path for path in Path(table.location.removeprefix("file://")).rglob("*") if path.is_file()}
+
+
+def test_verify_of_a_sound_table_has_exit_code_0(run: CommandLine, many: icefloe.Table) -> None:
+    answer = run("verify", "shop.many", "--files", "--rows", "--snapshots", "all", "-o", "json")
+    assert (answer.code, answer.json["ok"], answer.json["findings"]) == (ExitCode.OK, True, [])
+    assert run("verify", "shop.many").code == ExitCode.OK
+
+
+def test_verify_of_a_table_that_lost_a_file_has_exit_code_3(run: CommandLine, many: icefloe.Table) -> None:
+    lost = many.scan().plan().tasks["location"][0].as_py()
+    Path(lost.removeprefix("file://")).unlink()
+    assert run("verify", "shop.many").code == ExitCode.OK
+    answer = run("verify", "shop.many", "--files", "-o", "json")
+    assert answer.code == ExitCode.FINDINGS
+    (found,) = answer.json["findings"]
+    assert (found["rule"], found["severity"], lost in found["message"]) == ("files", "error", True)
+    shown = run("verify", "shop.many", "--files")
+    assert (shown.code, lost in shown.out) == (ExitCode.FINDINGS, True)
+
+
+def test_health_names_the_command_that_mends_a_finding(run: CommandLine, many: icefloe.Table) -> None:
+    answer = run("health", "shop.many", "-o", "json")
+    assert answer.code == ExitCode.FINDINGS
+    assert "small-files" in [found["name"] for found in answer.json["findings"]]
+    assert "compact" in run("health", "shop.many").out
+
+
+def test_compact_shows_its_plan_and_changes_nothing_without_execute(run: CommandLine, many: icefloe.Table) -> None:
+    before = files_of(many)
+    plan = run("compact", "shop.many")
+    assert plan.code == ExitCode.OK
+    assert plan.lines[-1] == "nothing was changed; --execute does it"
+    assert files_of(many) == before
+    done = run("compact", "shop.many", "--execute", "-o", "json").json
+    assert (done["files_removed"], done["files_added"]) == (6, 1)
+    assert many.refresh().scan().to_arrow().sort_by("id")["id"].to_pylist() == list(range(6))
+
+
+def test_compact_sorts_and_takes_options_by_name(run: CommandLine, many: icefloe.Table) -> None:
+    arguments = ("compact", "shop.many", "--strategy", "sort", "--sort-by", "id desc", "--execute")
+    assert run(*arguments, "--option", "rewrite-all=true", "-o", "json").json["files_added"] == 1
+    assert many.refresh().scan().to_arrow()["id"].to_pylist() == [5, 4, 3, 2, 1, 0]
+    wrong = run(*arguments, "--option", "rewrite-al=true")
+    assert (wrong.code, "the nearest name is 'rewrite-all'" in wrong.err) == (ExitCode.USAGE, True)
+
+
+def test_rewrite_manifests_changes_no_row(run: CommandLine, many: icefloe.Table) -> None:
+    assert run("rewrite-manifests", "shop.many").code == ExitCode.OK
+    assert many.refresh().scan().count() == 6
+
+
+def test_expire_shows_its_plan_and_changes_nothing_without_execute(run: CommandLine, many: icefloe.Table) -> None:
+    before = files_of(many)
+    plan = run("expire", "shop.many", "--older-than", FUTURE, "--retain-last", 2)
+    assert (plan.code, plan.lines[-1]) == (ExitCode.OK, "nothing was changed; --execute does it")
+    assert files_of(many) == before
+    done = run("expire", "shop.many", "--older-than", FUTURE, "--retain-last", 2, "--execute", "-o", "json").json
+    assert done["snapshots"] == 4
+    assert (len(many.refresh().snapshots), many.scan().count()) == (2, 6)
+
+
+def test_expire_refuses_a_time_without_a_zone(run: CommandLine, many: icefloe.Table) -> None:
+    answer = run("expire", "shop.many", "--older-than", "2026-11-15T09:00:00")
+    assert (answer.code, "has no time zone" in answer.err) == (ExitCode.USAGE, True)
+
+
+def test_orphans_deletes_what_nothing_references(run: CommandLine, many: icefloe.Table) -> None:
+    left = Path(many.location.removeprefix("file://")) / "data" / "left.parquet"
+    left.write_bytes(b"left behind")
+    arguments = ("orphans", "shop.many", "--older-than", FUTURE, "--allow-recent")
+    plan = run(*arguments, "-o", "json")
+    assert plan.code == ExitCode.OK
+    assert left.exists()
+    assert run(*arguments, "--execute", "-o", "json").json["files"] == 1
+    assert not left.exists()
+    assert run("verify", "shop.many", "--files", "--snapshots", "all").code == ExitCode.OK
+
+
+def test_orphans_refuses_recent_files(run: CommandLine, many: icefloe.Table) -> None:
+    assert run("orphans", "shop.many", "--older-than", FUTURE).code == ExitCode.USAGE
+
+
+def test_files_and_partitions_are_listed(run: CommandLine, orders: icefloe.Table) -> None:
+    assert [row["record_count"] for row in run("files", "shop.orders", "-o", "json").json] == [2, 1, 1]
+    assert len(run("files", "shop.orders", "--snapshot", orders.snapshots[0].snapshot_id, "-o", "csv").lines) == 3
+    assert run("files", "shop.orders").lines[0].split()[:2] == ["content", "file_path"]
+    partitions = run("partitions", "shop.orders", "-o", "json").json
+    assert sorted((row["partition"]["city"], row["record_count"]) for row in partitions) == [("Oslo", 2), ("Rome", 2)]
+    assert run("partitions", "shop.orders").lines[0].split()[:2] == ["partition", "record_count"]
+
+
+def test_metadata_tables_are_shown_by_name(run: CommandLine, orders: icefloe.Table) -> None:
+    assert [row["operation"] for row in run("inspect", "shop.orders", "snapshots", "-o", "json").json] == ["append"] * 2
+    assert run("inspect", "shop.orders", "refs").lines[0].split()[0] == "name"
+    wrong = run("inspect", "shop.orders", "filez")
+    assert (wrong.code, "there is no metadata table 'filez'" in wrong.err) == (ExitCode.USAGE, True)
+
+
+def test_diff_compares_snapshots_tags_and_times(run: CommandLine, orders: icefloe.Table) -> None:
+    assert run("diff", "shop.orders", "-o", "json").json["rows_added"] == 1
+    orders.tag("v1", snapshot=orders.snapshots[0].snapshot_id)
+    back = run("diff", "shop.orders", "main", "v1", "-o", "json").json
+    assert (back["rows_added"], back["rows_removed"]) == (0, 1)
+    assert run("diff", "shop.orders").code == ExitCode.OK
+
+
+def test_changes_lists_changed_rows(run: CommandLine, orders: icefloe.Table) -> None:
+    first = orders.snapshots[0].snapshot_id
+    orders.update({"city": "'Bern'"}, where="id = 1")
+    rows = run("changes", "shop.orders", "--since", first, "--images", "-o", "json").json
+    assert [(row["id"], row["city"], row["_change_type"]) for row in rows] == [
+        (4, "Rome", "insert"),
+        (1, "Oslo", "update_before"),
+        (1, "Bern", "update_after"),
+    ]
+    assert "_change_type" in run("changes", "shop.orders", "--since", first).lines[0]
+    wrong = run("changes", "shop.orders", "--since", "absent")
+    assert wrong.code == ExitCode.ERROR
