@@ -22,7 +22,7 @@ from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.errors import InputError
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.schema.types import INT, LONG, STRING, Field
-from icefloe.rows.convert_deletes import convert_equality_deletes
+from icefloe.rows.convert_deletes import convert_deletes
 from icefloe.rows.target import Target
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
@@ -42,8 +42,8 @@ POOLS: Mapping[str, list[object]] = {
 
 
 def converted(table: Table) -> RowDelta | None:
-    """The change that converts the equality deletes of a table."""
-    return convert_equality_deletes(Target(base=table._pointer.load(), env=table._env), ArrowEngine())
+    """The change that converts the deletes of a table."""
+    return convert_deletes(Target(base=table._pointer.load(), env=table._env), ArrowEngine())
 
 
 @dataclass

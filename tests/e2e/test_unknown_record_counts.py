@@ -18,7 +18,7 @@ from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.inspect.outline import outline
 from icefloe.model.entries import MANIFESTS
-from icefloe.rows.convert_deletes import convert_equality_deletes
+from icefloe.rows.convert_deletes import convert_deletes
 from icefloe.rows.target import Target
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
@@ -163,7 +163,7 @@ def test_deletes_by_value_apply_and_become_deletes_by_position(tmp_path, file_fo
     left = [i for i in ALL if i not in (2, 6, 10)]
     check(tmp_path, *left)
     now = new_catalog(tmp_path).load_table("db.t")
-    commit(now._pointer, convert_equality_deletes(Target(base=now._pointer.load(), env=now._env), ArrowEngine()))
+    commit(now._pointer, convert_deletes(Target(base=now._pointer.load(), env=now._env), ArrowEngine()))
     check(tmp_path, *left)
 
 

@@ -40,11 +40,12 @@ def make_snapshot(
     properties: Mapping[str, str],
     branch: str,
     staged: bool,
+    cluster_by: tuple[int, ...] = (),
 ) -> Draft:
     """The draft with one more snapshot. Its leaves are written; its root is pending in ``work``.
 
     ``properties`` are added to the summary. Without changes the snapshot has the files of its parent, in rewritten
-    leaves. A ``staged`` snapshot becomes part of no branch.
+    leaves, sorted by the partition fields ``cluster_by`` first. A ``staged`` snapshot becomes part of no branch.
     """
     metadata, parent = draft.metadata, draft.head(branch)
     identity = SnapshotIdentity(
@@ -54,7 +55,7 @@ def make_snapshot(
     )
     before = read_root(draft.store, parent)
     if changes is None:
-        root = rewrite_root(draft.store, before, identity, work.staging, metadata.properties)
+        root = rewrite_root(draft.store, before, identity, work.staging, metadata.properties, cluster_by)
     else:
         root = apply_changes(draft.store, before, changes, identity, work.staging, metadata.properties)
     if work.attempt == 1:

@@ -1,10 +1,13 @@
-"""Converts equality deletes to deletes by position, which cost readers less (spec: Delete Formats).
+"""Converts deletes to the form that costs readers least (spec: Delete Formats).
 
-The rows of the table do not change. Every data file that equality deletes apply to is read once, the rows that they
-delete are deleted by position, and the equality delete files are removed.
+Equality deletes and position delete files become deletion vectors. Without them, in version 2, equality deletes and
+position delete files become one position delete file for each data file. The rows of the table do not change. Every
+data file that equality deletes apply to is read once.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +16,15 @@ from pyroaring import BitMap64
 
 from icefloe.commit.conflicts import Isolation
 from icefloe.commit.operations.row_delta import RowDelta
+from icefloe.deletes.partition_keys import Ints
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import Engine
 from icefloe.engines.work import PlannedFiles, Positions
-from icefloe.expr.filter.nodes import ALWAYS_TRUE
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.model.entries import ContentType, empty, of_type
+from icefloe.model.metadata.properties import DELETE_GRANULARITY
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.rows.removal import deleted_before
 from icefloe.rows.target import Target
@@ -27,25 +32,26 @@ from icefloe.scan.tasks import Plan
 from icefloe.tree.file_changes import FileChanges
 
 
-def convert_equality_deletes(target: Target, engine: Engine) -> RowDelta | None:
-    """The change that replaces all equality deletes of a branch by deletion vectors or position delete files.
+def convert_deletes(
+    target: Target, engine: Engine, where: Expr = ALWAYS_TRUE, unused: FileChanges | None = None
+) -> RowDelta | None:
+    """The change that converts the deletes of the data files of a branch that may contain rows matching ``where``.
 
-    None if there are no equality deletes.
+    A delete file that also applies to other data files is kept. ``unused`` are deletes to remove in the same commit.
+    None if there is nothing to do.
     """
     files = target.planned()
-    plan = files.plan
-    converted = plan.deletes.filter(of_type(plan.deletes, ContentType.EQUALITY_DELETES))
-    if target.head is None or converted.num_rows == 0:
+    pairs = _Pairs.of(files.plan)
+    considered = None if where == ALWAYS_TRUE else target.plan(where).tasks["location"].combine_chunks()
+    chosen = pairs.convertible(considered, vectors=target.metadata.rules.deletion_vectors)
+    more = FileChanges() if unused is None else unused
+    if target.head is None or (not chosen.any() and more.only_adds):
         return None
-    deleted = _deleted_by_value(files, engine)
-    touched = files.only(deleted).plan.tasks
-    vectors = target.metadata.rules.deletion_vectors
+    tasks = files.plan.tasks.take(pa.array(np.unique(pairs.owners[chosen[pairs.numbers]])))
+    changes = _converted(target, files, tasks, engine)
     return RowDelta(
-        changes=FileChanges(
-            added=_write_deletes(target, files, touched, deleted),
-            revectored=touched if vectors else touched.slice(0, 0),
-            removed_deletes=converted,
-            referenced=tuple(deleted),
+        changes=changes.combined(FileChanges(removed_deletes=files.plan.deletes.filter(pa.array(chosen)))).combined(
+            more
         ),
         read=target.head,
         branch=target.branch,
@@ -54,15 +60,69 @@ def convert_equality_deletes(target: Target, engine: Engine) -> RowDelta | None:
     )
 
 
-def _deleted_by_value(files: PlannedFiles, engine: Engine) -> dict[str, BitMap64]:
-    """The positions of rows that only equality deletes delete, by file; files without any are left out."""
-    tasks = _with_equality_deletes(files.plan)
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Pairs of a planned data file and a delete file that applies to it, as row numbers of the plan's tables."""
+
+    plan: Plan
+    owners: Ints
+    numbers: Ints
+
+    @classmethod
+    def of(cls, plan: Plan) -> _Pairs:
+        lists = plan.tasks["deletes"].combine_chunks()
+        return cls(plan, np.asarray(pc.list_parent_indices(lists)), np.asarray(pc.list_flatten(lists)))
+
+    def convertible(self, considered: pa.Array | None, *, vectors: bool) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which delete files are converted: all that apply to considered data files only, unless they are fine.
+
+        Without deletion vectors, a position delete file is fine if it is the only one of one data file.
+        """
+        deletes, tasks = self.plan.deletes, self.plan.tasks
+        equality = np.asarray(of_type(deletes, ContentType.EQUALITY_DELETES))
+        due = np.ones(deletes.num_rows, np.bool_)
+        if not vectors:
+            by_position = ~equality[self.numbers]
+            counts = np.bincount(self.owners[by_position], minlength=tasks.num_rows)
+            several = np.bincount(self.numbers, weights=counts[self.owners] > 1, minlength=deletes.num_rows) > 0
+            due = equality | several | np.asarray(pc.is_null(deletes["referenced_file"]))
+        if considered is not None:
+            outside = ~np.asarray(pc.is_in(tasks["location"], value_set=considered))
+            due &= np.bincount(self.numbers, weights=outside[self.owners], minlength=deletes.num_rows) == 0
+        return due
+
+
+def _converted(target: Target, files: PlannedFiles, tasks: pa.Table, engine: Engine) -> FileChanges:
+    """The deletes of these data files by position, in new files."""
+    if tasks.num_rows == 0:
+        return FileChanges()
+    by_value = _deleted_by_value(files, tasks, engine)
+    old = deleted_before(files.deleted_rows, tasks)
+    every: dict[str, BitMap64] = {}
+    for location in tasks["location"].to_pylist():
+        positions = by_value.get(location, BitMap64()) | old.get(location, BitMap64())
+        if len(positions) > 0:
+            every[location] = positions
+    touched = files.only(every).plan.tasks
+    return FileChanges(
+        added=_write_deletes(target, touched, every),
+        revectored=touched if target.metadata.rules.deletion_vectors else touched.slice(0, 0),
+        referenced=tuple(every),
+    )
+
+
+def _deleted_by_value(files: PlannedFiles, tasks: pa.Table, engine: Engine) -> dict[str, BitMap64]:
+    """The positions of rows of these files that only equality deletes delete; files without any are left out."""
+    is_equality = np.asarray(of_type(files.plan.deletes, ContentType.EQUALITY_DELETES))
+    numbers = tasks["deletes"].combine_chunks()
+    rows = np.asarray(pc.list_parent_indices(numbers))[is_equality[np.asarray(pc.list_flatten(numbers))]]
+    tasks = tasks.take(pa.array(np.unique(rows)))
     live = engine.find_rows(files.with_tasks(tasks), Condition(filter=ALWAYS_TRUE))
     by_position = files.deleted_rows.positions(tasks["location"].to_pylist())
     deleted: dict[str, BitMap64] = {}
-    for location, rows in zip(tasks["location"].to_pylist(), tasks["record_count"].to_pylist(), strict=True):
+    for location, row_count in zip(tasks["location"].to_pylist(), tasks["record_count"].to_pylist(), strict=True):
         positions = BitMap64()
-        positions.add_range(0, rows)
+        positions.add_range(0, row_count)
         for others in (live, by_position):
             positions -= others.get(location, BitMap64())
         if len(positions) > 0:
@@ -70,28 +130,20 @@ def _deleted_by_value(files: PlannedFiles, engine: Engine) -> dict[str, BitMap64
     return deleted
 
 
-def _with_equality_deletes(plan: Plan) -> pa.Table:
-    """The tasks of the files that equality deletes apply to."""
-    is_equality = of_type(plan.deletes, ContentType.EQUALITY_DELETES).to_numpy()
-    numbers = plan.tasks["deletes"].combine_chunks()
-    rows = pc.list_parent_indices(numbers).to_numpy()[is_equality[pc.list_flatten(numbers).to_numpy()]]
-    return plan.tasks.take(pa.array(np.unique(rows)))
-
-
-def _write_deletes(target: Target, files: PlannedFiles, tasks: pa.Table, deleted: Positions) -> pa.Table:
+def _write_deletes(target: Target, tasks: pa.Table, deleted: Positions) -> pa.Table:
     """Write deletes by position for these files; returns their entries."""
     if len(deleted) == 0:
         return empty()
     metadata, new_uuid = target.metadata, target.env.new_uuid
     if metadata.rules.deletion_vectors:
-        location = f"{metadata.data_location}/{new_uuid()}-deletes.puffin"
-        old = deleted_before(files.deleted_rows, tasks)
-        return write_vectors(target.io, tasks, old, deleted, location=location)
+        return write_vectors(
+            target.io, tasks, {}, deleted, location=f"{metadata.data_location}/{new_uuid()}-deletes.puffin"
+        )
     return write_position_deletes(
         target.io,
         tasks,
         deleted,
         data_location=metadata.data_location,
-        properties=metadata.properties,
+        properties={**metadata.properties, DELETE_GRANULARITY.name: "file"},
         new_uuid=new_uuid,
     )

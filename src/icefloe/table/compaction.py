@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from icefloe.commit.operations.rewrite import RewriteManifests
+from icefloe.commit.operations.rewrite import RewriteManifests, partition_field_ids
 from icefloe.commit.result import CommitResult
 from icefloe.engines.choose import engine_for
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.maintenance.compact.execute import execute_compaction
 from icefloe.maintenance.compact.plan import CompactPlan, plan_compaction
+from icefloe.maintenance.compact.rewrite_deletes import RewriteDeletesResult, rewrite_deletes
 from icefloe.model.metadata.snapshots import MAIN
 from icefloe.table.held_table import HeldTable
 
@@ -60,8 +61,37 @@ class Compaction(HeldTable):
             is_parallel=spark is not None,
         )
 
-    def rewrite_manifests(self) -> CommitResult:
+    def rewrite_deletes(
+        self, where: str | Expr | None = None, *, branch: str | None = MAIN, spark: Any = None
+    ) -> RewriteDeletesResult:
+        """Convert equality and position delete files to deletion vectors; rows and row ids do not change.
+
+        Version 2 has no deletion vectors: there each data file gets one position delete file. Considers the data files
+        that may contain rows matching ``where``; without it, deletes that apply to no data file are removed too.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table(
+        ...     "docs.rewrite_deletes", schema="id bigint", format_version=3)
+        >>> result = t.append(pa.table({"id": [1, 2, 3]}))
+        >>> result = t.upsert(pa.table({"id": [2]}), on=["id"], deletes="equality")
+        >>> result = t.rewrite_deletes()
+        >>> result.equality_files_removed, result.vectors_added, t.scan().count()
+        (1, 1, 3)
+        """
+        return rewrite_deletes(
+            self.name,
+            self._pointer,
+            self._target(branch),
+            engine_for(spark),
+            parse_filter(where),
+            all_files=where is None,
+        )
+
+    def rewrite_manifests(self, cluster_by: Sequence[str] | None = None) -> CommitResult:
         """Rewrite the manifests, sorted by partition and with the target size of the table.
+
+        ``cluster_by`` names the partition fields to sort by first. If the manifests are in this form already, nothing
+        is committed.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.rewrite_manifests", schema="id bigint")
@@ -69,5 +99,8 @@ class Compaction(HeldTable):
         ...     result = t.append(pa.table({"id": [number]}))
         >>> t.rewrite_manifests().operation, t.scan().count()
         ('replace', 3)
+        >>> t.rewrite_manifests().snapshot_id is None
+        True
         """
-        return self._commit(RewriteManifests())
+        fields = () if cluster_by is None else partition_field_ids(self._pointer.load().metadata, cluster_by)
+        return self._commit(RewriteManifests(cluster_by=fields))

@@ -68,11 +68,18 @@ def apply_changes(
 
 
 def rewrite_root(
-    store: ManifestStore, root: Root, identity: SnapshotIdentity, staging: Staging, properties: Mapping[str, str]
+    store: ManifestStore,
+    root: Root,
+    identity: SnapshotIdentity,
+    staging: Staging,
+    properties: Mapping[str, str],
+    cluster_by: tuple[int, ...] = (),
 ) -> NewRoot:
-    """The root with rewritten leaves."""
+    """The root with rewritten leaves, whose entries are sorted by the partition fields ``cluster_by`` first."""
     ids = RowIds(identity.first_row_id)
-    writer = LeafWriter(store=store, identity=identity, ids=ids, staging=staging, properties=properties)
+    writer = LeafWriter(
+        store=store, identity=identity, ids=ids, staging=staging, properties=properties, cluster_by=cluster_by
+    )
     counted = with_counts(store, _carry_over(root))
     numbered = Root(entries=with_first_row_ids(writer, counted), dead=root.dead)
     return new_root(rewrite_leaves(writer, numbered), ids)

@@ -26,13 +26,17 @@ from icefloe.tree.store import ManifestStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafWriter:
-    """Writes the leaves of one snapshot, in the target size of the table."""
+    """Writes the leaves of one snapshot, in the target size of the table.
+
+    Entries that do not fit one leaf are sorted by partition, by the fields ``cluster_by`` first.
+    """
 
     store: ManifestStore
     identity: SnapshotIdentity
     ids: RowIds
     staging: Staging
     properties: Mapping[str, str]
+    cluster_by: tuple[int, ...] = ()
 
     @property
     def target(self) -> int:
@@ -62,13 +66,16 @@ class LeafWriter:
         if rows["file_sequence_number"].null_count > 0:
             # Required in V4, but missing in manifests of Apache Iceberg before 1.1. A file is not older than its data.
             rows = put(rows, "file_sequence_number", pc.coalesce(rows["file_sequence_number"], rows["sequence_number"]))
-        leaves = self.staging.write_leaves(self.store, rows, content=content, target=self.target if split else None)
+        target = self.target if split else None
+        leaves = self.staging.write_leaves(self.store, rows, content=content, target=target, cluster_by=self.cluster_by)
         return [self._row(leaf, Status.EXISTING, self._next_id(leaf), affinity) for leaf in leaves]
 
     def write_merged(self, rows: pa.Table, content: ContentType) -> list[pa.Table]:
         """Write leaves of entries of any status, as versions 1 to 3 merge them; their root rows."""
         rows = self._with_row_ids(rows, content)
-        leaves = self.staging.write_leaves(self.store, rows, content=content, target=self.target)
+        leaves = self.staging.write_leaves(
+            self.store, rows, content=content, target=self.target, cluster_by=self.cluster_by
+        )
         return [self._row(leaf, Status.ADDED, self._next_id(leaf)) for leaf in leaves]
 
     def write_changed(self, rows: pa.Table, content: ContentType, *, first_row_id: int | None) -> pa.Table:

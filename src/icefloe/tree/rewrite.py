@@ -11,12 +11,24 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.model.entries import MANIFESTS, ContentType, Status, choose, concat, of_type
+from icefloe.model.entries import (
+    MANIFESTS,
+    ContentType,
+    Status,
+    choose,
+    concat,
+    live,
+    of_type,
+    partition_key,
+    stat,
+)
+from icefloe.model.metadata.properties import LEAF_TARGET_SIZE, MERGE_TARGET_SIZE
 from icefloe.model.metadata.version_rules import rules
 from icefloe.tree.delete_leaf_affinity import data_leaves_among, split_by_data_leaf, with_current_affinity
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.root import Root, leaves_of, read_live_leaves, with_status
 from icefloe.tree.staging import sorted_by_partition
+from icefloe.tree.store import ManifestStore
 
 
 def rewrite_leaves(writer: LeafWriter, root: Root) -> pa.Table:
@@ -40,11 +52,60 @@ def rewrite_leaves(writer: LeafWriter, root: Root) -> pa.Table:
     return with_current_affinity(concat([with_status(kept, Status.EXISTING), *written]), {})
 
 
+def is_rewritten(
+    store: ManifestStore, root: Root, properties: Mapping[str, str], cluster_by: tuple[int, ...] = ()
+) -> bool:
+    """Whether the leaves of a root are as a rewrite would leave them, by their rows in the root.
+
+    That is: all entries are older than the leaf and live, leaves have about the target size or are the only one of
+    their kind, and their partitions do not overlap.
+    """
+    rules_ = rules(store.context.format_version)
+    leaves = choose(root.entries, pc.and_(of_type(root.entries, *MANIFESTS), live(root.entries)))
+    if leaves.num_rows == 0:
+        return True
+    known = [leaves[name] for name in ("existing_files_count", "added_files_count", "deleted_files_count")]
+    if any(column.null_count > 0 for column in known) or len(root.dead) > 0:
+        return False
+    if pc.any(pc.or_(pc.not_equal(known[1], 0), pc.not_equal(known[2], 0))).as_py() is True:
+        return False
+    data = choose(leaves, of_type(leaves, ContentType.DATA_MANIFEST))
+    if rules_.row_lineage and data["first_row_id"].null_count > 0:
+        return False
+    if rules_.root_holds_files and pc.unique(leaves["format_version"]).to_pylist() != [store.context.format_version]:
+        return False
+    target = (LEAF_TARGET_SIZE if rules_.root_holds_files else MERGE_TARGET_SIZE).of(properties)
+    kinds = leaves.group_by(["content_type", "partition_spec_id", "referenced_file"]).aggregate(
+        [("file_size_in_bytes", "sum"), ([], "count_all")]
+    )
+    small = pc.less(kinds["file_size_in_bytes_sum"], pc.multiply(kinds["count_all"], target // 2))
+    if pc.any(pc.and_(pc.greater(kinds["count_all"], 1), small)).as_py() is True:
+        return False
+    return not _overlap(data, store, cluster_by)
+
+
+def _overlap(leaves: pa.Table, store: ManifestStore, cluster_by: tuple[int, ...]) -> bool:
+    """Whether two data leaves of one spec have overlapping ranges of the first partition field that is sorted by."""
+    first = next(iter((*cluster_by, *store.context.partition_fields)), None)
+    if first is None:
+        return False
+    lower, upper = (stat(measure, partition_key(first)) for measure in ("lower_bound", "upper_bound"))
+    if lower not in leaves.column_names or upper not in leaves.column_names:
+        return False
+    ordered = leaves.select(["partition_spec_id", lower, upper]).drop_null()
+    ordered = ordered.sort_by([("partition_spec_id", "ascending"), (lower, "ascending"), (upper, "ascending")])
+    if ordered.num_rows < 2:
+        return False
+    ends, starts = ordered.slice(0, ordered.num_rows - 1), ordered.slice(1)
+    same_spec = pc.equal(ends["partition_spec_id"], starts["partition_spec_id"])
+    return pc.any(pc.and_(same_spec, pc.greater(ends[upper], starts[lower]))).as_py() is True
+
+
 def _live_entries(writer: LeafWriter, root: Root, content: ContentType) -> dict[str, pa.Table]:
     """The live entries of all leaves of a content type, by leaf."""
     leaves = tuple(leaves_of(choose(root.entries, of_type(root.entries, content))))
-    live = read_live_leaves(writer.store, root, leaves)
-    return {leaf.location: with_status(rows, Status.EXISTING) for leaf, rows in zip(leaves, live, strict=True)}
+    entries = read_live_leaves(writer.store, root, leaves)
+    return {leaf.location: with_status(rows, Status.EXISTING) for leaf, rows in zip(leaves, entries, strict=True)}
 
 
 def _has_position_files(rows: pa.Table) -> bool:
@@ -56,7 +117,8 @@ def _by_spec(writer: LeafWriter, leaves: Mapping[str, pa.Table]) -> Iterator[pa.
     """The entries of each partition spec, sorted by partition."""
     rows = concat(list(leaves.values()))
     for spec_id in pc.unique(rows["partition_spec_id"]).sort().to_pylist():
-        yield sorted_by_partition(choose(rows, pc.equal(rows["partition_spec_id"], spec_id)), writer.store)
+        chosen = choose(rows, pc.equal(rows["partition_spec_id"], spec_id))
+        yield sorted_by_partition(chosen, writer.store, writer.cluster_by)
 
 
 def _write_by_affinity(writer: LeafWriter, deletes: Mapping[str, pa.Table], data: list[pa.Table]) -> list[pa.Table]:

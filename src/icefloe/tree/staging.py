@@ -92,7 +92,13 @@ class Staging:
         return forgotten
 
     def write_leaves(
-        self, store: ManifestStore, rows: pa.Table, *, content: ContentType, target: int | None = None
+        self,
+        store: ManifestStore,
+        rows: pa.Table,
+        *,
+        content: ContentType,
+        target: int | None = None,
+        cluster_by: tuple[int, ...] = (),
     ) -> tuple[NewLeaf, ...]:
         """Write one leaf for each partition spec of the rows, or with ``target`` several of about that many bytes."""
         specs = pc.unique(rows["partition_spec_id"]).to_pylist()
@@ -100,7 +106,7 @@ class Staging:
         return tuple(
             leaf
             for spec_id, part in parts
-            for leaf in self._write_sized(store, part, target, content=content, spec_id=spec_id)
+            for leaf in self._write_sized(store, part, target, cluster_by, content=content, spec_id=spec_id)
         )
 
     def reuse_or_write(
@@ -127,13 +133,20 @@ class Staging:
         return leaves
 
     def _write_sized(
-        self, store: ManifestStore, rows: pa.Table, target: int | None, *, content: ContentType, spec_id: int
+        self,
+        store: ManifestStore,
+        rows: pa.Table,
+        target: int | None,
+        cluster_by: tuple[int, ...],
+        *,
+        content: ContentType,
+        spec_id: int,
     ) -> Iterator[NewLeaf]:
         """Leaves of about ``target`` bytes, each with a range of partitions; the size of a row is sampled."""
         if target is None or estimated_size(rows) <= target:
             yield self._write_leaf(store, rows, content=content, spec_id=spec_id)
             return
-        rows = sorted_by_partition(rows, store).combine_chunks()
+        rows = sorted_by_partition(rows, store, cluster_by).combine_chunks()
         sample = rows.slice(0, _SAMPLE)
         encoded = encode_leaf(sample, store.context, content=content, spec_id=spec_id)
         start, row_size = 0, len(encoded) / sample.num_rows
@@ -154,9 +167,10 @@ class Staging:
         return NewLeaf(location=location, size=len(data), content=content, spec_id=spec_id, rows=stored)
 
 
-def sorted_by_partition(rows: pa.Table, store: ManifestStore) -> pa.Table:
-    """The rows sorted by partition values; rows of one partition keep their order."""
-    keys = (stat("lower_bound", partition_key(field_id)) for field_id in store.context.partition_fields)
+def sorted_by_partition(rows: pa.Table, store: ManifestStore, first: tuple[int, ...] = ()) -> pa.Table:
+    """The rows sorted by partition values, by the fields ``first`` first; rows of one partition keep their order."""
+    field_ids = dict.fromkeys((*first, *store.context.partition_fields))
+    keys = (stat("lower_bound", partition_key(field_id)) for field_id in field_ids)
     order = [(key, "ascending") for key in keys if key in rows.column_names]
     return rows if len(order) == 0 else rows.sort_by(order)
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from icefloe.commit.conflicts import ConflictCheck
 from icefloe.commit.draft import Draft, Work
 from icefloe.commit.operations.snapshot_operation import PlannedOperation, SnapshotOperation, file_locations
-from icefloe.errors import ConflictError
+from icefloe.errors import ConflictError, InputError
 from icefloe.model.entries import put
 from icefloe.model.metadata.snapshots import Operation, Snapshot
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.tree.file_changes import FileChanges
+from icefloe.tree.rewrite import is_rewritten
+from icefloe.tree.root import read_root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +93,12 @@ def resolved_rewrite(conflicts: ConflictCheck, changes: FileChanges, sequence_nu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteManifests(SnapshotOperation):
-    """Rewrites all manifests, sorted by partition, in the target size of the table. Adds and removes no files."""
+    """Rewrites all manifests, sorted by partition, in the target size of the table. Adds and removes no files.
 
+    ``cluster_by`` are ids of partition fields to sort by first. Nothing is done if the manifests have this form.
+    """
+
+    cluster_by: tuple[int, ...] = ()
     operation: Operation = Operation.REPLACE
 
     def resolve(self, draft: Draft, work: Work) -> None:
@@ -99,4 +106,24 @@ class RewriteManifests(SnapshotOperation):
 
     def apply(self, draft: Draft, work: Work) -> Draft:
         """The draft with a snapshot of the same files."""
-        return draft if draft.head(self.branch) is None else self.with_snapshot(draft, work, None)
+        head = draft.head(self.branch)
+        if head is None or is_rewritten(
+            draft.store, read_root(draft.store, head), draft.metadata.properties, self.cluster_by
+        ):
+            return draft
+        return self.with_snapshot(draft, work, None, self.cluster_by)
+
+
+def partition_field_ids(metadata: TableMetadata, names: Sequence[str]) -> tuple[int, ...]:
+    """The ids of partition fields of any spec, by name; InputError if there is none of a name."""
+    ids: list[int] = []
+    for name in names:
+        found = [field.field_id for spec in metadata.specs for field in spec.fields if field.name == name]
+        if len(found) == 0:
+            known = dict.fromkeys(field.name for spec in metadata.specs for field in spec.fields)
+            raise InputError(
+                f"table {metadata.location} has no partition field {name!r}; it has {', '.join(known) or 'none'}",
+                field=name,
+            )
+        ids.extend(found)
+    return tuple(dict.fromkeys(ids))

@@ -69,8 +69,13 @@ class SnapshotOperation(ABC):
                 next_step="Nothing; the change is committed.",
             )
 
-    def with_snapshot(self, draft: Draft, work: Work, changes: FileChanges | None) -> Draft:
-        """The draft with a snapshot of these changes; without changes, all manifests are rewritten."""
+    def with_snapshot(
+        self, draft: Draft, work: Work, changes: FileChanges | None, cluster_by: tuple[int, ...] = ()
+    ) -> Draft:
+        """The draft with a snapshot of these changes.
+
+        Without changes, all manifests are rewritten, sorted by the partition fields ``cluster_by`` first.
+        """
         return make_snapshot(
             draft,
             work,
@@ -79,6 +84,7 @@ class SnapshotOperation(ABC):
             properties=self.properties,
             branch=self.branch,
             staged=self.staged,
+            cluster_by=cluster_by,
         )
 
 
