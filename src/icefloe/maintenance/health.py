@@ -175,9 +175,8 @@ def _deleted_rows(f: HealthFigures) -> HealthFinding | None:
 
 
 def _delete_files(f: HealthFigures) -> HealthFinding | None:
-    files = f.position_delete_files + f.equality_delete_files
-    if files == 0:
-        return None
+    if f.equality_delete_files == 0 and f.most_delete_files_of_a_data_file <= 1:
+        return None  # rewriting them would not make them fewer
     is_heavy = f.delete_files_per_data_file >= 1 or f.most_delete_files_of_a_data_file >= _MANY_DELETES
     return HealthFinding(
         name="delete-files",

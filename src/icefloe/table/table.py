@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from icefloe.commit.operations.cherry_pick import CherryPick
 from icefloe.commit.operations.property_updates import SetProperties, Upgrade
@@ -14,6 +14,7 @@ from icefloe.commit.result import CommitResult
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.inspect.history import HistoryEntry, history_of
+from icefloe.maintenance.maintain import BudgetLike, MaintainPlan, plan_maintenance
 from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -218,6 +219,25 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction
         3
         """
         return self._commit(Upgrade(version=version))
+
+    def maintain(self, budget: BudgetLike = None, *, orphans: bool = False, spark: Any = None) -> MaintainPlan:
+        """Plan what the health of the table calls for: rewrite deletes, compact, rewrite manifests, expire.
+
+        ``budget`` limits one run: ``{"bytes": 10**9, "seconds": 60}``. With ``orphans`` files that nothing references
+        are removed too. Safe to run from a scheduler on every table: ``execute()`` takes each step by itself, goes on
+        after a conflict, and reports what it did and what it left.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.maintain", schema="id bigint")
+        >>> for number in range(6):
+        ...     result = t.append(pa.table({"id": [number]}))
+        >>> plan = t.maintain()
+        >>> [step.name for step in plan.steps]
+        ['compact', 'rewrite_manifests']
+        >>> plan.execute().left, t.scan().plan().files
+        ({}, 1)
+        """
+        return plan_maintenance(self, self._env, budget=budget, orphans=orphans, spark=spark)
 
     def branch(self, name: str, *, snapshot: int | None = None) -> CommitResult:
         """Create a branch at a snapshot, by default at that of main.

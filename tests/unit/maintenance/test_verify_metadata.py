@@ -277,9 +277,9 @@ def test_a_leaf_that_mixes_old_rows_and_new_ones_is_found():
 
 def test_a_leaf_that_moves_old_rows_and_is_called_added_is_found():
     made = new_world(4, **SMALL)
-    for name in "abcd":
+    for name in "abcde":
         made.commit(Append(added=rows(data(name))))
-    made.table().rewrite_manifests()
+    assert made.table().rewrite_manifests().snapshots == 1
     root = root_of(made)
     place = row_of(root.rows, LEAVES)
     assert findings(made) == []

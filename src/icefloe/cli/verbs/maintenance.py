@@ -1,4 +1,4 @@
-"""Verbs that keep tables healthy: verify, health, compact, rewrite-manifests, expire, orphans."""
+"""Verbs that check tables and keep them healthy."""
 
 from __future__ import annotations
 
@@ -70,6 +70,32 @@ def health(
     return _shown(result, findings=len(result.findings) > 0)
 
 
+def maintain(
+    session: Session,
+    table: TableName,
+    max_bytes: Annotated[int | None, typer.Option(help="Bytes of data files that compaction may read.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="No step begins after this time.")] = None,
+    orphans: Annotated[bool, typer.Option("--orphans", help="Remove files that nothing references too.")] = False,
+    execute: Execute = False,
+) -> Record:
+    """Do what the health of a table calls for, within a budget. Safe to run from a scheduler on every table."""
+    limits = {"bytes": max_bytes, "seconds": max_seconds}
+    budget = {name: limit for name, limit in limits.items() if limit is not None}
+    return _planned(session, session.table(table).maintain(budget, orphans=orphans), execute=execute)
+
+
+def rewrite_deletes(
+    session: Session,
+    table: TableName,
+    where: Annotated[
+        str | None, typer.Option(help="Only data files that may have rows that match this filter.")
+    ] = None,
+    branch: Annotated[str, typer.Option(help="Branch to change.")] = "main",
+) -> Record:
+    """Convert equality and position delete files to deletion vectors. No row changes."""
+    return _shown(session.table(table).rewrite_deletes(where, branch=branch))
+
+
 class Strategy(StrEnum):
     """How compaction orders rows."""
 
@@ -105,9 +131,13 @@ def compact(
     return _planned(session, plan, execute=execute)
 
 
-def rewrite_manifests(session: Session, table: TableName) -> Record:
+def rewrite_manifests(
+    session: Session,
+    table: TableName,
+    cluster_by: Annotated[list[str] | None, typer.Option(help="Partition field to sort by first.")] = None,
+) -> Record:
     """Rewrite the manifests, sorted by partition and with the target size of the table. No row changes."""
-    return _shown(session.table(table).rewrite_manifests())
+    return _shown(session.table(table).rewrite_manifests(cluster_by or None))
 
 
 def expire(

@@ -34,6 +34,7 @@ class Reason(Enum):
     LARGE = "larger than max-file-size-bytes"
     TOO_FEW = "too few files in its partition"
     TOO_MANY = "beyond max-files-to-rewrite"
+    OVER_BUDGET = "its group is over the budget"
 
 
 REASONS = tuple(Reason)  # reasons are stored as their numbers in it

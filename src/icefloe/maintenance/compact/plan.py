@@ -23,6 +23,7 @@ from icefloe.maintenance.compact.choose_files import (
     REASONS,
     Candidates,
     Ints,
+    Reason,
     choose_files,
     expected_files,
 )
@@ -104,6 +105,30 @@ class CompactPlan:
     def rows_dropped(self) -> int:
         """How many deleted rows are known to be dropped; equality deletes do not state how many rows they delete."""
         return _sum(self.groups["deletes"])
+
+    def within(self, max_bytes: int) -> CompactPlan:
+        """The plan with only those groups that fit into ``max_bytes`` together, the ones that save most files first."""
+        size, files = (np.asarray(self.groups[name]) for name in ("bytes", "files"))
+        saved = (files - np.asarray(self.groups["expected_files"])) / np.maximum(size, 1)
+        order = np.argsort(-saved, kind="stable")
+        fitting = np.sort(order[np.cumsum(size[order]) <= max_bytes])
+        groups = self.groups.take(pa.array(fitting))
+        kept = np.asarray(groups["group"])
+        old = np.asarray(pc.fill_null(self.files["group"], NO_GROUP))
+        dropped = pa.array((old != NO_GROUP) & ~np.isin(old, kept))
+        is_kept = pc.and_not(self.files["chosen"], dropped)
+        renumbered = pa.array(np.arange(len(kept)))
+        group = pc.if_else(is_kept, renumbered.take(pc.index_in(self.files["group"], value_set=pa.array(kept))), None)
+        reason = pc.if_else(dropped, Reason.OVER_BUDGET.value, self.files["reason"])
+        files_table = self.files
+        for name, column in (("group", group), ("chosen", is_kept), ("reason", reason)):
+            files_table = files_table.set_column(files_table.schema.get_field_index(name), name, column)
+        return replace(
+            self,
+            files=files_table,
+            groups=groups.set_column(0, "group", renumbered),
+            work=replace(self.work, groups_of=_renumbered(self.work.groups_of, kept)),
+        )
 
     def execute(self, progress: Progress = silent) -> CompactResult:
         """Rewrite the groups and commit; ``progress`` is called after each group."""
@@ -311,6 +336,13 @@ def _groups(columns: Mapping[str, Ints], tuples: pa.Array, groups: Ints, options
             "expected_bytes": live.astype(np.int64),
         }
     )
+
+
+def _renumbered(groups_of: Ints, kept: Ints) -> Ints:
+    """The group of each data file if only some groups are kept, which are numbered from 0."""
+    found: Ints = np.searchsorted(kept, groups_of)
+    is_kept = np.isin(groups_of, kept)
+    return np.where(is_kept, found, NO_GROUP)
 
 
 def _sum(column: pa.ChunkedArray) -> int:
