@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
@@ -49,6 +50,7 @@ public class ProcedureCall implements UnboundProcedure, BoundProcedure {
       Object value = input.get(i, type(i));
       String name = Json.text(parameter(i), "name");
       if (value instanceof ArrayData) arguments.set(name, texts((ArrayData) value));
+      else if (value instanceof MapData) arguments.set(name, pairs((MapData) value));
       else arguments.put(name, value.toString());
     }
     ObjectNode call = Json.call("call procedure").put("procedure", name());
@@ -57,6 +59,16 @@ public class ProcedureCall implements UnboundProcedure, BoundProcedure {
     ArrayList scans = new ArrayList();
     scans.add(new ProcedureRows((StructType) DataType.fromDDL(Json.text(description, "result")), rows));
     return scans.iterator();
+  }
+
+  private static ObjectNode pairs(MapData values) {
+    ObjectNode pairs = Json.object();
+    ArrayData keys = values.keyArray();
+    ArrayData texts = values.valueArray();
+    for (int i = 0; i < values.numElements(); i++) {
+      pairs.put(keys.getUTF8String(i).toString(), texts.getUTF8String(i).toString());
+    }
+    return pairs;
   }
 
   private static ArrayNode texts(ArrayData values) {
