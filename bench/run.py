@@ -20,6 +20,7 @@ from rich.console import Console
 import append
 import bitmaps
 import commits
+import compaction
 import decoders
 import huge
 import lookups
@@ -51,6 +52,7 @@ BENCHES = {
     "manifests": manifests,
     "decoders": decoders,
     "commits": commits,
+    "compaction": compaction,
     "thresholds": thresholds,
     "bitmaps": bitmaps,
     "huge": huge,

@@ -144,7 +144,11 @@ class Icefloe:
             properties={f"write.{verb}.mode": mode.value for verb in ("delete", "update", "merge")},
         )
         made.append(rows)
-        self._first[table] = made.metadata.current_snapshot_id or 0
+        self.mark(table)
+
+    def mark(self, table: str) -> None:
+        """Let ``undo`` go back to this state."""
+        self._first[table] = self.table(table).metadata.current_snapshot_id
 
     def drop(self, table: str) -> None:
         location = self._catalog.load_table(f"db.{table}").location
@@ -237,6 +241,10 @@ class ApacheIceberg(SqlTables):
         if layout is Layout.SORTED:
             self._spark.sql(f"ALTER TABLE {name} WRITE ORDERED BY l_shipdate")
         rows.writeTo(name).append()
+        self.mark(table)
+
+    def mark(self, table: str) -> None:
+        """Let ``undo`` go back to this state."""
         self._first[table] = self._java(table).currentSnapshot().snapshotId()
 
     def drop(self, table: str) -> None:

@@ -288,3 +288,39 @@ def test_dangling_equality_deletes_stay_if_asked(tmp_path: Path) -> None:
     kept = deletes_of(table)
     assert kept.filter(of_type(kept, ContentType.EQUALITY_DELETES)).num_rows > 0
     check_same(table, before, old)
+
+
+RIVALS = {
+    "append": lambda table: table.append(rows(90, 95)),
+    "delete": lambda table: table.delete("id = 5 or id = 25"),
+    "update": lambda table: table.update({"amount": "amount + 1"}, where="id = 5"),
+    "upsert": lambda table: table.upsert(rows(5, 8), on=["id"]),
+    "upsert by equality": lambda table: table.upsert(rows(5, 8), on=["city", "id"], deletes="equality"),
+    "compact": lambda table: table.compact(options=SMALL).execute(),
+    "rewrite deletes": lambda table: table.rewrite_deletes(),
+    "rewrite manifests": lambda table: table.rewrite_manifests(),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("partial", [False, True])
+@pytest.mark.parametrize("mode", [COPY, MERGE])
+@pytest.mark.parametrize("rival", RIVALS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_row_is_lost_or_resurrected_beside_another_commit(
+    tmp_path: Path, version: int, rival: str, mode: str, partial: bool
+) -> None:
+    if version == 1 and rival == "upsert by equality":
+        return
+    table = made(tmp_path, version, "deleted" if version == 1 else "mixed", partitioned=True, mode=mode)
+    plan = table.compact(options={**SMALL, "rewrite-all": True, "partial-progress.enabled": partial})
+    RIVALS[rival](table)
+    before, old = contents(table), snapshots(table)
+    try:
+        result = plan.execute()
+    except ConflictError:
+        assert not partial
+        assert rival not in ("append", "upsert by equality", "rewrite manifests")
+    else:
+        assert len(result.failed) == 0 or partial
+    check_same(table, before, old)

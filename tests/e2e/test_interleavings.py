@@ -17,7 +17,7 @@ import pytest
 from icefloe.commit.conflicts import Isolation
 from icefloe.commit.operations.overwrite import OverwriteFiles
 from icefloe.commit.operations.read_check import ReadCheck
-from icefloe.commit.operations.rewrite import RewriteFiles
+from icefloe.commit.operations.rewrite import RewriteFiles, RewriteGroups
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation
 from icefloe.errors import FormatError
@@ -73,6 +73,8 @@ WITNESSES: dict[tuple[type[SnapshotOperation], str], tuple[int, Isolation, tuple
     (OverwriteFiles, "check_no_new_data"): (2, SERIALIZABLE, ("delete-red copy", "append")),
     (RewriteFiles, "check_files_live"): (2, SNAPSHOT, ("compact", "delete copy")),
     (RewriteFiles, "check_no_deletes_of"): (2, SNAPSHOT, ("compact", "delete merge")),
+    (RewriteGroups, "check_files_live"): (2, SNAPSHOT, ("compact groups", "delete copy")),
+    (RewriteGroups, "check_no_deletes_of"): (2, SNAPSHOT, ("compact groups", "delete merge")),
     (ReadCheck, "check_no_new_data"): (2, SERIALIZABLE, ("reload", "reload")),
     (ReadCheck, "check_no_new_deletes"): (2, SERIALIZABLE, ("fill", "delete merge")),
     (ReadCheck, "check_no_data_removed"): (2, SERIALIZABLE, ("fill", "delete copy")),
@@ -80,7 +82,7 @@ WITNESSES: dict[tuple[type[SnapshotOperation], str], tuple[int, Isolation, tuple
 
 
 def test_every_check_of_every_operation_has_a_witness():
-    operations = (RowDelta, OverwriteFiles, RewriteFiles, ReadCheck)
+    operations = (RowDelta, OverwriteFiles, RewriteFiles, RewriteGroups, ReadCheck)
     assert set(WITNESSES) == {(operation, check) for operation in operations for check in checks_of(operation)}
 
 

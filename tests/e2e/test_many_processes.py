@@ -7,6 +7,7 @@ shows that these tests would see it.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import re
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.catalogs.files import FilesCatalog
+from icefloe.errors import ConflictError
 from icefloe.io.local import LocalFileIO, local_path
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.table.catalog import Catalog, catalog
@@ -98,6 +100,19 @@ def churn(place: Place, worker: int, appends: int, start) -> None:
         table.delete(f"id = {first + 2}")
 
 
+def churn_and_compact(place: Place, worker: int, appends: int, start) -> None:
+    """The same, with every process compacting the table in between; a conflict is no error for it."""
+    table = place.open().load_table("db.t")
+    start.wait()
+    for n in range(appends):
+        first = worker * 1000 + 3 * n
+        table.append(pa.table({"id": pa.array([first, first + 1], pa.int64())}))
+        table.delete(f"id = {first}", retries=1000)
+        table.append(pa.table({"id": pa.array([first + 2], pa.int64())}))
+        with contextlib.suppress(ConflictError):
+            table.compact(options={"min-input-files": 2, "partial-progress.enabled": n % 2 == 0}).execute()
+
+
 def run(
     place: Place, appends: int, version: int, work=append_many, properties: Mapping[str, str] = NEVER_GIVE_UP
 ) -> Table:
@@ -170,6 +185,17 @@ def test_processes_that_add_and_remove_files_of_the_same_leaves_lose_nothing(pla
     versions = {file for file in files if file.endswith(".metadata.json")}  # the log forgets the oldest ones
     assert len(versions) == 4 * PROCESSES * appends + 1
     assert {f for f in files - named - versions if not f.endswith("version-hint.text")} == set()  # nor left anything
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [4, thorough(2), thorough(3)])
+@pytest.mark.parametrize("place", ["files", thorough("sqlite"), thorough("postgres")], indirect=True)
+def test_processes_that_compact_beside_each_other_lose_and_resurrect_nothing(place: Place, version: int) -> None:
+    appends = APPENDS if LONG else 1
+    table = run(place, appends, version, churn_and_compact, DEEP)
+    kept = [w * 1000 + 3 * n + more for w in range(PROCESSES) for n in range(appends) for more in (1, 2)]
+    assert rows_of(table) == sorted(kept)
+    assert check_table(table) == []
 
 
 @pytest.mark.thorough

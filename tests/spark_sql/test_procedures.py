@@ -102,3 +102,54 @@ def test_procedures_are_listed_and_unknown_ones_refused(spark: SparkSession, dem
         call(spark, "fly('db.t')")
     with pytest.raises(PySparkException, match="REQUIRED_PARAMETER_NOT_FOUND"):
         call(spark, "rollback_to_snapshot('db.t')")
+
+
+def test_data_files_are_rewritten(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    t = demo.create_table("db.t", schema="id bigint not null, city string", partition_by=["city"], format_version=4)
+    for number in range(6):
+        t.append(pa.table({"id": [number, 20 - number], "city": ["Oslo", "Rome"]}))
+    rows = sorted(tuple(row) for row in spark.table("demo.db.t").collect())
+    frame = spark.sql("CALL demo.system.rewrite_data_files(table => 'db.t', where => 'city = \"Oslo\"')")
+    assert frame.columns == [
+        "rewritten_data_files_count",
+        "added_data_files_count",
+        "rewritten_bytes_count",
+        "failed_data_files_count",
+        "removed_delete_files_count",
+    ]
+    (found,) = frame.collect()
+    assert (found[0], found[1], found[3], found[4]) == (6, 1, 0, 0)
+    order = "sort_order => 'id DESC NULLS LAST, city', options => map('rewrite-all', 'true')"
+    (found,) = call(spark, f"rewrite_data_files(table => 'db.t', strategy => 'sort', {order})")
+    assert found[:2] == (7, 2)
+    ids = t.refresh().scan("city = 'Rome'").to_arrow()["id"].to_pylist()
+    assert ids == sorted(ids, reverse=True)
+    zorder = "sort_order => 'zorder(id, city)', options => map('rewrite-all', 'true')"
+    assert call(spark, f"rewrite_data_files(table => 'db.t', strategy => 'sort', {zorder})")[0][:2] == (2, 2)
+    assert sorted(tuple(row) for row in spark.table("demo.db.t").collect()) == rows
+    with pytest.raises(PySparkException, match="nearest name is 'min-input-files'"):
+        call(spark, "rewrite_data_files(table => 'db.t', options => map('min-input', '2'))")
+
+
+def test_delete_files_are_rewritten(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    t = demo.create_table("db.t", schema="id bigint not null, city string", format_version=3)
+    t.append(pa.table({"id": [1, 2, 3], "city": ["Oslo"] * 3}))
+    t.upsert(pa.table({"id": [2], "city": ["Rome"]}), on=["id"], deletes="equality")
+    frame = spark.sql("CALL demo.system.rewrite_position_delete_files('db.t')")
+    assert frame.columns == [
+        "rewritten_delete_files_count",
+        "added_delete_files_count",
+        "rewritten_bytes_count",
+        "added_bytes_count",
+    ]
+    assert tuple(frame.collect()[0])[:2] == (1, 1)
+    assert sorted(row[0] for row in spark.table("demo.db.t").collect()) == [1, 2, 3]
+    assert call(spark, "rewrite_position_delete_files('db.t')")[0] == (0, 0, 0, 0)
+
+
+@pytest.mark.thorough
+def test_manifests_are_sorted_by_a_partition_field(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    t = demo.create_table("db.t", schema="id bigint, city string", partition_by=["city"])
+    for number in (1, 2):
+        t.append(pa.table({"id": [number], "city": ["Oslo"]}))
+    assert call(spark, "rewrite_manifests(table => 'db.t', sort_by => array('city'))") == [(2, 1)]

@@ -20,7 +20,6 @@ from icefloe.commit.draft import Update
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions
-from icefloe.commit.operations.rewrite import RewriteFiles
 from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
 from icefloe.env import SYSTEM
 from icefloe.errors import CommitStateUnknown, IcefloeError
@@ -185,14 +184,9 @@ def replace_partitions(table: Table) -> None:
     _commit(table, ReplacePartitions(added=_write(table, rows(60, part=0))))
 
 
-def rewrite_files(table: Table) -> None:
+def compact(table: Table) -> None:
     """All files of partitions 0 and 1 as one each."""
-    base = table._pointer.load()
-    head = base.metadata.current_snapshot
-    plan = plan_scan(base.store, base.metadata, head, filter=parse_filter("part < 2 and id < 100"))
-    kept = table.at(snapshot=head.snapshot_id).scan("part < 2 and id < 100").to_arrow()
-    added = write_entries(table._pointer.io, kept, base.metadata)
-    _commit(table, RewriteFiles(changes=FileChanges(added=added, removed=plan.tasks), read=head))
+    table.compact("part < 2 and id < 100", options={"min-input-files": 2, "rewrite-all": True}).execute()
 
 
 def transaction(table: Table) -> None:
@@ -220,7 +214,7 @@ FIRST: dict[str, Act] = {
     "append": lambda table: table.append(rows(9)),
     "overwrite files": overwrite_files,
     "delete": lambda table: table.delete("id = 3 or id = 6"),
-    "rewrite files": rewrite_files,
+    "compact": compact,
 }
 OTHERS: dict[str, Act] = {
     "upsert": lambda table: table.upsert(rows(2, 40), on=["id"]),
@@ -228,6 +222,7 @@ OTHERS: dict[str, Act] = {
     "add files": lambda table: table.add_files([FOREIGN_FILE]),
     "replace partitions": replace_partitions,
     "rewrite manifests": lambda table: table.rewrite_manifests(),
+    "rewrite deletes": lambda table: table.rewrite_deletes(),
     "remove files": lambda table: table.remove_files(table.scan("part = 2").plan().tasks["location"].to_pylist()),
     "transaction": transaction,
     "schema": change_schema,

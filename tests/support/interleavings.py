@@ -28,7 +28,7 @@ from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.overwrite import OverwriteFiles, OverwriteWhere, ReplacePartitions
 from icefloe.commit.operations.read_check import ReadCheck
 from icefloe.commit.operations.remove_files import RemoveFiles
-from icefloe.commit.operations.rewrite import RewriteFiles
+from icefloe.commit.operations.rewrite import FileGroup, RewriteFiles, RewriteGroups
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation
 from icefloe.env import SYSTEM
@@ -244,7 +244,7 @@ def operation_of(world: World, base: Base, kind: str, who: int) -> SnapshotOpera
             return OverwriteWhere(filter=where, added=world.data(base, [(50 + who, "red", "-")]))
         case "compact":
             chosen = [found for found in live if found.row[1] == "red" or not world.setting.partitioned]
-            return _compaction(world, base, chosen, tasks, keep=how == "keeping")
+            return _compaction(world, base, chosen, tasks, keep=how != "", in_groups=how == "groups")
     where = "color = 'red'" if name == "delete-red" else "id = 1"
     hits = [found for found in live if FILTERS[where](found.row)]
     if how == "by key":
@@ -270,19 +270,27 @@ def operation_of(world: World, base: Base, kind: str, who: int) -> SnapshotOpera
 
 
 def _compaction(
-    world: World, base: Base, chosen: list[Found], tasks: pa.Table, *, keep: bool
+    world: World, base: Base, chosen: list[Found], tasks: pa.Table, *, keep: bool, in_groups: bool = False
 ) -> SnapshotOperation | None:
     head = base.metadata.current_snapshot
     files = pa.array(sorted({found.file for found in chosen}), pa.string())
     if head is None or len(files) == 0:
         return None
+
+    def group(file: str) -> FileGroup:
+        added = world.data(base, [found.row for found in chosen if found.file == file])
+        return FileGroup(changes=FileChanges(added=added, removed=tasks.filter(pc.equal(tasks["location"], file))))
+
+    number = head.sequence_number if keep else None
+    if in_groups:
+        return RewriteGroups(groups=tuple(group(file) for file in files.to_pylist()), read=head, sequence_number=number)
     return RewriteFiles(
         changes=FileChanges(
             added=world.data(base, [found.row for found in chosen]),
             removed=tasks.filter(pc.is_in(tasks["location"], value_set=files)),
         ),
         read=head,
-        sequence_number=head.sequence_number if keep else None,
+        sequence_number=number,
     )
 
 
@@ -310,7 +318,7 @@ TRANSACTIONS = ("reload", "fill")
 MERGES = ("delete merge", "update merge", "delete-red merge")
 COPIES = ("delete copy", "update copy", "delete-red copy")
 ROWS = ("delete rows", "update rows", "delete-red rows")  # copies as tables without vectors make them
-KINDS = ("append", *MERGES, *COPIES, *ROWS, "delete by key", "compact", "compact keeping", "replace")
+KINDS = ("append", *MERGES, *COPIES, *ROWS, "delete by key", "compact", "compact keeping", "compact groups", "replace")
 
 
 def kinds(setting: Setting) -> tuple[str, ...]:
@@ -415,8 +423,12 @@ def allowed(setting: Setting, run: Run) -> list[tuple[int, ...]]:
 
 
 def checks_of(operation: type[SnapshotOperation]) -> set[str]:
-    """The checks that the code of an operation names."""
-    return {name for name in operation.resolve.__code__.co_names if name.startswith("check_")}
+    """The checks that the code of an operation names, and that of the functions of its module that it calls."""
+    resolve = operation.resolve
+    called = [resolve.__globals__.get(name) for name in resolve.__code__.co_names]
+    own = [function for function in called if getattr(function, "__module__", "") == operation.__module__]
+    codes = [resolve.__code__, *(function.__code__ for function in own if hasattr(function, "__code__"))]
+    return {name for code in codes for name in code.co_names if name.startswith("check_")}
 
 
 @contextmanager

@@ -300,10 +300,10 @@ class LoadProcedure(TableCall, frozen=True, tag="load procedure"):
 
 
 class CallProcedure(CallMessage, frozen=True, kw_only=True, tag="call procedure"):
-    """CALL; the arguments that are not null, as texts or lists of texts; a map is a list of its keys and values."""
+    """CALL; the arguments are texts, or lists or maps of texts, without those that are null."""
 
     procedure: str
-    arguments: dict[str, str | tuple[str, ...]]
+    arguments: dict[str, str | tuple[str, ...] | dict[str, str]]
 
 
 Call = (

@@ -18,11 +18,17 @@ from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
 from icefloe.spark_sql.options.changelog import create_changelog_view
 from icefloe.spark_sql.options.ref_options import RefKind, set_ref
+from icefloe.spark_sql.options.rewrite_options import (
+    DATA_FILES_RESULT,
+    DELETE_FILES_RESULT,
+    rewrite_data_files,
+    rewrite_delete_files,
+)
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 
 Row = tuple[object, ...]
-Arguments = Mapping[str, Any]  # texts, tuples of texts, and the table as an identifier; null ones are left out
+Arguments = Mapping[str, Any]  # texts, tuples and maps of texts, the table as an identifier; no nulls
 Run = Callable[[Catalog, Arguments], list[Row]]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -129,8 +135,9 @@ def _rewrite_manifests(table: Table, arguments: Arguments) -> list[Row]:
     before = table.at().snapshot
     if before is None or _manifests(before) == 1:
         return [(0, 0)]
-    made = _made(table, table.rewrite_manifests())
-    return [(_count(made, SummaryKey.MANIFESTS_REPLACED), _count(made, SummaryKey.MANIFESTS_CREATED))]
+    made = _made(table, table.rewrite_manifests(arguments.get("sort_by")))
+    counts = (_count(made, SummaryKey.MANIFESTS_REPLACED), _count(made, SummaryKey.MANIFESTS_CREATED))
+    return [(0, 0) if made is None else counts]
 
 
 def _manifests(snapshot: Snapshot) -> int | None:
@@ -230,6 +237,8 @@ _SNAPSHOT = Parameter(name="snapshot_id", type="bigint")
 _MAYBE_SNAPSHOT = Parameter(name="snapshot_id", type="bigint", default=_NULL)
 _NAME = Parameter(name="name", default=_NULL)
 _RETAIN = Parameter(name="retain", default=_NULL)
+_OPTIONS = Parameter(name="options", type="map<string, string>", default=_NULL)
+_WHERE = Parameter(name="where", default=_NULL)
 _REF_EXISTS = (
     Parameter(name="if_not_exists", type="boolean", default="false"),
     Parameter(name="or_replace", type="boolean", default="false"),
@@ -277,7 +286,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         "Create a temporary view of the rows that changed between two snapshots",
         "changelog_view string",
         Parameter(name="changelog_view", default=_NULL),
-        Parameter(name="options", type="map<string, string>", default=_NULL),
+        _OPTIONS,
         Parameter(name="compute_updates", type="boolean", default=_NULL),
         Parameter(name="identifier_columns", type="array<string>", default=_NULL),
         Parameter(name="net_changes", type="boolean", default="false"),
@@ -320,11 +329,29 @@ PROCEDURES: Mapping[str, Procedure] = {
         Parameter(name="with"),
         _NAME,
     ),
+    "rewrite_data_files": _procedure(
+        rewrite_data_files,
+        "Write small data files, large ones and those with many deleted rows again",
+        DATA_FILES_RESULT,
+        Parameter(name="strategy", default=_NULL),
+        Parameter(name="sort_order", default=_NULL),
+        _OPTIONS,
+        _WHERE,
+        Parameter(name="branch", default=_NULL),
+    ),
     "rewrite_manifests": _procedure(
         _rewrite_manifests,
         "Write the manifests again, sorted by partition",
         "rewritten_manifests_count int, added_manifests_count int",
         Parameter(name="use_caching", type="boolean", default="false"),  # nothing is cached
+        Parameter(name="sort_by", type="array<string>", default=_NULL),
+    ),
+    "rewrite_position_delete_files": _procedure(
+        rewrite_delete_files,
+        "Write delete files again, as deletion vectors if the table may have them",
+        DELETE_FILES_RESULT,
+        _OPTIONS,
+        _WHERE,
     ),
     "rollback_to_snapshot": _procedure(_rollback_to_snapshot, "Set main to an earlier snapshot", _MOVED, _SNAPSHOT),
     "rollback_to_timestamp": _procedure(

@@ -55,12 +55,14 @@ def rewrite_leaves(writer: LeafWriter, root: Root) -> pa.Table:
 def is_rewritten(
     store: ManifestStore, root: Root, properties: Mapping[str, str], cluster_by: tuple[int, ...] = ()
 ) -> bool:
-    """Whether the leaves of a root are as a rewrite would leave them, by their rows in the root.
+    """Whether a root and its leaves are as a rewrite would leave them, by the rows of the root.
 
     That is: all entries are older than the leaf and live, leaves have about the target size or are the only one of
-    their kind, and their partitions do not overlap.
+    their kind, and their partitions do not overlap. In V4 the root itself records no change.
     """
     rules_ = rules(store.context.format_version)
+    if rules_.root_holds_files and pc.any(pc.not_equal(root.entries["status"], int(Status.EXISTING))).as_py() is True:
+        return False
     leaves = choose(root.entries, pc.and_(of_type(root.entries, *MANIFESTS), live(root.entries)))
     if leaves.num_rows == 0:
         return True

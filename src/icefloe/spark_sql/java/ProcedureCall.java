@@ -61,15 +61,14 @@ public class ProcedureCall implements UnboundProcedure, BoundProcedure {
     return scans.iterator();
   }
 
-  /** The keys and values of a map in turns. */
-  private static ArrayNode pairs(MapData map) {
-    ArrayNode texts = Json.array();
-    ArrayData keys = map.keyArray(), values = map.valueArray();
-    for (int i = 0; i < map.numElements(); i++) {
-      texts.add(keys.getUTF8String(i).toString());
-      texts.add(values.getUTF8String(i).toString());
+  private static ObjectNode pairs(MapData values) {
+    ObjectNode pairs = Json.object();
+    ArrayData keys = values.keyArray();
+    ArrayData texts = values.valueArray();
+    for (int i = 0; i < values.numElements(); i++) {
+      pairs.put(keys.getUTF8String(i).toString(), texts.getUTF8String(i).toString());
     }
-    return texts;
+    return pairs;
   }
 
   private static ArrayNode texts(ArrayData values) {

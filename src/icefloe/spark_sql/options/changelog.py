@@ -30,7 +30,7 @@ _STARTS, _ENDS = ("start-snapshot-id", "start-timestamp"), ("end-snapshot-id", "
 def create_changelog_view(table: Table, arguments: Mapping[str, Any]) -> list[tuple[object, ...]]:
     """Create a temporary view of the changes of a table; the row has the name of the view."""
     spark = SparkSession.active()
-    options = _options(arguments.get("options", ()))
+    options = _options(arguments.get("options", {}))
     keys = arguments.get("identifier_columns")
     images = _is_true(arguments.get("compute_updates"), default=keys is not None)
     changes = table.changes(
@@ -70,9 +70,8 @@ def _in_capitals(changes: DataFrame) -> DataFrame:
     return changes.withColumn(CHANGE_TYPE, F.upper(CHANGE_TYPE))
 
 
-def _options(pairs: Sequence[str]) -> dict[str, str]:
-    """The options, from names and values in turns; InputError if one is not known."""
-    options = dict(zip(pairs[::2], pairs[1::2], strict=True))
+def _options(options: Mapping[str, str]) -> Mapping[str, str]:
+    """The options; InputError if one is not known."""
     known = (*_STARTS, *_ENDS)
     for name in options:
         if name not in known:
