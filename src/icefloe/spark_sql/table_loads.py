@@ -73,7 +73,16 @@ class LoadedTable:
         version = version_in_options(options)
         if version is None:
             return self
+        if self.handle.metadata_table is not None:
+            _check_selects(self.handle.metadata_table, version)
         return replace(self, at=version.of(self.at).with_schema(self.at.schema))
+
+
+def _check_selects(kind: str, version: Version) -> None:
+    """InputError if a version is given for a metadata table of all snapshots."""
+    if METADATA_TABLES[kind].of_all and version != CURRENT:
+        one = kind.removeprefix("all_")
+        raise InputError(f"metadata table {kind} is that of all snapshots; leave out the version, or read {one}")
 
 
 class TableLoads:
@@ -88,8 +97,9 @@ class TableLoads:
         """The state that a call asks for.
 
         ``db.orders.snapshots`` is a metadata table of ``db.orders``; ``db.orders.branch_audit`` is a branch of it, and
-        likewise ``tag_``, ``snapshot_id_`` and ``at_timestamp_`` (in milliseconds), as in Apache Iceberg. A name with a
-        slash and without a namespace is the location of a table: its folder, or one of its metadata files.
+        likewise ``tag_``, ``snapshot_id_`` and ``at_timestamp_`` (in milliseconds), as in Apache Iceberg. Both together
+        are ``db.orders.files.branch_audit``. A name with a slash and without a namespace is the location of a table:
+        its folder, or one of its metadata files.
         """
         version = version_in_sql(call.version, call.timestamp_us)
         if len(call.namespace) == 0 and "/" in call.name:
@@ -99,12 +109,19 @@ class TableLoads:
         except (NoSuchTable, InputError):
             if len(call.namespace) < 2:
                 raise
-        selected = version_in_name(call.name)
+        selected, parents = version_in_name(call.name), call.namespace
         if selected is not None and version == CURRENT:
-            return self._load(call.namespace, selected)
+            kind = parents[-1].lower()
+            if len(parents) > 2 and kind in (*METADATA_TABLES, CHANGES):
+                return self._load_metadata_table(parents[:-1], selected, kind)
+            return self._load(parents, selected)
         if call.name.lower() in (*METADATA_TABLES, CHANGES):
-            return self._load(call.namespace, version, metadata_table=call.name.lower())
+            return self._load_metadata_table(parents, version, call.name.lower())
         raise NoSuchTable(f"there is no table {dotted(call.identifier)}", table=dotted(call.identifier))
+
+    def _load_metadata_table(self, identifier: Identifier, version: Version, kind: str) -> LoadedTable:
+        _check_selects(kind, version)
+        return self._load(identifier, version, metadata_table=kind)
 
     def newest(self, identifier: Identifier) -> LoadedTable:
         """The current state of a table."""

@@ -106,3 +106,21 @@ SET VAR query = 'SELECT partition.city, record_count FROM demo.db.p.partitions V
 EXECUTE IMMEDIATE query;
 --> Oslo | 2
 --> Rome | 1
+CALL demo.system.create_tag('db.p', 'now');
+--> now | *
+--iceberg [own-grammar]: tags are made by a grammar of its own
+--iceberg; ALTER TABLE demo.db.p CREATE TAG now
+INSERT INTO demo.db.p VALUES (10, 'Bern', 1.0);
+SELECT count(*) FROM demo.db.p.data_files VERSION AS OF 'now';
+--> 1
+SELECT count(*) FROM demo.db.p.data_files.tag_now;
+--> 1
+SELECT count(*) FROM demo.db.p.data_files;
+--> 2
+-- The history is the same at each of them.
+SELECT count(*) FROM demo.db.p.snapshots VERSION AS OF 'now';
+--> 4
+SELECT count(*) FROM demo.db.p.all_files VERSION AS OF 'now';
+--! AnalysisException: leave out the version
+spark.read.option("start-snapshot-id", "1").table("demo.db.p.files").count();
+--! AnalysisException: leave the option start-snapshot-id out

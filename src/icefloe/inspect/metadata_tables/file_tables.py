@@ -65,7 +65,7 @@ def _of_one(types: tuple[ContentType, ...]) -> MetadataTable:
 
 
 def _of_all(types: tuple[ContentType, ...]) -> MetadataTable:
-    return MetadataTable(schema=_file_schema, rows=_files(types, of_all=True), of_snapshot=False)
+    return MetadataTable(schema=_file_schema, rows=_files(types, of_all=True), of_all=True)
 
 
 FILE_TABLES = {
@@ -76,5 +76,5 @@ FILE_TABLES = {
     "all_files": _of_all(FILES),
     "all_data_files": _of_all((ContentType.DATA,)),
     "all_delete_files": _of_all(DELETES),
-    "all_entries": MetadataTable(schema=_entry_schema, rows=_entries(of_all=True), of_snapshot=False),
+    "all_entries": MetadataTable(schema=_entry_schema, rows=_entries(of_all=True), of_all=True),
 }

@@ -116,8 +116,8 @@ def _table(schema: pa.Schema, *columns: Iterable[object]) -> pa.Table:
 
 
 LOG_TABLES = {
-    "history": MetadataTable(schema=_HISTORY, rows=_history, of_snapshot=False),
-    "snapshots": MetadataTable(schema=_SNAPSHOTS, rows=_snapshots, of_snapshot=False),
-    "refs": MetadataTable(schema=_REFS, rows=_refs, of_snapshot=False),
-    "metadata_log_entries": MetadataTable(schema=_METADATA_LOG, rows=_metadata_log, of_snapshot=False),
+    "history": MetadataTable(schema=_HISTORY, rows=_history),
+    "snapshots": MetadataTable(schema=_SNAPSHOTS, rows=_snapshots),
+    "refs": MetadataTable(schema=_REFS, rows=_refs),
+    "metadata_log_entries": MetadataTable(schema=_METADATA_LOG, rows=_metadata_log),
 }

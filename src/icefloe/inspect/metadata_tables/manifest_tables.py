@@ -203,5 +203,5 @@ def _contains(flag: pa.Array, count: pa.Array) -> pa.Array:
 
 MANIFEST_TABLES = {
     "manifests": MetadataTable(schema=_MANIFESTS, rows=_manifests, of_snapshot=True),
-    "all_manifests": MetadataTable(schema=_ALL_MANIFESTS, rows=_all_manifests, of_snapshot=False),
+    "all_manifests": MetadataTable(schema=_ALL_MANIFESTS, rows=_all_manifests, of_all=True),
 }

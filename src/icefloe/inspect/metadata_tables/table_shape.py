@@ -13,14 +13,16 @@ from icefloe.model.metadata.snapshots import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataTable:
-    """A metadata table; ``of_snapshot`` says whether its rows depend on the snapshot that is chosen.
+    """A metadata table.
 
+    ``of_snapshot`` says whether its rows depend on the snapshot that is chosen, ``of_all`` whether it has rows for all.
     ``schema`` reads no file. ``rows`` has exactly its columns; without a snapshot, the table was never written.
     """
 
     schema: Callable[[Base], pa.Schema]
     rows: Callable[[Base, Snapshot | None], pa.Table]
-    of_snapshot: bool
+    of_snapshot: bool = False
+    of_all: bool = False
 
 
 def fixed(*fields: pa.Field) -> Callable[[Base], pa.Schema]:
