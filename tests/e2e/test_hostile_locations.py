@@ -248,6 +248,16 @@ def test_there_are_enough_cases():
     assert len(set(CASES)) == len(CASES) >= 60
 
 
+def test_the_watch_sees_what_is_opened_and_deleted_outside(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 2)
+    with pytest.raises(AssertionError, match="open of"), scene.watched():
+        (scene.path / "data/folder/secret.parquet").read_bytes()
+    with pytest.raises(AssertionError, match="remove of"), scene.watched():
+        (scene.path / "data/folder/secret.parquet").unlink()
+    with scene.watched():
+        (scene.path / "data/file.parquet").unlink()
+
+
 @pytest.mark.parametrize("case", every(4, CASES))
 def test_nothing_outside_is_touched_by_a_hostile_location(scene: Scene, case: str) -> None:
     location = scene.text(case)

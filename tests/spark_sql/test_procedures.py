@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,34 @@ def test_procedures_publish_branches_and_staged_snapshots(spark: SparkSession, d
     assert spark.table("demo.db.t").count() == 5
     with pytest.raises(PySparkException, match="no snapshot was staged with wap_id 'none'"):
         call(spark, "publish_changes('db.t', 'none')")
+
+
+def test_snapshots_expire_and_orphan_files_are_removed(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    t, first, second = table(demo)
+    spark.sql("INSERT OVERWRITE demo.db.t VALUES (3, 'Rome')")
+    expiring = f"expire_snapshots(table => 'db.t', snapshot_ids => array({first})"
+    dry = call(spark, f"{expiring}, dry_run => true)")
+    assert len(t.refresh().snapshots) == 3
+    assert call(spark, f"{expiring})") == dry == [(0, 0, 0, 0, 1, 0)]
+    (counts,) = call(spark, "expire_snapshots('db.t', TIMESTAMP '2100-01-01 00:00:00', 1)")
+    assert (counts[0], counts[4]) == (2, 1)
+    assert second not in {snapshot.snapshot_id for snapshot in t.refresh().snapshots}
+    columns = spark.sql("CALL demo.system.expire_snapshots('db.t')").columns
+    assert columns[:2] == ["deleted_data_files_count", "deleted_position_delete_files_count"]
+    orphan = Path(f"{t.location.removeprefix('file://')}/data/orphan.parquet")
+    orphan.write_bytes(b"x")
+    assert call(spark, "remove_orphan_files('db.t')") == []
+    os.utime(orphan, (1_000_000, 1_000_000))
+    found = [(f"{t.location}/data/orphan.parquet",)]
+    assert call(spark, "remove_orphan_files(table => 'db.t', dry_run => true, max_share => 1.0)") == found
+    assert orphan.exists()
+    assert call(spark, "remove_orphan_files(table => 'db.t', max_share => 1.0)") == found
+    assert not orphan.exists()
+    with pytest.raises(PySparkException, match="less than 24 hours ago"):
+        call(spark, "remove_orphan_files('db.t', TIMESTAMP '2100-01-01 00:00:00')")
+    with pytest.raises(PySparkException, match="is needed: branch main"):
+        call(spark, f"expire_snapshots(table => 'db.t', snapshot_ids => array({t.snapshots[-1].snapshot_id}))")
+    assert [row[0] for row in spark.table("demo.db.t").collect()] == [3]
 
 
 @pytest.mark.thorough

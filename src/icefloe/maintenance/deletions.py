@@ -80,7 +80,7 @@ class Journal:
 
 
 def check_deletable(base: Base) -> None:
-    """InputError if the table property ``gc.enabled`` forbids that files are deleted, or the location is a whole disk."""
+    """InputError if the property ``gc.enabled`` forbids that files are deleted, or the location is a whole disk."""
     table = base.metadata.location if base.name is None else base.name
     if not GC_ENABLED.of(base.metadata.properties):
         raise InputError(
@@ -102,7 +102,7 @@ def delete_files(
 
     Before each chunk, ``still_free`` selects those that are still unreferenced.
     """
-    files = files.select(SCHEMA.names)
+    files = _conform(files)
     inside = inside_mask(one_array(files["location"]), folder)
     outside = tuple(files.filter(pc.invert(inside))["location"].to_pylist())
     free = unreferenced(files.filter(inside)["location"].to_pylist())  # not those of commits of unknown outcome
@@ -119,6 +119,14 @@ def delete_files(
         )
         progress(min(start + CHUNK, files.num_rows), files.num_rows, "files deleted")
     return Deletion(files=pa.concat_tables(deleted), outside=outside, failed=tuple(failed))
+
+
+def _conform(files: pa.Table) -> pa.Table:
+    """The files with the columns of reachable files; those that are missing are null."""
+    missing = [name for name in SCHEMA.names if name not in files.column_names]
+    for name in missing:
+        files = files.append_column(name, pa.nulls(files.num_rows, SCHEMA.field(name).type))
+    return files.select(SCHEMA.names)
 
 
 def _delete_chunk(io: FileIO, locations: list[str]) -> list[str]:
@@ -165,7 +173,7 @@ def write_journal(base: Base, files: pa.Table, reason: str, env: Env) -> Journal
         table_uuid=base.metadata.table_uuid,
         reason=reason,
         started_ms=started,
-        files=files.select(SCHEMA.names),
+        files=_conform(files),
     )
     header = {
         "table": base.name,
@@ -216,8 +224,9 @@ def journal_files(base: Base) -> pa.Table:
     """The files of all journals, as metadata files."""
     listed = list(base.store.io.list(journal_folder(base.metadata.location)))
     kinds = pa.repeat(Kind.METADATA.value, len(listed))
-    columns = [pa.array([info.location for info in listed], pa.string()), kinds]
-    return pa.table([*columns, pa.array([info.size for info in listed], pa.int64())], schema=SCHEMA)
+    locations = pa.array([info.location for info in listed], pa.string())
+    sizes = pa.array([info.size for info in listed], pa.int64())
+    return _conform(pa.table([locations, kinds, sizes], names=["location", "kind", "bytes"]))
 
 
 def finish_journals(table: TablePointer, env: Env, progress: Progress = silent) -> Deletion:

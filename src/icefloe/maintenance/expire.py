@@ -37,6 +37,7 @@ from icefloe.maintenance.deletions import (
     write_journal,
 )
 from icefloe.maintenance.reachable import SCHEMA, Kind, freed_files
+from icefloe.model.entries import ContentType
 from icefloe.model.location_columns import is_among
 from icefloe.model.metadata.retention import ExpirePolicy, Retained, apply_policy, at_time
 from icefloe.progress import Progress, silent
@@ -76,12 +77,21 @@ class ExpireResult:
     metadata_files: int = 0
     statistics_files: int = 0
     bytes: int = 0  # of deleted files whose size is known
+    equality_delete_files: int = 0  # of the delete files
+    roots: int = 0  # of the manifests: manifest lists, or root manifests
     finished_files: int = 0  # deleted for earlier runs that were interrupted
     left: tuple[str, ...] = ()  # not deleted, as they are outside the table's location
     failed: tuple[str, ...] = ()  # not deleted, as the storage failed
     problem: str | None = None  # why no more files were deleted; the next run continues
     attempts: int = 0
     seconds: float = 0.0
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Deleted files: data, position deletes, equality deletes, manifests, manifest lists, statistics."""
+        positions = self.delete_files - self.equality_delete_files
+        manifests = self.manifests - self.roots
+        return self.data_files, positions, self.equality_delete_files, manifests, self.roots, self.statistics_files
 
     def as_dict(self) -> dict[str, object]:
         """All fields by name."""
@@ -101,7 +111,8 @@ class ExpireResult:
 class ExpirePlan:
     """What an expiry would remove, and why, and what is kept by whom; ``execute`` does it.
 
-    ``files`` are the files that would be freed, with columns ``location``, ``kind`` and ``bytes`` (null if unknown).
+    ``files`` are the files that would be freed, with columns ``location``, ``kind``, ``bytes`` (null if unknown) and
+    ``content``.
     """
 
     table: str
@@ -140,6 +151,11 @@ class ExpirePlan:
             "unfinished": self.unfinished,
             "clean": self.clean,
         }
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Files to delete: data, position deletes, equality deletes, manifests, manifest lists, statistics."""
+        return _result(self.table, Deletion(files=self.files)).counts
 
     def _count(self, kind: Kind) -> int:
         return int(pc.sum(pc.equal(self.files["kind"], kind.value)).as_py() or 0)
@@ -261,23 +277,34 @@ def _execute(plan: ExpirePlan, progress: Progress) -> ExpireResult:
         except IcefloeError as error:  # the snapshots are gone; the next run deletes the files
             logger.warning("expired snapshots of %s, but could not delete all files: %s", table, error)
             problem = str(error)
-    both = finished.with_more(deletion)
-    return ExpireResult(
-        table=str(table),
+    return replace(
+        _result(str(table), deletion),
         snapshots=len(_ids(before) - _ids(after)),
         refs=len(before.metadata.refs.keys() - after.metadata.refs.keys()),
+        bytes=finished.bytes + deletion.bytes,
+        finished_files=finished.files.num_rows,
+        left=(*finished.outside, *deletion.outside),
+        failed=(*finished.failed, *deletion.failed),
+        problem=problem,
+        attempts=commit.attempts,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _result(table: str, deletion: Deletion) -> ExpireResult:
+    """The counts of deleted files."""
+    content = deletion.files["content"]
+    equality = pc.equal(content, int(ContentType.EQUALITY_DELETES))
+    roots = pc.and_(pc.equal(deletion.files["kind"], Kind.MANIFEST.value), pc.is_null(content))
+    return ExpireResult(
+        table=table,
         data_files=deletion.count(Kind.DATA.value),
         delete_files=deletion.count(Kind.DELETES.value),
         manifests=deletion.count(Kind.MANIFEST.value),
         metadata_files=deletion.count(Kind.METADATA.value),
         statistics_files=deletion.count(Kind.STATISTICS.value),
-        bytes=both.bytes,
-        finished_files=finished.files.num_rows,
-        left=both.outside,
-        failed=both.failed,
-        problem=problem,
-        attempts=commit.attempts,
-        seconds=time.perf_counter() - started,
+        equality_delete_files=int(pc.sum(equality).as_py() or 0),
+        roots=int(pc.sum(roots).as_py() or 0),
     )
 
 

@@ -8,6 +8,7 @@ not changed.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import pyarrow as pa
@@ -59,10 +60,15 @@ class DropResult:
         )
 
 
-def drop_and_purge(catalog: Catalog, identifier: Identifier, io: FileIO) -> DropResult:
-    """Drop a table, then delete the files that its metadata references and that are inside its location."""
+def drop_and_purge(
+    catalog: Catalog, identifier: Identifier, io: FileIO, settings: Mapping[str, str] | None = None
+) -> DropResult:
+    """Drop a table, then delete the files that its metadata references and that are inside its location.
+
+    ``settings`` are those of the catalog, such as the roots from which files may be read.
+    """
     location = location_in(catalog, identifier)
-    table = TablePointer(catalog, identifier, io, location=location)
+    table = TablePointer(catalog, identifier, io, settings=settings, location=location)
     base = table.load()
     check_deletable(base)
     shared = _other_names(catalog, identifier, base)

@@ -20,12 +20,19 @@ from icefloe.commit.base import Base
 from icefloe.errors import IcefloeError
 from icefloe.maintenance.containment import check_no_alias
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, choose, live, of_type
-from icefloe.model.location_columns import is_among
+from icefloe.model.location_columns import Column, is_among
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.tree.root import Leaf, leaves_of, position_mask, read_leaf, read_leaves, read_root
 from icefloe.tree.store import NO_STATISTICS
 
-SCHEMA = pa.schema([pa.field("location", pa.string()), pa.field("kind", pa.string()), pa.field("bytes", pa.int64())])
+SCHEMA = pa.schema(
+    [
+        pa.field("location", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("bytes", pa.int64()),
+        pa.field("content", pa.int32()),  # the content type of its entry; null for metadata files and roots
+    ]
+)
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +57,7 @@ class _Trees:
 
 
 def reachable_files(base: Base, *, hidden: bool = False) -> pa.Table:
-    """The files of a table, with columns ``location``, ``kind`` and ``bytes``; each location once.
+    """The files of a table, with columns ``location``, ``kind``, ``bytes`` and ``content``; each location once.
 
     ``bytes`` is null where the metadata does not record it. An unreadable manifest raises. With ``hidden``, entries
     that are deleted by manifest deletion vectors in all snapshots are included.
@@ -147,20 +154,26 @@ def _entries(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 def _of_rows(rows: pa.Table, kind: Kind) -> pa.Table:
-    rows = rows.select(["location", "file_size_in_bytes"]).filter(pc.is_valid(rows["location"]))
-    return _files(rows["location"], kind, rows["file_size_in_bytes"])
+    rows = rows.select(["location", "file_size_in_bytes", "content_type"]).filter(pc.is_valid(rows["location"]))
+    return _files(rows["location"], kind, rows["file_size_in_bytes"], rows["content_type"])
 
 
 def _files(
-    locations: Iterable[str] | pa.ChunkedArray, kind: Kind, sizes: pa.Array | pa.ChunkedArray | None = None
+    locations: Iterable[str] | pa.ChunkedArray,
+    kind: Kind,
+    sizes: Column | None = None,
+    content: Column | None = None,
 ) -> pa.Table:
     column = locations if isinstance(locations, pa.ChunkedArray) else pa.array(list(locations), pa.string())
     sizes = pa.nulls(len(column), pa.int64()) if sizes is None else sizes
-    return pa.table([column, pa.repeat(kind.value, len(column)), sizes], schema=SCHEMA)
+    content = pa.nulls(len(column), pa.int32()) if content is None else content
+    return pa.table([column, pa.repeat(kind.value, len(column)), sizes, content], schema=SCHEMA)
 
 
 def _distinct(parts: Iterable[pa.Table]) -> pa.Table:
     """Each location once, with its first kind and its size."""
     every = pa.concat_tables([SCHEMA.empty_table(), *parts])
-    grouped = every.group_by("location", use_threads=False).aggregate([("kind", "first"), ("bytes", "max")])
-    return grouped.rename_columns({"kind_first": "kind", "bytes_max": "bytes"}).select(SCHEMA.names)
+    measures = [("kind", "first"), ("bytes", "max"), ("content", "min")]
+    grouped = every.group_by("location", use_threads=False).aggregate(measures)
+    names = {"kind_first": "kind", "bytes_max": "bytes", "content_min": "content"}
+    return grouped.rename_columns(names).select(SCHEMA.names)

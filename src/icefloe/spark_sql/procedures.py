@@ -17,6 +17,7 @@ from icefloe.commit.result import CommitResult
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
 from icefloe.spark_sql.options.changelog import create_changelog_view
+from icefloe.spark_sql.options.cleanup_options import expire_snapshots, remove_orphan_files
 from icefloe.spark_sql.options.ref_options import RefKind, set_ref
 from icefloe.spark_sql.options.rewrite_options import (
     DATA_FILES_RESULT,
@@ -243,6 +244,14 @@ _REF_EXISTS = (
     Parameter(name="if_not_exists", type="boolean", default="false"),
     Parameter(name="or_replace", type="boolean", default="false"),
 )
+_OLDER_THAN = Parameter(name="older_than", type="timestamp", default=_NULL)
+_CONCURRENCY = Parameter(name="max_concurrent_deletes", type="int", default=_NULL)  # without effect
+_DRY_RUN = Parameter(name="dry_run", type="boolean", default="false")
+_EXPIRED = (
+    "deleted_data_files_count bigint, deleted_position_delete_files_count bigint,"
+    " deleted_equality_delete_files_count bigint, deleted_manifest_files_count bigint,"
+    " deleted_manifest_lists_count bigint, deleted_statistics_files_count bigint"
+)
 _REF = "name string, snapshot_id bigint"
 _FIELDS = "field string, transform string"
 
@@ -305,6 +314,18 @@ PROCEDURES: Mapping[str, Procedure] = {
         _drop_partition_field, "Do not partition new files by a field any more", _FIELDS, Parameter(name="field")
     ),
     "drop_tag": _procedure(_drop_ref("tag"), "Drop a tag", _REF, Parameter(name="tag")),
+    "expire_snapshots": _procedure(
+        expire_snapshots,
+        "Expire snapshots and delete the files that only they need",
+        _EXPIRED,
+        _OLDER_THAN,
+        Parameter(name="retain_last", type="int", default=_NULL),
+        _CONCURRENCY,
+        Parameter(name="stream_results", type="boolean", default="false"),
+        Parameter(name="snapshot_ids", type="array<bigint>", default=_NULL),
+        Parameter(name="clean_expired_metadata", type="boolean", default="false"),
+        _DRY_RUN,
+    ),
     "fast_forward": _procedure(
         _fast_forward,
         "Move a branch forward to the snapshot of another one",
@@ -320,6 +341,16 @@ PROCEDURES: Mapping[str, Procedure] = {
         parameters=(_TABLE, Parameter(name="metadata_file")),
         result="current_snapshot_id bigint, total_records_count bigint, total_data_files_count bigint",
         run=_register_table,
+    ),
+    "remove_orphan_files": _procedure(
+        remove_orphan_files,
+        "Delete files in the table's location that no metadata references",
+        "orphan_file_location string",
+        _OLDER_THAN,
+        Parameter(name="location", default=_NULL),
+        _DRY_RUN,
+        _CONCURRENCY,
+        Parameter(name="max_share", type="double", default=_NULL),
     ),
     "replace_partition_field": _procedure(
         _replace_partition_field,

@@ -80,7 +80,7 @@ class LoadedTable:
 
 def _check_selects(kind: str, version: Version) -> None:
     """InputError if a version is given for a metadata table of all snapshots."""
-    if METADATA_TABLES[kind].of_all and version != CURRENT:
+    if kind != CHANGES and METADATA_TABLES[kind].of_all and version != CURRENT:
         one = kind.removeprefix("all_")
         raise InputError(f"metadata table {kind} is that of all snapshots; leave out the version, or read {one}")
 

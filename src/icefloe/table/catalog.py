@@ -272,7 +272,8 @@ class Catalog:
         """
         identifier = parse_identifier(name)
         if purge:
-            return drop_and_purge(self._pointers, identifier, self._io(self._pointers.load(identifier)))
+            io = self._io(self._pointers.load(identifier))
+            return drop_and_purge(self._pointers, identifier, io, self._properties)
         return DropResult(table=dotted(identifier), metadata_location=self._pointers.drop(identifier))
 
     def list_tables(self, namespace: NameLike) -> list[str]:

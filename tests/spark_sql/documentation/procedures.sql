@@ -67,13 +67,12 @@ CALL demo.system.undelete_column('db.sample', 'location');
 
 -- [CALL expire_snapshots]
 CALL demo.system.expire_snapshots('db.sample', TIMESTAMP '2021-06-30 00:00:00.000', 100);
---! AnalysisException: catalog demo has no procedure system.expire_snapshots
+--> 0 | 0 | 0 | 0 | 0 | 0
 CALL demo.system.expire_snapshots(table => 'db.sample', snapshot_ids => ARRAY(123));
---! AnalysisException: catalog demo has no procedure system.expire_snapshots
+--! has no snapshot 123
 
 -- [CALL remove_orphan_files]
 CALL demo.system.remove_orphan_files(table => 'db.sample', dry_run => true);
---! AnalysisException: catalog demo has no procedure system.remove_orphan_files
 
 -- [CALL rewrite_data_files]
 CALL demo.system.rewrite_data_files('db.sample');

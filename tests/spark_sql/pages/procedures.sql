@@ -125,7 +125,7 @@ CALL demo.system.ancestors_of('db.t', other => 1);
 CALL demo.system.fly('db.t');
 --! AnalysisException: no procedure system.fly
 
--- All procedures. Maintenance that deletes or rewrites data files is not among them.
+-- All procedures. Maintenance that rewrites data files is not among them.
 SHOW PROCEDURES IN demo.system;
 --> demo | [system] | system | add_files
 --> demo | [system] | system | add_partition_field
@@ -137,9 +137,11 @@ SHOW PROCEDURES IN demo.system;
 --> demo | [system] | system | drop_branch
 --> demo | [system] | system | drop_partition_field
 --> demo | [system] | system | drop_tag
+--> demo | [system] | system | expire_snapshots
 --> demo | [system] | system | fast_forward
 --> demo | [system] | system | publish_changes
 --> demo | [system] | system | register_table
+--> demo | [system] | system | remove_orphan_files
 --> demo | [system] | system | replace_partition_field
 --> demo | [system] | system | rewrite_manifests
 --> demo | [system] | system | rollback_to_snapshot
@@ -170,6 +172,4 @@ SHOW PROCEDURES IN demo.system;
 --iceberg> demo | [system] | system | compute_partition_stats
 --iceberg> demo | [system] | system | rewrite_table_path
 CALL demo.system.expire_snapshots('db.t');
---! AnalysisException: no procedure system.expire_snapshots
---iceberg [procedures]: there is a procedure for it
---iceberg> *
+--> 0 | 0 | 0 | 0 | 0 | 0

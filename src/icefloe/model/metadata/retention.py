@@ -1,10 +1,10 @@
 """Which snapshots and refs expire, and what keeps the others (spec: Snapshot Retention Policy).
 
 The rule is a pure function of the table metadata, a policy and a time, so that every attempt of a commit can apply it
-to the state that it has loaded. Two things go beyond the specification. Snapshots in no branch (staged or rolled back) are
-kept while they are younger than the cut-off, as in Apache Iceberg. And a branch keeps its snapshots down to the oldest
-record of a stream or an idempotency key that is still promised: a record is found by walking from the head to it, so
-the snapshots in between stay too (decision 040).
+to the state that it has loaded. Two things go beyond the specification. Snapshots in no branch (staged or rolled back)
+are kept while they are younger than the cut-off, as in Apache Iceberg. And a branch keeps its snapshots down to the
+oldest record of a stream or an idempotency key that is still promised: a record is found by walking from the head to
+it, so the snapshots in between stay too (decision 040).
 """
 
 from __future__ import annotations
