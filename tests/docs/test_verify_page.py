@@ -12,8 +12,6 @@ PAGE = (REPO / "docs" / "verifying.md").read_text(encoding="utf-8")
 ROW = re.compile(
     r"^\| `(?P<rule>[a-z-]+)` \| (?P<severity>error|warning|info) \|.*\| (?P<invariants>[I0-9, ]*)\|$", re.MULTILINE
 )
-    r"^\| `(?P<rule>[a-z-]+)` \| (?P<severity>error|warning|info) \|.*\| (?P<invariants>[I0-9, ]*)\|$", re.M
-)
 PROMISED = {"compact", "rewrite_deletes", "expire", "remove_orphans"}
 
 
