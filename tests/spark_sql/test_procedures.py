@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import icefloe
-from icefloe.spark_sql.procedures import PROCEDURES
+from icefloe.spark_sql.procedures.declarations import PROCEDURES
 
 
 def call(spark: SparkSession, text: str) -> list[tuple[Any, ...]]:

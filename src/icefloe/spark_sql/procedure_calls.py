@@ -15,7 +15,7 @@ from icefloe.spark_sql.messages import (
     ParameterDescription,
     ProcedureDescription,
 )
-from icefloe.spark_sql.procedures import PROCEDURES
+from icefloe.spark_sql.procedures.declarations import PROCEDURES
 from icefloe.table.catalog import Catalog
 
 _NAMESPACE = ("system",)

@@ -184,8 +184,8 @@ class Execution:
     def _sequence_number(self, groups: Sequence[_Group]) -> int | None:
         """The sequence number of new files, so that equality deletes of other commits apply to them.
 
-        None if rows get another partition spec: equality deletes belong to a partition, so they would not apply to the
-        same rows. They are a conflict then.
+        None if rows are written to another partition spec. Equality deletes belong to a partition, so they would not
+        apply to the same rows; they are a conflict then.
         """
         head, options = self._work.target.head, self._work.options
         if head is None or not options.use_starting_sequence_number or not all(map(self._keeps_spec, groups)):
