@@ -173,6 +173,8 @@ def test_every_type_and_nesting_comes_back(catalog: Any, tmp_path: Path, file_fo
     table.delete("id = 3")
     assert len(files(tmp_path, file_format)) == 2
     same(table.scan().to_arrow(), rows.filter(pa.array([id_ != 3 for id_ in range(6)])))
+    # What was recorded of every column is so.
+    assert table.verify("all", rows=True).findings == ()
 
 
 @pytest.mark.parametrize("file_format", FORMATS)

@@ -74,6 +74,7 @@ def test_a_partitioned_table_answers_as_one_that_is_not(
     for each in (plain, table):
         each.delete(where)
     assert sorted_rows(table.scan().to_arrow()) == sorted_rows(plain.scan().to_arrow())
+    assert table.verify("all", rows=True).findings == ()
 
 
 @pytest.mark.parametrize("partition", ["hour(d)", "month(id)", "truncate(3, ts)", "year(name)"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from icefloe.errors import UnsupportedError
 from icefloe.inspect.diff import Diff, Point, diff_snapshots
 from icefloe.maintenance.health import Health, health_of
 from icefloe.maintenance.verify.verify import VerifyResult, verify_table
@@ -20,14 +21,15 @@ class Checks(HeldTable):
         files: bool = False,
         rows: bool = False,
         progress: Progress = silent,
+        spark: object | None = None,
     ) -> VerifyResult:
         """Check that the table is sound, and report what is not, with the next step for each finding.
 
         By default the metadata of the newest state is checked: the metadata file, and the trees of all branches and
         tags. ``snapshots="all"`` checks every snapshot. ``files=True`` looks up every file in storage, with its length.
         ``rows=True`` reads the data files of these snapshots and compares rows with statistics, partitions, row ids and
-        sort order, file by file in this process. What cannot be read is a finding; only a table that does not exist is
-        an error.
+        sort order, file by file in this process; ``spark`` is refused. What cannot be read is a finding; only a table
+        that does not exist is an error.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.verify", schema="id bigint")
@@ -36,6 +38,10 @@ class Checks(HeldTable):
         >>> result.ok, result.findings, result.checked.rows
         (True, (), 3)
         """
+        if spark is not None:
+            raise UnsupportedError(
+                f"table {self.name}: verify does not run on Spark; without spark= it reads files in this process"
+            )
         return verify_table(self._pointer, snapshots=snapshots, files=files, rows=rows, progress=progress)
 
     def health(self, storage: bool = False) -> Health:

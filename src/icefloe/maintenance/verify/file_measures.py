@@ -37,6 +37,7 @@ class FileChecks:
         self._entry = entry
         self._schema = schema
         self._location: str = entry["location"][0].as_py()
+        self._names = frozenset(entry.column_names)  # a table makes the list anew for each question
         recorded = [id_ for id_ in schema.measured if any(self._recorded(m, column_key(id_)) for m in MEASURES)]
         self._measurer = Measurer(schema, only=frozenset(recorded))
         self._rows = 0
@@ -94,7 +95,7 @@ class FileChecks:
 
     def _recorded(self, measure: str, key: str) -> pa.Scalar | None:
         name = stat(measure, key)
-        value = self._entry[name][0] if name in self._entry.column_names else None
+        value = self._entry[name][0] if name in self._names else None
         return None if value is None or not value.is_valid else value
 
     def _finding(self, rule: Rule, message: str) -> Finding:
