@@ -121,8 +121,9 @@ def partition_field_ids(metadata: TableMetadata, names: Sequence[str]) -> tuple[
         found = [field.field_id for spec in metadata.specs for field in spec.fields if field.name == name]
         if len(found) == 0:
             known = dict.fromkeys(field.name for spec in metadata.specs for field in spec.fields)
+            names_text = "none" if len(known) == 0 else ", ".join(known)
             raise InputError(
-                f"table {metadata.location} has no partition field {name!r}; it has {', '.join(known) or 'none'}",
+                f"table {metadata.location} has no partition field {name!r}; it has {names_text}",
                 field=name,
             )
         ids.extend(found)

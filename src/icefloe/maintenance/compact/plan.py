@@ -80,8 +80,8 @@ class CompactPlan:
 
     ``files`` has a row for each considered file: ``location``, ``bytes``, ``rows``, ``deletes`` (rows that are known to
     be deleted), ``delete_files``, ``partition``, ``group`` (null if it is not rewritten), ``chosen`` and ``reason``.
-    ``groups`` has a row for each group: ``group``, ``partition``, ``files``, ``bytes``, ``rows``, ``deletes``,
-    ``expected_files`` and ``expected_bytes``. ``execute`` rewrites the groups.
+    ``groups`` has a row for each group: ``group``, ``partition`` (null for files of other specs), ``files``, ``bytes``,
+    ``rows``, ``deletes``, ``expected_files`` and ``expected_bytes``. ``execute`` rewrites the groups.
     """
 
     table: str
@@ -324,10 +324,12 @@ def _groups(columns: Mapping[str, Ints], tuples: pa.Array, groups: Ints, options
 
     size, rows, deleted = total("sizes"), total("rows"), total("deleted_rows")
     live = size * ((rows - deleted) / np.maximum(rows, 1))
+    first = np.flatnonzero(chosen)[first]
+    has_partition = columns["spec_ids"][first] == options.output_spec_id  # else a group may have several
     return pa.table(
         {
             "group": numbers,
-            "partition": tuples.take(pa.array(np.flatnonzero(chosen)[first])),
+            "partition": tuples.take(pa.array(first, mask=~has_partition)),
             "files": np.bincount(groups[chosen], minlength=len(numbers)),
             "bytes": size,
             "rows": rows,
