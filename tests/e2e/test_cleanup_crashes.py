@@ -1,4 +1,4 @@
-"""Expiry and orphan removal that are struck at every call of storage and catalog: no live file goes, the next run ends it.
+"""Expiry and orphan removal struck at every call of storage and catalog: no live file goes, the next run ends it.
 
 Each test strikes at call 1, 2, 3 ... until a run meets no strike, as in ``test_crashes``.
 """

@@ -204,7 +204,7 @@ def test_a_tag_that_comes_between_two_attempts_keeps_its_snapshot(tmp_path, monk
     result = plan.execute()
     assert (result.snapshots, result.data_files, result.attempts) == (0, 0, 0)
     assert read(table.refresh(), tag="saved") == [1]
-    assert len([info for info in table._pointer.io.list(journal_folder(table.location))]) == 0
+    assert list(table._pointer.io.list(journal_folder(table.location))) == []
 
 
 def test_a_snapshot_that_is_newer_than_the_plan_is_not_removed_by_it(tmp_path):

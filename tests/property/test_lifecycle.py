@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -301,6 +302,7 @@ def live(version: int, steps: list[tuple[str, int]]) -> Life:
     return life
 
 
+@pytest.mark.timeout(8 * 3600 if LONG else 1800)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(version=st.sampled_from([1, 2, 3, 4]), steps=STEPS)
 def test_no_live_file_is_ever_deleted_and_nothing_unreachable_and_old_remains(version, steps):

@@ -1,8 +1,8 @@
 """Which files are inside a table's location, and whether a file may be another one (spec: File System Operations).
 
 Only files inside the location are deleted. Two locations can be one file: by another scheme or host, by ``..``
-segments, and on a local disk by a linked folder. So a file to delete is compared with all files that stay; where
-that is not decided, nothing is deleted.
+segments, and on a local disk by a linked folder. So a file to delete is compared with all files that stay; where that
+is not decided, nothing is deleted.
 """
 
 from __future__ import annotations

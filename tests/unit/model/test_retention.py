@@ -220,9 +220,9 @@ def naive(metadata: TableMetadata, policy: ExpirePolicy) -> tuple[set[int], set[
     for _, found in lines:
         for place, snapshot in enumerate(found):
             record = record_in(snapshot)
-            if record is not None and snapshot.timestamp_ms > youngest:
-                if all(record_in(newer) != record for newer in found[:place]):
-                    firm |= {other.snapshot_id for other in found[: place + 1]}
+            is_newest = all(record_in(newer) != record for newer in found[:place])
+            if record is not None and is_newest and snapshot.timestamp_ms > youngest:
+                firm |= {other.snapshot_id for other in found[: place + 1]}
     firm |= {
         key
         for key, snapshot in by_id.items()
