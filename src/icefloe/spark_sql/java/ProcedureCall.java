@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
@@ -49,7 +50,7 @@ public class ProcedureCall implements UnboundProcedure, BoundProcedure {
       if (input.isNullAt(i)) continue;
       Object value = input.get(i, type(i));
       String name = Json.text(parameter(i), "name");
-      if (value instanceof ArrayData) arguments.set(name, texts((ArrayData) value));
+      if (value instanceof ArrayData) arguments.set(name, texts((ArrayData) value, ((ArrayType) type(i)).elementType()));
       else if (value instanceof MapData) arguments.set(name, pairs((MapData) value));
       else arguments.put(name, value.toString());
     }
@@ -71,9 +72,9 @@ public class ProcedureCall implements UnboundProcedure, BoundProcedure {
     return pairs;
   }
 
-  private static ArrayNode texts(ArrayData values) {
+  private static ArrayNode texts(ArrayData values, DataType type) {
     ArrayNode texts = Json.array();
-    for (int i = 0; i < values.numElements(); i++) texts.add(values.getUTF8String(i).toString());
+    for (int i = 0; i < values.numElements(); i++) texts.add(values.get(i, type).toString());
     return texts;
   }
 }
