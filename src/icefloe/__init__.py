@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from icefloe.spark_sql.attach import attach, detach
     from icefloe.table.catalog import Catalog, catalog
     from icefloe.table.edits import PartitionEdit, SchemaEdit
+    from icefloe.table.inspect import Inspect
     from icefloe.table.merge import MergeBuilder, MergeResult
     from icefloe.table.open import open_table
     from icefloe.table.scan import Scan
@@ -62,6 +63,7 @@ __all__ = [
     "HistoryEntry",
     "IcefloeError",
     "InputError",
+    "Inspect",
     "LimitError",
     "MergeBuilder",
     "MergeResult",
@@ -92,6 +94,7 @@ _MODULES = {  # name -> module that it is imported from when it is first used
     "CommitResult": "icefloe.commit.result",
     "DropResult": "icefloe.maintenance.purge",
     "HistoryEntry": "icefloe.inspect.history",
+    "Inspect": "icefloe.table.inspect",
     "MergeBuilder": "icefloe.table.merge",
     "MergeResult": "icefloe.table.merge",
     "PartitionEdit": "icefloe.table.edits",

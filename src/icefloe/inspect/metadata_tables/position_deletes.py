@@ -1,4 +1,4 @@
-"""The table ``position_deletes``: one row for each deleted position (spec: Position Delete Files).
+"""The table ``position_deletes``: one row for each deleted position (spec: Position Delete Files; Row-level Deletes).
 
 The live position delete files and deletion vectors of a snapshot are read. A file may store the deleted rows, too.
 """
