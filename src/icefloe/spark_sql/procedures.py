@@ -302,7 +302,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         Parameter(name="retain_last", type="int", default=_NULL),
         _CONCURRENCY,
         Parameter(name="stream_results", type="boolean", default="false"),
-        Parameter(name="snapshot_ids", type="array<bigint>", default=_NULL),
+        Parameter(name="snapshot_ids", type="array<string>", default=_NULL),  # arrays are passed as texts
         Parameter(name="clean_expired_metadata", type="boolean", default="false"),
         _DRY_RUN,
     ),
