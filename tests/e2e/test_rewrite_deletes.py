@@ -80,7 +80,7 @@ def test_manifests_are_clustered_by_partition_fields(tmp_path: Path, version: in
     table = new_table(tmp_path, version, partition_by=("city", "amount"), schema="id bigint, city string, amount int")
     table.set_properties(
         {
-            "commit.manifest.target-size-bytes": "12000" if version == 4 else "3000",
+            "commit.manifest.target-size-bytes": "3000",
             "commit.root.max-data-files": "0",
             "commit.manifest-merge.enabled": "false",
         }

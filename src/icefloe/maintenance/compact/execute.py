@@ -23,15 +23,16 @@ from icefloe.commit.operations.rewrite import FileGroup, RewriteFiles, RewriteGr
 from icefloe.commit.operations.snapshot_operation import file_locations
 from icefloe.commit.result import CommitResult
 from icefloe.engines.work import NewLayout, TableFiles
-from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError, IcefloeError
+from icefloe.errors import IcefloeError
 from icefloe.maintenance.compact.choose_files import NO_GROUP
 from icefloe.maintenance.compact.dangling_deletes import dangling_deletes
 from icefloe.maintenance.compact.plan import CompactPlan, PlannedWork, Strategy
 from icefloe.maintenance.compact.result import CompactResult, GroupResult
-from icefloe.model.entries import put
+from icefloe.model.entries import concat, put
 from icefloe.model.metadata.properties import TARGET_FILE_SIZE
 from icefloe.model.metadata.snapshots import SummaryKey
 from icefloe.progress import Progress
+from icefloe.rows.target import Scratch
 from icefloe.scan.plan import all_deletes
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
@@ -92,17 +93,18 @@ class Execution:
     # -- commits
 
     def _run_as_one(self) -> None:
-        groups = list(self._rewritten())
-        failed = next((group for group in groups if group.error is not None), None)
-        if failed is not None and failed.error is not None:
-            discard(self._work.target.io, [file for group in groups for file in group.files])
-            raise failed.error
-        changes = FileChanges()
-        for group in groups:
-            changes = changes.combined(group.changes)
         target = self._work.target
+        with Scratch(target.io) as scratch:
+            groups = list(self._rewritten())
+            added = concat([group.added for group in groups if group.added is not None])
+            scratch.keep(added)
+            failed = next((group.error for group in groups if group.error is not None), None)
+            if failed is not None:
+                raise failed
+            changes = FileChanges(added=added, removed=pa.concat_tables([group.tasks for group in groups]))
+            changes = changes.combined(self._dangling(groups))
         update = RewriteFiles(
-            changes=changes.combined(self._dangling(groups)),
+            changes=changes,
             read=target.head,
             branch=target.branch,
             sequence_number=self._sequence_number(groups),
@@ -137,7 +139,7 @@ class Execution:
         )
         try:
             result = commit(self._table, update, target.env)
-        except (ConflictError, CommitFailed, CommitStateUnknown) as error:
+        except IcefloeError as error:
             for group in groups:  # its files are deleted, unless the outcome is unknown
                 self._fail(group, error)
             return
