@@ -1,4 +1,4 @@
-"""How the rows before and after an update are paired (spec: Identifier Field IDs)."""
+"""How the rows before and after an update are paired (spec: Reserved Field IDs, Identifier Field IDs)."""
 
 from __future__ import annotations
 
