@@ -69,7 +69,7 @@ CALL demo.system.undelete_column('db.sample', 'location');
 CALL demo.system.expire_snapshots('db.sample', TIMESTAMP '2021-06-30 00:00:00.000', 100);
 --> 0 | 0 | 0 | 0 | 0 | 0
 CALL demo.system.expire_snapshots(table => 'db.sample', snapshot_ids => ARRAY(123));
---! has no snapshot 123
+--! NoSuchSnapshot: has no snapshot 123
 
 -- [CALL remove_orphan_files]
 CALL demo.system.remove_orphan_files(table => 'db.sample', dry_run => true);
