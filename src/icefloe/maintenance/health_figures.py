@@ -15,14 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.base import Base
+from icefloe.commit.idempotency import record_in
 from icefloe.deletes.delete_index import attach_deletes
 from icefloe.deletes.partition_keys import Ints, partition_codes
+from icefloe.maintenance.listed_files import list_files, may_be_orphan
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, choose, concat, of_type, partition_key, stat
-from icefloe.model.location_columns import is_among
+from icefloe.model.location_columns import is_among, one_array
 from icefloe.model.metadata.properties import LEAF_TARGET_SIZE, MERGE_TARGET_SIZE, TARGET_FILE_SIZE
-from icefloe.model.metadata.snapshots import MAIN, Ref, retention
-from icefloe.model.metadata.table_metadata import TableMetadata, ancestors
+from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
 from icefloe.scan.partition_struct import partition_struct, partition_tuples
 from icefloe.tree.diff import with_manifest
 from icefloe.tree.root import Root, read_live_leaves, read_root
@@ -32,7 +33,6 @@ MANY_SMALL = 5  # small files of one partition from which on they are combined
 MOSTLY_DELETED = 0.3  # the share of deleted rows from which on a file is worth rewriting
 MOSTLY_DEAD = 0.2  # the share of dead rows of a leaf
 _SAMPLED = 1000  # partitions whose manifests are counted
-_VERSION_HINT = "/metadata/version-hint.text"
 
 Floats = npt.NDArray[np.float64]
 
@@ -289,52 +289,21 @@ def _metadata_figures(base: Base, now_ms: int) -> dict[str, object]:
     metadata = base.metadata
     return {
         "snapshots": len(metadata.snapshots),
-        "expirable_snapshots": len(expirable_snapshots(metadata, now_ms)),
+        "expirable_snapshots": len(apply_policy(metadata, ExpirePolicy(now_ms=now_ms), record_in).expired),
         "refs": len(metadata.refs),
         "metadata_bytes": base.store.io.size(base.pointer),
         "metadata_log_length": len(metadata.metadata_log),
     }
 
 
-def expirable_snapshots(metadata: TableMetadata, now_ms: int) -> list[int]:
-    """The snapshots that the retention of branches, tags and table properties does not keep."""
-    refs = dict(metadata.refs)
-    if MAIN not in refs and metadata.current_snapshot_id is not None:
-        refs[MAIN] = Ref(snapshot_id=metadata.current_snapshot_id)
-    kept: set[int] = set()
-    on_branches: set[int] = set()
-    for name, ref in refs.items():
-        rules, head = retention(name, ref, metadata.properties), metadata.snapshots.find(ref.snapshot_id)
-        if head is None or (rules.max_ref_age_ms is not None and now_ms - head.timestamp_ms > rules.max_ref_age_ms):
-            continue
-        kept.add(head.snapshot_id)
-        if ref.type == "tag":
-            continue
-        least, age = rules.min_snapshots_to_keep or 1, rules.max_snapshot_age_ms or 0
-        for number, snapshot in enumerate(ancestors(metadata, head.snapshot_id)):
-            on_branches.add(snapshot.snapshot_id)
-            if number < least or now_ms - snapshot.timestamp_ms <= age:
-                kept.add(snapshot.snapshot_id)
-    main = retention(MAIN, refs.get(MAIN, Ref(snapshot_id=0)), metadata.properties)
-    oldest = now_ms - (main.max_snapshot_age_ms or 0)
-    return [
-        one.snapshot_id
-        for one in metadata.snapshots
-        if one.snapshot_id not in kept and (one.snapshot_id in on_branches or one.timestamp_ms < oldest)
-    ]
-
-
 def _storage_figures(base: Base) -> dict[str, object]:
     """The files in the table's folder that nothing references."""
+    folder = base.metadata.location.rstrip("/")
+    listed = list_files(base.store.io, folder)
+    own = listed.filter(may_be_orphan(one_array(listed["location"]), folder, folder))
     known = reachable_files(base, hidden=True)
-    listed = [(info.location, info.size) for info in base.store.io.list(base.metadata.location)]
-    locations = pa.array([location for location, _ in listed], pa.string())
-    sizes = pa.array([size for _, size in listed], pa.int64())
-    used = pc.or_(
-        is_among(locations, known["location"], base.metadata.location), pc.ends_with(locations, _VERSION_HINT)
-    )
-    others = sizes.filter(pc.invert(used))
-    return {"unreferenced_files": len(others), "unreferenced_bytes": int(pc.sum(others, min_count=0).as_py())}
+    others = own.filter(pc.invert(is_among(own["location"], known["location"], base.metadata.location)))
+    return {"unreferenced_files": others.num_rows, "unreferenced_bytes": _sum(others, "bytes")}
 
 
 def _numbers(rows: pa.Table, name: str) -> Floats:

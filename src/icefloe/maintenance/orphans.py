@@ -12,17 +12,14 @@ import re
 import time
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.base import Base, TablePointer
-from icefloe.commit.stage import METADATA_FOLDER
 from icefloe.commit.table_location import is_inside, read_metadata
 from icefloe.env import Env
 from icefloe.errors import CorruptFile, IcefloeError, InputError, NoSuchFile
-from icefloe.io.file_io import FileIO
 from icefloe.maintenance.containment import check_no_alias, inside_mask
 from icefloe.maintenance.deletions import (
     DAY_MS,
@@ -32,36 +29,21 @@ from icefloe.maintenance.deletions import (
     complete,
     delete_files,
     finish_journals,
-    journal_folder,
     unfinished_journals,
     write_journal,
 )
-from icefloe.maintenance.reachable import Kind, reachable_files
+from icefloe.maintenance.listed_files import METADATA_NAME, list_files, may_be_orphan
+from icefloe.maintenance.reachable import reachable_files
 from icefloe.model.location_columns import is_among, one_array
 from icefloe.model.locations import S3
 from icefloe.model.metadata.retention import at_time
 from icefloe.progress import Progress, silent
 from icefloe.scan.select import to_epoch_ms
 
-SCHEMA = pa.schema(
-    [
-        pa.field("location", pa.string()),
-        pa.field("kind", pa.string()),  # a guess by the name
-        pa.field("bytes", pa.int64()),
-        pa.field("modified_ms", pa.int64()),
-    ]
-)
-OTHER = "other"
 _DEFAULT_DAYS = 3
 _SHOWN = 20
-_BATCH = 10_000  # listed files that are held as objects
 _HEAD = 4096  # bytes of a metadata file that usually name the table
 _UUID = re.compile(rb'^\s*\{[^{}\[\]]*?"table-uuid"\s*:\s*"([^"\\]*)"')
-_METADATA_NAME = r"\.metadata\.json(\.gz)?$"
-# Files of other programs: a segment that begins with a dot or an underscore and is not a partition such as _day=1.
-_HIDDEN = r"/[._][^/=]*(/|$)"
-_TEMPORARY = r"/\.[^/]*\.[0-9a-f]{32}\.tmp$"  # of this library, from a writer that died
-_HINT = r"/version-hint\.text$"
 
 logger = logging.getLogger(__name__)
 
@@ -224,10 +206,10 @@ class _Found:
 
 def _find(table: TablePointer, folder: str, cutoff: int) -> _Found:
     """The orphans in a folder. It is listed before the newest state is loaded, which then has all listed commits."""
-    listed = _list(table.held().store.io, folder)
+    listed = list_files(table.held().store.io, folder)
     base = table.load()
     reachable = reachable_files(base, hidden=False)
-    own = listed.filter(_considered(one_array(listed["location"]), base.metadata.location, folder))
+    own = listed.filter(may_be_orphan(one_array(listed["location"]), base.metadata.location, folder))
     candidates = own.filter(pc.invert(is_among(own["location"], reachable["location"], base.metadata.location)))
     missing = reachable.filter(pc.invert(is_among(reachable["location"], listed["location"], base.metadata.location)))
     check_no_alias(candidates["location"], missing["location"], base.metadata.location)
@@ -238,44 +220,9 @@ def _find(table: TablePointer, folder: str, cutoff: int) -> _Found:
     return _Found(files=old, listed=own.num_rows, young=candidates.num_rows - int(pc.sum(is_old).as_py() or 0))
 
 
-def _list(io: FileIO, folder: str) -> pa.Table:
-    """All files in a folder as columns."""
-    parts, files = [SCHEMA.empty_table()], io.list(folder)
-    while len(infos := list(islice(files, _BATCH))) > 0:
-        locations = pa.array([info.location for info in infos], pa.string())
-        sizes = pa.array([info.size for info in infos], pa.int64())
-        times = pa.array([info.modified_ms for info in infos], pa.int64())
-        parts.append(pa.table([locations, _kinds(locations), sizes, times], schema=SCHEMA))
-    return pa.concat_tables(parts)
-
-
-def _kinds(locations: pa.Array) -> pa.Array:
-    """A guess of the kind of each file by its name."""
-    in_metadata = pc.match_substring(locations, f"/{METADATA_FOLDER}/")
-    rules = (
-        (pc.match_substring_regex(locations, _METADATA_NAME), Kind.METADATA.value),
-        (pc.match_substring_regex(locations, _TEMPORARY), "temporary"),
-        (pc.and_(in_metadata, pc.match_substring_regex(locations, r"\.(avro|parquet)$")), Kind.MANIFEST.value),
-        (pc.and_(in_metadata, pc.match_substring_regex(locations, r"\.(puffin|stats)$")), Kind.STATISTICS.value),
-        (pc.match_substring_regex(locations, r"(\.puffin|-deletes\.[a-z]+)$"), Kind.DELETES.value),
-        (pc.match_substring_regex(locations, r"\.(parquet|orc|avro)$"), Kind.DATA.value),
-    )
-    conditions = pc.make_struct(*(rule for rule, _ in rules), field_names=[str(n) for n in range(len(rules))])
-    return pc.case_when(conditions, *(pa.scalar(kind) for _, kind in rules), pa.scalar(OTHER))
-
-
-def _considered(locations: pa.Array, table_location: str, folder: str) -> pa.Array:
-    """Which files may be orphans: not the journals, the version hint, and hidden files of other programs."""
-    inner = pc.binary_replace_slice(locations, 0, len(folder.encode()), "")
-    hidden = pc.and_(pc.match_substring_regex(inner, _HIDDEN), pc.invert(pc.match_substring_regex(inner, _TEMPORARY)))
-    journals = pc.starts_with(locations, f"{journal_folder(table_location)}/")
-    hints = pc.match_substring_regex(locations, _HINT)
-    return pc.invert(pc.or_(pc.or_(hidden, journals), hints))
-
-
 def _check_own(base: Base, candidates: pa.Table) -> None:
     """Refuse if there is metadata of another table: then its files look unreferenced too."""
-    names = candidates["location"].filter(pc.match_substring_regex(candidates["location"], _METADATA_NAME))
+    names = candidates["location"].filter(pc.match_substring_regex(candidates["location"], METADATA_NAME))
     for location in names.to_pylist():
         found = _table_uuid(base, location)
         if found is not None and (found == "" or found != base.metadata.table_uuid):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,7 @@ from icefloe.commit.operations.ref_updates import SetRef
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.maintenance.health import Health, HealthFinding, _findings, health_of
-from icefloe.maintenance.health_figures import HealthFigures, expirable_snapshots, measure
+from icefloe.maintenance.health_figures import HealthFigures, measure
 from icefloe.maintenance.verify.rules import Severity
 from icefloe.model.entries import MANIFESTS
 from icefloe.model.metadata.snapshots import Ref
@@ -25,7 +24,6 @@ from icefloe.tree.root import leaves_of, read_live_leaf, read_root
 from support.entry_tables import LOCATION, World, data, equality_deletes, new_world, position_deletes, rows, vector
 from support.tables import VERSIONS
 
-PROMISED = {"compact", "rewrite_deletes", "expire", "remove_orphans"}
 TARGET = {"write.target-file-size-bytes": "1000"}
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -154,22 +152,14 @@ def test_snapshots_past_their_retention_are_found():
     assert named(health(made, now_ms=later), "snapshots").gain["snapshots"] == 2
 
 
-def test_retention_of_branches_tags_and_properties_decides_what_may_expire():
+def test_snapshots_that_the_retention_rules_do_not_keep_are_counted():
     made = new_world(4, **TARGET)
     for name in "abcde":
         made.commit(Append(added=rows(sized(name, 900))))
-    metadata = made.metadata
-    ids = [snapshot.snapshot_id for snapshot in metadata.snapshots]
+    base = made.table()._pointer.held()
     later = made.head.timestamp_ms + 6 * DAY_MS
-    assert expirable_snapshots(metadata, later) == ids[:4]
-    keep_three = replace(metadata, properties={"history.expire.min-snapshots-to-keep": "3"})
-    assert expirable_snapshots(keep_three, later) == ids[:2]
-    longer = replace(metadata, properties={"history.expire.max-snapshot-age-ms": str(30 * DAY_MS)})
-    assert expirable_snapshots(longer, later) == []
-    branch = {**metadata.refs, "side": Ref(snapshot_id=ids[2], min_snapshots_to_keep=2)}
-    assert expirable_snapshots(replace(metadata, refs=branch), later) == [ids[0], ids[3]]
-    old = {**metadata.refs, "old": Ref(snapshot_id=ids[0], type="tag", max_ref_age_ms=DAY_MS)}
-    assert expirable_snapshots(replace(metadata, refs=old), later) == ids[:4]
+    assert measure(base, now_ms=later).expirable_snapshots == 4
+    assert measure(base, now_ms=made.head.timestamp_ms).expirable_snapshots == 0
 
 
 def test_unreferenced_files_are_measured_only_when_asked_for():
@@ -221,7 +211,7 @@ def test_every_command_exists():
     assert len(found) == 8
     for each in found:
         (name,) = re.findall(r"\bt\.(\w+)\(", each.command)
-        assert hasattr(Table, name) or name in PROMISED, each.command
+        assert hasattr(Table, name), each.command
         assert len(each.gain) > 0
         assert len(each.figures) > 0
 

@@ -31,7 +31,6 @@ ROWS = pa.table(
 )
 NAMES = count()
 # Built beside this module: see tests/unit/maintenance/test_verify_metadata.py for the findings about metadata.
-PROMISED = {"compact", "rewrite_deletes", "expire", "remove_orphans"}
 
 
 def new_table(version: int, **options: object) -> Table:
@@ -284,7 +283,7 @@ def test_every_rule_has_a_severity_and_a_remedy_that_names_a_command():
         named = set(re.findall(r"\bt\.(\w+)\(", consequence.remedy))
         in_catalog = set(re.findall(r"\bcat\.(\w+)\(", consequence.remedy))
         assert len(named | in_catalog) > 0, rule
-        assert all(hasattr(Table, name) or name in PROMISED for name in named), rule
+        assert all(hasattr(Table, name) for name in named), rule
         assert all(hasattr(Catalog, name) for name in in_catalog), rule
 
 

@@ -24,17 +24,16 @@ from icefloe.deletes.position_files import read_positions
 from icefloe.errors import IcefloeError, NotFound
 from icefloe.io.file_io import FileIO
 from icefloe.limits import Limits
-from icefloe.maintenance.deletions import journal_folder
+from icefloe.maintenance.listed_files import may_be_orphan
 from icefloe.maintenance.verify.findings import Finding, broken, finding
 from icefloe.maintenance.verify.rules import Rule, Severity
 from icefloe.model.arrow.conform import FIELD_ID
 from icefloe.model.entries import ContentType, of_type
-from icefloe.model.location_columns import inner_paths, is_among
+from icefloe.model.location_columns import inner_paths, is_among, one_array
 from icefloe.model.locations import is_absolute
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import rules
 
-_VERSION_HINT = "version-hint.text"  # the pointer of a table without a catalog
 _SHOWN_FILES = 3
 
 
@@ -137,11 +136,9 @@ def _size_of(io: FileIO, location: str) -> int | str:
 
 def check_unreferenced(listing: pa.Table, files: pa.Table, table_location: str) -> Iterator[Finding]:
     """Report the files in the table's folder that are not among those that metadata names."""
-    own = pc.or_(
-        pc.ends_with(listing["location"], f"/metadata/{_VERSION_HINT}"),
-        pc.starts_with(listing["location"], f"{journal_folder(table_location)}/"),
-    )
-    known = pc.or_(is_among(listing["location"], files["location"], table_location), own.combine_chunks())
+    folder = table_location.rstrip("/")
+    other = pc.invert(may_be_orphan(one_array(listing["location"]), folder, folder))
+    known = pc.or_(is_among(listing["location"], files["location"], table_location), other)
     others = listing.filter(pc.invert(known))
     if others.num_rows == 0:
         return
