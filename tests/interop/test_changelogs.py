@@ -13,7 +13,7 @@ from interop.iceberg_reads import CATALOG
 from interop.plain_rows import as_texts
 from support.people import COPY, SCHEMA, people
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.interop
 
 
 def changed_table(catalog, version: int):

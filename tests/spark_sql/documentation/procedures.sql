@@ -68,19 +68,28 @@ CALL demo.system.undelete_column('db.sample', 'location');
 -- [CALL expire_snapshots]
 CALL demo.system.expire_snapshots('db.sample', TIMESTAMP '2021-06-30 00:00:00.000', 100);
 --> 0 | 0 | 0 | 0 | 0 | 0
-CALL demo.system.expire_snapshots(table => 'db.sample', snapshot_ids => ARRAY(123));
---! NoSuchSnapshot: has no snapshot 123
 
 -- [CALL remove_orphan_files]
 CALL demo.system.remove_orphan_files(table => 'db.sample', dry_run => true);
 
 -- [CALL rewrite_data_files]
 CALL demo.system.rewrite_data_files('db.sample');
---! AnalysisException: catalog demo has no procedure system.rewrite_data_files
+--> 0 | 0 | 0 | 0 | 0
+CALL demo.system.rewrite_data_files(table => 'db.sample', strategy => 'sort', sort_order => 'id DESC NULLS LAST');
+--> 0 | 0 | 0 | 0 | 0
+CALL demo.system.rewrite_data_files(table => 'db.sample', strategy => 'sort', sort_order => 'zorder(id, data)');
+--> 0 | 0 | 0 | 0 | 0
+CALL demo.system.rewrite_data_files(
+  table => 'db.sample',
+  options => map('min-input-files', '2', 'remove-dangling-deletes', 'true')
+);
+--> 3 | 1 | * | 0 | 0
+CALL demo.system.rewrite_data_files(table => 'db.sample', where => 'id = 3 and data = "foo"');
+--> 0 | 0 | 0 | 0 | 0
 
 -- [CALL rewrite_manifests]
 CALL demo.system.rewrite_manifests('db.sample');
---> 3 | 1
+--> 4 | 1
 SELECT operation FROM demo.db.sample.snapshots ORDER BY committed_at DESC LIMIT 1;
 --> replace
 
@@ -93,12 +102,12 @@ CALL demo.system.rewrite_manifests(table => 'db.sample', spec_id => 0);
 --! AnalysisException: [UNRECOGNIZED_PARAMETER_NAME]
 
 -- [CALL rewrite_manifests(sort_by)]
-CALL demo.system.rewrite_manifests(table => 'db.sample', sort_by => array('category'));
---! AnalysisException: [UNRECOGNIZED_PARAMETER_NAME]
+CALL demo.system.rewrite_manifests(table => 'db.sample', sort_by => array());
+--> 0 | 0
 
 -- [CALL rewrite_position_delete_files]
 CALL demo.system.rewrite_position_delete_files('db.sample');
---! AnalysisException: catalog demo has no procedure system.rewrite_position_delete_files
+--> 0 | 0 | 0 | 0
 
 -- [CALL snapshot]
 CALL demo.system.snapshot('db.sample', 'db.snap');

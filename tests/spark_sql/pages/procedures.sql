@@ -125,7 +125,7 @@ CALL demo.system.ancestors_of('db.t', other => 1);
 CALL demo.system.fly('db.t');
 --! AnalysisException: no procedure system.fly
 
--- All procedures. Maintenance that rewrites data files is not among them.
+-- All procedures.
 SHOW PROCEDURES IN demo.system;
 --> demo | [system] | system | add_files
 --> demo | [system] | system | add_partition_field
@@ -143,7 +143,9 @@ SHOW PROCEDURES IN demo.system;
 --> demo | [system] | system | register_table
 --> demo | [system] | system | remove_orphan_files
 --> demo | [system] | system | replace_partition_field
+--> demo | [system] | system | rewrite_data_files
 --> demo | [system] | system | rewrite_manifests
+--> demo | [system] | system | rewrite_position_delete_files
 --> demo | [system] | system | rollback_to_snapshot
 --> demo | [system] | system | rollback_to_timestamp
 --> demo | [system] | system | set_current_snapshot
