@@ -1,8 +1,8 @@
-"""The life of a table: commits, branches, tags, rollback, staged changes, expiry, orphan removal, writers in flight.
+"""The life of a table: commits, refs, rollback, staged changes, compaction, expiry, orphan removal, writers in flight.
 
 Time is a number that steps move forward. After each clean-up, every retained snapshot reads as the model says, no file
-that is needed is gone, and no unreferenced file is left that is older than the cut-off. ``make test`` runs histories of
-up to 30 steps; ``ICEFLOE_PROFILE=property`` or ``ICEFLOE_LONG=1`` runs 2,000 of up to 50.
+that is needed is gone, and no unreferenced file is left that is older than the cut-off. ``make test`` runs 100
+lives of up to 30 steps; ``ICEFLOE_PROFILE=property`` or ``ICEFLOE_LONG=1`` runs 2,000 of up to 50.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from support.engine_work import write_entries
-from support.selection import examples
 
 LONG = os.environ.get("ICEFLOE_LONG", "") == "1" or os.environ.get("ICEFLOE_PROFILE") == "property"
-EXAMPLES, LENGTH = (2_000, 50) if LONG else (examples(60), 30)
+EXAMPLES, LENGTH = (2_000, 50) if LONG else (100, 30)
 NAME, LOCATION = ("db", "t"), "memory://wh/t"
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -159,11 +158,40 @@ def upsert(life: Life, rng: random.Random) -> None:
     life.made([*before, *rows])
 
 
+def upsert_by_equality(life: Life, rng: random.Random) -> None:
+    if life.table.metadata.rules.sequence_numbers:
+        before, rows = life.head(), life.new_rows(1)
+        again = rng.sample(before, min(len(before), 2))
+        life.table.upsert(column([*again, *rows]), on=["id"], deletes="equality")
+        life.made([*before, *rows])
+
+
+def keeps_rows(life: Life, action: Callable[[], object]) -> None:
+    """Run an action whose snapshots have the rows of the head before it."""
+    before, known = life.head(), {snapshot.snapshot_id for snapshot in life.table.refresh().snapshots}
+    action()
+    new = [snapshot.snapshot_id for snapshot in life.table.refresh().snapshots if snapshot.snapshot_id not in known]
+    life.rows.update(dict.fromkeys(new, before))
+
+
 def rewrite(life: Life, rng: random.Random) -> None:
     if life.table.metadata.current_snapshot_id is not None:
-        before = life.head()
-        life.table.rewrite_manifests()
-        life.made(before)
+        keeps_rows(life, life.table.rewrite_manifests)
+
+
+def rewrite_deletes(life: Life, rng: random.Random) -> None:
+    keeps_rows(life, life.table.rewrite_deletes)
+
+
+def compact(life: Life, rng: random.Random) -> None:
+    options = rng.choice([{"rewrite-all": "true"}, {"min-input-files": "2"}, {"partial-progress.enabled": "true"}])
+    keeps_rows(life, lambda: life.table.compact(options=options).execute())
+
+
+def maintain(life: Life, rng: random.Random) -> None:
+    budget = rng.choice([None, {"bytes": 2_000}, {"seconds": 0}])
+    keeps_rows(life, lambda: life.table.maintain(budget).execute())
+    life.check()
 
 
 def make_ref(life: Life, rng: random.Random) -> None:
@@ -265,17 +293,21 @@ def remove_orphans(life: Life, rng: random.Random) -> None:
 VERBS: dict[str, Callable[[Life, random.Random], None]] = {
     "append": append,
     "cherry-pick": cherry_pick,
+    "compact": compact,
     "delete": delete,
     "expire": expire,
     "finish writer": finish_writer,
+    "maintain": maintain,
     "make ref": make_ref,
     "remove orphans": remove_orphans,
     "remove ref": remove_ref,
     "rewrite": rewrite,
+    "rewrite deletes": rewrite_deletes,
     "rollback": rollback,
     "stage": stage,
     "start writer": start_writer,
     "upsert": upsert,
+    "upsert by equality": upsert_by_equality,
     "wait": wait,
 }
 STEPS = st.lists(
@@ -314,7 +346,7 @@ def test_random_lives_run_every_step_many_times():
     rng = random.Random(7)
     counts: dict[str, int] = {}
     for version in (1, 2, 3, 4):
-        steps = [(rng.choice(sorted(VERBS)), rng.getrandbits(32)) for _ in range(40)]
+        steps = [(rng.choice(sorted(VERBS)), rng.getrandbits(32)) for _ in range(60)]
         for verb, count in live(version, steps).counts.items():
             counts[verb] = counts.get(verb, 0) + count
     assert set(counts) == set(VERBS)

@@ -7,15 +7,13 @@ are those of the metadata files that the commits of the snapshots wrote, as long
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.base import Base
 from icefloe.commit.table_location import read_metadata
-from icefloe.errors import IcefloeError, InputError, NoSuchSnapshot
+from icefloe.errors import IcefloeError, NoSuchSnapshot
 from icefloe.inspect.metadata_differences import (
     partitioning_differences,
     property_differences,
@@ -31,11 +29,9 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.text.figures import plural, size_text
 from icefloe.scan.partition_struct import partition_struct, partition_tuples
 from icefloe.scan.plan import read_schema
-from icefloe.scan.select import select_snapshot
+from icefloe.scan.select import Point, snapshot_at
 from icefloe.tree.diff import compare_roots
 from icefloe.tree.root import read_root
-
-Point: TypeAlias = int | str | datetime  # a snapshot id, a branch or tag, or a time
 
 CHANGED_DELETES = pa.schema(
     [
@@ -144,29 +140,6 @@ def diff_snapshots(base: Base, before: Point | None = None, after: Point | None 
         schema=tuple(schema_differences(*(_schema(metadata, snapshot) for snapshot in (first, last)))),
         **_metadata_words(base, first, last),
     )
-
-
-def snapshot_at(metadata: TableMetadata, point: Point) -> Snapshot:
-    """The snapshot of an id, a branch, a tag or a time; a text that is no ref is a time."""
-    if isinstance(point, bool) or not isinstance(point, (int, str, datetime)):
-        raise InputError(f"table {metadata.location}: {point!r} is no snapshot id, branch, tag or time")
-    if isinstance(point, int):
-        return metadata.snapshot(point)
-    if isinstance(point, str) and point in metadata.refs:
-        return metadata.snapshot(metadata.refs[point].snapshot_id)
-    try:
-        found = select_snapshot(metadata, timestamp=point)
-    except InputError as error:
-        if isinstance(point, str):
-            known = ", ".join(metadata.refs)
-            raise NoSuchSnapshot(
-                f"table {metadata.location}: {point!r} is no branch or tag (there are: {known}) and no time: {error}",
-                name=point,
-            ) from error
-        raise
-    if found is None:
-        raise NoSuchSnapshot(f"table {metadata.location} has no snapshot at {point}")
-    return found
 
 
 def _parent(metadata: TableMetadata, snapshot: Snapshot | None) -> Snapshot | None:

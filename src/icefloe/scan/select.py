@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 from icefloe.errors import InputError, NoSuchSnapshot
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata, ancestors
+
+Point: TypeAlias = int | str | datetime  # a snapshot id, a branch, a tag, or a time with a time zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,6 +43,22 @@ def select_snapshot(
     if timestamp is not None:
         return _by_time(metadata, to_epoch_ms(timestamp))
     return metadata.current_snapshot
+
+
+def snapshot_at(metadata: TableMetadata, point: Point, argument: str = "snapshot") -> Snapshot | None:
+    """The snapshot of an id, a branch, a tag or a time; a text that begins with a digit and is no ref is a time.
+
+    ``argument`` is the name of the argument in errors.
+    """
+    if isinstance(point, bool) or not isinstance(point, (int, str, datetime)):
+        raise InputError(
+            f"{argument}={point!r}: give a snapshot id, the name of a branch or tag, or a time with a time zone"
+        )
+    if isinstance(point, int):
+        return select_snapshot(metadata, snapshot=point)
+    if isinstance(point, str) and (point in metadata.refs or not point[:1].isdigit()):
+        return select_snapshot(metadata, ref=point)
+    return select_snapshot(metadata, timestamp=point)
 
 
 def to_epoch_ms(timestamp: datetime | str) -> int:

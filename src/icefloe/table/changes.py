@@ -15,10 +15,11 @@ from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.schema.metadata_columns import DELETED
 from icefloe.scan.changes.files import FileDifferences, file_differences
-from icefloe.scan.changes.history import Point, snapshot_range
+from icefloe.scan.changes.history import snapshot_range
 from icefloe.scan.changes.pairing import update_pairs
 from icefloe.scan.changes.plan import CHANGE_COLUMNS, ChangePlan
 from icefloe.scan.metadata_filter import tested_metadata_columns
+from icefloe.scan.select import Point
 from icefloe.table.held_table import HeldTable
 
 

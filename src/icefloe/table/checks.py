@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from icefloe.errors import UnsupportedError
-from icefloe.inspect.diff import Diff, Point, diff_snapshots
+from icefloe.inspect.diff import Diff, diff_snapshots
 from icefloe.maintenance.health import Health, health_of
 from icefloe.maintenance.verify.verify import VerifyResult, verify_table
 from icefloe.progress import Progress, silent
+from icefloe.scan.select import Point
 from icefloe.table.held_table import HeldTable
 
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TypeAlias
 
-from icefloe.errors import InputError, NoSuchSnapshot
+from icefloe.errors import NoSuchSnapshot
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata, ancestors
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.plan import read_schema
-from icefloe.scan.select import select_snapshot
+from icefloe.scan.select import Point, snapshot_at
 from icefloe.tree.diff import snapshots_between
-
-Point: TypeAlias = int | str | datetime  # a snapshot id, a branch, a tag, or a time with a time zone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +37,7 @@ def snapshot_range(metadata: TableMetadata, since: Point | None, until: Point | 
     NoSuchSnapshot if a point does not exist, if ``since`` is not an ancestor of ``until``, or if a snapshot in between
     has expired.
     """
-    last = metadata.current_snapshot if until is None else _snapshot_at(metadata, until, "until")
+    last = metadata.current_snapshot if until is None else snapshot_at(metadata, until, "until")
     first = None if since is None else _start(metadata, since)
     if last is None:
         return SnapshotRange(since=None, until=None, snapshots=(), schema=metadata.schema)
@@ -61,23 +57,11 @@ def snapshot_range(metadata: TableMetadata, since: Point | None, until: Point | 
 def _start(metadata: TableMetadata, since: Point) -> Snapshot | None:
     """The snapshot of ``since``; none for a time before the first snapshot, where the table had no rows."""
     try:
-        return _snapshot_at(metadata, since, "since")
+        return snapshot_at(metadata, since, "since")
     except NoSuchSnapshot as error:
         if "timestamp_ms" in error.context:
             return None
         raise
-
-
-def _snapshot_at(metadata: TableMetadata, point: Point, argument: str) -> Snapshot | None:
-    if isinstance(point, bool) or not isinstance(point, (int, str, datetime)):
-        raise InputError(
-            f"{argument}={point!r}: give a snapshot id, the name of a branch or tag, or a time with a time zone"
-        )
-    if isinstance(point, int):
-        return select_snapshot(metadata, snapshot=point)
-    if isinstance(point, str) and (point in metadata.refs or not point[:1].isdigit()):
-        return select_snapshot(metadata, ref=point)
-    return select_snapshot(metadata, timestamp=point)
 
 
 def _not_an_ancestor(metadata: TableMetadata, since: Snapshot, until: Snapshot) -> NoSuchSnapshot:
