@@ -221,9 +221,9 @@ def test_the_listed_differences_exist(spark: SparkSession, tables: tuple[Table, 
         assert found["ours"] != found["theirs"], column
 
 
+@pytest.mark.usefixtures("spark")  # runs beside the tests above, which share the tables
 def test_every_table_has_rows(tables: tuple[Table, ...]) -> None:
-    evolved_table = tables[0]
     of_deletes = ("delete_files", "all_delete_files", "position_deletes")
     for name in METADATA_TABLES:
-        has_rows = evolved_table.format_version > 1 or name not in of_deletes
-        assert (getattr(evolved_table.inspect, name)().num_rows > 0) == has_rows, name
+        has_rows = tables[0].format_version > 1 or name not in of_deletes
+        assert any(getattr(table.inspect, name)().num_rows > 0 for table in tables) == has_rows, name
