@@ -42,6 +42,7 @@ _VERBS: tuple[tuple[str, str, Verb], ...] = (
     (_MAINTENANCE, "rewrite-manifests", maintenance.rewrite_manifests),
     (_MAINTENANCE, "expire", maintenance.expire),
     (_MAINTENANCE, "orphans", maintenance.orphans),
+    (_MAINTENANCE, "erase", maintenance.erase),
 )
 
 app = typer.Typer(

@@ -11,9 +11,11 @@ from icefloe.commit.operations.property_updates import SetProperties, Upgrade
 from icefloe.commit.operations.ref_updates import CURRENT, FastForward, RemoveRef, SetCurrentSnapshot, SetRef
 from icefloe.commit.operations.schema_updates import ChangePartitioning, ChangeSchema, SetSortOrder
 from icefloe.commit.result import CommitResult
+from icefloe.engines.choose import engine_for
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.inspect.history import HistoryEntry, history_of
+from icefloe.maintenance.erase import ErasePlan, plan_erasure
 from icefloe.maintenance.maintain import BudgetLike, MaintainPlan, plan_maintenance
 from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot
@@ -238,6 +240,23 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction
         ({}, 1)
         """
         return plan_maintenance(self, self._env, budget=budget, orphans=orphans, spark=spark)
+
+    def erase(self, where: str | Expr, *, spark: Any = None) -> ErasePlan:
+        """Plan to erase rows for good: from every branch, from data files, and from older snapshots.
+
+        The plan reads the data files of all snapshots that may contain such rows. ``execute()`` deletes the rows,
+        rewrites files that still contain them, lets the snapshots expire that reach them, deletes their files, and
+        reads again what is left. The report says which files went, and what blocks the rest, such as a tag.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.erase", schema="id bigint, name string")
+        >>> result = t.append(pa.table({"id": [1, 2], "name": ["Ada", "Bob"]}))
+        >>> result = t.append(pa.table({"id": [3], "name": ["Cy"]}))
+        >>> report = t.erase("name = 'Bob'").execute()
+        >>> report.complete, report.rows_deleted, report.snapshots_expired, t.scan().count()
+        (True, 1, 2, 2)
+        """
+        return plan_erasure(self, self._pointer.load, where, engine_for(spark), self._env)
 
     def branch(self, name: str, *, snapshot: int | None = None) -> CommitResult:
         """Create a branch at a snapshot, by default at that of main.

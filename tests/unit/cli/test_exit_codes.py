@@ -18,6 +18,7 @@ MORE_ARGUMENTS = {
     "append": [__file__],
     "branch": ["b"],
     "delete": ["id = 1"],
+    "erase": ["id = 1"],
     "inspect": ["files"],
     "tag": ["t"],
     "upgrade": ["3"],
@@ -71,6 +72,7 @@ def test_every_verb_reports_a_table_that_does_not_exist(run: CommandLine, verb: 
         "upgrade": ["3"],
         "append": [__file__],
         "delete": ["id = 1"],
+        "erase": ["id = 1"],
     }
     answer = run(verb, "shop.absent", *more.get(verb, []))
     assert answer.code == ExitCode.ERROR

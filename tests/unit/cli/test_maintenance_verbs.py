@@ -143,3 +143,14 @@ def test_changes_lists_changed_rows(run: CommandLine, orders: icefloe.Table) -> 
     assert "_change_type" in run("changes", "shop.orders", "--since", first).lines[0]
     wrong = run("changes", "shop.orders", "--since", "absent")
     assert wrong.code == ExitCode.ERROR
+
+
+def test_erase_shows_its_plan_and_reports_what_blocks_it(run: CommandLine, many: icefloe.Table) -> None:
+    many.tag("kept", snapshot=many.snapshots[0].snapshot_id)
+    plan = run("erase", "shop.many", "id = 0")
+    assert (plan.code, "will be blocked: snapshot" in plan.out) == (ExitCode.OK, True)
+    assert many.refresh().scan().count() == 6
+    blocked = run("erase", "shop.many", "id = 0", "--execute")
+    assert (blocked.code, "NOT COMPLETE" in blocked.out) == (ExitCode.FINDINGS, True)
+    many.refresh().remove_ref("kept")
+    assert run("erase", "shop.many", "id = 0", "--execute", "-o", "json").json["complete"]

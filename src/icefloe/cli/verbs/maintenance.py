@@ -174,3 +174,18 @@ def orphans(
         older_than, location=location, allow_recent=allow_recent, max_share=max_share
     )
     return _planned(session, plan, execute=execute)
+
+
+def erase(
+    session: Session,
+    table: TableName,
+    where: Annotated[str, typer.Argument(metavar="FILTER", help='The rows to erase, such as "customer_id = 5".')],
+    execute: Execute = False,
+) -> Record:
+    """Erase rows for good, older snapshots and files included, and prove it. Exit code 3 if something blocks it."""
+    plan = session.table(table).erase(where)
+    if not execute:
+        return Record(fields=plan.as_dict(), text=f"{plan!r}\nnothing was changed; --execute does it")
+    with session.progress() as progress:
+        report = plan.execute(progress=progress)
+    return _shown(report, findings=not report.complete)

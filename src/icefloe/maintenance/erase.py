@@ -1,0 +1,315 @@
+"""Erases rows from a table for good, and proves which files went and what still keeps rows (spec: Snapshots).
+
+A delete leaves the rows in older snapshots, deletion vectors leave them in the data files, and manifests have values of
+them as bounds. So rows are erased in steps: delete them on every branch, rewrite the data files that still contain
+them, rewrite the manifests, let all snapshots expire whose manifests list such data files, and delete the files. What
+cannot expire, such as the snapshot of a tag, is reported as a blocker. At the end all remaining data files that may
+contain the rows are read again: the report is what was found, not what was intended.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.commit.base import Base
+from icefloe.commit.idempotency import record_in
+from icefloe.commit.operations.rewrite import RewriteManifests
+from icefloe.engines.condition import Condition
+from icefloe.engines.engine import Engine
+from icefloe.engines.work import FinalLineage, PlannedFiles, ScanRequest, TableFiles
+from icefloe.env import Env
+from icefloe.model.entries import MANIFESTS, of_type, put
+from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
+from icefloe.model.text.figures import plural
+from icefloe.progress import Progress, silent
+from icefloe.tree.root import leaves_of, read_leaves, read_root
+from icefloe.tree.store import NO_STATISTICS
+
+_REWRITE = {"delete-file-threshold": "1", "min-input-files": "1"}  # every file with deleted rows
+_STEP = "steps of the erasure"
+_SHOWN = 20
+
+
+class ErasedTable(Protocol):
+    """The methods of a table that an erasure calls."""
+
+    @property
+    def name(self) -> str:
+        """The name in the catalog."""
+        ...
+
+    @property
+    def refs(self) -> Mapping[str, Any]:
+        """The branches and tags."""
+        ...
+
+    def refresh(self) -> Any:
+        """Load the newest state."""
+        ...
+
+    def delete(self, where: Any, *, branch: str | None = None) -> Any:
+        """Delete rows."""
+        ...
+
+    def rewrite_deletes(self, *, branch: str | None = None) -> Any:
+        """Rewrite deletes."""
+        ...
+
+    def compact(self, *, options: Mapping[str, object] | None = None, branch: str | None = None) -> Any:
+        """Plan a compaction."""
+        ...
+
+    def expire(self, *, snapshots: Any = None) -> Any:
+        """Plan an expiry."""
+        ...
+
+    def _commit(self, update: Any) -> Any:
+        """Commit an update."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotWithRows:
+    """A snapshot that lists data files with rows to erase, and the branches and tags that are at it."""
+
+    snapshot_id: int
+    files: int
+    refs: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        at = "" if len(self.refs) == 0 else f" ({', '.join(self.refs)})"
+        return f"snapshot {self.snapshot_id}{at}: {plural(self.files, 'data file')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseReport:
+    """The report of an erasure.
+
+    ``complete`` says that no data file of the table contains the rows any more, by reading them. ``files_deleted`` are
+    the locations of files that went. ``remaining`` are the snapshots that still reach the rows, ``blockers`` why.
+
+    >>> EraseReport(table="db.t", where="id = 5", complete=True, rows_deleted=2, snapshots_expired=1)
+    erase db.t where id = 5: complete; 2 rows deleted, 1 snapshots expired, 0 files deleted, 0 data files had the rows
+    """
+
+    table: str
+    where: str
+    complete: bool
+    rows_deleted: int = 0
+    snapshots_expired: int = 0
+    data_files: tuple[str, ...] = ()  # that contained the rows before
+    files_deleted: tuple[str, ...] = ()
+    remaining: tuple[SnapshotWithRows, ...] = ()
+    blockers: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        """All fields by name."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"erase {self.table} where {self.where}: {'complete' if self.complete else 'NOT COMPLETE'};"
+            f" {self.rows_deleted} rows deleted, {self.snapshots_expired} snapshots expired,"
+            f" {len(self.files_deleted)} files deleted, {len(self.data_files)} data files had the rows"
+        ]
+        lines += [f"  still there: {each}" for each in self.remaining[:_SHOWN]]
+        return "\n".join([*lines, *(f"  blocked: {each}" for each in self.blockers)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ErasePlan:
+    """The snapshots that reach rows to erase, and what would block it; ``execute`` erases them."""
+
+    table: str
+    where: str
+    snapshots: tuple[SnapshotWithRows, ...]
+    data_files: tuple[str, ...]
+    blockers: tuple[str, ...]
+    _run: Callable[[ErasePlan, Progress], EraseReport] = field(compare=False)
+
+    def execute(self, progress: Progress = silent) -> EraseReport:
+        """Delete, rewrite, expire and delete files; then read what is left."""
+        return self._run(self, progress)
+
+    def as_dict(self) -> dict[str, object]:
+        """Everything that the plan shows, as plain values."""
+        return {
+            "table": self.table,
+            "where": self.where,
+            "snapshots": [asdict(each) for each in self.snapshots],
+            "data_files": list(self.data_files),
+            "blockers": list(self.blockers),
+        }
+
+    def __repr__(self) -> str:
+        head = f"erase {self.table} where {self.where}: "
+        if len(self.data_files) == 0:
+            return f"{head}no data file contains such rows"
+        lines = [f"{head}{plural(len(self.data_files), 'data file')} in {plural(len(self.snapshots), 'snapshot')}"]
+        lines += [f"  {each}" for each in self.snapshots[:_SHOWN]]
+        if len(self.snapshots) > _SHOWN:
+            lines.append(f"  and {len(self.snapshots) - _SHOWN} more")
+        return "\n".join([*lines, *(f"  will be blocked: {each}" for each in self.blockers)])
+
+
+def plan_erasure(table: ErasedTable, load: Callable[[], Base], where: Any, engine: Engine, env: Env) -> ErasePlan:
+    """Find the data files of all snapshots that contain rows to erase, deleted rows among them."""
+    base = load()
+    condition = engine.condition(where, base.metadata.schema)
+    files = _files_with_rows(base, condition, engine)
+    return ErasePlan(
+        table=table.name,
+        where=str(where),
+        snapshots=_with_rows(base, _listing(base, files)),
+        data_files=tuple(files.to_pylist()),
+        blockers=_blockers(base, _listing(base, files), env),
+        _run=lambda plan, progress: _Erasure(plan, table, load, condition, engine, env, where, progress).run(),
+    )
+
+
+def _files_with_rows(base: Base, condition: Condition, engine: Engine) -> pa.Array:
+    """The data files of all snapshots with matching rows, whether the rows are deleted or not; each is read once."""
+    metadata, store = base.metadata, base.store
+    read, matching = pa.array([], pa.string()), pa.array([], pa.string())
+    for snapshot in metadata.snapshots:
+        plan = ScanRequest(base=base, snapshot=snapshot, filter=condition.filter, schema=metadata.schema).plan()
+        new = plan.tasks.filter(pc.invert(pc.is_in(plan.tasks["location"], value_set=read)))
+        if new.num_rows == 0:
+            continue
+        plain = replace(plan.with_tasks(_without_deletes(new)), deletes=plan.deletes.slice(0, 0)).counted(store.io)
+        files = PlannedFiles(
+            table=TableFiles(io=store.io, metadata=metadata),
+            plan=plain,
+            deleted_rows=plain.deleted_rows(store.io),
+            final_lineage=FinalLineage.of(metadata),
+        )
+        matching = pa.concat_arrays([matching, pa.array(list(engine.find_rows(files, condition)), pa.string())])
+        read = pa.concat_arrays([read, new["location"].combine_chunks()])
+    return matching
+
+
+def _listing(base: Base, files: pa.Array) -> dict[int, int]:
+    """The snapshots whose manifests list some of the files, also as removed ones, with the number of these files."""
+    by_leaf: dict[str, pa.Array] = {}
+    found: dict[int, int] = {}
+    for snapshot in base.metadata.snapshots if len(files) > 0 else ():
+        root = read_root(base.store, snapshot)
+        leaves = tuple(leaves_of(root.entries.filter(of_type(root.entries, *MANIFESTS))))
+        new = [leaf for leaf in leaves if leaf.location not in by_leaf]
+        for leaf, rows in zip(new, read_leaves(base.store, new, NO_STATISTICS), strict=True):
+            by_leaf[leaf.location] = _among(rows["location"], files)
+        parts = [_among(root.entries["location"], files), *(by_leaf[leaf.location] for leaf in leaves)]
+        count = len(pc.unique(pa.concat_arrays(parts)))
+        if count > 0:
+            found[snapshot.snapshot_id] = count
+    return found
+
+
+def _among(locations: pa.ChunkedArray, files: pa.Array) -> pa.Array:
+    return locations.filter(pc.is_in(locations, value_set=files)).combine_chunks()
+
+
+def _without_deletes(tasks: pa.Table) -> pa.Table:
+    """The tasks as if no row of their files were deleted."""
+    for name in ("dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality", "dv_manifest", "dv_ordinal"):
+        tasks = put(tasks, name, None)
+    none = tasks.schema.field("deletes")
+    return tasks.set_column(tasks.schema.get_field_index("deletes"), none, pa.array([[]] * tasks.num_rows, none.type))
+
+
+def _with_rows(base: Base, files: Mapping[int, int]) -> tuple[SnapshotWithRows, ...]:
+    refs: dict[int, list[str]] = {}
+    for name, ref in base.metadata.refs.items():
+        refs.setdefault(ref.snapshot_id, []).append(f"{ref.type} {name}")
+    return tuple(
+        SnapshotWithRows(snapshot_id=snapshot_id, files=count, refs=tuple(refs.get(snapshot_id, ())))
+        for snapshot_id, count in files.items()
+    )
+
+
+def _blockers(base: Base, files: Mapping[int, int], env: Env) -> tuple[str, ...]:
+    """Why snapshots with rows cannot expire: tags, and records of streams and idempotency keys."""
+    chosen = frozenset(files) - {ref.snapshot_id for ref in base.metadata.refs.values() if ref.type == "branch"}
+    policy = ExpirePolicy(now_ms=env.now_ms(), snapshot_ids=chosen)
+    if len(chosen) == 0:
+        return ()
+    needed = apply_policy(base.metadata, policy, record_in).needed
+    return tuple(f"snapshot {snapshot_id} is needed: {reason}" for snapshot_id, reason in needed.items())
+
+
+class _Erasure:
+    """One execution of a plan."""
+
+    def __init__(
+        self,
+        plan: ErasePlan,
+        table: ErasedTable,
+        load: Callable[[], Base],
+        condition: Condition,
+        engine: Engine,
+        env: Env,
+        where: Any,
+        progress: Progress,
+    ) -> None:
+        self._plan, self._table, self._load = plan, table, load
+        self._condition, self._engine, self._env = condition, engine, env
+        self._where, self._progress = where, progress
+
+    def _rewrite_manifests(self, branch: str) -> None:
+        """Rewrite the manifests of a branch, which list removed files with their bounds."""
+        self._table._commit(RewriteManifests(branch=branch))
+
+    def run(self) -> EraseReport:
+        """Take the steps and report."""
+        started, deleted, total = time.monotonic(), 0, 4
+        self._table.refresh()
+        branches = [name for name, ref in self._table.refs.items() if ref.type == "branch"]
+        for branch in branches:
+            deleted += self._table.delete(self._where, branch=branch).rows_deleted
+        self._progress(1, total, _STEP)
+        for branch in branches:
+            self._table.rewrite_deletes(branch=branch)
+            self._table.compact(options=_REWRITE, branch=branch).execute()
+            self._rewrite_manifests(branch)
+        self._progress(2, total, _STEP)
+        erased = pa.array(self._plan.data_files, pa.string())
+        more = _files_with_rows(self._load(), self._condition, self._engine)
+        expired, gone = self._expire(pc.unique(pa.concat_arrays([erased, more])))
+        self._progress(3, total, _STEP)
+        base = self._load()
+        left = _files_with_rows(base, self._condition, self._engine)
+        remaining = _listing(base, pc.unique(pa.concat_arrays([erased, more, left])))
+        self._progress(total, total, _STEP)
+        return EraseReport(
+            table=self._plan.table,
+            where=self._plan.where,
+            complete=len(remaining) == 0,
+            rows_deleted=deleted,
+            snapshots_expired=expired,
+            data_files=self._plan.data_files,
+            files_deleted=gone,
+            remaining=_with_rows(base, remaining),
+            blockers=_blockers(base, remaining, self._env),
+            seconds=time.monotonic() - started,
+        )
+
+    def _expire(self, files: pa.Array) -> tuple[int, tuple[str, ...]]:
+        """Let the snapshots expire that list the files and may go; their number, and the files that went."""
+        base = self._load()
+        heads = {ref.snapshot_id for ref in base.metadata.refs.values()}
+        chosen = frozenset(_listing(base, files)) - heads
+        policy = ExpirePolicy(now_ms=self._env.now_ms(), snapshot_ids=chosen)
+        free = chosen if len(chosen) == 0 else chosen - apply_policy(base.metadata, policy, record_in).needed.keys()
+        if len(free) == 0:
+            return 0, ()
+        plan = self._table.expire(snapshots=sorted(free))
+        result = plan.execute()
+        kept = pc.is_in(plan.files["location"], value_set=pa.array([*result.left, *result.failed], pa.string()))
+        return result.snapshots, tuple(plan.files["location"].filter(pc.invert(kept)).to_pylist())
