@@ -35,8 +35,10 @@ def explain(plan: Plan, snapshot: Snapshot | None, filter: Expr = ALWAYS_TRUE, *
         [
             f"{_named(snapshot)} of {plan.origin.table}",
             "no filter" if filter == ALWAYS_TRUE else f"filter: {filter_text(filter)}",
-            f"manifests: {plan.manifests_read} read, {plan.manifests_skipped} skipped",
-            f"data files: {plan.files} to read ({rows} rows, {size} bytes), {plan.files_skipped} skipped{skipped}",
+            f"manifests: {plan.manifests_read} read ({_bytes(plan.trace, 'manifest', 'kept')} bytes),"
+            f" {plan.manifests_skipped} skipped ({_bytes(plan.trace, 'manifest', 'skipped')} bytes)",
+            f"data files: {plan.files} to read ({rows} rows, {size} bytes), {plan.files_skipped} skipped"
+            f" ({_bytes(plan.trace, 'file', 'skipped')} bytes){skipped}",
             f"deletes: {plan.deletes.num_rows} delete files and {vectors} deletion vectors to apply",
             *_routes(plan, native=native),
             *_storage(plan, native=native),
@@ -73,12 +75,20 @@ def _named(snapshot: Snapshot | None) -> str:
     return f"snapshot {snapshot.snapshot_id} ({snapshot.operation}, {time})"
 
 
+def _bytes(trace: pa.Table, kind: str, decision: str) -> int:
+    """The bytes of the manifests or files that were kept or skipped."""
+    chosen = pc.and_(pc.equal(trace["kind"], kind), pc.equal(trace["decision"], decision))
+    return int(pc.sum(trace["bytes"].filter(chosen), min_count=0).as_py())
+
+
 def _reasons(trace: pa.Table) -> list[str]:
     lines: list[str] = []
     keys = ["kind", "decision", "reason", "conjunct"]
-    for group in trace.group_by(keys, use_threads=False).aggregate([([], "count_all")]).to_pylist():
+    totals = trace.group_by(keys, use_threads=False).aggregate([([], "count_all"), ("bytes", "sum")])
+    for group in totals.to_pylist():
         why = group["reason"] if group["conjunct"] is None else f"{group['reason']}: {group['conjunct']}"
-        lines.append(f"{group['kind']} {group['decision']} ({group['count_all']}): {why}")
+        size = "" if group["bytes_sum"] is None else f", {group['bytes_sum']} bytes"
+        lines.append(f"{group['kind']} {group['decision']} ({group['count_all']}{size}): {why}")
         lines.extend(f"  {location}" for location in _examples(trace, {key: group[key] for key in keys}))
         if group["count_all"] > _EXAMPLES:
             lines.append(f"  and {group['count_all'] - _EXAMPLES} more")

@@ -31,6 +31,8 @@ TRACE = pa.schema(
         pa.field("decision", pa.string()),  # kept or skipped
         pa.field("reason", pa.string()),
         pa.field("conjunct", pa.string()),  # the part of the filter that decided
+        pa.field("rows", pa.int64()),  # of a data file; of a manifest its entries; null if not known
+        pa.field("bytes", pa.int64()),
     ]
 )
 _OUTCOMES = {
@@ -106,7 +108,9 @@ class Tracer:
             manifest = pa.repeat(pa.scalar(None if leaf is None else leaf.location, pa.string()), rows.num_rows)
         decision = pc.if_else(skipped, "skipped", "kept")
         kinds = pa.repeat(kind, rows.num_rows)
-        self._records.append(pa.table([kinds, rows["location"], manifest, decision, reason, conjunct], schema=TRACE))
+        counts = (rows["record_count"], rows["file_size_in_bytes"])
+        columns = [kinds, rows["location"], manifest, decision, reason, conjunct, *counts]
+        self._records.append(pa.table(columns, schema=TRACE))
 
     def _reasons(self, rows: pa.Table, match: pa.Array) -> tuple[pa.Array, pa.Array]:
         """The reason for the decision on each row, and the conjunct that decided, if one did."""

@@ -92,14 +92,14 @@ class Scan:
         >>> print(t.scan("city = 'Oslo' and id < 9").explain())  # doctest: +ELLIPSIS
         snapshot ... (append, ...+00:00) of memory://.../docs/explain
         filter: city = 'Oslo' AND id < 9
-        manifests: 1 read, 0 skipped
-        data files: 1 to read (1 rows, ... bytes), 1 skipped
+        manifests: 1 read (... bytes), 0 skipped (0 bytes)
+        data files: 1 to read (1 rows, ... bytes), 1 skipped (... bytes)
         deletes: 0 delete files and 0 deletion vectors to apply
-        manifest kept (1): may match
+        manifest kept (1, ... bytes): may match
           memory://...
-        file kept (1): all rows match
+        file kept (1, ... bytes): all rows match
           memory://.../city=Oslo/....parquet
-        file skipped (1): partition: city = 'Oslo'
+        file skipped (1, ... bytes): partition: city = 'Oslo'
           memory://.../city=Rome/....parquet
         """
         native = finds_columns(self._request.base.metadata.schemas, self._request.table_schema)

@@ -39,7 +39,7 @@ def test_scan_refuses_a_negative_limit(run: CommandLine, orders: icefloe.Table) 
 
 
 def test_explain_says_why_files_are_skipped(run: CommandLine, orders: icefloe.Table) -> None:
-    assert "file skipped (1): partition: city = 'Oslo'" not in run("explain", "shop.orders").out
+    assert "file skipped" not in run("explain", "shop.orders").out
     assert "partition: city = 'Oslo'" in run("explain", "shop.orders", "city = 'Oslo'").out
     trace = run("explain", "shop.orders", "city = 'Oslo'", "-o", "json").json
     assert sorted(row["decision"] for row in trace if row["kind"] == "file") == ["kept", "skipped", "skipped"]
