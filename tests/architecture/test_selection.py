@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from architecture.source_tree import TESTS
-from support.selection import Tier, divide, every, examples, first, sampled
+from support.selection import Tier, divide, every, examples, first, in_share, sampled
 
 CASES = """
 import pytest
@@ -106,3 +106,14 @@ def test_one_of_few_cases_of_a_slow_test_stays_and_not_always_the_first() -> Non
 def test_a_law_with_a_number_of_its_own_has_as_large_a_share_of_it() -> None:
     assert examples(50) <= examples(500)
     assert examples(1) >= 1
+
+
+def test_the_shares_of_the_thorough_run_are_the_whole_and_do_not_overlap() -> None:
+    files = [f"tests/unit/test_{number}.py" for number in range(50)]
+    halves = [{file for file in files if in_share(file, share)} for share in ("0/2", "1/2")]
+    assert halves[0] | halves[1] == set(files)
+    assert halves[0] & halves[1] == set()
+    assert all(in_share(file, "0/1") for file in files)
+    for wrong in ("2/2", "half", "1"):
+        with pytest.raises(pytest.UsageError, match="ICEFLOE_SHARE"):
+            in_share("tests/x.py", wrong)

@@ -34,9 +34,10 @@ from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from support.engine_work import write_entries
+from support.selection import CHOICE
 
 LONG = os.environ.get("ICEFLOE_LONG", "") == "1" or os.environ.get("ICEFLOE_PROFILE") == "property"
-EXAMPLES, LENGTH = (2_000, 50) if LONG else (100, 30)
+EXAMPLES, LENGTH = (2_000, 50) if LONG else (100 if CHOICE == "test" else 30, 30)
 NAME, LOCATION = ("db", "t"), "memory://wh/t"
 HOUR = 3_600_000
 DAY = 24 * HOUR

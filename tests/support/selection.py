@@ -24,6 +24,7 @@ import pytest
 from hypothesis import settings
 
 CHOICE = os.environ.get("ICEFLOE_TESTS", "")
+SHARE = os.environ.get("ICEFLOE_SHARE", "0/1")  # of the thorough run: "1/2" is the second of two parts
 SLOW_FOLDERS = frozenset({"e2e", "fuzz", "property", "spark", "spark_sql", "version_4"})
 SERVERS = frozenset({"spark", "s3", "postgres_server"})
 VERSION_NAMES = ("version", "format_version")
@@ -81,8 +82,21 @@ def divide(items: Sequence[pytest.Item], choice: str) -> tuple[list[pytest.Item]
     others: list[pytest.Item] = []
     for item, tier in zip(items, tiers, strict=True):
         again = choice == "thorough" and is_hypothesis_test(item)
-        (chosen if again or tier in TIERS[choice] else others).append(item)
+        here = choice != "thorough" or in_share(item.nodeid.partition("::")[0], SHARE)
+        (chosen if here and (again or tier in TIERS[choice]) else others).append(item)
     return chosen, others
+
+
+def in_share(path: str, share: str) -> bool:
+    """Whether the tests of a file belong to a part of the thorough run, such as ``1/2``, the second of two.
+
+    >>> [sum(in_share(f"test_{n}.py", f"{part}/3") for n in range(300)) > 60 for part in range(3)]
+    [True, True, True]
+    """
+    part, _, parts = share.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
+        raise pytest.UsageError(f"ICEFLOE_SHARE is {share!r}: set it to a part such as 0/2 or 1/2")
+    return zlib.crc32(path.encode()) % int(parts) == int(part)
 
 
 def sampled(cases: Sequence[tuple[str, Tier]]) -> list[Tier]:
