@@ -254,7 +254,7 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction
         >>> result = t.append(pa.table({"id": [3], "name": ["Cy"]}))
         >>> report = t.erase("name = 'Bob'").execute()
         >>> report.complete, report.rows_deleted, report.snapshots_expired, t.scan().count()
-        (True, 1, 2, 2)
+        (True, 1, 3, 2)
         """
         return plan_erasure(self, self._pointer.load, where, engine_for(spark), self._env)
 
