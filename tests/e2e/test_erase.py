@@ -117,3 +117,16 @@ def test_nothing_is_done_for_rows_that_never_were(tmp_path: Path) -> None:
     plan = table.erase("name = 'Nobody'")
     assert repr(plan) == "erase db.people where name = 'Nobody': no data file contains such rows"
     assert plan.execute().complete
+
+
+def test_files_that_storage_does_not_delete_make_the_erasure_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_of(tmp_path, 4)
+    plan = table.erase(f"name = '{SECRET}'")
+    monkeypatch.setattr(type(table._pointer.io), "delete", lambda io, locations: None)
+    report = plan.execute()
+    assert (report.complete, report.files_deleted) == (False, ())
+    assert {
+        f"{file} was not deleted; remove_orphans() deletes it once it is old enough" for file in plan.data_files
+    } <= set(report.blockers)

@@ -24,7 +24,11 @@ from icefloe.engines.condition import Condition
 from icefloe.engines.engine import Engine
 from icefloe.engines.work import FinalLineage, PlannedFiles, ScanRequest, TableFiles
 from icefloe.env import Env
+from icefloe.maintenance.containment import inside_mask
+from icefloe.maintenance.listed_files import list_files
+from icefloe.maintenance.reachable import reachable_files
 from icefloe.model.entries import MANIFESTS, of_type, put
+from icefloe.model.location_columns import is_among, one_array
 from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
 from icefloe.model.text.figures import plural
 from icefloe.progress import Progress, silent
@@ -91,8 +95,9 @@ class SnapshotWithRows:
 class EraseReport:
     """The report of an erasure.
 
-    ``complete`` says that no data file of the table contains the rows any more, by reading them. ``files_deleted`` are
-    the locations of files that went. ``remaining`` are the snapshots that still reach the rows, ``blockers`` why.
+    ``complete`` says that no data file of the table contains the rows any more, by reading them, and that the files
+    that contained them are gone from storage, by listing it. ``files_deleted`` are the locations of files that went.
+    ``remaining`` are the snapshots that still list such files, ``blockers`` says why.
 
     >>> EraseReport(table="db.t", where="id = 5", complete=True, rows_deleted=2, snapshots_expired=1)
     erase db.t where id = 5: complete; 2 rows deleted, 1 snapshots expired, 0 files deleted, 0 data files had the rows
@@ -244,6 +249,19 @@ def _blockers(base: Base, files: Mapping[int, int], env: Env) -> tuple[str, ...]
     return tuple(f"snapshot {snapshot_id} is needed: {reason}" for snapshot_id, reason in needed.items())
 
 
+def _looked_up(base: Base, freed: pa.Array) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Which of the files that no snapshot needs are gone, by a listing of the table, and which are still there.
+
+    Those outside of the table's location are never deleted, so they are still there.
+    """
+    folder = base.metadata.location.rstrip("/")
+    needed = reachable_files(base)["location"]
+    free = freed.filter(pc.invert(is_among(freed, needed, folder)))
+    listed = list_files(base.store.io, folder)["location"]
+    there = pc.or_(is_among(free, listed, folder), pc.invert(inside_mask(free, folder)))
+    return tuple(free.filter(pc.invert(there)).to_pylist()), tuple(free.filter(there).to_pylist())
+
+
 class _Erasure:
     """One execution of a plan."""
 
@@ -281,35 +299,41 @@ class _Erasure:
         self._progress(2, total, _STEP)
         erased = pa.array(self._plan.data_files, pa.string())
         more = _files_with_rows(self._load(), self._condition, self._engine)
-        expired, gone = self._expire(pc.unique(pa.concat_arrays([erased, more])))
+        expired, freed = self._expire(pc.unique(pa.concat_arrays([erased, more])))
         self._progress(3, total, _STEP)
         base = self._load()
         left = _files_with_rows(base, self._condition, self._engine)
         remaining = _listing(base, pc.unique(pa.concat_arrays([erased, more, left])))
+        gone, undeleted = _looked_up(base, freed)
         self._progress(total, total, _STEP)
         return EraseReport(
             table=self._plan.table,
             where=self._plan.where,
-            complete=len(remaining) == 0,
+            complete=len(remaining) + len(undeleted) == 0,
             rows_deleted=deleted,
             snapshots_expired=expired,
             data_files=self._plan.data_files,
             files_deleted=gone,
             remaining=_with_rows(base, remaining),
-            blockers=_blockers(base, remaining, self._env),
+            blockers=(
+                *_blockers(base, remaining, self._env),
+                *(
+                    f"{location} was not deleted; remove_orphans() deletes it once it is old enough"
+                    for location in undeleted
+                ),
+            ),
             seconds=time.monotonic() - started,
         )
 
-    def _expire(self, files: pa.Array) -> tuple[int, tuple[str, ...]]:
-        """Let the snapshots expire that list the files and may go; their number, and the files that went."""
+    def _expire(self, files: pa.Array) -> tuple[int, pa.Array]:
+        """Let the snapshots expire that list the files and may go; their number, and the files that should go."""
         base = self._load()
         heads = {ref.snapshot_id for ref in base.metadata.refs.values()}
         chosen = frozenset(_listing(base, files)) - heads
         policy = ExpirePolicy(now_ms=self._env.now_ms(), snapshot_ids=chosen)
         free = chosen if len(chosen) == 0 else chosen - apply_policy(base.metadata, policy, record_in).needed.keys()
         if len(free) == 0:
-            return 0, ()
+            return 0, pa.array([], pa.string())
         plan = self._table.expire(snapshots=sorted(free))
         result = plan.execute()
-        kept = pc.is_in(plan.files["location"], value_set=pa.array([*result.left, *result.failed], pa.string()))
-        return result.snapshots, tuple(plan.files["location"].filter(pc.invert(kept)).to_pylist())
+        return result.snapshots, one_array(plan.files["location"])
