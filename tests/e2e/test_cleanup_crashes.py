@@ -25,6 +25,7 @@ from support.crashes import (
     LONG,
     MANY,
     NAME,
+    STRIKES,
     VERSIONS,
     Act,
     Ended,
@@ -40,17 +41,8 @@ pytestmark = pytest.mark.slow
 
 LATER = "2100-01-01T00:00:00+00:00"
 DAY_MS = 86_400_000
-STRIKES = [
-    (Kind.ERROR, Effect.NONE),
-    (Kind.ERROR, Effect.HALF),
-    (Kind.DEATH, Effect.NONE),
-    (Kind.DEATH, Effect.HALF),
-    (Kind.DEATH, Effect.ALL),
-    (Kind.INTERRUPT, Effect.NONE),
-    (Kind.UNKNOWN, Effect.NONE),
-    (Kind.UNKNOWN, Effect.ALL),
-]
-CASES = every(1 if LONG else 5, [(version, *strike) for version, strike in product(VERSIONS, STRIKES)])
+CLEANUP_STRIKES = [*STRIKES, (Kind.INTERRUPT, Effect.NONE)]
+CASES = every(1 if LONG else 5, [(version, *strike) for version, strike in product(VERSIONS, CLEANUP_STRIKES)])
 ORPHANS = ("data/dead.parquet", "metadata/dead.avro", "metadata/00009-dead.metadata.json", "data/x=1/dead.parquet")
 
 

@@ -25,6 +25,7 @@ from support.crashes import (
     LONG,
     MANY,
     NAME,
+    STRIKES,
     VERSIONS,
     Expected,
     World,
@@ -39,15 +40,6 @@ from support.selection import every
 
 pytestmark = pytest.mark.slow
 
-STRIKES = [
-    (Kind.ERROR, Effect.NONE),
-    (Kind.ERROR, Effect.HALF),
-    (Kind.DEATH, Effect.NONE),
-    (Kind.DEATH, Effect.HALF),
-    (Kind.DEATH, Effect.ALL),
-    (Kind.UNKNOWN, Effect.NONE),
-    (Kind.UNKNOWN, Effect.ALL),
-]
 ALL_STRIKES = [
     (kind, effect) for kind in Kind for effect in Effect if len(Strike(at=1, kind=kind, effect=effect).verbs) > 0
 ]

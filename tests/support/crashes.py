@@ -32,7 +32,7 @@ from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
-from icefloe.testing.crash_io import CrashFileIO, CrashPointers, Died, Fuse, Strike
+from icefloe.testing.crash_io import CrashFileIO, CrashPointers, Died, Fuse, Kind, Strike
 from icefloe.testing.intercepted_io import Effect
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_live_leaf, read_root
@@ -53,6 +53,15 @@ PROPERTIES = {
     "write.metadata.previous-versions-max": "4",
 }
 # All that a root of V4 may leave to later commits comes at once: flushes, merges, leaves written again, Puffin files.
+STRIKES = [
+    (Kind.ERROR, Effect.NONE),
+    (Kind.ERROR, Effect.HALF),
+    (Kind.DEATH, Effect.NONE),
+    (Kind.DEATH, Effect.HALF),
+    (Kind.DEATH, Effect.ALL),
+    (Kind.UNKNOWN, Effect.NONE),
+    (Kind.UNKNOWN, Effect.ALL),
+]
 DEEP = {
     "commit.root.max-data-files": "1",
     "commit.root.max-dvs": "1",

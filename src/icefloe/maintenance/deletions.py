@@ -26,7 +26,7 @@ from icefloe.env import Env
 from icefloe.errors import AlreadyExists, IcefloeError, InputError, NoSuchFile, StorageError
 from icefloe.io.file_io import FileIO
 from icefloe.maintenance.containment import inside_mask, is_root
-from icefloe.maintenance.reachable import SCHEMA, Kind, reachable_files
+from icefloe.maintenance.reachable import SCHEMA, Kind, bytes_of, reachable_files
 from icefloe.model.location_columns import is_among, one_array
 from icefloe.model.metadata.properties import GC_ENABLED
 from icefloe.progress import Progress, silent
@@ -57,7 +57,7 @@ class Deletion:
     @property
     def bytes(self) -> int:
         """The bytes of deleted files whose size is known."""
-        return int(pc.sum(self.files["bytes"]).as_py() or 0)
+        return bytes_of(self.files)
 
     def with_more(self, other: Deletion) -> Deletion:
         """Both together."""

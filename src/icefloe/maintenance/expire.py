@@ -36,7 +36,7 @@ from icefloe.maintenance.deletions import (
     withdraw,
     write_journal,
 )
-from icefloe.maintenance.reachable import SCHEMA, Kind, freed_files
+from icefloe.maintenance.reachable import SCHEMA, Kind, bytes_of, freed_files
 from icefloe.model.entries import ContentType
 from icefloe.model.location_columns import is_among
 from icefloe.model.metadata.retention import ExpirePolicy, Retained, apply_policy, at_time
@@ -137,7 +137,7 @@ class ExpirePlan:
     @property
     def bytes(self) -> int:
         """The bytes of the files to delete, as far as their sizes are known."""
-        return int(pc.sum(self.files["bytes"]).as_py() or 0)
+        return bytes_of(self.files)
 
     def as_dict(self) -> dict[str, object]:
         """Everything that the plan shows, as plain values."""

@@ -33,7 +33,7 @@ from icefloe.maintenance.deletions import (
     write_journal,
 )
 from icefloe.maintenance.listed_files import METADATA_NAME, list_files, may_be_orphan
-from icefloe.maintenance.reachable import reachable_files
+from icefloe.maintenance.reachable import bytes_of, reachable_files
 from icefloe.model.location_columns import is_among, one_array
 from icefloe.model.locations import S3
 from icefloe.model.metadata.retention import at_time
@@ -100,7 +100,7 @@ class OrphanPlan:
     @property
     def bytes(self) -> int:
         """The bytes of the files."""
-        return int(pc.sum(self.files["bytes"]).as_py() or 0)
+        return bytes_of(self.files)
 
     def as_dict(self) -> dict[str, object]:
         """Everything that the plan shows, as plain values."""

@@ -177,3 +177,8 @@ def _distinct(parts: Iterable[pa.Table]) -> pa.Table:
     grouped = every.group_by("location", use_threads=False).aggregate(measures)
     names = {"kind_first": "kind", "bytes_max": "bytes", "content_min": "content"}
     return grouped.rename_columns(names).select(SCHEMA.names)
+
+
+def bytes_of(files: pa.Table) -> int:
+    """The bytes of files together, as far as their sizes are known."""
+    return int(pc.sum(files["bytes"], min_count=0).as_py())

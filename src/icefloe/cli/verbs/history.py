@@ -12,6 +12,7 @@ from icefloe.cli.output import Listing, Record
 from icefloe.cli.session import Session
 
 if TYPE_CHECKING:
+    from icefloe.commit.result import CommitResult
     from icefloe.model.metadata.snapshots import Snapshot
     from icefloe.table.table import Table
 
@@ -77,10 +78,7 @@ def branch(
 ) -> Record:
     """Create a branch at a snapshot, by default at the current one, or remove a branch."""
     opened = session.table(table)
-    return Record(
-        fields=(opened.remove_ref(name) if remove else opened.branch(name, snapshot=snapshot)).as_dict(),
-        text=_ref_text(opened, name, "branch", removed=remove),
-    )
+    return _changed_ref(opened, name, None if remove else opened.branch(name, snapshot=snapshot))
 
 
 def tag(
@@ -92,16 +90,15 @@ def tag(
 ) -> Record:
     """Tag a snapshot, by default the current one, or remove a tag."""
     opened = session.table(table)
-    return Record(
-        fields=(opened.remove_ref(name) if remove else opened.tag(name, snapshot=snapshot)).as_dict(),
-        text=_ref_text(opened, name, "tag", removed=remove),
-    )
+    return _changed_ref(opened, name, None if remove else opened.tag(name, snapshot=snapshot))
 
 
-def _ref_text(table: Table, name: str, kind: str, *, removed: bool) -> str:
-    if removed:
-        return f"removed {name!r} from {table.name}"
-    return f"{kind} {name!r} of {table.name} is at snapshot {table.refs[name].snapshot_id}"
+def _changed_ref(table: Table, name: str, made: CommitResult | None) -> Record:
+    """A branch or tag that was made; if none was, it is removed."""
+    if made is None:
+        return Record(fields=table.remove_ref(name).as_dict(), text=f"removed {name!r} from {table.name}")
+    ref = table.refs[name]
+    return Record(fields=made.as_dict(), text=f"{ref.type} {name!r} of {table.name} is at snapshot {ref.snapshot_id}")
 
 
 def rollback(
