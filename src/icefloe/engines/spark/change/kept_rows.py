@@ -25,7 +25,8 @@ def keep_rows(frame: DataFrame, until: ExitStack, *, is_deterministic: bool = Tr
         kept = frame.persist(_LEVEL)
         until.callback(kept.unpersist)
         return kept
-    kept = frame.localCheckpoint(eager=True, storageLevel=_LEVEL)
+    kept = frame.localCheckpoint(eager=False, storageLevel=_LEVEL)
     blocks = kept._jdf.queryExecution().analyzed().rdd()
-    until.callback(lambda: blocks.unpersist(False))
+    until.callback(lambda: blocks.unpersist(False))  # before they are evaluated: a failure leaves none behind
+    blocks.count()
     return kept
