@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.spark.write.conform import quoted
@@ -21,6 +21,8 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.sort_order import SortOrder
 
 _TRANSPARENT = frozenset({"Project", "SubqueryAlias"})
+_PARTS = 200  # Spark's own default
+_PARTS_PER_CORE = 16
 _REPARTITIONS = frozenset({"Repartition", "RepartitionByExpression", "RebalancePartitions"})
 
 
@@ -67,6 +69,18 @@ def distributed(
         return _sized(rows.repartition(*partition), "RebalancePartitions", metadata)
     by_range = rows.repartitionByRange(*(column.asc() for column in partition), *keys)
     return _sized(by_range, "RepartitionByExpression", metadata)
+
+
+def hash_settings(spark: SparkSession) -> dict[str, str]:
+    """Settings by which rows are hashed into so many parts that few partitions of a table share one.
+
+    Spark gives several small parts to one task, but never divides the partitions of a part over tasks: with as many
+    parts as cores, one task could get nearly all rows.
+    """
+    parts = min(_PARTS, _PARTS_PER_CORE * int(spark.sparkContext.defaultParallelism))
+    if int(spark._jsparkSession.sessionState().conf().numShufflePartitions()) >= parts:
+        return {}
+    return {"spark.sql.adaptive.coalescePartitions.initialPartitionNum": str(parts)}
 
 
 def _is_repartitioned(rows: DataFrame) -> bool:

@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from icefloe.engines.spark.session import WRITE_SETTINGS, child_session, in_session, local_frame, spark_internals
 from icefloe.engines.spark.storage import hadoop_path
 from icefloe.engines.spark.write.conform import conformed
-from icefloe.engines.spark.write.distribution import Distribution, distributed, distribution_of
+from icefloe.engines.spark.write.distribution import Distribution, distributed, distribution_of, hash_settings
 from icefloe.engines.spark.write.file_sizes import concurrent_writers, rows_per_file
 from icefloe.engines.spark.write.parquet_settings import parquet_settings
 from icefloe.engines.spark.write.partition import partition_folders
@@ -85,6 +85,8 @@ def write(
         mode = distribution_of(metadata, order, is_rewrite=is_rewrite)
         arrangement = Arrangement(mode=mode, keys=sort_keys(spark, order, metadata.schema))
     settings = _file_settings(spark, metadata, is_sorted=len(arrangement.keys) > 0)
+    if arrangement.mode is Distribution.HASH:
+        settings |= hash_settings(spark)
     child = child_session(spark, {**WRITE_SETTINGS, **_codec(metadata.properties), **settings})
     rows = conformed(in_session(frame, child), Schema(fields=(*metadata.schema.fields, *lineage)))
     with write_folder(spark, metadata, io) as folder:
