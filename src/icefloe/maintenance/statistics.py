@@ -25,7 +25,7 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import UNKNOWN, Field, Geography, Geometry, Struct, is_primitive
 from icefloe.progress import Progress
 from icefloe.scan.select import select_snapshot
-from icefloe.scan.tree_entries import live_entries
+from icefloe.scan.tree_entries import tree_entries
 from icefloe.tree.store import NO_STATISTICS
 
 Columns = Mapping[tuple[str, ...], Field]  # by path: names of structs, and that of the column
@@ -178,9 +178,7 @@ def _commit_sketches(
         for id_, sketch in sketches.items()
     ]
     location = f"{base.metadata.location}/{METADATA_FOLDER}/{snapshot.snapshot_id}-{env.new_uuid()}.stats"
-    data, entry = encode_statistics(
-        blobs, snapshot_id=snapshot.snapshot_id, location=location, created_by=CREATED_BY
-    )
+    data, entry = encode_statistics(blobs, snapshot_id=snapshot.snapshot_id, location=location, created_by=CREATED_BY)
     base.store.io.write_new(location, data)
     commit(table, SetStatistics(files_of_snapshots=(entry,)), env)
     return len(data), location
@@ -198,7 +196,7 @@ def analyze_partitions(table: TablePointer, env: Env, *, snapshot: int | None) -
     chosen = select_snapshot(metadata, snapshot=snapshot)
     if chosen is None:
         return PartitionStatisticsResult(table=str(table))
-    files = live_entries(base.store, (chosen,), wanted=NO_STATISTICS)
+    files = tree_entries(base.store, (chosen,), wanted=NO_STATISTICS)
     times = {one.snapshot_id: one.timestamp_ms for one in metadata.snapshots}
     rows = collect_partition_statistics(files, context, times)
     name = f"partition-stats-{chosen.snapshot_id}-{env.new_uuid()}.parquet"

@@ -73,7 +73,9 @@ def _hash_together(words: Words, starts: Offsets, lengths: Offsets, active: list
         positions[:count] += _BLOCK
     tails = lengths & (_BLOCK - 1)
     first ^= _scrambled(words[positions] & _TAIL_MASKS.take(np.minimum(tails, _WORD)), _C1, 31, _C2)
-    second ^= _scrambled(words[positions + _WORD * (tails > _WORD)] & _TAIL_MASKS.take(np.maximum(tails - _WORD, 0)), _C2, 33, _C1)
+    second ^= _scrambled(
+        words[positions + _WORD * (tails > _WORD)] & _TAIL_MASKS.take(np.maximum(tails - _WORD, 0)), _C2, 33, _C1
+    )
     for half in (first, second):
         half ^= lengths.astype(np.uint64)
     first += second

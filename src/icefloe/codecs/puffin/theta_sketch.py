@@ -1,9 +1,9 @@
 """Theta sketches: estimates of the number of distinct values (Puffin spec: apache-datasketches-theta-v1).
 
-A sketch has the smallest hashes of the values, each once, and ``theta``, below which all hashes are in it. The hash of a
-value is that of its bytes (spec: Appendix D: Single-value serialization), without the lowest bit. A sketch of at most
-4096 values is exact. The bytes are those of Apache DataSketches: its compact form is written; its compact form and the
-compressed one, in which Spark returns sketches, are read.
+A sketch has the smallest hashes of the values, each once, and ``theta``: all hashes below it are in the sketch. The
+hash of a value is that of its bytes (spec: Appendix D: Single-value serialization), without the lowest bit. A sketch of
+at most 4096 values is exact. The bytes are those of Apache DataSketches: its compact form is written; its compact form
+and the compressed one, in which Spark returns sketches, are read.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ import pyarrow as pa
 from icefloe.commit.base import Base
 from icefloe.inspect.metadata_tables.file_columns import file_arrays, file_fields, metrics_array, metrics_field
 from icefloe.inspect.metadata_tables.table_shape import MetadataTable, chosen, optional, required
-from icefloe.scan.tree_entries import FILES, live_entries, tree_entries
 from icefloe.model.entries import DELETES, ContentType
 from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.scan.tree_entries import FILES, live_entries, tree_entries
 
 _ENTRY = (
     required("status", pa.int32()),

@@ -79,9 +79,7 @@ def named(rows: pa.Table, by: str | pa.ChunkedArray) -> pa.Table:
     return rows.select(columns).rename_columns(NAMED.names).cast(NAMED)
 
 
-def named_by(
-    by: str, locations: Iterable[str], kind: NamedKind, sizes: Iterable[int] | None = None
-) -> pa.Table:
+def named_by(by: str, locations: Iterable[str], kind: NamedKind, sizes: Iterable[int] | None = None) -> pa.Table:
     """The files that a file names, with their sizes if it states them."""
     files = pa.array(list(locations), pa.string())
     count = len(files)
@@ -116,8 +114,8 @@ def _missing(row: Mapping[str, Any], message: str) -> Finding:
         remedy = "no reader needs it; it leaves the log with later commits, for example t.expire()"
     if kind is NamedKind.STATISTICS:
         remedy = (
-            "no reader of rows needs it; t.analyze(snapshot=...) or t.analyze_partitions(snapshot=...) writes it again, "
-            "t.expire() removes it with its snapshot"
+            "no reader of rows needs it; t.analyze(snapshot=...) or t.analyze_partitions(snapshot=...) writes it again,"
+            " t.expire() removes it with its snapshot"
         )
     severity = Severity.WARNING if kind in _NOT_NEEDED else Severity.ERROR
     return finding(
