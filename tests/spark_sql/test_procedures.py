@@ -182,3 +182,21 @@ def test_manifests_are_sorted_by_a_partition_field(spark: SparkSession, demo: ic
     for number in (1, 2):
         t.append(pa.table({"id": [number], "city": ["Oslo"]}))
     assert call(spark, "rewrite_manifests(table => 'db.t', sort_by => array('city'))") == [(2, 1)]
+
+
+def test_procedures_compute_statistics(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    t, first, second = table(demo)
+    empty = demo.create_table("db.empty", schema="id bigint, city string", partition_by=["city"])
+    ((file,),) = call(spark, "compute_table_stats('db.t')")
+    ((old,),) = call(spark, f"compute_table_stats(table => 'db.t', snapshot_id => {first}, columns => array('city'))")
+    stored = {entry.snapshot_id: entry for entry in t.refresh().metadata.statistics}
+    assert (stored[second].statistics_path, stored[first].statistics_path) == (file, old)
+    assert [blob.properties["ndv"] for blob in stored[second].blob_metadata] == ["2", "1"]
+    assert [blob.fields for blob in stored[first].blob_metadata] == [(2,)]
+    assert call(spark, "compute_table_stats('db.empty')") == call(spark, "compute_partition_stats('db.empty')") == []
+    empty.append(pa.table({"id": [1, 2], "city": ["Oslo", "Rome"]}))
+    ((file,),) = call(spark, "compute_partition_stats('db.empty')")
+    (entry,) = empty.refresh().metadata.partition_statistics
+    assert (entry.statistics_path, entry.snapshot_id) == (file, empty.metadata.current_snapshot_id)
+    with pytest.raises(PySparkException, match="the table has no partitions"):
+        call(spark, "compute_partition_stats('db.t')")

@@ -40,6 +40,7 @@ _VERBS: tuple[tuple[str, str, Verb], ...] = (
     (_MAINTENANCE, "compact", maintenance.compact),
     (_MAINTENANCE, "rewrite-deletes", maintenance.rewrite_deletes),
     (_MAINTENANCE, "rewrite-manifests", maintenance.rewrite_manifests),
+    (_MAINTENANCE, "analyze", maintenance.analyze),
     (_MAINTENANCE, "expire", maintenance.expire),
     (_MAINTENANCE, "orphans", maintenance.orphans),
     (_MAINTENANCE, "erase", maintenance.erase),

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from icefloe.codecs.puffin.theta_sketch import ThetaSketch
 from icefloe.engines.change_feed import ChangeRequest
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
@@ -24,6 +25,7 @@ from icefloe.expr.value.expressions import Value
 from icefloe.formats.importing.folder import ImportedFolder
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
+from icefloe.progress import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,15 @@ class Engine(Protocol):
 
     def count(self, scan: ScanRequest) -> int:
         """The number of rows of a scan."""
+        ...
+
+    def distinct_sketches(
+        self, scan: ScanRequest, columns: Mapping[tuple[str, ...], Field], progress: Progress
+    ) -> Mapping[int, ThetaSketch]:
+        """A sketch of the distinct values of each column of a scan, by field id; columns are named by their paths.
+
+        All engines compute the same sketch of the same values.
+        """
         ...
 
     def frame(self, rows: pa.Table) -> Any:

@@ -34,11 +34,12 @@ from icefloe.table.edits import PartitionEdit, SchemaEdit
 from icefloe.table.inspect import InspectedTable
 from icefloe.table.row_changes import RowChanges
 from icefloe.table.scan import Scan
+from icefloe.table.statistics import Statistics
 from icefloe.table.table_at import TableAt, table_at
 from icefloe.table.transaction import Transaction
 
 
-class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction):
+class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction, Statistics):
     """A table in a catalog. Each change is one snapshot.
 
     The object holds one state of the table. Properties and scans read that state and never ask the catalog, so they

@@ -6,6 +6,7 @@ at a time as keep every step in the processor's cache. Null slots get a hash of 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import mmh3
@@ -60,15 +61,21 @@ def hash_binary(array: pa.Array) -> Hashes:
     """
     if pa.types.is_fixed_size_binary(array.type):
         return _hash_fixed(array)
+    hashes = np.empty(len(array), np.uint32)
+    _hash_slices(*binary_slices(array), hashes)
+    return hashes.view(np.int32)
+
+
+def binary_slices(array: pa.Array) -> tuple[Bytes, Offsets, Offsets]:
+    """The bytes of strings or binaries of varying length, and where each value starts in them and how long it is."""
     if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
         array = array.cast(pa.large_binary())
-    hashes = np.empty(len(array), np.uint32)
-    if len(array) > 0:
-        large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-        width = 8 if large else 4
-        offsets = np.frombuffer(array.buffers()[1], f"i{width}", count=len(array) + 1, offset=array.offset * width)
-        _hash_slices(_buffer(array.buffers()[2]), offsets[:-1], np.diff(offsets), hashes)
-    return hashes.view(np.int32)
+    if len(array) == 0:
+        return _buffer(None), np.empty(0, np.int32), np.empty(0, np.int32)
+    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    width = 8 if large else 4
+    offsets = np.frombuffer(array.buffers()[1], f"i{width}", count=len(array) + 1, offset=array.offset * width)
+    return _buffer(array.buffers()[2]), offsets[:-1], np.diff(offsets)
 
 
 def _hash_fixed(array: pa.Array) -> Hashes:
@@ -138,15 +145,21 @@ def _hash_columns(words: Words, hashes: Words) -> None:
 
 
 def _hash_slices(data: Bytes, starts: Offsets, lengths: Offsets, hashes: Words) -> None:
-    """Hash slices of one buffer that follow each other, a limited number of rows and bytes at a time."""
+    """Hash slices of one buffer that follow each other."""
+    for part in portions(starts, lengths):
+        _hash_part(data, starts[part], lengths[part], hashes[part])
+
+
+def portions(starts: Offsets, lengths: Offsets) -> Iterator[slice]:
+    """Ranges of slices of one buffer that follow each other, each of a limited number of rows and bytes."""
     first = 0
     while first < len(starts):
         last = min(first + ROWS, len(starts))
         limit = int(starts[first]) + _BYTES
         if starts[last - 1] + lengths[last - 1] > limit:
             last = max(first + 1, first + int(np.searchsorted(starts[first:last], limit)) - 1)
-        part, first = slice(first, last), last
-        _hash_part(data, starts[part], lengths[part], hashes[part])
+        yield slice(first, last)
+        first = last
 
 
 def _hash_part(data: Bytes, starts: Offsets, lengths: Offsets, hashes: Words) -> None:

@@ -151,11 +151,15 @@ SELECT DISTINCT _change_type FROM demo.db.sample.changes;
 
 -- [CALL compute_table_stats]
 CALL demo.system.compute_table_stats('db.sample');
---! AnalysisException: catalog demo has no procedure system.compute_table_stats
+--> *
+CALL demo.system.compute_table_stats(table => 'db.sample', snapshot_id => second_snapshot, columns => array('id', 'data'));
+--> *
 
 -- [CALL compute_partition_stats]
+CALL demo.system.add_partition_field('db.sample', 'data');
+--> data | identity
 CALL demo.system.compute_partition_stats('db.sample');
---! AnalysisException: catalog demo has no procedure system.compute_partition_stats
+--> *
 
 -- [CALL rewrite_table_path]
 CALL demo.system.rewrite_table_path(

@@ -76,6 +76,29 @@ def test_rewrite_manifests_changes_no_row(run: CommandLine, many: icefloe.Table)
     assert many.refresh().scan().count() == 6
 
 
+def test_analyze_stores_distinct_values(run: CommandLine, many: icefloe.Table) -> None:
+    done = run("analyze", "shop.many", "-o", "json").json
+    assert done["distinct_values"] == {"id": 6, "note": 6}
+    assert [file.statistics_path for file in many.refresh().metadata.statistics] == [done["statistics_file"]]
+    first = many.snapshots[0].snapshot_id
+    shown = run("analyze", "shop.many", "--column", "id", "--snapshot", first)
+    assert (shown.code, f"snapshot {first}, distinct values: id 1;" in shown.out) == (ExitCode.OK, True)
+
+
+def test_analyze_refuses_a_column_that_does_not_exist(run: CommandLine, many: icefloe.Table) -> None:
+    answer = run("analyze", "shop.many", "--column", "none")
+    assert (answer.code, "no column 'none' in table shop.many" in answer.err) == (ExitCode.USAGE, True)
+
+
+def test_analyze_sums_up_partitions(run: CommandLine, orders: icefloe.Table) -> None:
+    done = run("analyze", "shop.orders", "--partitions", "-o", "json").json
+    assert (done["partitions"], done["snapshot_id"]) == (2, orders.snapshots[-1].snapshot_id)
+    (entry,) = orders.refresh().metadata.partition_statistics
+    assert entry.statistics_path == done["partition_statistics_file"]
+    assert "2 partitions" in run("analyze", "shop.orders", "--partitions").out
+    assert run("analyze", "shop.orders", "--partitions", "--column", "id").code == ExitCode.USAGE
+
+
 def test_expire_shows_its_plan_and_changes_nothing_without_execute(run: CommandLine, many: icefloe.Table) -> None:
     before = files_of(many)
     plan = run("expire", "shop.many", "--older-than", FUTURE, "--retain-last", 2)

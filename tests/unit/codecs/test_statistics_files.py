@@ -18,7 +18,7 @@ from icefloe.codecs.puffin.puffin_file import Blob
 from icefloe.codecs.puffin.statistics_file import decode_statistics, distinct_values, encode_statistics, theta_blob
 from icefloe.errors import CorruptFile, FormatError, LimitError
 from icefloe.limits import Limits
-from icefloe.model.entries import ContentType
+from icefloe.model.entries import ContentType, Status
 from support.manifests.random_entries import Row, data_dv, equality_delete
 from support.manifests.sample import context, data_file, mixed_partition, table
 
@@ -82,6 +82,31 @@ def test_partitions_are_counted_with_their_deletes() -> None:
     assert (other["position_delete_file_count"], other["position_delete_record_count"]) == (1, 10)
     assert other["total_record_count"] is None
     assert math.isnan(float(str(other["p1003"])))
+
+
+def test_a_file_of_an_expired_snapshot_does_not_say_when_its_partition_was_updated() -> None:
+    (row,) = (
+        row
+        for row in collect_partition_statistics(files(), context(3), {1: 100, 2: 200}).to_pylist()
+        if row["p1000"] is None
+    )
+    assert (row["last_updated_at"], row["last_updated_snapshot_id"]) == (200, 2)
+    (row, _) = collect_partition_statistics(files(), context(3)).to_pylist()
+    assert (row["last_updated_at"], row["last_updated_snapshot_id"]) == (None, None)
+
+
+def test_a_removed_file_is_not_counted_but_updates_its_partition() -> None:
+    gone = {"status": int(Status.DELETED), "snapshot_id": 2}
+    entries = table(
+        [
+            data_file(0, **mixed_partition("a"), snapshot_id=1),
+            data_file(1, **mixed_partition("a")) | gone,
+            data_file(2, **mixed_partition("b")) | gone,
+        ]
+    )
+    (row,) = collect_partition_statistics(entries, context(3), {1: 100, 2: 100}).to_pylist()
+    assert (row["p1000"], row["data_file_count"]) == ("a", 1)
+    assert (row["last_updated_at"], row["last_updated_snapshot_id"]) == (100, 2)
 
 
 def test_a_partition_statistics_file_has_the_ids_of_the_spec_and_is_sorted() -> None:

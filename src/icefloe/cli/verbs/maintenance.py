@@ -10,6 +10,7 @@ import typer
 from icefloe.cli.arguments import Execute, TableName, pairs
 from icefloe.cli.output import Record
 from icefloe.cli.session import Session
+from icefloe.errors import InputError
 from icefloe.progress import Progress
 
 
@@ -138,6 +139,27 @@ def rewrite_manifests(
 ) -> Record:
     """Rewrite the manifests, sorted by partition and with the target size of the table. No row changes."""
     return _shown(session.table(table).rewrite_manifests(cluster_by or None))
+
+
+def analyze(
+    session: Session,
+    table: TableName,
+    column: Annotated[
+        list[str] | None, typer.Option(help="A column to analyze; give it again for each. By default all.")
+    ] = None,
+    partitions: Annotated[
+        bool, typer.Option("--partitions", help="Sum up the files of each partition instead; reads no rows.")
+    ] = False,
+    snapshot: Annotated[int | None, typer.Option(help="Snapshot to analyze, by default the current one.")] = None,
+) -> Record:
+    """Count the distinct values of columns, and store them as statistics of a snapshot. No row changes."""
+    opened = session.table(table)
+    if partitions and column is not None:
+        raise InputError("--partitions sums up files, not columns; leave --column out")
+    if partitions:
+        return _shown(opened.analyze_partitions(snapshot=snapshot))
+    with session.progress() as progress:
+        return _shown(opened.analyze(column, snapshot=snapshot, progress=progress))
 
 
 def expire(

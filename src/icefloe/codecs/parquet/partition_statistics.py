@@ -18,11 +18,12 @@ from icefloe.codecs.manifest.entry_columns import columns_of, partition_value, s
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError, UnsupportedError
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import ContentType, partition_key
+from icefloe.model.entries import ContentType, live, partition_key
 from icefloe.model.metadata.statistics import PartitionStatisticsFile
 from icefloe.model.metadata.version_rules import rules
 
 PARTITION = 1
+_LIVE = "live_file_count"
 SPEC_ID = "spec_id"
 DV_COUNT = "dv_count"
 # column: field id, type, required
@@ -45,28 +46,31 @@ COUNTS: Mapping[str, tuple[int, pa.DataType, bool]] = {
 def collect_partition_statistics(
     files: pa.Table, context: ManifestContext, timestamps: Mapping[int, int] | None = None
 ) -> pa.Table:
-    """The statistics of every partition from the live files of a snapshot, deletes included.
+    """The statistics of every partition that has live files, from the entries of a snapshot, deletes included.
 
-    ``timestamps`` are the milliseconds of snapshots by id, as far as the table still has them.
+    Entries of removed files say only when a partition was updated. ``timestamps`` are the milliseconds of snapshots by
+    id, oldest first, as far as the table still has them.
     """
     columns, length = columns_of(files), files.num_rows
     types = sorted(context.partition_types.items())
     keys = {partition_key(i): partition_value(partition_key(i), columns, length, t) for i, t in types}
     times = {} if timestamps is None else timestamps
-    moments = pc.index_in(columns["snapshot_id"], value_set=pa.array(list(times), pa.int64()))
-    updated = pa.array(list(times.values()), pa.int64()).take(moments)
-    measured = {SPEC_ID: columns["partition_spec_id"], **keys, **_measures(columns)}
-    table = pa.table({**measured, "at": updated, "by": columns["snapshot_id"]})
-    # Sorted by time, the last snapshot of a group is the one that changed it last.
-    table = table.sort_by([("at", "ascending")])
-    sums = list(_measures(columns))
+    ids = pa.array(list(times), pa.int64())
+    moments = pc.index_in(columns["snapshot_id"], value_set=ids)
+    updated = {"at": pa.array(list(times.values()), pa.int64()).take(moments), "by": ids.take(moments)}
+    measures = _measures(columns)
+    table = pa.table({SPEC_ID: columns["partition_spec_id"], **keys, **measures, **updated, "order": moments})
+    # Sorted by time, the last snapshot of a group is the one that changed it last; expired ones are null.
+    table = table.sort_by([("at", "ascending"), ("order", "ascending")])
+    sums = list(measures)
     grouped = table.group_by([SPEC_ID, *keys], use_threads=False).aggregate(
         [*((name, "sum") for name in sums), ("at", "last"), ("by", "last")]
     )
-    measures = {SPEC_ID: grouped[SPEC_ID], **{name: grouped[f"{name}_sum"] for name in sums}}
-    measures |= {"last_updated_at": grouped["at_last"], "total_record_count": pa.nulls(grouped.num_rows, pa.int64())}
-    measures["last_updated_snapshot_id"] = pc.if_else(grouped["at_last"].is_valid(), grouped["by_last"], None)
-    counts = {name: measures[name].cast(type_) for name, (_, type_, _) in COUNTS.items()}
+    grouped = grouped.filter(pc.greater(grouped[f"{_LIVE}_sum"], 0))
+    totals = {SPEC_ID: grouped[SPEC_ID], **{name: grouped[f"{name}_sum"] for name in sums}}
+    totals |= {"last_updated_at": grouped["at_last"], "last_updated_snapshot_id": grouped["by_last"]}
+    totals["total_record_count"] = pa.nulls(grouped.num_rows, pa.int64())
+    counts = {name: totals[name].cast(type_) for name, (_, type_, _) in COUNTS.items()}
     return _sorted(pa.table({**{key: grouped[key] for key in keys}, **counts}))
 
 
@@ -74,7 +78,8 @@ def _measures(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     """What each file adds to the counts of its partition."""
     none = pa.scalar(0, pa.int64())
     kind = columns["content_type"]
-    data, positions, equality = (pc.equal(kind, int(type_)) for type_ in list(ContentType)[:3])
+    is_live = live(columns)
+    data, positions, equality = (pc.and_(is_live, pc.equal(kind, int(type_))) for type_ in list(ContentType)[:3])
     vectors = pc.and_(positions, columns["dv_offset"].is_valid())
     files = pc.and_(positions, columns["dv_offset"].is_null())
     records, one = columns["record_count"].fill_null(0), pa.scalar(1, pa.int64())
@@ -87,6 +92,7 @@ def _measures(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
         "equality_delete_record_count": pc.if_else(equality, records, none),
         "equality_delete_file_count": pc.if_else(equality, one, none),
         DV_COUNT: pc.if_else(vectors, one, none),
+        _LIVE: is_live.cast(pa.int64()),
     }
 
 

@@ -55,10 +55,15 @@ class ExpireSnapshots(MetadataUpdate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetStatistics(MetadataUpdate):
-    """Adds statistics files; each replaces the existing file of its snapshot."""
+    """Adds statistics files; each replaces the existing file of its snapshot. If it fails, the files are deleted."""
 
     files_of_snapshots: tuple[StatisticsFile | PartitionStatisticsFile, ...]
     name: str = "set statistics"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The locations of the files."""
+        return tuple(file.statistics_path for file in self.files_of_snapshots)
 
     def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The table with the statistics files."""

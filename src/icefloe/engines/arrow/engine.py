@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from icefloe.codecs.puffin.theta_sketch import ThetaSketch
 from icefloe.commit.phases import Phase
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.engines.arrow.change.delete import find_rows, write_survivors
@@ -18,6 +19,7 @@ from icefloe.engines.arrow.change.merge_source import IndexedSource
 from icefloe.engines.arrow.change.update import write_updated
 from icefloe.engines.arrow.change.upsert import find_keys, indexed_source
 from icefloe.engines.arrow.read.changes import read_changes
+from icefloe.engines.arrow.read.distinct_values import distinct_sketches
 from icefloe.engines.arrow.read.read import count_plan, read_plan
 from icefloe.engines.arrow.write.rewrite import rewrite_rows
 from icefloe.engines.arrow.write.write import write_rows
@@ -36,6 +38,7 @@ from icefloe.model.arrow.conform import as_table, conform
 from icefloe.model.entries import empty
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
+from icefloe.progress import Progress
 
 
 class ArrowEngine:
@@ -65,6 +68,12 @@ class ArrowEngine:
     def count(self, scan: ScanRequest) -> int:
         """The number of rows; files of which the metadata states it are not read."""
         return count_plan(scan.io, scan.plan())
+
+    def distinct_sketches(
+        self, scan: ScanRequest, columns: Mapping[tuple[str, ...], Field], progress: Progress
+    ) -> dict[int, ThetaSketch]:
+        """A sketch of each column; values are hashed by the threads that read the files."""
+        return distinct_sketches(scan, columns, progress)
 
     def frame(self, rows: pa.Table) -> pa.Table:
         """The rows as they are."""

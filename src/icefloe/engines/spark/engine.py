@@ -11,6 +11,7 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from icefloe.codecs.puffin.theta_sketch import ThetaSketch
 from icefloe.engines.change_feed import ChangeRequest
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
@@ -27,6 +28,7 @@ from icefloe.engines.spark.change.update import update_rows
 from icefloe.engines.spark.change.upsert import find_keys, find_keys_and_ids, upsert_source
 from icefloe.engines.spark.change.values import with_short_aliases
 from icefloe.engines.spark.read.changes import read_changes
+from icefloe.engines.spark.read.distinct_values import distinct_sketches
 from icefloe.engines.spark.read.read import rows_with_positions
 from icefloe.engines.spark.read.scan import planned_source, read_scan
 from icefloe.engines.spark.schema import arrow_frame
@@ -44,6 +46,7 @@ from icefloe.model.schema.metadata_columns import ROW_ID
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 from icefloe.model.text.spark_schema_json import spark_schema_json, without_field_ids
+from icefloe.progress import Progress
 
 
 class SparkEngine:
@@ -77,6 +80,12 @@ class SparkEngine:
     def count(self, scan: ScanRequest) -> int:
         """The number of rows, counted by Spark."""
         return int(self.read(scan).count())
+
+    def distinct_sketches(
+        self, scan: ScanRequest, columns: Mapping[tuple[str, ...], Field], progress: Progress
+    ) -> dict[int, ThetaSketch]:
+        """A sketch of each column, computed by one query; it reports no progress."""
+        return distinct_sketches(self._spark, scan, columns)
 
     def frame(self, rows: pa.Table) -> DataFrame:
         """The rows as a DataFrame."""

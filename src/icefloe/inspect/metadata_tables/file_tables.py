@@ -9,9 +9,9 @@ import pyarrow as pa
 from icefloe.commit.base import Base
 from icefloe.inspect.metadata_tables.file_columns import file_arrays, file_fields, metrics_array, metrics_field
 from icefloe.inspect.metadata_tables.table_shape import MetadataTable, chosen, optional, required
-from icefloe.inspect.metadata_tables.tree_entries import FILES, live_entries, tree_entries
 from icefloe.model.entries import DELETES, ContentType
 from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.scan.tree_entries import FILES, live_entries, tree_entries
 
 _ENTRY = (
     required("status", pa.int32()),
@@ -35,7 +35,7 @@ def _files(types: tuple[ContentType, ...], *, of_all: bool = False) -> Rows:
 
     def rows(base: Base, snapshot: Snapshot | None) -> pa.Table:
         snapshots = base.metadata.snapshots if of_all else chosen(snapshot)
-        entries = live_entries(base, snapshots, types)
+        entries = live_entries(base.store, snapshots, types)
         arrays = [*file_arrays(base, entries), metrics_array(base, entries)]
         return pa.Table.from_arrays(arrays, schema=_file_schema(base))
 
@@ -52,7 +52,7 @@ def _entries(*, of_all: bool = False) -> Rows:
 
     def rows(base: Base, snapshot: Snapshot | None) -> pa.Table:
         snapshots = base.metadata.snapshots if of_all else chosen(snapshot)
-        entries = tree_entries(base, snapshots)
+        entries = tree_entries(base.store, snapshots)
         plain = [entries[field.name].combine_chunks() for field in _ENTRY]
         file = pa.StructArray.from_arrays(file_arrays(base, entries), fields=file_fields(base))
         return pa.Table.from_arrays([*plain, file, metrics_array(base, entries)], schema=_entry_schema(base))

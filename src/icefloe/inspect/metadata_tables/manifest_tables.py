@@ -17,7 +17,6 @@ from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.commit.base import Base
 from icefloe.inspect.metadata_tables.partition_texts import partition_texts
 from icefloe.inspect.metadata_tables.table_shape import MetadataTable, chosen, fixed, optional, required
-from icefloe.inspect.metadata_tables.tree_entries import FILES
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import (
     DELETES,
@@ -31,6 +30,7 @@ from icefloe.model.entries import (
 )
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.partition.spec import PartitionField
+from icefloe.scan.tree_entries import FILES
 from icefloe.transforms import transform_of
 from icefloe.tree.root import read_root
 

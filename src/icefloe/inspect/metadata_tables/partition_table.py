@@ -9,10 +9,10 @@ from icefloe.commit.base import Base
 from icefloe.inspect.metadata_tables.file_columns import partition_fields, partition_type
 from icefloe.inspect.metadata_tables.log_tables import MICROSECONDS, TIME
 from icefloe.inspect.metadata_tables.table_shape import MetadataTable, chosen, optional, required
-from icefloe.inspect.metadata_tables.tree_entries import live_entries
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.scan.partition_struct import partition_tuples
+from icefloe.scan.tree_entries import live_entries
 from icefloe.tree.store import NO_STATISTICS
 
 _TOTALS = (
@@ -39,7 +39,7 @@ def _partitions(base: Base, snapshot: Snapshot | None) -> pa.Table:
 
     ``spec_id`` is that of the file that was added last.
     """
-    entries = live_entries(base, chosen(snapshot), wanted=NO_STATISTICS)
+    entries = live_entries(base.store, chosen(snapshot), wanted=NO_STATISTICS)
     type_ = partition_type(base)
     keys = {f"key {n}": array for n, array in enumerate(_values(entries, base))}
     files = pa.table({**keys, **_measures(entries), **_last_change(base, entries)})

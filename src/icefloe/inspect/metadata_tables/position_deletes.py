@@ -16,13 +16,13 @@ from icefloe.deletes.position_files import read_position_rows
 from icefloe.deletes.vectors import load_vectors
 from icefloe.inspect.metadata_tables.file_columns import partition_fields, partition_type
 from icefloe.inspect.metadata_tables.table_shape import MetadataTable, chosen, optional, required
-from icefloe.inspect.metadata_tables.tree_entries import live_entries
 from icefloe.model.arrow.conform import arrow_type, nulls
 from icefloe.model.entries import ContentType
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.schema.metadata_columns import deleted_row_column
 from icefloe.model.schema.types import Struct
 from icefloe.scan.partition_struct import partition_tuples
+from icefloe.scan.tree_entries import live_entries
 from icefloe.tree.store import NO_STATISTICS
 
 _NUMBER = "delete file"  # the row of the delete file among the entries
@@ -55,7 +55,7 @@ def _row_type(base: Base) -> Struct:
 
 def _position_deletes(base: Base, snapshot: Snapshot | None) -> pa.Table:
     types = (ContentType.POSITION_DELETES,)
-    entries = live_entries(base, chosen(snapshot), types, wanted=NO_STATISTICS)
+    entries = live_entries(base.store, chosen(snapshot), types, wanted=NO_STATISTICS)
     is_vector = pc.is_valid(entries["dv_offset"])
     numbers = pa.array(np.arange(entries.num_rows), pa.int64())
     numbered = entries.append_column(_NUMBER, numbers)

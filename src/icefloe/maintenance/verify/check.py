@@ -169,12 +169,12 @@ class Check:
             yield finding(rule=Rule.READABLE, location=pointer, message=str(error))
         logged = [entry.metadata_file for entry in metadata.metadata_log]
         yield from check_log(io, metadata, pointer, logged if self._chosen is None else logged[-1:], limits)
-        statistics = [file.statistics_path for file in metadata.statistics]
-        statistics += [file.statistics_path for file in metadata.partition_statistics]
+        statistics = (*metadata.statistics, *metadata.partition_statistics)
+        sizes = [file.file_size_in_bytes for file in statistics]
         self._named += [
             named_by(pointer, [pointer], NamedKind.METADATA),
             named_by(pointer, logged, NamedKind.LOGGED),
-            named_by(pointer, statistics, NamedKind.STATISTICS),
+            named_by(pointer, [file.statistics_path for file in statistics], NamedKind.STATISTICS, sizes),
         ]
 
     def of_snapshot(self, snapshot: Snapshot) -> Iterator[Finding]:

@@ -79,12 +79,13 @@ def named(rows: pa.Table, by: str | pa.ChunkedArray) -> pa.Table:
     return rows.select(columns).rename_columns(NAMED.names).cast(NAMED)
 
 
-def named_by(by: str, locations: Iterable[str], kind: NamedKind) -> pa.Table:
-    """The files that a file names without their sizes."""
+def named_by(by: str, locations: Iterable[str], kind: NamedKind, sizes: Iterable[int] | None = None) -> pa.Table:
+    """The files that a file names, with their sizes if it states them."""
     files = pa.array(list(locations), pa.string())
     count = len(files)
     unknown = pa.nulls(count, pa.int64())
-    return pa.table([files, unknown, pa.repeat(by, count), unknown, pa.repeat(kind.value, count)], schema=NAMED)
+    stated = unknown if sizes is None else pa.array(list(sizes), pa.int64())
+    return pa.table([files, stated, pa.repeat(by, count), unknown, pa.repeat(kind.value, count)], schema=NAMED)
 
 
 def check_named(io: FileIO, listing: pa.Table, files: pa.Table) -> Iterator[Finding]:
@@ -112,7 +113,10 @@ def _missing(row: Mapping[str, Any], message: str) -> Finding:
     if kind is NamedKind.LOGGED:
         remedy = "no reader needs it; it leaves the log with later commits, for example t.expire()"
     if kind is NamedKind.STATISTICS:
-        remedy = "no reader of rows needs it; t.expire() removes it with its snapshot"
+        remedy = (
+            "no reader of rows needs it; t.analyze(snapshot=...) or t.analyze_partitions(snapshot=...) writes it again,"
+            " t.expire() removes it with its snapshot"
+        )
     severity = Severity.WARNING if kind in _NOT_NEEDED else Severity.ERROR
     return finding(
         rule=Rule.FILES,

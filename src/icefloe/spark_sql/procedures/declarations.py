@@ -37,6 +37,7 @@ from icefloe.spark_sql.procedures.snapshots import (
     rollback_to_timestamp,
     set_current_snapshot,
 )
+from icefloe.spark_sql.procedures.statistics import compute_partition_stats, compute_table_stats
 from icefloe.table.table import Table
 
 _NULL = "NULL"
@@ -93,6 +94,19 @@ PROCEDURES: Mapping[str, Procedure] = {
     ),
     "cherrypick_snapshot": _procedure(
         cherrypick_snapshot, "Apply the changes of a staged snapshot to main", _PICKED, _SNAPSHOT
+    ),
+    "compute_partition_stats": _procedure(
+        compute_partition_stats,
+        "Sum up the files of each partition",
+        "partition_statistics_file string",
+        _MAYBE_SNAPSHOT,
+    ),
+    "compute_table_stats": _procedure(
+        compute_table_stats,
+        "Count the distinct values of columns",
+        "statistics_file string",
+        _MAYBE_SNAPSHOT,
+        Parameter(name="columns", type="array<string>", default=_NULL),
     ),
     "create_branch": _procedure(
         set_ref_of("branch"),

@@ -196,7 +196,7 @@ def read_plan(io: FileIO, plan: Plan, deleted_rows: DeletedRows | None = None) -
         drops = deletes.of(part.location)
         return read_task(io, part, schema=plan.schema, table_schema=plan.table_schema, drops=drops)
 
-    batches = in_order((partial(rows, part) for part in _parts(plan)), threads=reading_threads(plan))
+    batches = in_order((partial(rows, part) for part in file_parts(plan)), threads=reading_threads(plan))
     return pa.RecordBatchReader.from_batches(arrow_schema(plan.schema), batches)
 
 
@@ -259,8 +259,9 @@ def count_rows(io: FileIO, plan: Plan, deleted_rows: DeletedRows | None = None) 
         for batch in read_task(io, part, schema=no_columns, table_schema=plan.table_schema, drops=drops):
             yield batch.num_rows
 
-    return sum(in_order((partial(rows, part) for part in _parts(plan)), threads=reading_threads(plan)))
+    return sum(in_order((partial(rows, part) for part in file_parts(plan)), threads=reading_threads(plan)))
 
 
-def _parts(plan: Plan) -> Iterator[FileTask]:
+def file_parts(plan: Plan) -> Iterator[FileTask]:
+    """The files of a plan in parts that can be read in parallel."""
     return (part for task in file_tasks(plan) for part in task.parts())

@@ -87,8 +87,7 @@ def _computed(transform: Transform, column: Column, source: Type) -> Column:
 def _hash(spark: SparkSession, column: Column, source: Type) -> Column:
     """The hash of the bytes that the format hashes; the Java value of a timestamp is its microseconds."""
     if isinstance(source, Decimal):
-        unscaled = method_call(spark, _big_decimal(spark, column, source.scale), "unscaledValue", _BIG_INTEGER)
-        return _hash_bytes(spark, method_call(spark, unscaled, "toByteArray", BinaryType()))
+        return _hash_bytes(spark, unscaled_bytes(spark, column, source.scale))
     if source == STRING:
         return _hash_text(spark, column)
     if source in (LONG, TIMESTAMP, TIMESTAMPTZ):
@@ -96,9 +95,20 @@ def _hash(spark: SparkSession, column: Column, source: Type) -> Column:
     if source in (INT, DATE):
         return _hash_long(spark, (column if source == INT else F.unix_date(column)).cast("bigint"))
     if source == TIME:
-        divisor = F.lit(_NANOS_PER_MICRO).cast("bigint")
-        return _hash_long(spark, static_call(spark, "java.lang.Math", "floorDiv", (column, divisor), LongType()))
+        return _hash_long(spark, microseconds_of_time(spark, column))
     return _hash_bytes(spark, column)
+
+
+def unscaled_bytes(spark: SparkSession, column: Column, scale: int) -> Column:
+    """The unscaled value of a decimal as its shortest two's-complement big-endian bytes."""
+    unscaled = method_call(spark, _big_decimal(spark, column, scale), "unscaledValue", _BIG_INTEGER)
+    return method_call(spark, unscaled, "toByteArray", BinaryType())
+
+
+def microseconds_of_time(spark: SparkSession, column: Column) -> Column:
+    """The microseconds of a time of day; Spark's Java value is its nanoseconds."""
+    divisor = F.lit(_NANOS_PER_MICRO).cast("bigint")
+    return static_call(spark, "java.lang.Math", "floorDiv", (column, divisor), LongType())
 
 
 def _hash_long(spark: SparkSession, value: Column) -> Column:

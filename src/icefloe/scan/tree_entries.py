@@ -8,16 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.commit.base import Base
 from icefloe.model.entries import DELETES, ContentType, Status, choose, concat, live, of_type, put
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.tree.root import Leaf, leaves_of, position_mask, read_leaves, read_root
+from icefloe.tree.store import ManifestStore
 
 FILES = (ContentType.DATA, *DELETES)
 
 
 def tree_entries(
-    base: Base,
+    store: ManifestStore,
     snapshots: Iterable[Snapshot],
     types: tuple[ContentType, ...] = FILES,
     wanted: frozenset[str] | None = None,
@@ -31,13 +31,13 @@ def tree_entries(
     leaves: dict[str, Leaf] = {}
     dead: dict[str, BitMap64] = {}  # by leaf: positions that are removed from every snapshot
     for snapshot in snapshots:
-        root = read_root(base.store, snapshot)
+        root = read_root(store, snapshot)
         parts.append(choose(root.entries, of_type(root.entries, *types)))
         for leaf in leaves_of(root.rows(*_manifests(types))):
             own = root.dead.get(leaf.location, BitMap64())
             dead[leaf.location] = dead[leaf.location] & own if leaf.location in leaves else own
             leaves[leaf.location] = leaf
-    for leaf, rows in zip(leaves.values(), read_leaves(base.store, list(leaves.values()), wanted), strict=True):
+    for leaf, rows in zip(leaves.values(), read_leaves(store, list(leaves.values()), wanted), strict=True):
         is_removed = pa.array(position_mask(dead[leaf.location], rows.num_rows, leaf.location))
         removed = pa.scalar(int(Status.DELETED), pa.int32())
         rows = put(rows, "status", pc.if_else(is_removed, removed, rows["status"]))
@@ -46,13 +46,13 @@ def tree_entries(
 
 
 def live_entries(
-    base: Base,
+    store: ManifestStore,
     snapshots: Iterable[Snapshot],
     types: tuple[ContentType, ...] = FILES,
     wanted: frozenset[str] | None = None,
 ) -> pa.Table:
     """The entries that are part of at least one of the snapshots."""
-    rows = tree_entries(base, snapshots, types, wanted)
+    rows = tree_entries(store, snapshots, types, wanted)
     return choose(rows, live(rows)).combine_chunks()
 
 
