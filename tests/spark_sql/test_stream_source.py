@@ -188,3 +188,26 @@ def test_a_rollback_behind_the_stream_ends_it_by_name(
     table.rollback(snapshot=first)
     with pytest.raises(PySparkException, match=f"does not contain snapshot {second}"):
         run(frame, tmp_path)
+
+
+@pytest.mark.thorough
+def test_a_stream_reads_a_table_with_equality_deletes(
+    spark: SparkSession, table: icefloe.Table, tmp_path: Path
+) -> None:
+    table.append(rows(1, 2, 3))
+    table.upsert(pa.table({"id": [2], "note": ["new"]}), on=["id"], deletes="equality")
+    assert run(read(spark), tmp_path)[0] == [(1, "n1"), (2, "new"), (3, "n3")]
+
+
+@pytest.mark.thorough
+def test_aggregates_keep_their_state_in_a_batch_without_files(
+    spark: SparkSession, table: icefloe.Table, tmp_path: Path
+) -> None:
+    """A snapshot that only rewrote files makes a batch without rows; complete mode still returns all groups."""
+    table.append(rows(1, 2))
+    counted = read(spark).groupBy().count()
+    assert run(counted, tmp_path, "complete")[0] == [(2,)]
+    table.compact(options={"rewrite-all": "true"}).execute()
+    assert run(counted, tmp_path, "complete")[0] == [(2,)]
+    table.append(rows(3))
+    assert run(counted, tmp_path, "complete")[0] == [(3,)]

@@ -45,6 +45,7 @@ def describe(loaded: LoadedTable, catalog_name: str) -> TableDescription:
         properties=_properties(metadata),
         size_bytes=_size(at),
         is_writable=loaded.handle.branch is not None,
+        has_stream=loaded.handle.branch is not None,
     )
 
 
@@ -89,6 +90,7 @@ def _describe_metadata_table(loaded: LoadedTable, kind: str, catalog_name: str) 
         properties={},
         size_bytes=_UNKNOWN_SIZE,
         is_writable=False,
+        has_stream=kind == CHANGES and loaded.handle.branch is not None,
     )
 
 

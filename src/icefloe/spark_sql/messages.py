@@ -348,6 +348,7 @@ class TableDescription(Message, frozen=True, kw_only=True):
     properties: dict[str, str]
     size_bytes: int
     is_writable: bool
+    has_stream: bool  # whether a stream can read it
 
 
 class ParameterDescription(Message, frozen=True, kw_only=True):

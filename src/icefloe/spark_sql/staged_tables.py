@@ -77,6 +77,7 @@ class StagedTables:
             properties=call.properties,
             size_bytes=0,
             is_writable=True,
+            has_stream=False,
         )
 
     def is_staged(self, handle: str) -> bool:

@@ -18,12 +18,14 @@ class SnapshotRange:
     """The snapshots after ``since`` up to ``until``, oldest first.
 
     Without ``since`` the range starts with the first snapshot of the table. ``schema`` is that of ``until``.
+    ``first_ordinal`` is the ordinal of the first snapshot that may change rows, if the range continues another one.
     """
 
     since: Snapshot | None
     until: Snapshot | None  # none for a table without snapshots
     snapshots: tuple[Snapshot, ...]
     schema: Schema
+    first_ordinal: int = 0
 
     @property
     def changing(self) -> tuple[Snapshot, ...]:

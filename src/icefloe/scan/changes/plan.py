@@ -48,10 +48,18 @@ class ChangeStep:
         return self.added.files + self.removed.files + self.before.files
 
     @property
+    def rows(self) -> int:
+        """How many rows these data files have."""
+        return self._sum("record_count")
+
+    @property
     def bytes(self) -> int:
         """The size of these data files."""
+        return self._sum("file_size_in_bytes")
+
+    def _sum(self, column: str) -> int:
         plans = (self.added, self.removed, self.before)
-        return sum(int(pc.sum(plan.tasks["file_size_in_bytes"], min_count=0).as_py()) for plan in plans)
+        return sum(int(pc.sum(plan.tasks[column], min_count=0).as_py()) for plan in plans)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +79,11 @@ class ChangePlan:
     def files(self) -> int:
         """How many data files are to be read; one that several snapshots change counts several times."""
         return sum(step.files for step in self.steps)
+
+    @property
+    def rows(self) -> int:
+        """How many rows these data files have; of most of them only some are read."""
+        return sum(step.rows for step in self.steps)
 
     @property
     def bytes(self) -> int:

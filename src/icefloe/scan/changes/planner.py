@@ -59,7 +59,8 @@ def plan_changes(
         bound=bind(filter, schema),
         fields=partition_fields(metadata),
     )
-    steps = (planner.step(ordinal, snapshot) for ordinal, snapshot in enumerate(between.changing))
+    numbered = enumerate(between.changing, between.first_ordinal)
+    steps = (planner.step(ordinal, snapshot) for ordinal, snapshot in numbered)
     return ChangePlan(
         steps=tuple(step for step in steps if step.files > 0),
         schema=selected(store, metadata, schema, columns, table),

@@ -3,7 +3,7 @@ package icefloe.sql;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 
-/** A stream that reads a table: Python chooses the offsets, and StreamRows puts the rows into the plan of a batch. */
+/** A stream that reads a table or its changes: Python chooses the offsets, and StreamRows puts the rows into the plan of a batch. */
 public class IcefloeStream implements MicroBatchStream, SupportsTriggerAvailableNow {
   private final IcefloeTable table;
   private final Map options;
@@ -45,10 +45,10 @@ public class IcefloeStream implements MicroBatchStream, SupportsTriggerAvailable
     lastSnapshot = newest.isNull() ? null : newest.asText();
   }
 
-  /** The plan of the rows of a batch. */
-  LogicalPlan rows(Offset start, Offset end) {
+  /** The rows of a batch. */
+  Dataset rows(Offset start, Offset end) {
     ObjectNode call = call("plan batch").put("start", start.json()).put("end", end.json());
-    return (LogicalPlan) Streams.ask(table.peer, call, Streams.session());
+    return (Dataset) Streams.ask(table.peer, call, Streams.session());
   }
 
   private ObjectNode call(String name) {

@@ -58,8 +58,8 @@ public class IcefloeTable implements Table, SupportsRead, SupportsWrite, Support
   public Set capabilities() {
     HashSet capabilities = new HashSet();
     capabilities.add(TableCapability.BATCH_READ);
+    if (Json.at(description, "has_stream").asBoolean()) capabilities.add(TableCapability.MICRO_BATCH_READ);
     if (Json.at(description, "is_writable").asBoolean()) {
-      capabilities.add(TableCapability.MICRO_BATCH_READ);
       capabilities.add(TableCapability.BATCH_WRITE);
       capabilities.add(TableCapability.V1_BATCH_WRITE);
       capabilities.add(TableCapability.STREAMING_WRITE);

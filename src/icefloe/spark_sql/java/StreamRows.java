@@ -1,10 +1,17 @@
 package icefloe.sql;
 
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
+import scala.collection.immutable.Seq;
 
 /** The rows of a batch of an IcefloeStream, in the place of the marker in its plan. */
 public class StreamRows {
@@ -17,8 +24,30 @@ public class StreamRows {
   static LogicalPlan plan(StreamingDataSourceV2ScanRelation relation) {
     IcefloeStream stream = (IcefloeStream) relation.stream();
     Object start = relation.startOffset().isDefined() ? relation.startOffset().get() : IcefloeOffset.NOT_STARTED;
-    LogicalPlan rows = stream.rows((Offset) start, (Offset) relation.endOffset().get());
-    return PlannedScans.renamed((LogicalPlan) rows.transformDown(new Marking(stream)), relation.output());
+    Dataset rows = stream.rows((Offset) start, (Offset) relation.endOffset().get());
+    LogicalPlan plan = rows.queryExecution().optimizedPlan();
+    LogicalPlan marked = isOfFiles(plan) ? (LogicalPlan) plan.transformDown(new Marking(stream)) : rdd(rows, stream);
+    return PlannedScans.renamed(marked, relation.output());
+  }
+
+  /** Whether a plan only reads, unites and filters files. */
+  private static boolean isOfFiles(LogicalPlan plan) {
+    if (plan instanceof LogicalRelation) return true;
+    if (!(plan instanceof Project || plan instanceof Filter || plan instanceof Union)) return false;
+    Seq children = plan.children();
+    for (int i = 0; i < children.size(); i++) {
+      if (!isOfFiles((LogicalPlan) children.apply(i))) return false;
+    }
+    return true;
+  }
+
+  /**
+   * The rows of a plan that is executed by itself. If its joins and windows were part of the plan of the stream, Spark
+   * would plan them as operators that keep state from batch to batch.
+   */
+  private static LogicalPlan rdd(Dataset rows, SparkDataStream stream) {
+    Dataset frame = Streams.session().internalCreateDataFrame(rows.queryExecution().toRdd(), rows.schema(), true);
+    return (LogicalPlan) marked((LogicalRDD) frame.queryExecution().analyzed(), 4, stream);
   }
 
   /** Marks relations as those of the stream: Spark then counts their rows in the progress of the query. */
@@ -32,13 +61,16 @@ public class StreamRows {
     }
 
     public Object applyOrElse(Object node, scala.Function1 otherwise) {
-      if (!isDefinedAt(node)) return otherwise.apply(node);
-      LogicalRelation relation = (LogicalRelation) node;
-      Object[] arguments = new Object[relation.productArity()];
-      for (int i = 0; i < arguments.length; i++) arguments[i] = relation.productElement(i);
-      arguments[3] = Boolean.TRUE;  // isStreaming
-      if (arguments.length > 4) arguments[4] = scala.Option.apply(stream);  // since Spark 4.1
-      return relation.makeCopy(arguments);
+      return isDefinedAt(node) ? marked((LogicalRelation) node, 3, stream) : otherwise.apply(node);
     }
+  }
+
+  /** A copy of a leaf whose constructor takes isStreaming at a place and, since Spark 4.1, the stream after it. */
+  private static TreeNode marked(LogicalPlan leaf, int place, SparkDataStream stream) {
+    Object[] arguments = new Object[leaf.productArity()];
+    for (int i = 0; i < arguments.length; i++) arguments[i] = leaf.productElement(i);
+    arguments[place] = Boolean.TRUE;
+    if (arguments.length > place + 1) arguments[place + 1] = scala.Option.apply(stream);
+    return leaf.makeCopy(arguments);
   }
 }

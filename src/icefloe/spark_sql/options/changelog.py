@@ -64,7 +64,12 @@ def changes_of(spark: SparkSession, at: TableAt) -> DataFrame:
         between = SnapshotRange(since=None, until=None, snapshots=(), schema=at.schema)
     else:
         between = replace(snapshot_range(at.metadata, None, until), schema=at.schema)
-    return _in_capitals(engine_for(spark).read_changes(ChangeRequest(base=at._base, between=between)))
+    return changes_of_request(spark, ChangeRequest(base=at._base, between=between))
+
+
+def changes_of_request(spark: SparkSession, request: ChangeRequest) -> DataFrame:
+    """The changes that a request asks for, with the change types of SQL."""
+    return _in_capitals(engine_for(spark).read_changes(request))
 
 
 def _in_capitals(changes: DataFrame) -> DataFrame:

@@ -15,29 +15,24 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.base import Base
-from icefloe.errors import InputError, NoSuchSnapshot
+from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import Operation, Snapshot
-from icefloe.model.metadata.table_metadata import ancestors
-from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import is_primitive
 from icefloe.scan.appends import plan_appends
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.spark_sql.kept import Kept
-from icefloe.spark_sql.streams.options import StreamOptions, skip_option
-from icefloe.tree.diff import snapshots_between
+from icefloe.spark_sql.streams.history import StreamHistory
+from icefloe.spark_sql.streams.options import NO_LIMIT, StreamOptions, skip_option
 
 _PLANS_KEPT = 32
 _ALL_FILES = (1 << 31) - 1  # a position behind the last file of any snapshot
-_NO_LIMIT = (1 << 63) - 1
 _ORDER = [("sequence_number", "ascending"), ("location", "ascending")]
 
 PlanKey = tuple[str, int, bool, int]  # table, snapshot, whether all of its files, schema
 Plans = Kept[PlanKey, Plan]
 
 
-class FilePosition(msgspec.Struct, frozen=True, kw_only=True):
+class FilePosition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How far a table is read: all files before a snapshot, and some of the snapshot. The names are Apache Iceberg's.
 
     ``scan_all_files`` counts all files of the snapshot, otherwise those that it added. Without a snapshot nothing is
@@ -72,28 +67,26 @@ def new_plans() -> Plans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamFiles:
-    """The files of a table in one state, for a stream that reads the columns of ``schema``."""
+    """The files of a table in one state."""
 
-    base: Base
-    schema: Schema
-    head: Snapshot | None
+    history: StreamHistory
     options: StreamOptions
     plans: Plans
 
     def up_to(self, snapshot_id: int) -> StreamFiles:
         """The files up to a snapshot."""
-        return replace(self, head=self._snapshot(snapshot_id))
+        return replace(self, history=self.history.up_to(snapshot_id))
 
     def latest(self, start: StreamOffset, *, is_unlimited: bool) -> StreamOffset | None:
         """The end of the next batch; none while the table is empty."""
         began_at = self._beginning() if start.began_at is None else start.began_at
-        if began_at is None or self.head is None:
+        if began_at is None or self.history.head is None:
             return None
         read: FilePosition = began_at if start.began_at is None else start
-        files = _NO_LIMIT if is_unlimited else self.options.max_files
-        rows = _NO_LIMIT if is_unlimited else self.options.max_rows
+        files = NO_LIMIT if is_unlimited else self.options.max_files
+        rows = NO_LIMIT if is_unlimited else self.options.max_rows
         is_first = True
-        for part in self._after(read, self.head):
+        for part in self._after(read, self.history.head):
             counts = np.asarray(self._plan(part.snapshot, is_whole=part.is_whole).tasks["record_count"])[part.first :]
             taken = files_within(counts, max_files=files, max_rows=rows, at_least_one=is_first)
             files, rows, is_first = files - taken, rows - int(counts[:taken].sum()), is_first and taken == 0
@@ -111,12 +104,12 @@ class StreamFiles:
 
     def plan(self, start: StreamOffset, end: StreamOffset) -> Plan | None:
         """The plan of the files between two offsets; none if there are no files."""
-        self._check_types()
+        self.history.check_types()
         read = end.began_at if start.began_at is None else start
         if read is None or end.snapshot_id is None:
             return None
         plans = []
-        for part in self._after(read, self._snapshot(end.snapshot_id)):
+        for part in self._after(read, self.history.snapshot(end.snapshot_id)):
             plan = self._plan(part.snapshot, is_whole=part.is_whole)
             is_last = part.snapshot.snapshot_id == end.snapshot_id and part.is_whole == end.scan_all_files
             stop = end.position if is_last else plan.files
@@ -125,71 +118,48 @@ class StreamFiles:
             return None
         # Deletes apply only to the files of the snapshot that is read as a whole, which is the first.
         tasks = pa.concat_tables([plan.tasks for plan in plans], promote_options="permissive").combine_chunks()
-        return replace(plans[0], tasks=tasks, schema=self.schema)
+        return replace(plans[0], tasks=tasks, schema=self.history.schema)
 
     def _beginning(self) -> FilePosition | None:
         """Where a new stream begins; none while the table is empty."""
-        if self.head is None:
+        if self.history.head is None:
             return None
         if self.options.after_snapshot is not None:
-            return self._end_of(self._snapshot(self.options.after_snapshot))
+            return self._end_of(self.history.snapshot(self.options.after_snapshot))
         if self.options.from_timestamp_ms is not None:
-            return self._before(self.options.from_timestamp_ms)
+            time, instead = self.options.from_timestamp_ms, "read the table from stream-from=all"
+            before = self.history.before(time, instead=instead)
+            return FilePosition() if before is None else self._end_of(before)
         if self.options.from_latest:
-            return self._end_of(self.head)
-        return FilePosition(snapshot_id=self.head.snapshot_id, scan_all_files=True)
+            return self._end_of(self.history.head)
+        return FilePosition(snapshot_id=self.history.head.snapshot_id, scan_all_files=True)
 
     def _end_of(self, snapshot: Snapshot) -> FilePosition:
         """The end of a snapshot; its files need not be counted, because none of them is read."""
         return FilePosition(snapshot_id=snapshot.snapshot_id, position=_ALL_FILES)
 
-    def _before(self, timestamp_ms: int) -> FilePosition:
-        """The end of the last snapshot before a time; of the oldest one that is retained, if its parent is not."""
-        oldest = None
-        for snapshot in ancestors(self.base.metadata, self.head.snapshot_id if self.head is not None else -1):
-            if snapshot.timestamp_ms < timestamp_ms:
-                return self._end_of(snapshot)
-            oldest = snapshot
-        if oldest is None or oldest.parent_id is None:
-            return FilePosition()
-        raise NoSuchSnapshot(
-            f"table {self.base.metadata.location}: the snapshot before {oldest.snapshot_id} has expired, so it is not"
-            " known what was appended since the time of stream-from-timestamp; give a later time, or read the table"
-            " from stream-from=all",
-            snapshot_id=oldest.parent_id,
-        )
-
     def _after(self, read: FilePosition, until: Snapshot) -> Iterator[SnapshotFiles]:
         """What is not read yet: the rest of a snapshot, and the snapshots after it up to another one."""
-        after = None if read.snapshot_id is None else self._snapshot(read.snapshot_id)
+        after = None if read.snapshot_id is None else self.history.snapshot(read.snapshot_id)
         if after is not None and read.position < _ALL_FILES:
             yield SnapshotFiles(snapshot=after, is_whole=read.scan_all_files, first=read.position)
-        for snapshot in snapshots_between(self.base.metadata, after=after, until=until):
+        for snapshot in self.history.between(after, until):
             yield SnapshotFiles(snapshot=snapshot, is_whole=False, first=0)
-
-    def _snapshot(self, snapshot_id: int) -> Snapshot:
-        snapshot = self.base.metadata.snapshots.find(snapshot_id)
-        if snapshot is None:
-            raise NoSuchSnapshot(
-                f"table {self.base.metadata.location}: snapshot {snapshot_id}, up to which the stream has read, has"
-                " expired; start a new stream with a new checkpoint, and retain snapshots for longer",
-                snapshot_id=snapshot_id,
-            )
-        return snapshot
 
     def _plan(self, snapshot: Snapshot, *, is_whole: bool) -> Plan:
         """The files of a snapshot, or those that it added, in the order of the stream."""
         is_skipped = not is_whole and snapshot.operation in self.options.skipped
         if not is_whole and not is_skipped:
             self._check_append(snapshot)
-        key = (self.base.metadata.table_uuid, snapshot.snapshot_id, is_whole, self.schema.schema_id)
+        base, schema = self.history.base, self.history.schema
+        key = (base.metadata.table_uuid, snapshot.snapshot_id, is_whole, schema.schema_id)
         plan = self.plans.get(key)
         if plan is None:
-            store, metadata = self.base.store, self.base.metadata
+            store, metadata = base.store, base.metadata
             if is_whole:
-                plan = plan_scan(store, metadata, snapshot, schema=self.schema).counted(store.io)
+                plan = plan_scan(store, metadata, snapshot, schema=schema).counted(store.io)
             else:
-                parent = None if snapshot.parent_id is None else self._snapshot(snapshot.parent_id)
+                parent = None if snapshot.parent_id is None else self.history.snapshot(snapshot.parent_id)
                 plan = plan_appends(store, metadata, after=parent, until=snapshot, skip_others=True).counted(store.io)
             plan = plan.with_tasks(plan.tasks.take(pc.sort_indices(plan.tasks, sort_keys=_ORDER)))
             self.plans.put(key, plan)
@@ -199,23 +169,12 @@ class StreamFiles:
         operation = snapshot.operation
         if operation != Operation.APPEND:
             raise InputError(
-                f"table {self.base.metadata.location}: snapshot {snapshot.snapshot_id} has operation"
+                f"table {self.history.base.metadata.location}: snapshot {snapshot.snapshot_id} has operation"
                 f" {operation.value!r}, and a stream reads appended rows only; to continue without the changes of such"
-                f" snapshots, set the option {skip_option(operation)}=true",
+                f" snapshots, set the option {skip_option(operation)}=true; to read them, stream the metadata"
+                " table changes",
                 snapshot_id=snapshot.snapshot_id,
             )
-
-    def _check_types(self) -> None:
-        """InputError if a column has another type now than the query expects."""
-        current = self.base.metadata.schema.by_id
-        for field in self.schema.by_id.values():
-            now = current.get(field.id)
-            if now is not None and is_primitive(field.type) and now.type != field.type:
-                raise InputError(
-                    f"table {self.base.metadata.location}: column {field.name!r} is {now.type} now, and was"
-                    f" {field.type} when the stream was started; start it again, with the same checkpoint",
-                    field=field.name,
-                )
 
 
 def files_within(counts: npt.NDArray[np.int64], *, max_files: int, max_rows: int, at_least_one: bool) -> int:

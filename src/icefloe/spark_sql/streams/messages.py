@@ -40,7 +40,7 @@ class LatestOffset(StreamCall, frozen=True, kw_only=True, tag="latest offset"):
 
 
 class PlanBatch(StreamCall, frozen=True, kw_only=True, tag="plan batch"):
-    """The plan of the rows between two offsets; the call passes the session, and the answer is a logical plan."""
+    """The rows between two offsets; the call passes the session, and the answer is a Dataset."""
 
     start: str
     end: str

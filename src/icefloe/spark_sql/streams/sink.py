@@ -6,11 +6,10 @@ may run its last batch again, and two drivers may run one batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from icefloe.errors import InputError
 from icefloe.spark_sql.streams.messages import WriteBatch
+from icefloe.spark_sql.streams.options import key_columns
 from icefloe.spark_sql.table_loads import TableLoads
 from icefloe.spark_sql.writes import branch_of, frame_of
 
@@ -26,25 +25,11 @@ class StreamSinkCalls:
     def write_batch(self, call: WriteBatch, java_rows: Any) -> None:
         """Commit a batch, unless it is committed: complete mode replaces all rows, and keys replace rows with them."""
         loaded = self._loads.newest_of(call.handle)
-        rows, branch, keys = frame_of(java_rows), branch_of(loaded, call.options), upsert_keys(call.options)
+        rows, branch = frame_of(java_rows), branch_of(loaded, call.options)
+        keys = key_columns(call.options, _UPSERT_KEYS)
         if call.mode == "overwrite all":
             loaded.table.overwrite(rows, overwrite_all=True, branch=branch, query=call.query, batch=call.batch)
         elif keys is not None:
             loaded.table.upsert(rows, on=keys, branch=branch, query=call.query, batch=call.batch)
         else:
             loaded.table.append(rows, branch=branch, query=call.query, batch=call.batch)
-
-
-def upsert_keys(options: Mapping[str, str]) -> list[str] | None:
-    """The columns that the option ``upsert-keys`` names; none without the option.
-
-    >>> upsert_keys({"Upsert-Keys": "id, city"}), upsert_keys({})
-    (['id', 'city'], None)
-    """
-    text = next((value for name, value in options.items() if name.lower() == _UPSERT_KEYS), None)
-    if text is None:
-        return None
-    keys = [name.strip() for name in text.split(",")]
-    if "" in keys:
-        raise InputError(f"option {_UPSERT_KEYS}={text!r}: name the key columns, with commas between them")
-    return keys
