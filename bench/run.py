@@ -24,6 +24,7 @@ import compaction
 import decoders
 import huge
 import lookups
+import maintained_commits
 import manifests
 import metadata_load
 import planning
@@ -52,6 +53,7 @@ BENCHES = {
     "manifests": manifests,
     "decoders": decoders,
     "commits": commits,
+    "maintained_commits": maintained_commits,
     "compaction": compaction,
     "thresholds": thresholds,
     "bitmaps": bitmaps,
