@@ -22,6 +22,7 @@ import bitmaps
 import commits
 import compaction
 import decoders
+import expiry
 import huge
 import lookups
 import maintained_commits
@@ -55,6 +56,7 @@ BENCHES = {
     "commits": commits,
     "maintained_commits": maintained_commits,
     "compaction": compaction,
+    "expiry": expiry,
     "thresholds": thresholds,
     "bitmaps": bitmaps,
     "huge": huge,
