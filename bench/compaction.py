@@ -29,12 +29,16 @@ _Z_COLUMNS = ("l_shipdate", "l_partkey")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How much to do: rows, small files that they are in, MiB of a new file, runs that count, and runs before those."""
+    """How much to do: rows, small files that they are in, MiB of a new file, runs that count, and runs before those.
+
+    ``sorted_runs`` are those of sorting and z-order. A kind of work with 0 runs is left out, and its last samples kept.
+    """
 
     rows: int = 12_000_000
     files: int = 200
     target_mib: int = 128
     runs: int = 5
+    sorted_runs: int = 3
     warm_up: int = 1
 
 
@@ -49,6 +53,13 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
         finally:
             spark.stop()
     return {"sizes": asdict(sizes), "versions": {JAVA: version}, "samples": samples, "files": bench.files}
+
+
+def with_earlier(result: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """The result with the samples of an earlier run on as many rows and files, for work that this run left out."""
+    if any(earlier["sizes"][key] != result["sizes"][key] for key in ("rows", "files", "target_mib")):
+        return result
+    return {**result, **{key: {**earlier[key], **result[key]} for key in ("samples", "files")}}
 
 
 class _Bench:
@@ -67,17 +78,33 @@ class _Bench:
 
     def samples(self) -> dict[str, dict[str, list[Sample]]]:
         """Every kind of compaction, the last ones on tables with deleted rows."""
-        found = {
-            "bin packing": self._measure("bin packing", "binpack"),
-            "sorting": self._measure("sorting", "sort"),
-            "z-order": self._measure("z-order", "zorder"),
-        }
-        for one in (self._own, self._java):
-            one.change(_TABLE, Change.DELETE, self._changed)
-            one.mark(_TABLE)
-        return {**found, "bin packing, 1 % deleted": self._measure("bin packing, 1 % deleted", "binpack")}
+        runs, sorted_runs = self._sizes.runs, self._sizes.sorted_runs
+        self._check_small()
+        found = {}
+        if runs > 0:
+            found["bin packing"] = self._measure("bin packing", "binpack", runs)
+        if sorted_runs > 0:
+            found["sorting"] = self._measure("sorting", "sort", sorted_runs)
+            found["z-order"] = self._measure("z-order", "zorder", sorted_runs)
+        if runs > 0:
+            for one in (self._own, self._java):
+                one.change(_TABLE, Change.DELETE, self._changed)
+                one.mark(_TABLE)
+            found["bin packing, 1 % deleted"] = self._measure("bin packing, 1 % deleted", "binpack", runs)
+        return found
 
-    def _measure(self, what: str, strategy: str) -> dict[str, list[Sample]]:
+    def _check_small(self) -> None:
+        counts = {OWN: self._count(OWN), JAVA: self._count(JAVA)}
+        if set(counts.values()) != {self._sizes.files}:
+            raise RuntimeError(f"the tables have {counts} files, not {self._sizes.files}")
+
+    def _count(self, name: str) -> int:
+        """The number of data files of a contender's table."""
+        if name == OWN:
+            return int(self._own.table(_TABLE).scan().plan().files)
+        return int(self._spark.sql(f"SELECT count(*) FROM iceberg.db.{_TABLE}.data_files").collect()[0][0])
+
+    def _measure(self, what: str, strategy: str, runs: int) -> dict[str, list[Sample]]:
         self._tell(f"compaction: {what}")
         works = {OWN: lambda: self._compact(strategy), JAVA: lambda: self._call(strategy)}
         undo = {OWN: lambda: self._own.undo(_TABLE), JAVA: lambda: self._java.undo(_TABLE)}
@@ -86,14 +113,12 @@ class _Bench:
             works[name]()
             rows: DataFrame = one.read(_TABLE)
             results[name] = totals(rows).collect()
-            self.files[what][name] = (
-                len(rows.inputFiles()) if name == JAVA else self._own.table(_TABLE).scan().plan().files
-            )
+            self.files[what][name] = self._count(name)
             undo[name]()
         check_same(results, what)
         return in_turns(
             {name: (works[name], undo[name]) for name in works},
-            self._sizes.runs,
+            runs,
             warm_up=self._sizes.warm_up,
             process=self._jvm,
         )

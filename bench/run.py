@@ -22,8 +22,10 @@ import bitmaps
 import commits
 import compaction
 import decoders
+import expiry
 import huge
 import lookups
+import maintained_commits
 import manifests
 import metadata_load
 import planning
@@ -52,7 +54,9 @@ BENCHES = {
     "manifests": manifests,
     "decoders": decoders,
     "commits": commits,
+    "maintained_commits": maintained_commits,
     "compaction": compaction,
+    "expiry": expiry,
     "thresholds": thresholds,
     "bitmaps": bitmaps,
     "huge": huge,

@@ -48,6 +48,19 @@ def test_a_neglected_table_becomes_healthy_and_keeps_its_rows(tmp_path: Path, ve
     assert [finding.name for finding in table.health().findings if finding.severity == "warning"] == []
 
 
+def test_a_large_file_is_not_rewritten_for_the_sake_of_a_few_small_ones(tmp_path: Path) -> None:
+    table = new_catalog(tmp_path).create_table("db.t", schema="id bigint", format_version=4)
+    table.append(pa.table({"id": range(50_000)}))
+    large = table.scan().plan().tasks["location"].to_pylist()
+    for number in range(6):
+        table.append(pa.table({"id": [50_000 + number]}))
+    assert table.compact().files_before == 7
+    result = table.maintain().execute()
+    assert [(step.name, step.result.files_removed) for step in result.done] == [("compact", 6)]
+    after = table.refresh().scan().plan().tasks["location"].to_pylist()
+    assert (len(after), set(large) <= set(after), ids(table)) == (2, True, list(range(50_006)))
+
+
 def test_equality_deletes_are_rewritten(tmp_path: Path) -> None:
     table = table_of(tmp_path, 2, commits=2)
     table.upsert(pa.table({"id": [0], "part": pa.array([0], pa.int32())}), on=["id", "part"], deletes="equality")

@@ -23,7 +23,9 @@ _COMPACT = frozenset({"small-files", "deleted-rows"})
 _DELETES = frozenset({"delete-files"})
 _MANIFESTS = frozenset({"manifests", "dead-leaf-rows"})
 _SNAPSHOTS = frozenset({"snapshots"})
-_PARTIAL = {"partial-progress.enabled": "true"}  # a conflict of one group leaves the others
+# A conflict of one group leaves the others. A large file is not rewritten for the sake of a few small ones, or the cost
+# of every run would grow with the table.
+_COMPACT_OPTIONS = {"partial-progress.enabled": "true", "max-file-share": "0.75"}
 _STEP = "steps of maintenance"
 
 BudgetLike: TypeAlias = "Budget | Mapping[str, float] | None"
@@ -248,7 +250,7 @@ class _Run:
             self._done.append(DoneStep(name=name, result=result, seconds=time.monotonic() - begun))
 
     def _compact(self) -> Any:
-        plan = self._table.compact(options=_PARTIAL, spark=self._plan._spark)
+        plan = self._table.compact(options=_COMPACT_OPTIONS, spark=self._plan._spark)
         limit, groups = self._plan.budget.bytes, plan.groups.num_rows
         if limit is not None:
             plan = plan.within(limit)

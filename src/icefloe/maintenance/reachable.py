@@ -34,6 +34,8 @@ SCHEMA = pa.schema(
     ]
 )
 
+_MAX_PARTS = 1_000  # tables of files; with more of them, files that several snapshots have are folded into one row
+
 logger = logging.getLogger(__name__)
 
 
@@ -54,6 +56,12 @@ class _Trees:
     files: list[pa.Table] = field(default_factory=list)
     leaves: dict[str, Leaf] = field(default_factory=dict)
     dead: dict[str, BitMap64] = field(default_factory=dict)  # by leaf: positions that are deleted in every snapshot
+
+    def add_files(self, *parts: pa.Table) -> None:
+        """Add files. Memory follows the number of different files, not that of snapshots."""
+        self.files.extend(part for part in parts if part.num_rows > 0)
+        if len(self.files) > _MAX_PARTS:
+            self.files[:] = [_distinct(self.files)]
 
 
 def reachable_files(base: Base, *, hidden: bool = False) -> pa.Table:
@@ -127,15 +135,19 @@ def _add_tree(base: Base, snapshot: Snapshot, trees: _Trees, *, hidden: bool) ->
     root = read_root(base.store, snapshot)
     # A replaced vector is needed while the snapshot exists: it shows which entries the new vector deletes.
     replaced = root.entries.filter(of_type(root.entries, ContentType.MANIFEST_DV))
-    leaves = list(leaves_of(root.rows(*MANIFESTS)))
-    own = {leaf.location: BitMap64() if hidden else root.dead.get(leaf.location, BitMap64()) for leaf in leaves}
-    trees.files.append(_files(snapshot.manifests if snapshot.root is None else [snapshot.root], Kind.MANIFEST))
-    trees.files.extend(_entries(choose(root.entries, live(root.entries))))
-    trees.files.append(_of_rows(replaced, Kind.DELETES))
-    for leaf in leaves:
-        dead = own[leaf.location]
-        trees.dead[leaf.location] = trees.dead[leaf.location] & dead if leaf.location in trees.leaves else dead
-        trees.leaves[leaf.location] = leaf
+    manifests = root.rows(*MANIFESTS)
+    locations = manifests["location"].to_pylist()
+    own = {location: BitMap64() if hidden else root.dead.get(location, BitMap64()) for location in locations}
+    new = manifests.filter(pa.array([location not in trees.leaves for location in locations], pa.bool_()))
+    trees.add_files(
+        _files(snapshot.manifests if snapshot.root is None else [snapshot.root], Kind.MANIFEST),
+        *_entries(root.rows(ContentType.DATA, *DELETES, ContentType.MANIFEST_DV)),
+        _of_rows(replaced, Kind.DELETES),
+        _of_rows(new, Kind.MANIFEST),
+    )
+    for location, dead in own.items():
+        trees.dead[location] = trees.dead[location] & dead if location in trees.leaves else dead
+    trees.leaves.update((leaf.location, leaf) for leaf in leaves_of(new))
 
 
 def _leaf_files(leaf: Leaf, rows: pa.Table, dead: BitMap64) -> list[pa.Table]:

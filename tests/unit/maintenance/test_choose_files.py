@@ -44,6 +44,7 @@ OPTIONS = st.builds(
     job_order=st.sampled_from(JobOrder),
     output_spec_id=st.integers(0, 1),
     converts_specs=st.booleans(),
+    max_share=st.sampled_from([0.5, 0.75, 1.0]),
 )
 DECISIVE = {Reason.REWRITE_ALL, Reason.MANY_DELETED_ROWS, Reason.MANY_DELETE_FILES, Reason.OLD_SPEC}
 
@@ -63,14 +64,28 @@ def naive_reason(file: tuple[int, ...], options: CompactOptions) -> Reason:
     return Reason.LARGE if size > options.max_size else Reason.WELL_SIZED
 
 
+def naive_large_shares(small: list[int], files: list[tuple[int, ...]], limit: float) -> list[int]:
+    """Small files of a scope without the longest run of smallest files whose largest one is not too large."""
+    ordered = sorted(small, key=lambda number: files[number][0])
+    for end in range(len(ordered), 0, -1):
+        sizes = [files[number][0] for number in ordered[:end]]
+        if sizes[-1] <= limit * sum(sizes):
+            return ordered[end:]
+    return ordered
+
+
 def naive_groups(files: list[tuple[int, ...]], options: CompactOptions) -> tuple[list[list[int]], list[Reason]]:
     """The groups, as sets of file numbers, and the reason of each file."""
     reasons = [naive_reason(file, options) for file in files]
+    scopes = [(file[4], file[5]) if file[5] == options.output_spec_id else "other specs" for file in files]
+    for scope in set(scopes):
+        small = [n for n, reason in enumerate(reasons) if reason is Reason.SMALL and scopes[n] == scope]
+        for number in naive_large_shares(small, files, options.max_share):
+            reasons[number] = Reason.LARGE_SHARE
     by_scope: dict[object, list[int]] = {}
-    for number, file in enumerate(files):
-        if reasons[number] is not Reason.WELL_SIZED:
-            scope = (file[4], file[5]) if file[5] == options.output_spec_id else "other specs"
-            by_scope.setdefault(scope, []).append(number)
+    for number in range(len(files)):
+        if reasons[number] not in (Reason.WELL_SIZED, Reason.LARGE_SHARE):
+            by_scope.setdefault(scopes[number], []).append(number)
     groups: list[list[int]] = []
     for members in by_scope.values():
         group: list[int] = []
@@ -154,3 +169,19 @@ def test_many_files_are_packed_by_columns(files: int) -> None:
     scopes = np.repeat(np.arange(files // 10), 10)
     groups = pack(scopes, np.full(files, 7, np.int64), limit=35)
     assert np.bincount(groups).tolist() == [5] * (files // 5)
+
+
+def test_a_file_is_not_rewritten_again_and_again_for_the_sake_of_small_ones() -> None:
+    options = CompactOptions(target_size=10**6, min_size=750_000, max_size=10**7, output_spec_id=0, max_share=0.75)
+    sizes: list[int] = []
+    rewritten, rounds = 0, 500
+    for _ in range(rounds):
+        sizes += [10] * 10
+        chosen = choose_files(candidates([(size, 1, 0, 0, 0, 0) for size in sizes]), options)
+        group = sum(size for size, number in zip(sizes, chosen.groups.tolist(), strict=True) if number != NO_GROUP)
+        sizes = [size for size, number in zip(sizes, chosen.groups.tolist(), strict=True) if number == NO_GROUP]
+        sizes.append(group)
+        rewritten += group
+    assert sum(sizes) == 100 * rounds
+    assert rewritten <= 100 * rounds * 4 * math.log(rounds, 4)  # all files in every round would be 250 times the bytes
+    assert len(sizes) <= 8

@@ -33,12 +33,14 @@ class Reason(Enum):
     SMALL = "smaller than min-file-size-bytes"
     LARGE = "larger than max-file-size-bytes"
     TOO_FEW = "too few files in its partition"
+    LARGE_SHARE = "larger than max-file-share of the small files in its partition"
     TOO_MANY = "beyond max-files-to-rewrite"
     OVER_BUDGET = "its group is over the budget"
 
 
 REASONS = tuple(Reason)  # reasons are stored as their numbers in it
 _NUMBER = {reason: number for number, reason in enumerate(REASONS)}
+_LEFT = (Reason.WELL_SIZED, Reason.LARGE_SHARE)
 _DECISIVE = (Reason.REWRITE_ALL, Reason.MANY_DELETED_ROWS, Reason.MANY_DELETE_FILES, Reason.OLD_SPEC)
 
 
@@ -65,12 +67,15 @@ class ChosenFiles:
 def choose_files(files: Candidates, options: CompactOptions) -> ChosenFiles:
     """Which files are rewritten, and together with which others; groups are numbered in the order of the work."""
     reasons = _reasons(files, options)
-    candidates = np.flatnonzero(reasons != _NUMBER[Reason.WELL_SIZED])
+    # Files of other specs can be written together: their rows get new partitions.
+    scope_of = np.where(files.spec_ids == options.output_spec_id, files.partitions, -1)
+    small = np.flatnonzero(reasons == _NUMBER[Reason.SMALL])
+    reasons[small[_large_shares(scope_of[small], files.sizes[small], options.max_share)]] = _NUMBER[Reason.LARGE_SHARE]
+    candidates = np.flatnonzero(~np.isin(reasons, [_NUMBER[reason] for reason in _LEFT]))
     groups: Ints = np.full(len(files.sizes), NO_GROUP, np.int64)
     if len(candidates) == 0:
         return ChosenFiles(reasons=reasons, groups=groups)
-    # Files of other specs can be written together: their rows get new partitions.
-    scopes = np.where(files.spec_ids == options.output_spec_id, files.partitions, -1)[candidates]
+    scopes = scope_of[candidates]
     order = np.argsort(scopes, kind="stable")
     candidates = candidates[order]
     packed = pack(scopes[order], files.sizes[candidates], options.max_group_size)
@@ -99,6 +104,28 @@ def _reasons(files: Candidates, options: CompactOptions) -> Ints:
         [mask for _, mask in rules], [_NUMBER[reason] for reason, _ in rules], _NUMBER[Reason.WELL_SIZED]
     ).astype(np.int64)
     return chosen
+
+
+def _large_shares(scopes: Ints, sizes: Ints, limit: float) -> Mask:
+    """Which small files are so large that merging the smaller ones of their scope with them does not pay.
+
+    The others are as many of the smallest files as possible, such that the largest of them has at most the share
+    ``limit`` of their bytes. So each rewrite makes files larger by a factor, and the number of times that a row is
+    rewritten is logarithmic, however often small files are added.
+    """
+    is_large: Mask = np.zeros(len(sizes), np.bool_)
+    if limit >= 1 or len(sizes) == 0:
+        return is_large
+    order = np.lexsort((sizes, scopes))
+    ordered, ordered_scopes = sizes[order], scopes[order]
+    is_start = np.concatenate([[True], ordered_scopes[1:] != ordered_scopes[:-1]])
+    starts, scope_number = np.flatnonzero(is_start), np.cumsum(is_start) - 1
+    totals = np.cumsum(ordered)
+    up_to = totals - (totals - ordered)[starts][scope_number]
+    places = np.arange(len(ordered))
+    last = np.maximum.reduceat(np.where(ordered <= limit * up_to, places, -1), starts)
+    is_large[order] = places > last[scope_number]
+    return is_large
 
 
 def pack(scopes: Ints, sizes: Ints, limit: int) -> Ints:

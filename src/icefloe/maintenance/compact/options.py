@@ -1,4 +1,7 @@
-"""The options of compaction, with the names and defaults of Apache Iceberg's ``rewrite_data_files``."""
+"""The options of compaction, with the names and defaults of Apache Iceberg's ``rewrite_data_files``.
+
+``max-file-share`` is an option of this library alone.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,7 @@ class CompactOptions:
     converts_specs: bool = False  # whether files of other partition specs are rewritten for that reason
     remove_dangling_deletes: bool = True
     max_files: int = _NO_LIMIT
+    max_share: float = 1.0  # of a small file in all small files that are rewritten with it
     use_starting_sequence_number: bool = True
 
 
@@ -66,6 +70,7 @@ NAMES = (
     "output-spec-id",
     "remove-dangling-deletes",
     "max-files-to-rewrite",
+    "max-file-share",
     "use-starting-sequence-number",
 )
 
@@ -96,6 +101,7 @@ def compact_options(options: Mapping[str, object] | None, metadata: TableMetadat
         converts_specs="output-spec-id" in texts,
         remove_dangling_deletes=given.flag("remove-dangling-deletes", default=True),
         max_files=given.number("max-files-to-rewrite", _NO_LIMIT),
+        max_share=given.ratio("max-file-share", 1.0),
         use_starting_sequence_number=given.flag("use-starting-sequence-number", default=True),
     )
     _check(chosen, metadata)

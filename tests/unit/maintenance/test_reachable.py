@@ -1,0 +1,33 @@
+"""What a table references is collected in memory that follows the number of files, not that of snapshots."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import icefloe
+from icefloe.maintenance import reachable
+
+COMMITS = 12
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_a_file_that_many_snapshots_reference_is_held_once(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reachable, "_MAX_PARTS", 2)
+    catalog = icefloe.catalog("reachable", uri="memory://")
+    table = catalog.create_table(
+        f"db.t{version}",
+        schema="id bigint",
+        format_version=version,
+        properties={"commit.manifest-merge.enabled": "false"},
+    )
+    for number in range(COMMITS):
+        table.append(pa.table({"id": [number]}))
+    base = table._pointer.load()
+    files = reachable._read_trees(base, base.metadata.snapshots).files
+    rows = pa.concat_tables(files)["location"]
+    assert len(rows) <= len(rows.unique()) + 2 * COMMITS  # each snapshot has a root of its own, and at most one leaf
+    every = reachable.reachable_files(base)
+    counts = {kind.value: every["kind"].to_pylist().count(kind.value) for kind in reachable.Kind}
+    assert counts["data"] == COMMITS
+    assert counts["manifest"] == (COMMITS if version == 4 else 2 * COMMITS)
