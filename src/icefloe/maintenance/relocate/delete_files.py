@@ -52,8 +52,8 @@ def delete_format(io: FileIO, location: str, table: str) -> str:
     known = next((name for begin, name in _FORMATS.items() if magic.startswith(begin)), None)
     if known is None:
         raise UnsupportedError(
-            f"table {table}: {location} has position deletes in an unknown format, it begins with {magic.hex()}. Convert"
-            " the deletes with t.rewrite_deletes() and expire older snapshots, then plan again",
+            f"table {table}: {location} has position deletes in an unknown format, it begins with {magic.hex()}."
+            " Convert the deletes with t.rewrite_deletes() and expire older snapshots, then plan again",
             location=location,
         )
     return known
@@ -95,9 +95,7 @@ def _index(schema: pa.Schema, id_: int, name: str, where: str) -> int:
     raise FormatError(f"{where}: a position delete file lacks column {name!r}", location=where)
 
 
-def _moved_rows(
-    data: bytes, file_format: str, moves: Moves, where: str, properties: Mapping[str, str]
-) -> MovedDeletes:
+def _moved_rows(data: bytes, file_format: str, moves: Moves, where: str, properties: Mapping[str, str]) -> MovedDeletes:
     """An ORC or Avro file, read and written in memory by the usual reader and writer."""
     io, source, target = MemoryFileIO(), f"memory://deletes/old.{file_format}", f"memory://deletes/new.{file_format}"
     io.write_new(source, data)

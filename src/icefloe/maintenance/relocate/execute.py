@@ -1,4 +1,4 @@
-"""Executes a relocation: copies and rewrites files, then swaps the pointer of the catalog (spec: Optimistic Concurrency).
+"""Executes a relocation: copies and rewrites files, then swaps the pointer (spec: Optimistic Concurrency).
 
 The order is that of a commit: data files, delete files, manifests, roots, the metadata file, the swap. Rewritten files
 have names with a digest of their content, and files appear completely or not at all. So a run that was interrupted
@@ -48,7 +48,8 @@ from icefloe.io.select import file_io
 from icefloe.io.storage_locations import scheme_family
 from icefloe.maintenance.listed_files import list_files
 from icefloe.maintenance.reachable import bytes_of
-from icefloe.maintenance.relocate.delete_files import moved_deletes
+from icefloe.maintenance.relocate.delete_files import PUFFIN, moved_deletes
+from icefloe.maintenance.relocate.summaries import with_new_sizes
 from icefloe.maintenance.relocate.target import check_unused
 from icefloe.model.location_columns import inner_paths, one_array
 from icefloe.model.locations import parse_location
@@ -59,9 +60,7 @@ from icefloe.model.moved_locations import REWRITTEN, Moves
 from icefloe.progress import Progress
 from icefloe.tree.root import Leaf
 
-COPIES = pa.schema(
-    [pa.field("source", pa.string()), pa.field("target", pa.string()), pa.field("bytes", pa.int64())]
-)
+COPIES = pa.schema([pa.field("source", pa.string()), pa.field("target", pa.string()), pa.field("bytes", pa.int64())])
 
 _THREADS = 8
 _DIGEST = re.compile(r"-at-[0-9a-f]{32}$")
@@ -142,7 +141,7 @@ def execute(work: Work, progress: Progress) -> RelocateResult:
     moves = _rewrite_deletes(work, io, progress)
     moves = _rewrite_leaves(work, io, moves, progress)
     moves = _rewrite_roots(work, io, moves, progress)
-    metadata = relocated_metadata(base.metadata, moves)
+    metadata = relocated_metadata(_with_new_sizes(work, moves), moves)
     pointer = _write_metadata(metadata, base.pointer, io)
     _check_current(work)
     if work.switch:
@@ -323,14 +322,27 @@ def _with(moves: Moves, rows: Iterable[_Row]) -> Moves:
 # -- metadata
 
 
+def _with_new_sizes(work: Work, moves: Moves) -> TableMetadata:
+    """The metadata, with sizes in summaries as they are after position delete files were rewritten."""
+    metadata = work.base.metadata
+    if all(name == PUFFIN for name in work.deletes.values()):
+        return metadata
+    snapshots = [
+        replace(snapshot, summary=with_new_sizes(work.base, snapshot, moves)) for snapshot in metadata.snapshots
+    ]
+    return replace(metadata, snapshots=Snapshots(tuple(snapshots)))
+
+
 def relocated_metadata(metadata: TableMetadata, moves: Moves) -> TableMetadata:
     """The metadata of a table at its new location. The log of former metadata files begins anew.
 
     A property whose value is a location inside the table moves too, such as ``write.data.path``.
     """
+    listed = [snapshot.root for snapshot in metadata.snapshots]
+    roots = moves.moved(pa.array(listed, pa.string())).to_pylist()
     snapshots = [
-        replace(snapshot, root=_one(moves, snapshot.root), manifests=_all(moves, snapshot.manifests))
-        for snapshot in metadata.snapshots
+        replace(snapshot, root=root, manifests=_all(moves, snapshot.manifests))
+        for snapshot, root in zip(metadata.snapshots, roots, strict=True)
     ]
     names = list(metadata.properties)
     values = _all(moves, [metadata.properties[name] for name in names])
@@ -350,11 +362,9 @@ def relocated_metadata(metadata: TableMetadata, moves: Moves) -> TableMetadata:
     )
 
 
-def _one(moves: Moves, location: str | None) -> str | None:
-    return None if location is None else _all(moves, [location])[0]
-
-
 def _all(moves: Moves, locations: Sequence[str]) -> tuple[str, ...]:
+    if len(locations) == 0:
+        return ()
     return tuple(moves.moved(pa.array(locations, pa.string())).to_pylist())
 
 

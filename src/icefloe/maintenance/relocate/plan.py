@@ -23,10 +23,10 @@ from icefloe.commit.base import Base, TablePointer
 from icefloe.env import Env
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.maintenance.containment import inside_mask
+from icefloe.maintenance.reachable import Kind, bytes_of, reachable_files
 from icefloe.maintenance.relocate.delete_files import PUFFIN, delete_format
 from icefloe.maintenance.relocate.execute import COPIES, RelocateResult, Work, execute
 from icefloe.maintenance.relocate.target import checked_target
-from icefloe.maintenance.reachable import Kind, bytes_of, reachable_files
 from icefloe.model.entries import MANIFESTS, ContentType
 from icefloe.model.location_columns import canonical, one_array
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -129,9 +129,7 @@ def plan_relocation(
     inside = inside_mask(one_array(files["location"]), base.metadata.location)
     elsewhere = files.filter(pc.invert(inside))
     _check_outside(table, elsewhere, outside)
-    moves = Moves(
-        old=base.metadata.location, new=new, kept=canonical(elsewhere["location"], base.metadata.location)
-    )
+    moves = Moves(old=base.metadata.location, new=new, kept=canonical(elsewhere["location"], base.metadata.location))
     deletes = _rewritten_deletes(kept, files.filter(inside))
     leaves, roots = _rewritten_manifests(kept, moves, deletes)
     work = Work(
@@ -225,9 +223,7 @@ def _rewritten_deletes(base: Base, files: pa.Table) -> dict[str, str]:
     return {location: name for location, name in formats.items() if name != PUFFIN}
 
 
-def _rewritten_manifests(
-    base: Base, moves: Moves, deletes: Iterable[str]
-) -> tuple[tuple[Leaf, ...], tuple[str, ...]]:
+def _rewritten_manifests(base: Base, moves: Moves, deletes: Iterable[str]) -> tuple[tuple[Leaf, ...], tuple[str, ...]]:
     """The leaves and roots that contain locations which change."""
     store = base.store.with_context(at_location(base.store.context, moves.new))
     leaves: dict[str, Leaf] = {}
