@@ -20,6 +20,7 @@ from icefloe.errors import UnsupportedError
 # Library -> what to install for it.
 _INSTALL = {
     "click": "'icefloe[cli]'",
+    "deltalake": "'icefloe[delta]'",
     "duckdb": "duckdb",
     "fsspec": "fsspec",
     "obstore": "'icefloe[s3]'",

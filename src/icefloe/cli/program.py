@@ -44,6 +44,7 @@ _VERBS: tuple[tuple[str, str, Verb], ...] = (
     (_MAINTENANCE, "expire", maintenance.expire),
     (_MAINTENANCE, "orphans", maintenance.orphans),
     (_MAINTENANCE, "erase", maintenance.erase),
+    (_MAINTENANCE, "relocate", maintenance.relocate),
 )
 
 app = typer.Typer(

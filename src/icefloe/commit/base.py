@@ -72,6 +72,11 @@ class TablePointer:
     def __str__(self) -> str:
         return ".".join(self.identifier)
 
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The settings of the catalog."""
+        return self._settings
+
     def load(self) -> Base:
         """The current state; ConflictError if the name belongs to another table now."""
         last = self._last

@@ -19,7 +19,7 @@ from icefloe.commit.result import CommitResult, nothing_done, result_of
 from icefloe.commit.stage import METADATA_FOLDER, finish
 from icefloe.commit.unknown_outcomes import check_not_landed, remember_files, unreferenced
 from icefloe.env import SYSTEM, Env
-from icefloe.errors import CommitFailed, CommitStateUnknown, IcefloeError
+from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError, IcefloeError
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.properties import (
     COMMIT_MAX_WAIT_MS,
@@ -65,6 +65,7 @@ def land(
         with before_swap(io, steps, work):  # every earlier attempt was Stale
             if number > 1:
                 draft = draft_of(table.load())
+                _check_not_relocated(table, work.base, draft.base)
                 work.staging.folder = f"{draft.metadata.location}/{METADATA_FOLDER}"
             work.attempt_base = draft.base
             check_not_landed(draft.base, _files(steps))
@@ -74,7 +75,7 @@ def land(
                 discard(io, [*work.staging.written, *_files(steps)])
                 return nothing_done(str(table), steps, time.perf_counter() - started)
             attempt = finish(draft, work)
-            outcome = _swap(table, draft.base.expected, attempt.pointer)
+            outcome = swap_pointer(table, draft.base.expected, attempt.pointer)
         if isinstance(outcome, Unknown):
             try:
                 outcome = _resolve_unknown(table, attempt.pointer, draft, outcome)
@@ -130,7 +131,7 @@ def before_swap(io: FileIO, steps: tuple[Update, ...], work: Work) -> Iterator[N
         raise
 
 
-def _swap(table: TablePointer, expected: str, new: str) -> Swap:
+def swap_pointer(table: TablePointer, expected: str, new: str) -> Swap:
     """Swap the pointer in the catalog. Only an IcefloeError means that it was not swapped."""
     try:
         return table.catalog.swap(table.identifier, expected, new)
@@ -138,6 +139,20 @@ def _swap(table: TablePointer, expected: str, new: str) -> Swap:
         raise
     except BaseException as error:
         return Unknown(cause=error)
+
+
+def _check_not_relocated(table: TablePointer, before: Base, now: Base) -> None:
+    """ConflictError if the table was relocated during a commit: files of this commit are at the old location.
+
+    A relocation begins a new metadata log; another change of the location continues it.
+    """
+    logged = (entry.metadata_file for entry in now.metadata.metadata_log)
+    if now.metadata.location != before.metadata.location and before.pointer not in logged:
+        raise ConflictError(
+            f"table {table} was relocated from {before.metadata.location} to {now.metadata.location} during this"
+            " commit, whose files are at the old location. Nothing was committed; run the operation again",
+            table=str(table),
+        )
 
 
 def _files(steps: tuple[Update, ...]) -> list[str]:

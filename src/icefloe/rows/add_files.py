@@ -19,7 +19,7 @@ from icefloe.errors import InputError
 from icefloe.formats.importing.data_files import THREADS, data_files
 from icefloe.formats.importing.foreign_columns import known_names
 from icefloe.formats.importing.foreign_file import Imported, ImportTarget, imported
-from icefloe.formats.importing.stated_partitions import HIVE, hive_values
+from icefloe.formats.importing.stated_partitions import HIVE, StatedByFile, hive_values
 from icefloe.formats.write.entries import entries_of
 from icefloe.formats.write.metrics import metrics_modes
 from icefloe.formats.write.partition_values import partition_fields
@@ -28,7 +28,7 @@ from icefloe.model.metadata.snapshots import MAIN
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, mapping_of
 
-Partition: TypeAlias = Mapping[str, object] | Literal["hive"] | None
+Partition: TypeAlias = Mapping[str, object] | Literal["hive"] | StatedByFile | None
 
 
 def add_files(
@@ -73,13 +73,18 @@ def add_files(
 def _look(
     io: FileIO, target: ImportTarget, partition: Partition, file_format: str | None, location: str
 ) -> Imported | None:
-    values = hive_values(location) if partition == HIVE else partition
-    return imported(io, location, target, file_format=file_format, stated_values=values)
+    return imported(io, location, target, file_format=file_format, stated_values=_values(partition, location))
+
+
+def _values(partition: Partition, location: str) -> Mapping[str, object] | None:
+    if isinstance(partition, StatedByFile):
+        return partition.values[location]
+    return hive_values(location) if isinstance(partition, str) else partition
 
 
 def _check_partition(partition: Partition, metadata: TableMetadata) -> None:
     """InputError if ``partition`` has values for columns that the table is not partitioned by."""
-    if partition is None or partition == HIVE:
+    if partition is None or partition == HIVE or isinstance(partition, StatedByFile):
         return
     if isinstance(partition, str):
         raise InputError(f"partition={partition!r}: give 'hive', or values by name such as {{'region': 'eu'}}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from icefloe.catalogs import catalog as protocol
 from icefloe.catalogs.config import catalog_settings, open_settings
@@ -16,6 +16,7 @@ from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.table_location import location_in
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import AlreadyExists, InputError, NoSuchTable
+from icefloe.formats.importing.delta import DELTA, look_into_delta
 from icefloe.formats.importing.folder import look_into
 from icefloe.io.file_io import FileIO
 from icefloe.io.local import file_location
@@ -107,6 +108,8 @@ class Catalog:
         folder: str,
         *,
         mode: ImportMode = "reference",
+        format: Literal["delta"] | None = None,
+        version: int | None = None,
         schema: Any = None,
         partition_by: Sequence[str] | None = None,
         sort_by: Sequence[str] = (),
@@ -122,6 +125,9 @@ class Catalog:
         the files together and of paths such as ``region=eu/part-0.parquet``. The table is partitioned by the columns
         of the paths, unless ``partition_by`` says otherwise.
 
+        With ``format="delta"`` the folder is a Delta table, and the new table has its rows at ``version``, by default
+        the newest; the table property ``icefloe.import.delta.version`` records which.
+
         >>> import icefloe, os, tempfile, pyarrow as pa, pyarrow.parquet as pq
         >>> folder = tempfile.mkdtemp()
         >>> for year in (2025, 2026):
@@ -133,7 +139,11 @@ class Catalog:
         [{'id': 2026, 'year': 2026}, {'id': 2027, 'year': 2026}]
         """
         source = file_location(folder)
-        found = look_into(self._io(source), source)
+        if format not in (None, DELTA) or (format is None and version is not None):
+            raise InputError(f"import_table: format={format!r}, version={version!r}: a version needs format='delta'")
+        io = self._io(source)
+        is_delta = format == DELTA
+        found = look_into_delta(io, source, self._properties, version) if is_delta else look_into(io, source)
         definition = self._defined(
             name,
             found.schema if schema is None else schema,
@@ -141,7 +151,7 @@ class Catalog:
             sort_by=sort_by,
             format_version=format_version,
             location=location,
-            properties=properties,
+            properties={**found.properties, **(properties or {})},
         )
         steps = import_steps(definition.metadata, definition.io, found, mode=mode, spark=spark, env=self._env)
         return self._create(definition, steps)

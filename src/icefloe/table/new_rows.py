@@ -12,10 +12,10 @@ from icefloe.commit.draft import Update
 from icefloe.commit.operations.replace_definition import ReplaceDefinition
 from icefloe.engines.choose import engine_for, engine_of
 from icefloe.env import Env
-from icefloe.errors import InputError
+from icefloe.errors import InputError, UnsupportedError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.formats.importing.folder import ImportedFolder
-from icefloe.formats.importing.stated_partitions import HIVE
+from icefloe.formats.importing.stated_partitions import HIVE, StatedByFile
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.properties import FORMAT_VERSION
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -38,12 +38,34 @@ def import_steps(
     metadata: TableMetadata, io: FileIO, folder: ImportedFolder, *, mode: ImportMode, spark: Any, env: Env
 ) -> tuple[Update, ...]:
     """The steps that give the files of a folder, or their rows, to a table that does not exist yet."""
+    if folder.stated is not None and spark is not None:
+        raise UnsupportedError(
+            f"spark=: the Delta table at {folder.location} is imported in this process; leave it out", feature="spark"
+        )
     if mode == "reference":
-        partition: Partition = HIVE if len(folder.partition_columns) > 0 else None
+        _check_all_live(folder)
+        partition = _partition(folder)
         return add_files(_base(metadata, io), folder.files, partition=partition, file_format=folder.file_format)
     if mode != "rewrite":
         raise InputError(f"import_table: mode={mode!r}: give 'reference' or 'rewrite'")
     return first_rows(metadata, io, engine_for(spark).read_folder(folder, metadata.schema), env)
+
+
+def _partition(folder: ImportedFolder) -> Partition:
+    if len(folder.partition_columns) == 0:
+        return None
+    return HIVE if folder.stated is None else StatedByFile(values=folder.stated)
+
+
+def _check_all_live(folder: ImportedFolder) -> None:
+    """UnsupportedError if files have deleted rows, which would come back if the table used the files."""
+    for file in folder.kept_rows:
+        raise UnsupportedError(
+            f"{len(folder.kept_rows)} files of the Delta table at {folder.location} have deletion vectors, first"
+            f" {file}. Import it with mode='rewrite', or run REORG TABLE ... APPLY (PURGE) on the Delta table first",
+            location=file,
+            feature="deletion vectors",
+        )
 
 
 def _base(metadata: TableMetadata, io: FileIO) -> Base:

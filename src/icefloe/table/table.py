@@ -17,6 +17,7 @@ from icefloe.expr.filter.nodes import Expr
 from icefloe.inspect.history import HistoryEntry, history_of
 from icefloe.maintenance.erase import ErasePlan, plan_erasure
 from icefloe.maintenance.maintain import BudgetLike, MaintainPlan, plan_maintenance
+from icefloe.maintenance.relocate.plan import KeptSnapshots, Outside, RelocatePlan, plan_relocation
 from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -258,6 +259,36 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction
         (True, 1, 3, 2)
         """
         return plan_erasure(self, self._pointer.load, where, engine_for(spark), self._env)
+
+    def relocate(
+        self,
+        new_location: str,
+        *,
+        copy: bool = True,
+        snapshots: KeptSnapshots = "all",
+        outside: Outside = "refuse",
+        switch: bool = True,
+    ) -> RelocatePlan:
+        """Plan to move the table to another folder or bucket; the files at the old location stay.
+
+        ``execute()`` rewrites all metadata that contains locations, copies the other files, and switches the catalog
+        entry. With ``copy=False`` another program copies the files in ``plan.copies`` first, and ``execute()`` checks
+        them. ``snapshots="current"`` relocates only the snapshots that branches and tags name. Files outside the table
+        are refused, or stay where they are with ``outside="keep"``. With ``switch=False`` the catalog entry stays.
+
+        >>> import icefloe, tempfile, pyarrow as pa
+        >>> folder = tempfile.mkdtemp()
+        >>> cat = icefloe.catalog("demo", uri=f"sqlite:///{folder}/cat.db", warehouse=f"file://{folder}/wh")
+        >>> t = cat.create_table("db.moved", schema="id bigint", data=pa.table({"id": [1, 2]}))
+        >>> plan = t.relocate(f"file://{folder}/archive/moved")
+        >>> plan.copies.num_rows, plan.manifests
+        (1, 2)
+        >>> plan.execute().switched, t.location == f"file://{folder}/archive/moved", t.scan().count()
+        (True, True, 2)
+        """
+        return plan_relocation(
+            self._pointer, self._env, new_location, copy=copy, snapshots=snapshots, outside=outside, switch=switch
+        )
 
     def branch(self, name: str, *, snapshot: int | None = None) -> CommitResult:
         """Create a branch at a snapshot, by default at that of main.

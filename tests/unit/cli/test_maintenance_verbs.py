@@ -177,3 +177,28 @@ def test_erase_shows_its_plan_and_reports_what_blocks_it(run: CommandLine, many:
     assert (blocked.code, "NOT COMPLETE" in blocked.out) == (ExitCode.FINDINGS, True)
     many.refresh().remove_ref("kept")
     assert run("erase", "shop.many", "id = 0", "--execute", "-o", "json").json["complete"]
+
+
+def test_relocate_shows_its_plan_and_changes_nothing_without_execute(run: CommandLine, many: icefloe.Table) -> None:
+    before = files_of(many)
+    target = Path(many.location.removeprefix("file://")).parent / "elsewhere"
+    plan = run("relocate", "shop.many", str(target))
+    assert (plan.code, plan.lines[-1]) == (ExitCode.OK, "nothing was changed; --execute does it")
+    assert "copy 12 files as they are" in plan.out
+    answer = run("relocate", "shop.many", str(target), "--snapshots", "current", "--no-copy", "-o", "json")
+    assert (answer.code, answer.json["copy"], answer.json["dropped_snapshots"]) == (ExitCode.OK, False, 5)
+    assert files_of(many) == before
+    assert not target.exists()
+
+
+def test_relocate_moves_the_table_with_execute(run: CommandLine, many: icefloe.Table) -> None:
+    target = Path(many.location.removeprefix("file://")).parent / "elsewhere"
+    answer = run("relocate", "shop.many", str(target), "--execute", "-o", "json")
+    assert (answer.code, answer.json["switched"], answer.json["location"]) == (ExitCode.OK, True, f"file://{target}")
+    moved = run.catalog().load_table("shop.many")
+    assert (moved.location, moved.scan().count()) == (f"file://{target}", 6)
+
+
+def test_relocate_to_the_same_folder_is_an_error(run: CommandLine, many: icefloe.Table) -> None:
+    answer = run("relocate", "shop.many", many.location, "--execute")
+    assert (answer.code, "is its location already" in answer.err) == (ExitCode.ERROR, True)

@@ -211,3 +211,35 @@ def erase(
     with session.progress() as progress:
         report = plan.execute(progress=progress)
     return _shown(report, findings=not report.complete)
+
+
+class Outside(StrEnum):
+    """What happens to files outside the table."""
+
+    REFUSE = "refuse"
+    KEEP = "keep"
+
+
+def relocate(
+    session: Session,
+    table: TableName,
+    location: Annotated[str, typer.Argument(metavar="LOCATION", help="The new folder of the table.")],
+    copy: Annotated[
+        bool, typer.Option("--copy/--no-copy", help="Copy the files, or only check that another program did.")
+    ] = True,
+    snapshots: Annotated[Snapshots, typer.Option(help="All snapshots, or the heads of branches and tags.")] = (
+        Snapshots.ALL
+    ),
+    outside: Annotated[Outside, typer.Option(help="Refuse files outside the table, or keep them there.")] = (
+        Outside.REFUSE
+    ),
+    switch: Annotated[
+        bool, typer.Option("--switch/--no-switch", help="Let the catalog entry name the table at the new location.")
+    ] = True,
+    execute: Execute = False,
+) -> Record:
+    """Move a table to another folder or bucket. The files at the old location stay."""
+    plan = session.table(table).relocate(
+        location, copy=copy, snapshots=snapshots.value, outside=outside.value, switch=switch
+    )
+    return _planned(session, plan, execute=execute)

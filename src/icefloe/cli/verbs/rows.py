@@ -68,10 +68,18 @@ def import_folder(
     ),
     partition_by: Annotated[list[str] | None, typer.Option(help="Instead of the columns of the paths.")] = None,
     format_version: Annotated[int | None, typer.Option(help="1 to 4.")] = None,
+    delta: Annotated[bool, typer.Option("--delta", help="The folder is a Delta table.")] = False,
+    delta_version: Annotated[int | None, typer.Option(help="Version of the Delta table, if not the newest.")] = None,
 ) -> Record:
-    """Create a table from a folder of data files."""
+    """Create a table from a folder of data files, or from a Delta table."""
     created = session.catalog().import_table(
-        table, folder, mode=mode.value, partition_by=partition_by, format_version=format_version
+        table,
+        folder,
+        mode=mode.value,
+        format="delta" if delta else None,
+        version=delta_version,
+        partition_by=partition_by,
+        format_version=format_version,
     )
     return Record(fields=described(created))
 

@@ -167,9 +167,19 @@ def _is_empty(items: Any) -> bool:
             return False
 
 
-def write_container(rows: pa.StructArray, schema: Mapping[str, Any], metadata: Mapping[str, str]) -> bytes:
-    """A file of these rows in deflate-compressed blocks; the same rows give the same bytes."""
-    header = {"avro.schema": msgspec.json.encode(schema), "avro.codec": b"deflate"}
+def write_container(
+    rows: pa.StructArray,
+    schema: Mapping[str, Any],
+    metadata: Mapping[str, str],
+    *,
+    stored_schema: Mapping[str, Any] | None = None,
+) -> bytes:
+    """A file of these rows in deflate-compressed blocks; the same rows give the same bytes.
+
+    ``stored_schema`` is the schema in the header, if ``schema`` is its plain form.
+    """
+    header_schema = schema if stored_schema is None else stored_schema
+    header = {"avro.schema": msgspec.json.encode(header_schema), "avro.codec": b"deflate"}
     header |= {key: value.encode() for key, value in metadata.items()}
     begin = MAGIC + encode_metadata(header)
     encoded = encode_records(rows, schema)

@@ -19,6 +19,7 @@ from icefloe.limits import DEFAULT, Limits
 
 MAGIC = b"PFA1"
 DELETION_VECTOR = "deletion-vector-v1"
+REFERENCED_DATA_FILE = "referenced-data-file"  # the property of a deletion vector that names its data file
 POSITION_FIELD_ID = 2147483645  # the metadata column _pos, which deletion vectors are about
 UNKNOWN = -1  # snapshot id and sequence number of a blob that is written before its commit
 
@@ -87,7 +88,7 @@ class _FooterJson(msgspec.Struct, omit_defaults=True):
 
 def deletion_vector_blob(data: bytes, *, referenced_file: str, cardinality: int) -> Blob:
     """The blob of a deletion vector of ``referenced_file``, whose spelling is kept."""
-    properties = {"referenced-data-file": referenced_file, "cardinality": str(cardinality)}
+    properties = {REFERENCED_DATA_FILE: referenced_file, "cardinality": str(cardinality)}
     return Blob(type=DELETION_VECTOR, data=data, fields=(POSITION_FIELD_ID,), properties=properties)
 
 
@@ -139,6 +140,12 @@ def _to_json(blob: Blob, place: BlobLocation) -> _BlobJson:
 
 def decode_puffin_footer(data: bytes, *, where: str, limits: Limits = DEFAULT) -> PuffinFooter:
     """The footer of a whole file; every blob is checked to be inside the file."""
+    payload, blobs_end = _payload(data, where, limits)
+    return _footer(payload, blobs_end, where)
+
+
+def _payload(data: bytes, where: str, limits: Limits) -> tuple[bytes, int]:
+    """The JSON of a whole file's footer, and where its blobs end."""
     if len(data) < MIN_FILE_BYTES or not data.startswith(MAGIC) or not data.endswith(MAGIC):
         raise CorruptFile(f"{where}: not a whole Puffin file", location=where)
     size, flags, _ = _TAIL.unpack_from(data, len(data) - _TAIL.size)
@@ -153,7 +160,26 @@ def decode_puffin_footer(data: bytes, *, where: str, limits: Limits = DEFAULT) -
     payload = data[start:end]
     if flags & _LZ4_PAYLOAD != 0:
         payload = _decompress(payload, "lz4", limits.puffin_footer_bytes, where)
-    return _footer(payload, start - len(MAGIC), where)
+    return payload, start - len(MAGIC)
+
+
+def with_references(data: bytes, references: Mapping[str, str], *, where: str, limits: Limits = DEFAULT) -> bytes:
+    """A whole file whose blobs name other data files, by their former names; blobs keep their bytes and offsets.
+
+    >>> blob = deletion_vector_blob(b"bits", referenced_file="/old/a", cardinality=1)
+    >>> moved = with_references(encode_puffin([blob], None)[0], {"/old/a": "/new/a"}, where="x")
+    >>> decode_puffin_footer(moved, where="x").blobs[0].properties[REFERENCED_DATA_FILE]
+    '/new/a'
+    """
+    payload, blobs_end = _payload(data, where, limits)
+    _footer(payload, blobs_end, where)
+    footer = msgspec.json.decode(payload)
+    for blob in footer["blobs"]:
+        properties = blob.get("properties", {})
+        if properties.get(REFERENCED_DATA_FILE) in references:
+            properties[REFERENCED_DATA_FILE] = references[properties[REFERENCED_DATA_FILE]]
+    changed = msgspec.json.encode(footer)
+    return b"".join([data[:blobs_end], MAGIC, changed, _TAIL.pack(len(changed), 0, MAGIC)])
 
 
 def _footer(payload: bytes, blobs_end: int, where: str) -> PuffinFooter:

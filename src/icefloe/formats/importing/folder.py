@@ -7,9 +7,9 @@ partition columns in the paths; their types are found from all values (spec: Col
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 
@@ -28,6 +28,7 @@ from icefloe.model.schema.name_mapping import NameMapping, mapping_of
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.ddl import partition_spec
 
+_DELTA_LOG = "_delta_log"
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 
 
@@ -40,11 +41,23 @@ class ImportedFolder:
     files: tuple[str, ...]
     file_format: str  # of all files
     schema: pa.Schema  # partition columns of paths are last
-    partition_columns: tuple[str, ...]  # those in paths
+    partition_columns: tuple[str, ...]  # those that the files lack
+    stated: Mapping[str, Mapping[str, object]] | None = None  # partition values by file; none: the paths state them
+    kept_rows: Mapping[str, pa.Array] = field(default_factory=dict)  # by file: a mask without its deleted rows
+    properties: Mapping[str, str] = field(default_factory=dict)  # of the imported table
+
+    def partition_of(self, file: str) -> Mapping[str, object]:
+        """The partition values of a file by column name."""
+        return hive_values(file) if self.stated is None else self.stated[file]
 
 
 def look_into(io: FileIO, folder: str) -> ImportedFolder:
     """Read the footers of all data files in a folder; InputError if they do not make one table."""
+    if next(iter(io.list(f"{folder.rstrip('/')}/{_DELTA_LOG}")), None) is not None:
+        raise InputError(
+            f"{folder} is a Delta table: not all files in it have live rows; import it with format='delta'",
+            location=folder,
+        )
     files = tuple(data_files(io, [folder]))
     formats = {format_of(io, file) for file in files}
     if len(formats) != 1:
@@ -76,11 +89,11 @@ def folder_rows(folder: ImportedFolder, schema: Schema) -> pa.RecordBatchReader:
 def _batches(folder: ImportedFolder, schema: Schema) -> Iterator[pa.RecordBatch]:
     columns = partition_fields(schema, partition_spec(folder.partition_columns, schema))
     for file in folder.files:
-        texts = hive_values(file)
+        values = folder.partition_of(file)
         constants = {
-            column.field.source_id: constant_of(value_of(texts[column.path[0]], column), column) for column in columns
+            column.field.source_id: constant_of(value_of(values[column.path[0]], column), column) for column in columns
         }
-        yield from read_file(
+        rows = read_file(
             folder.io,
             file,
             file_format=folder.file_format,
@@ -88,6 +101,17 @@ def _batches(folder: ImportedFolder, schema: Schema) -> Iterator[pa.RecordBatch]
             constants=constants,
             mapping=mapping_of(schema),
         )
+        yield from _kept(rows, folder.kept_rows[file]) if file in folder.kept_rows else rows
+
+
+def _kept(batches: Iterable[pa.RecordBatch], mask: pa.Array) -> Iterator[pa.RecordBatch]:
+    """The rows that a mask keeps; rows after its end are kept."""
+    done = 0
+    for batch in batches:
+        mine = mask.slice(done, batch.num_rows)
+        rest = pa.repeat(True, batch.num_rows - len(mine))
+        done += batch.num_rows
+        yield batch.filter(pa.concat_arrays([mine, rest]))
 
 
 def _schema(io: FileIO, file_format: str, location: str) -> pa.Schema:

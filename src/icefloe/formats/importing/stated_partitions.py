@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, unquote_plus
 
@@ -22,6 +23,13 @@ from icefloe.model.schema.types import BINARY, BOOLEAN, UUID, Fixed, Type
 HIVE: Final = "hive"
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _BOOLEANS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedByFile:
+    """Partition values of each file, by its location and the name of the column."""
+
+    values: Mapping[str, Mapping[str, object]]
 
 
 def hive_values(location: str) -> dict[str, str | None]:

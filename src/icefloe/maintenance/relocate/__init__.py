@@ -1,0 +1,1 @@
+"""A table at another location: planned, its files copied or rewritten, and the catalog entry switched to it."""
