@@ -14,7 +14,7 @@ import pytest
 from icefloe.commit.operations.ref_updates import SetRef
 from icefloe.commit.operations.snapshot_updates import SetStatistics
 from icefloe.env import SYSTEM
-from icefloe.errors import InputError, NoSuchSnapshot, StorageError, UnsupportedError
+from icefloe.errors import InputError, NoSuchSnapshot, StorageError
 from icefloe.maintenance.deletions import KEPT_MS, journal_folder
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.model.metadata.snapshots import Ref
@@ -131,8 +131,6 @@ def test_arguments_that_make_no_sense_are_refused(tmp_path):
         table.expire(snapshots=[77])
     with pytest.raises(InputError, match=f"snapshot {snapshot} cannot expire, it is needed: branch main"):
         table.expire(snapshots=[snapshot])
-    with pytest.raises(UnsupportedError, match="spark="):
-        table.expire(spark=object())
 
 
 def test_chosen_snapshots_expire_alone(tmp_path):

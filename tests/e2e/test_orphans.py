@@ -108,8 +108,6 @@ def test_younger_files_stay_and_less_than_a_day_is_refused(tmp_path):
         table.remove_orphans(older_than=soon)
     with pytest.raises(InputError, match="no time zone"):
         table.remove_orphans(older_than=datetime(2020, 1, 1))
-    with pytest.raises(UnsupportedError, match="spark="):
-        table.remove_orphans(spark=object())
     os.utime(orphan.removeprefix("file://"), (1_000_000, 1_000_000))
     assert found(table, older_than=soon, allow_recent=True) == {orphan}
 

@@ -15,6 +15,7 @@ from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.commit.operations.row_delta import RowDelta
+from icefloe.engines.choose import engine_for
 from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError
 from icefloe.maintenance.reachable import freed_files, reachable_files
 from icefloe.model.entries import ContentType, Status
@@ -25,6 +26,7 @@ from support.entry_tables import World, at, audit, data, new_world, rows, short,
 
 LEAVES = {"commit.root.max-data-files": "2", "commit.root.max-dvs": "2"}
 ROOT = {"commit.root.max-data-files": "1000", "commit.root.max-dvs": "1000"}
+HERE = engine_for(None)
 NAMES = ("DATA", "DV", "EQUALITY", "DATA_MANIFEST", "DELETE_MANIFEST", "MANIFEST_DV")
 
 
@@ -186,7 +188,7 @@ def test_73_a_file_hidden_by_a_manifest_deletion_vector_is_free_once_the_older_s
     base = world.base()
     assert at("b") in needed(base)  # the older snapshot shows it
     after = expired(base, before.snapshot_id)
-    freed = freed_files(base, after)
+    freed = freed_files(base, after, HERE)
     assert sorted(zip(freed["location"].to_pylist(), freed["kind"].to_pylist(), strict=True)) == [
         (at("b"), "data"),
         (before.root, "manifest"),
@@ -203,7 +205,7 @@ def test_73_a_file_that_a_branch_still_shows_is_kept():
     world.commit(RemoveFiles(locations=(at("c"),)))
     middle = world.metadata.snapshot(world.head.parent_id)
     base = world.base()
-    freed = freed_files(base, expired(base, middle.snapshot_id))
+    freed = freed_files(base, expired(base, middle.snapshot_id), HERE)
     assert freed["location"].to_pylist() == [middle.root]
 
 
@@ -216,7 +218,7 @@ def test_73_leaves_that_were_compacted_are_found_by_reachability_not_by_deleted_
     world.commit(RewriteManifests())
     (new,) = world.leaves()
     base = world.base()
-    freed = freed_files(base, expired(base, before.snapshot_id, middle.snapshot_id))
+    freed = freed_files(base, expired(base, before.snapshot_id, middle.snapshot_id), HERE)
     assert set(freed["location"].to_pylist()) == {old.location, before.root, middle.root, at("a")}
     assert new.location in needed(base)
 
@@ -240,7 +242,7 @@ def test_73_no_file_is_made_of_a_null_location_and_vectors_in_files_live_as_long
     world.commit(Append(added=data_of("e")))
     base = world.base()
     older = [s.snapshot_id for s in base.metadata.snapshots if s.snapshot_id != world.head.snapshot_id]
-    freed = set(freed_files(base, expired(base, *older))["location"].to_pylist())
+    freed = set(freed_files(base, expired(base, *older), HERE)["location"].to_pylist())
     assert files[0] in freed
     assert files[1] not in freed
     assert None not in freed

@@ -47,6 +47,9 @@ Time: TypeAlias = Annotated[
     str | None, typer.Option("--at", help="Time with a zone, such as 2026-11-15T09:00:00+01:00.")
 ]
 Limit: TypeAlias = Annotated[int, typer.Option(help="Rows of a table for people; 0 for all. JSON and CSV have all.")]
+OnSpark: TypeAlias = Annotated[
+    bool, typer.Option("--spark", help="Run on Spark, with the settings of spark-defaults.conf; for large tables.")
+]
 Execute: TypeAlias = Annotated[bool, typer.Option("--execute", help="Do it. Without this, only show the plan.")]
 
 

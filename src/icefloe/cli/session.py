@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
@@ -17,7 +17,9 @@ from icefloe.progress import Progress, silent
 
 if TYPE_CHECKING:
     import icefloe
+    from icefloe.engines import choose
 else:
+    choose = LazyModule("icefloe.engines.choose")
     icefloe = LazyModule("icefloe")
 
 _LOCATION = re.compile(r"[/\\]|^\.|\.metadata\.json(\.gz)?$")
@@ -43,6 +45,10 @@ class Session:
             return self.catalog().load_table(name)
         settings = {} if self.catalog_name is None else dict(self.catalog().properties)
         return icefloe.open_table(name, properties=settings)
+
+    def spark(self, wanted: bool) -> Any:
+        """A Spark session for ``--spark``, with the user's settings of Spark; none without the option."""
+        return choose.new_session(needed_by="--spark") if wanted else None
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:

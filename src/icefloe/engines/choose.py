@@ -31,6 +31,12 @@ def engine_for(session: Any) -> Engine:
     return engine
 
 
+def new_session(*, needed_by: str) -> Any:
+    """The Spark session of this process; starts one, with the user's settings of Spark, if there is none."""
+    sessions = load_optional("icefloe.engines.spark.session", needed_by=needed_by)
+    return sessions.new_session()
+
+
 def is_spark(data: object) -> bool:
     """Whether data is a DataFrame of pyspark, which need not be installed."""
     return type(data).__module__.split(".")[0] == "pyspark"

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.table_location import is_inside
+from icefloe.engines.file_sets import Unreferenced, parent_folders
 from icefloe.errors import UnsupportedError
 from icefloe.io.local import local_path
-from icefloe.model.location_columns import Column, one_array, undecided
+from icefloe.model.location_columns import one_array, undecided
 from icefloe.model.locations import FILE, S3, parse_location
 
 _NOT_PLAIN = r"(?i)/(\.|%2e){1,2}(/|$)|//.*//|/$|\x00"
@@ -46,13 +47,13 @@ def is_root(folder: str) -> bool:
     return all(segment == "" for segment in parse_location(folder).segments)
 
 
-def check_no_alias(to_delete: Column, kept: Column, table_location: str) -> None:
-    """UnsupportedError if one of the files to delete may be a file that is kept."""
-    to_delete = one_array(to_delete)
+def check_no_alias(unreferenced: Unreferenced, table_location: str) -> None:
+    """UnsupportedError if one of the files may be a file that is kept."""
+    to_delete = one_array(unreferenced.files["location"])
     to_delete = to_delete.filter(inside_mask(to_delete, table_location))  # others are never deleted
     if len(to_delete) == 0:
         return
-    pair = undecided(one_array(kept), to_delete, table_location)
+    pair = undecided(unreferenced.similar, to_delete, table_location)
     if pair is not None:
         raise UnsupportedError(
             f"table {table_location}: its metadata references {pair[0]}, which may be the unreferenced file {pair[1]}"
@@ -60,7 +61,7 @@ def check_no_alias(to_delete: Column, kept: Column, table_location: str) -> None
             " metadata states, or rewrite its manifests and expire older snapshots",
             location=pair[1],
         )
-    linked = _linked_inside(kept, table_location)
+    linked = _linked_inside(unreferenced.folders, table_location)
     if linked is not None:
         raise UnsupportedError(
             f"table {table_location}: its metadata references {linked}, in a linked folder that leads to another folder"
@@ -76,25 +77,21 @@ def _unlinked(locations: pa.Array, folder: str) -> pa.Array:
     """
     if parse_location(folder).scheme != FILE:
         return pa.repeat(True, len(locations))
-    parents = _parents(locations)
+    parents = parent_folders(locations)
     plain = [parent for parent in pc.unique(parents).to_pylist() if _real(parent, folder) == _expected(parent, folder)]
     return pc.is_in(parents, value_set=pa.array(plain, pa.string()))
 
 
-def _linked_inside(locations: Column, folder: str) -> str | None:
-    """A location in the folder that is reached by a link which leads back into the folder."""
+def _linked_inside(parents: pa.Array, folder: str) -> str | None:
+    """One of the folders that is in the folder and is reached by a link which leads back into it."""
     if parse_location(folder).scheme != FILE:
         return None
-    root, parents = os.path.realpath(local_path(folder)), _parents(one_array(locations))
-    for parent in pc.unique(parents).to_pylist():
+    root = os.path.realpath(local_path(folder))
+    for parent in parents.to_pylist():
         real = _real(parent, folder)
         if real is not None and real != _expected(parent, folder) and f"{real}/".startswith(f"{root}/"):
             return str(parent)
     return None
-
-
-def _parents(locations: pa.Array) -> pa.Array:
-    return pc.replace_substring_regex(locations, "/[^/]*$", "")
 
 
 def _real(parent: str, folder: str) -> str | None:

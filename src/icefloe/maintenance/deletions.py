@@ -20,18 +20,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.base import Base, TablePointer
-from icefloe.commit.stage import METADATA_FOLDER
 from icefloe.commit.unknown_outcomes import unreferenced
+from icefloe.engines.engine import Engine
+from icefloe.engines.file_sets import REFERENCED, Kind, ReferencedFiles, distinct_files, journal_folder
 from icefloe.env import Env
 from icefloe.errors import AlreadyExists, IcefloeError, InputError, NoSuchFile, StorageError
 from icefloe.io.file_io import FileIO
 from icefloe.maintenance.containment import inside_mask, is_root
-from icefloe.maintenance.reachable import SCHEMA, Kind, bytes_of, reachable_files
-from icefloe.model.location_columns import is_among, one_array
+from icefloe.maintenance.reachable import bytes_of, referenced_files
+from icefloe.model.location_columns import one_array
 from icefloe.model.metadata.properties import GC_ENABLED
 from icefloe.progress import Progress, silent
 
-FOLDER = "deletions"  # in the metadata folder
 CHUNK = 1_000
 DAY_MS = 24 * 60 * 60 * 1000
 KEPT_MS = 30 * DAY_MS  # finished journals are kept for so long
@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 class Deletion:
     """What was deleted and what was not; ``files`` has the columns of reachable files."""
 
-    files: pa.Table = field(default_factory=SCHEMA.empty_table)
+    files: pa.Table = field(default_factory=REFERENCED.empty_table)
     outside: tuple[str, ...] = ()  # not deleted, as they are outside the table's location
     failed: tuple[str, ...] = ()  # not deleted, as the storage failed
 
@@ -100,33 +100,34 @@ def delete_files(
 ) -> Deletion:
     """Delete the files that are inside a folder.
 
-    Before each chunk, ``still_free`` selects those that are still unreferenced.
+    Before each chunk, ``still_free`` selects from the files that are left those that are still unreferenced.
     """
     files = _conform(files)
     inside = inside_mask(one_array(files["location"]), folder)
     outside = tuple(files.filter(pc.invert(inside))["location"].to_pylist())
     free = unreferenced(files.filter(inside)["location"].to_pylist())  # not those of commits of unknown outcome
     files = files.filter(pc.and_(inside, pc.is_in(files["location"], value_set=pa.array(free, pa.string()))))
-    deleted: list[pa.Table] = [SCHEMA.empty_table()]
+    deleted: list[pa.Table] = [REFERENCED.empty_table()]
     failed: list[str] = []
-    for start in range(0, files.num_rows, CHUNK):
-        chunk = files.slice(start, CHUNK)
-        chunk = chunk if still_free is None else still_free(chunk)
+    total = files.num_rows
+    while files.num_rows > 0:
+        files = files if still_free is None else still_free(files)
+        chunk, files = files.slice(0, CHUNK), files.slice(CHUNK)
         not_deleted = _delete_chunk(io, chunk["location"].to_pylist())
         failed += not_deleted
         deleted.append(
             chunk.filter(pc.invert(pc.is_in(chunk["location"], value_set=pa.array(not_deleted, pa.string()))))
         )
-        progress(min(start + CHUNK, files.num_rows), files.num_rows, "files deleted")
+        progress(total - files.num_rows, total, "files deleted")
     return Deletion(files=pa.concat_tables(deleted), outside=outside, failed=tuple(failed))
 
 
 def _conform(files: pa.Table) -> pa.Table:
     """The files with the columns of reachable files; those that are missing are null."""
-    missing = [name for name in SCHEMA.names if name not in files.column_names]
+    missing = [name for name in REFERENCED.names if name not in files.column_names]
     for name in missing:
-        files = files.append_column(name, pa.nulls(files.num_rows, SCHEMA.field(name).type))
-    return files.select(SCHEMA.names)
+        files = files.append_column(name, pa.nulls(files.num_rows, REFERENCED.field(name).type))
+    return files.select(REFERENCED.names)
 
 
 def _delete_chunk(io: FileIO, locations: list[str]) -> list[str]:
@@ -145,23 +146,24 @@ def _delete_chunk(io: FileIO, locations: list[str]) -> list[str]:
 class StillFree:
     """Selects the files that the newest state of a table does not reference; reads it again only if it has changed.
 
-    ``checked`` is the pointer of a state that certainly references none of the files.
+    Each call is given files that an earlier call returned. ``checked`` is the pointer of a state that certainly
+    references none of the files.
     """
 
-    def __init__(self, table: TablePointer, checked: str | None = None) -> None:
+    def __init__(self, table: TablePointer, engine: Engine, checked: str | None = None) -> None:
         self._table = table
-        self._seen = checked
-        self._reachable: pa.Array = pa.array([], pa.string())
+        self._engine = engine
+        self.checked = checked
 
     def __call__(self, files: pa.Table) -> pa.Table:
         """The unreferenced files; an error if the table cannot be read."""
         base = self._table.load()
-        if base.pointer != self._seen:
-            self._reachable = one_array(reachable_files(base)["location"])
-            self._seen = base.pointer
-        if len(self._reachable) == 0 or files.num_rows == 0:
+        if base.pointer == self.checked or files.num_rows == 0:
             return files
-        return files.filter(pc.invert(is_among(files["location"], self._reachable, base.metadata.location)))
+        named = ReferencedFiles(store=base.store, table_location=base.metadata.location, files=files)
+        free = self._engine.subtract_files(named, referenced_files(base), check=False)
+        self.checked = base.pointer
+        return free.files
 
 
 def write_journal(base: Base, files: pa.Table, reason: str, env: Env) -> Journal:
@@ -229,14 +231,17 @@ def journal_files(base: Base) -> pa.Table:
     return _conform(pa.table([locations, kinds, sizes], names=["location", "kind", "bytes"]))
 
 
-def finish_journals(table: TablePointer, env: Env, progress: Progress = silent) -> Deletion:
+def finish_journals(table: TablePointer, env: Env, engine: Engine, progress: Progress = silent) -> Deletion:
     """Delete what earlier runs left, as far as it is still unreferenced, and remove old journals."""
     base = table.load()
     io, total = base.store.io, Deletion()
-    free = StillFree(table)
-    for journal in unfinished_journals(base):
-        wanted = free(journal.files)
-        deletion = delete_files(io, wanted, base.metadata.location, progress=progress, still_free=free)
+    journals = unfinished_journals(base)
+    free = StillFree(table, engine)
+    every = free(distinct_files(journal.files for journal in journals))["location"]
+    for journal in journals:
+        wanted = journal.files.filter(pc.is_in(journal.files["location"], value_set=one_array(every)))
+        still_free = StillFree(table, engine, free.checked)
+        deletion = delete_files(io, wanted, base.metadata.location, progress=progress, still_free=still_free)
         logger.info("finished the journal %s: deleted %d files", journal.location, deletion.files.num_rows)
         # The run that wrote it may be about to commit: then its files are still referenced.
         if wanted.num_rows == journal.files.num_rows or journal.started_ms < env.now_ms() - DAY_MS:
@@ -244,11 +249,6 @@ def finish_journals(table: TablePointer, env: Env, progress: Progress = silent) 
         total = total.with_more(deletion)
     _remove_old_journals(base, env)
     return total
-
-
-def journal_folder(table_location: str) -> str:
-    """The folder of the journals of a table."""
-    return f"{table_location.rstrip('/')}/{METADATA_FOLDER}/{FOLDER}"
 
 
 def _remove_old_journals(base: Base, env: Env) -> None:
@@ -291,7 +291,7 @@ def _decode_journal(location: str, data: bytes) -> Journal | None:
     try:
         lines = [msgspec.json.decode(line, type=dict[str, Any]) for line in data.splitlines() if line != b""]
         header, rows, end = lines[0], lines[1:-1], lines[-1]
-        files = pa.Table.from_pylist(rows, schema=SCHEMA)
+        files = pa.Table.from_pylist(rows, schema=REFERENCED)
         if end != {"end": len(rows)} or files["location"].null_count > 0:
             return None
         return Journal(

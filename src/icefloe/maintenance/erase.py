@@ -22,11 +22,11 @@ from icefloe.commit.idempotency import record_in
 from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import Engine
+from icefloe.engines.file_sets import Kind, ListedFolder, ReferencedFiles, files_at
 from icefloe.engines.work import FinalLineage, PlannedFiles, ScanRequest, TableFiles
 from icefloe.env import Env
 from icefloe.maintenance.containment import inside_mask
-from icefloe.maintenance.listed_files import list_files
-from icefloe.maintenance.reachable import reachable_files
+from icefloe.maintenance.reachable import referenced_files
 from icefloe.model.entries import MANIFESTS, of_type, put
 from icefloe.model.location_columns import is_among, one_array
 from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
@@ -57,19 +57,21 @@ class ErasedTable(Protocol):
         """Load the newest state."""
         ...
 
-    def delete(self, where: Any, *, branch: str | None = None) -> Any:
+    def delete(self, where: Any, *, branch: str | None = None, spark: Any = None) -> Any:
         """Delete rows."""
         ...
 
-    def rewrite_deletes(self, *, branch: str | None = None) -> Any:
+    def rewrite_deletes(self, *, branch: str | None = None, spark: Any = None) -> Any:
         """Rewrite deletes."""
         ...
 
-    def compact(self, *, options: Mapping[str, object] | None = None, branch: str | None = None) -> Any:
+    def compact(
+        self, *, options: Mapping[str, object] | None = None, branch: str | None = None, spark: Any = None
+    ) -> Any:
         """Plan a compaction."""
         ...
 
-    def expire(self, *, snapshots: Any = None) -> Any:
+    def expire(self, *, snapshots: Any = None, spark: Any = None) -> Any:
         """Plan an expiry."""
         ...
 
@@ -164,8 +166,13 @@ class ErasePlan:
         return "\n".join([*lines, *(f"  will be blocked: {each}" for each in self.blockers)])
 
 
-def plan_erasure(table: ErasedTable, load: Callable[[], Base], where: Any, engine: Engine, env: Env) -> ErasePlan:
-    """Find the data files of all snapshots that contain rows to erase, deleted rows among them."""
+def plan_erasure(
+    table: ErasedTable, load: Callable[[], Base], where: Any, engine: Engine, env: Env, spark: Any = None
+) -> ErasePlan:
+    """Find the data files of all snapshots that contain rows to erase, deleted rows among them.
+
+    ``spark`` is the session of the engine, if it has one.
+    """
     base = load()
     condition = engine.condition(where, base.metadata.schema)
     files = _files_with_rows(base, condition, engine)
@@ -175,7 +182,7 @@ def plan_erasure(table: ErasedTable, load: Callable[[], Base], where: Any, engin
         snapshots=_with_rows(base, _listing(base, files)),
         data_files=tuple(files.to_pylist()),
         blockers=_blockers(base, _listing(base, files), env),
-        _run=lambda plan, progress: _Erasure(plan, table, load, condition, engine, env, where, progress).run(),
+        _run=lambda plan, progress: _Erasure(plan, table, load, condition, engine, env, where, progress, spark).run(),
     )
 
 
@@ -249,16 +256,20 @@ def _blockers(base: Base, files: Mapping[int, int], env: Env) -> tuple[str, ...]
     return tuple(f"snapshot {snapshot_id} is needed: {reason}" for snapshot_id, reason in needed.items())
 
 
-def _looked_up(base: Base, freed: pa.Array) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _looked_up(base: Base, freed: pa.Array, engine: Engine) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Which of the files that no snapshot needs are gone, by a listing of the table, and which are still there.
 
     Those outside of the table's location are never deleted, so they are still there.
     """
     folder = base.metadata.location.rstrip("/")
-    needed = reachable_files(base)["location"]
-    free = freed.filter(pc.invert(is_among(freed, needed, folder)))
-    listed = list_files(base.store.io, folder)["location"]
-    there = pc.or_(is_among(free, listed, folder), pc.invert(inside_mask(free, folder)))
+    named = ReferencedFiles(store=base.store, table_location=folder, files=files_at(freed.to_pylist(), Kind.DATA))
+    free = one_array(engine.subtract_files(named, referenced_files(base), check=False).files["location"])
+    listing = ListedFolder(io=base.store.io, folder=folder, table_location=folder)
+    left = engine.unreferenced_files(listing, lambda: referenced_files(base)).files["location"]
+    unlisted = free.filter(pc.invert(listing.may_be_orphan(free)))  # by their names; these are never orphans
+    hidden = [location for location in unlisted.to_pylist() if base.store.io.exists(location)]
+    there = pc.or_(is_among(free, left, folder), pc.is_in(free, value_set=pa.array(hidden, pa.string())))
+    there = pc.or_(there, pc.invert(inside_mask(free, folder)))
     return tuple(free.filter(pc.invert(there)).to_pylist()), tuple(free.filter(there).to_pylist())
 
 
@@ -275,10 +286,11 @@ class _Erasure:
         env: Env,
         where: Any,
         progress: Progress,
+        spark: Any,
     ) -> None:
         self._plan, self._table, self._load = plan, table, load
         self._condition, self._engine, self._env = condition, engine, env
-        self._where, self._progress = where, progress
+        self._where, self._progress, self._spark = where, progress, spark
 
     def _rewrite_manifests(self, branch: str) -> None:
         """Rewrite the manifests of a branch, which list removed files with their bounds."""
@@ -290,11 +302,11 @@ class _Erasure:
         self._table.refresh()
         branches = [name for name, ref in self._table.refs.items() if ref.type == "branch"]
         for branch in branches:
-            deleted += self._table.delete(self._where, branch=branch).rows_deleted
+            deleted += self._table.delete(self._where, branch=branch, spark=self._spark).rows_deleted
         self._progress(1, total, _STEP)
         for branch in branches:
-            self._table.rewrite_deletes(branch=branch)
-            self._table.compact(options=_REWRITE, branch=branch).execute()
+            self._table.rewrite_deletes(branch=branch, spark=self._spark)
+            self._table.compact(options=_REWRITE, branch=branch, spark=self._spark).execute()
             self._rewrite_manifests(branch)
         self._progress(2, total, _STEP)
         erased = pa.array(self._plan.data_files, pa.string())
@@ -304,7 +316,7 @@ class _Erasure:
         base = self._load()
         left = _files_with_rows(base, self._condition, self._engine)
         remaining = _listing(base, pc.unique(pa.concat_arrays([erased, more, left])))
-        gone, undeleted = _looked_up(base, freed)
+        gone, undeleted = _looked_up(base, freed, self._engine)
         self._progress(total, total, _STEP)
         return EraseReport(
             table=self._plan.table,
@@ -334,6 +346,6 @@ class _Erasure:
         free = chosen if len(chosen) == 0 else chosen - apply_policy(base.metadata, policy, record_in).needed.keys()
         if len(free) == 0:
             return 0, pa.array([], pa.string())
-        plan = self._table.expire(snapshots=sorted(free))
+        plan = self._table.expire(snapshots=sorted(free), spark=self._spark)
         result = plan.execute()
         return result.snapshots, one_array(plan.files["location"])

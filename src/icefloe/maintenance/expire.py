@@ -22,6 +22,8 @@ from icefloe.commit.idempotency import record_in
 from icefloe.commit.loop import begin, land
 from icefloe.commit.operations.snapshot_updates import ExpireSnapshots
 from icefloe.commit.result import CommitResult
+from icefloe.engines.engine import Engine
+from icefloe.engines.file_sets import REFERENCED, Kind
 from icefloe.env import Env
 from icefloe.errors import CommitStateUnknown, IcefloeError, InputError, NoSuchSnapshot
 from icefloe.maintenance.deletions import (
@@ -36,7 +38,7 @@ from icefloe.maintenance.deletions import (
     withdraw,
     write_journal,
 )
-from icefloe.maintenance.reachable import SCHEMA, Kind, bytes_of, freed_files
+from icefloe.maintenance.reachable import bytes_of, freed_files
 from icefloe.model.entries import ContentType
 from icefloe.model.location_columns import is_among
 from icefloe.model.metadata.retention import ExpirePolicy, Retained, apply_policy, at_time
@@ -125,6 +127,7 @@ class ExpirePlan:
     clean: bool
     _pointer: TablePointer = field(compare=False)
     _env: Env = field(compare=False)
+    _engine: Engine = field(compare=False)
 
     def execute(self, progress: Progress = silent) -> ExpireResult:
         """Remove the snapshots in one commit, then delete the files that are not referenced any more.
@@ -183,6 +186,7 @@ def _shown(snapshots: tuple[PlannedSnapshot, ...]) -> list[str]:
 def plan_expire(
     table: TablePointer,
     env: Env,
+    engine: Engine,
     *,
     older_than: datetime | str | None = None,
     retain_last: int | None = None,
@@ -198,10 +202,10 @@ def plan_expire(
     _check_chosen(base, policy, retained)
     update = _update(policy, retained)
     after = update.expired(base.metadata)
-    files = SCHEMA.empty_table()
+    files = REFERENCED.empty_table()
     if clean and after != base.metadata:
         after = after.committed(timestamp_ms=base.metadata.last_updated_ms, former_location=base.pointer)
-        files = freed_files(base, replace(base, metadata=after))
+        files = freed_files(base, replace(base, metadata=after), engine)
     by_id = {snapshot.snapshot_id: snapshot for snapshot in base.metadata.snapshots}
     return ExpirePlan(
         table=str(table),
@@ -220,6 +224,7 @@ def plan_expire(
         clean=clean,
         _pointer=table,
         _env=env,
+        _engine=engine,
     )
 
 
@@ -266,14 +271,14 @@ def _execute(plan: ExpirePlan, progress: Progress) -> ExpireResult:
     base = table.load()
     if plan.clean:
         check_deletable(base)
-        finished = finish_journals(table, env, progress)
+        finished = finish_journals(table, env, plan._engine, progress)
         if plan.files.num_rows > 0:
             journals.append(write_journal(base, plan.files, "expire", env))
     commit, before, after = _commit(plan, table, env, journals)
     deletion, problem = Deletion(), None
     if plan.clean and commit.attempts > 0:
         try:
-            deletion = _delete_freed(before, after, table, env, journals, progress)
+            deletion = _delete_freed(plan, before, after, journals, progress)
         except IcefloeError as error:  # the snapshots are gone; the next run deletes the files
             logger.warning("expired snapshots of %s, but could not delete all files: %s", table, error)
             problem = str(error)
@@ -340,18 +345,17 @@ def _withdraw_all(base: Base, journals: list[Journal]) -> None:
         withdraw(base.store.io, journal)
 
 
-def _delete_freed(
-    before: Base, after: Base, table: TablePointer, env: Env, journals: list[Journal], progress: Progress
-) -> Deletion:
+def _delete_freed(plan: ExpirePlan, before: Base, after: Base, journals: list[Journal], progress: Progress) -> Deletion:
     """Delete the files that the commit freed; files that the plan did not have are journalled first."""
-    files = freed_files(before, after)
+    table, env, engine = plan._pointer, plan._env, plan._engine
+    files = freed_files(before, after, engine)
     journals = list(journals)
     planned = [journal.files["location"] for journal in journals]
     known = pa.chunked_array([chunk for column in planned for chunk in column.chunks], pa.string())
     more = files.filter(pc.invert(is_among(files["location"], known, after.metadata.location)))
     if more.num_rows > 0:
         journals.append(write_journal(after, more, "expire", env))
-    free = StillFree(table, checked=after.pointer)
+    free = StillFree(table, engine, checked=after.pointer)
     deletion = delete_files(after.store.io, files, after.metadata.location, progress=progress, still_free=free)
     for journal in journals:
         complete(after.store.io, journal, deletion, env)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from icefloe.commit.base import Base
+from icefloe.engines.engine import Engine
 from icefloe.maintenance.health_figures import MOSTLY_DEAD, MOSTLY_DELETED, HealthFigures, measure
 from icefloe.maintenance.verify.rules import Severity
 from icefloe.model.text.figures import plural, size_text
@@ -82,10 +83,10 @@ class Health:
         return "\n".join(lines)
 
 
-def health_of(base: Base, *, now_ms: int, storage: bool = False) -> Health:
+def health_of(base: Base, engine: Engine, *, now_ms: int, storage: bool = False) -> Health:
     """Measure the current snapshot of a table. With ``storage`` its folder is listed for unreferenced files."""
     started = time.monotonic()
-    figures = measure(base, now_ms=now_ms, storage=storage)
+    figures = measure(base, engine, now_ms=now_ms, storage=storage)
     order = list(Severity)
     findings = sorted(_findings(figures), key=lambda each: order.index(each.severity))
     return Health(

@@ -18,10 +18,10 @@ from icefloe.commit.base import Base
 from icefloe.commit.idempotency import record_in
 from icefloe.deletes.delete_index import attach_deletes
 from icefloe.deletes.partition_keys import Ints, partition_codes
-from icefloe.maintenance.listed_files import list_files, may_be_orphan
-from icefloe.maintenance.reachable import reachable_files
+from icefloe.engines.engine import Engine
+from icefloe.engines.file_sets import ListedFolder
+from icefloe.maintenance.reachable import referenced_files
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, choose, concat, of_type, partition_key, stat
-from icefloe.model.location_columns import is_among, one_array
 from icefloe.model.metadata.properties import LEAF_TARGET_SIZE, MERGE_TARGET_SIZE, TARGET_FILE_SIZE
 from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
 from icefloe.scan.partition_struct import partition_struct, partition_tuples
@@ -89,7 +89,7 @@ class HealthFigures:
         return asdict(self)
 
 
-def measure(base: Base, *, now_ms: int, storage: bool = False) -> HealthFigures:
+def measure(base: Base, engine: Engine, *, now_ms: int, storage: bool = False) -> HealthFigures:
     """The figures of the current snapshot of a table."""
     store, metadata = base.store, base.metadata
     root = read_root(store, metadata.current_snapshot)
@@ -108,7 +108,7 @@ def measure(base: Base, *, now_ms: int, storage: bool = False) -> HealthFigures:
     figures |= _manifest_figures(root, data, codes, base)
     figures |= _metadata_figures(base, now_ms)
     if storage:
-        figures |= _storage_figures(base)
+        figures |= _storage_figures(base, engine)
     return HealthFigures(**figures)  # type: ignore[arg-type]
 
 
@@ -296,13 +296,11 @@ def _metadata_figures(base: Base, now_ms: int) -> dict[str, object]:
     }
 
 
-def _storage_figures(base: Base) -> dict[str, object]:
+def _storage_figures(base: Base, engine: Engine) -> dict[str, object]:
     """The files in the table's folder that nothing references."""
     folder = base.metadata.location.rstrip("/")
-    listed = list_files(base.store.io, folder)
-    own = listed.filter(may_be_orphan(one_array(listed["location"]), folder, folder))
-    known = reachable_files(base, hidden=True)
-    others = own.filter(pc.invert(is_among(own["location"], known["location"], base.metadata.location)))
+    listing = ListedFolder(io=base.store.io, folder=folder, table_location=folder)
+    others = engine.unreferenced_files(listing, lambda: referenced_files(base, hidden=True)).files
     return {"unreferenced_files": others.num_rows, "unreferenced_bytes": _sum(others, "bytes")}
 
 

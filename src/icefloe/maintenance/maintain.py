@@ -68,7 +68,7 @@ class MaintainedTable(Protocol):
         """The name in the catalog."""
         ...
 
-    def health(self, storage: bool = False) -> Health:
+    def health(self, storage: bool = False, *, spark: Any = None) -> Health:
         """Measure the table."""
         ...
 
@@ -84,11 +84,11 @@ class MaintainedTable(Protocol):
         """Rewrite manifests."""
         ...
 
-    def expire(self) -> Any:
+    def expire(self, *, spark: Any = None) -> Any:
         """Plan an expiry."""
         ...
 
-    def remove_orphans(self) -> Any:
+    def remove_orphans(self, *, spark: Any = None) -> Any:
         """Plan a removal of orphan files."""
         ...
 
@@ -176,7 +176,7 @@ def plan_maintenance(
     """The steps that the health of a table calls for."""
     limits = budget_of(budget)
     table.refresh()
-    health = table.health(storage=orphans)
+    health = table.health(storage=orphans, spark=spark)
     return MaintainPlan(
         table=table.name,
         steps=tuple(_steps(health.findings, orphans=orphans)),
@@ -218,8 +218,8 @@ class _Run:
             "rewrite_deletes": lambda: self._table.rewrite_deletes(spark=self._plan._spark),
             "compact": self._compact,
             "rewrite_manifests": self._table.rewrite_manifests,
-            "expire": lambda: self._table.expire().execute(),
-            "remove_orphans": lambda: self._table.remove_orphans().execute(),
+            "expire": lambda: self._table.expire(spark=self._plan._spark).execute(),
+            "remove_orphans": lambda: self._table.remove_orphans(spark=self._plan._spark).execute(),
         }
         for number, step in enumerate(self._plan.steps):
             self._progress(number, len(self._plan.steps), _STEP)

@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.table_location import is_inside, read_metadata
+from icefloe.engines.engine import Engine
+from icefloe.engines.file_sets import METADATA_NAME, ListedFolder, ReferencedFiles
 from icefloe.env import Env
 from icefloe.errors import CorruptFile, IcefloeError, InputError, NoSuchFile
 from icefloe.maintenance.containment import check_no_alias, inside_mask
@@ -32,9 +34,8 @@ from icefloe.maintenance.deletions import (
     unfinished_journals,
     write_journal,
 )
-from icefloe.maintenance.listed_files import METADATA_NAME, list_files, may_be_orphan
-from icefloe.maintenance.reachable import bytes_of, reachable_files
-from icefloe.model.location_columns import is_among, one_array
+from icefloe.maintenance.reachable import bytes_of, referenced_files
+from icefloe.model.location_columns import one_array
 from icefloe.model.locations import S3
 from icefloe.model.metadata.retention import at_time
 from icefloe.progress import Progress, silent
@@ -92,6 +93,7 @@ class OrphanPlan:
     planned_ms: int
     _pointer: TablePointer = field(compare=False)
     _env: Env = field(compare=False)
+    _engine: Engine = field(compare=False)
 
     def execute(self, progress: Progress = silent) -> OrphanResult:
         """Delete the files that are still unreferenced and unchanged."""
@@ -135,6 +137,7 @@ class OrphanPlan:
 def plan_orphans(
     table: TablePointer,
     env: Env,
+    engine: Engine,
     *,
     older_than: datetime | str | None = None,
     location: str | None = None,
@@ -155,7 +158,7 @@ def plan_orphans(
     base = table.load()
     check_deletable(base)
     folder = _folder(base, location)
-    found = _find(table, folder, min(cutoff, now))
+    found = _find(table, engine, folder, min(cutoff, now))
     share = found.files.num_rows / max(1, found.listed)
     if share > max_share:
         raise InputError(
@@ -177,6 +180,7 @@ def plan_orphans(
         planned_ms=now,
         _pointer=table,
         _env=env,
+        _engine=engine,
     )
 
 
@@ -199,25 +203,31 @@ def _folder(base: Base, location: str | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
+    base: Base  # the state that references none of the files
     files: pa.Table
     listed: int
     young: int
 
 
-def _find(table: TablePointer, folder: str, cutoff: int) -> _Found:
+def _find(table: TablePointer, engine: Engine, folder: str, cutoff: int) -> _Found:
     """The orphans in a folder. It is listed before the newest state is loaded, which then has all listed commits."""
-    listed = list_files(table.held().store.io, folder)
-    base = table.load()
-    reachable = reachable_files(base, hidden=False)
-    own = listed.filter(may_be_orphan(one_array(listed["location"]), base.metadata.location, folder))
-    candidates = own.filter(pc.invert(is_among(own["location"], reachable["location"], base.metadata.location)))
-    missing = reachable.filter(pc.invert(is_among(reachable["location"], listed["location"], base.metadata.location)))
-    check_no_alias(candidates["location"], missing["location"], base.metadata.location)
+    before, loaded = table.held(), []
+
+    def kept() -> ReferencedFiles:
+        loaded.append(table.load())
+        return referenced_files(loaded[0])
+
+    listing = ListedFolder(io=before.store.io, folder=folder, table_location=before.metadata.location)
+    found = engine.unreferenced_files(listing, kept)
+    base = loaded[0]
+    check_no_alias(found, base.metadata.location)
+    candidates = found.files
     _check_own(base, candidates)
     is_old = pc.less(candidates["modified_ms"], cutoff)
     inside = inside_mask(one_array(candidates["location"]), base.metadata.location)
     old = candidates.filter(pc.and_(is_old, inside))
-    return _Found(files=old, listed=own.num_rows, young=candidates.num_rows - int(pc.sum(is_old).as_py() or 0))
+    young = candidates.num_rows - int(pc.sum(is_old).as_py() or 0)
+    return _Found(base=base, files=old, listed=found.listed, young=young)
 
 
 def _check_own(base: Base, candidates: pa.Table) -> None:
@@ -250,19 +260,18 @@ def _table_uuid(base: Base, location: str) -> str | None:
 
 
 def _execute(plan: OrphanPlan, progress: Progress) -> OrphanResult:
-    started, table, env = time.perf_counter(), plan._pointer, plan._env
+    started, table, env, engine = time.perf_counter(), plan._pointer, plan._env, plan._engine
     check_deletable(table.load())
-    finished = finish_journals(table, env, progress)
-    files = plan.files.slice(0, 0)
-    deletion = Deletion()
+    finished = finish_journals(table, env, engine, progress)
+    deletion, found = Deletion(), None
     if plan.files.num_rows > 0:
-        files = _still_orphans(plan, _find(table, plan.location, plan.older_than_ms).files)
-    if files.num_rows > 0:
-        base = table.held()
+        found = _find(table, engine, plan.location, plan.older_than_ms)
+    files = plan.files.slice(0, 0) if found is None else _still_orphans(plan, found.files)
+    if found is not None and files.num_rows > 0:
+        base = found.base
         journal = write_journal(base, files, "orphans", env)
-        deletion = delete_files(
-            base.store.io, files, base.metadata.location, progress=progress, still_free=StillFree(table, base.pointer)
-        )
+        still_free = StillFree(table, engine, base.pointer)
+        deletion = delete_files(base.store.io, files, base.metadata.location, progress=progress, still_free=still_free)
         complete(base.store.io, journal, deletion, env)
     return OrphanResult(
         table=plan.table,

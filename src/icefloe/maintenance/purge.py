@@ -18,10 +18,11 @@ from icefloe.catalogs.catalog import Catalog
 from icefloe.catalogs.names import Identifier, dotted
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.table_location import location_in, read_metadata
+from icefloe.engines.file_sets import Kind
 from icefloe.errors import FormatError, IcefloeError, InputError, NotFound
 from icefloe.io.file_io import FileIO
 from icefloe.maintenance.deletions import check_deletable, delete_files, journal_files, unfinished_journals
-from icefloe.maintenance.reachable import Kind, reachable_files
+from icefloe.maintenance.reachable import reachable_files
 from icefloe.model.locations import S3, same_location
 
 logger = logging.getLogger(__name__)

@@ -125,7 +125,7 @@ def _analyzed_columns(schema: Schema, columns: Sequence[str] | None, table: str)
     """The columns to analyze: the given ones, which may be in structs, or all top-level columns with single values."""
     known = dict(_in_structs(schema.fields))
     if columns is None:
-        chosen = {path: field for path, field in known.items() if len(path) == 1 and _refusal(field) is None}
+        chosen: Columns = {path: field for path, field in known.items() if len(path) == 1 and _refusal(field) is None}
         if len(chosen) == 0:
             raise InputError(f"analyze {table}: no column has values that can be counted", table=table)
         return chosen

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from icefloe.errors import UnsupportedError
+from icefloe.engines.choose import engine_for
 from icefloe.inspect.diff import Diff, diff_snapshots
 from icefloe.maintenance.health import Health, health_of
 from icefloe.maintenance.verify.verify import VerifyResult, verify_table
@@ -22,15 +22,16 @@ class Checks(HeldTable):
         files: bool = False,
         rows: bool = False,
         progress: Progress = silent,
-        spark: object | None = None,
+        spark: Any = None,
     ) -> VerifyResult:
         """Check that the table is sound, and report what is not, with the next step for each finding.
 
         By default the metadata of the newest state is checked: the metadata file, and the trees of all branches and
         tags. ``snapshots="all"`` checks every snapshot. ``files=True`` looks up every file in storage, with its length.
         ``rows=True`` reads the data files of these snapshots and compares rows with statistics, partitions, row ids and
-        sort order, file by file in this process; ``spark`` is refused. What cannot be read is a finding; only a table
-        that does not exist is an error.
+        sort order; with a Spark session the tasks of Spark do it, file by file. Metadata, storage and repeated row ids
+        are always checked in this process. What cannot be read is a finding; only a table that does not exist is an
+        error.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.verify", schema="id bigint")
@@ -39,17 +40,14 @@ class Checks(HeldTable):
         >>> result.ok, result.findings, result.checked.rows
         (True, (), 3)
         """
-        if spark is not None:
-            raise UnsupportedError(
-                f"table {self.name}: verify does not run on Spark; without spark= it reads files in this process"
-            )
-        return verify_table(self._pointer, snapshots=snapshots, files=files, rows=rows, progress=progress)
+        engine = engine_for(spark)
+        return verify_table(self._pointer, engine, snapshots=snapshots, files=files, rows=rows, progress=progress)
 
-    def health(self, storage: bool = False) -> Health:
+    def health(self, storage: bool = False, *, spark: Any = None) -> Health:
         """Measure what makes the table slow or large: each finding says what it costs and which command mends it.
 
         Only metadata of the current snapshot is read. ``storage=True`` also lists the table's folder for files that
-        nothing references.
+        nothing references, with a Spark session on Spark.
 
         >>> import icefloe, pyarrow as pa
         >>> cat = icefloe.catalog("docs", uri="memory://")
@@ -62,7 +60,7 @@ class Checks(HeldTable):
         >>> health.figures.small_files
         6
         """
-        return health_of(self._pointer.held(), now_ms=self._env.now_ms(), storage=storage)
+        return health_of(self._pointer.held(), engine_for(spark), now_ms=self._env.now_ms(), storage=storage)
 
     def diff(self, a: Point | None = None, b: Point | None = None) -> Diff:
         """The difference from snapshot ``a`` to snapshot ``b``: files, rows, bytes, columns, properties and refs.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
-from icefloe.errors import UnsupportedError
+from icefloe.engines.choose import engine_for
 from icefloe.maintenance.expire import ExpirePlan, plan_expire
 from icefloe.maintenance.orphans import OrphanPlan, plan_orphans
 from icefloe.table.held_table import HeldTable
@@ -20,13 +21,14 @@ class Cleanup(HeldTable):
         retain_last: int | None = None,
         snapshots: Iterable[int] | None = None,
         clean: bool = True,
-        spark: object = None,
+        spark: Any = None,
     ) -> ExpirePlan:
         """Plan which snapshots expire, by the retention rules of branches, tags and table properties.
 
         ``older_than`` and ``retain_last`` replace the properties ``history.expire.max-snapshot-age-ms`` and
         ``history.expire.min-snapshots-to-keep``. ``snapshots`` are ids to expire, and then nothing else does. With
         ``clean=False`` the plan deletes no files. The plan prints what would go and why; ``execute()`` does it.
+        With a Spark session the files are found on Spark.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.expire", schema="id bigint")
@@ -39,10 +41,10 @@ class Cleanup(HeldTable):
         >>> result.snapshots, result.manifests, t.scan().count()
         (2, 2, 3)
         """
-        _check_here(spark)
         return plan_expire(
             self._pointer,
             self._env,
+            engine_for(spark),
             older_than=older_than,
             retain_last=retain_last,
             snapshots=snapshots,
@@ -53,7 +55,7 @@ class Cleanup(HeldTable):
         self,
         older_than: datetime | str | None = None,
         location: str | None = None,
-        spark: object = None,
+        spark: Any = None,
         allow_recent: bool = False,
         max_share: float = 0.2,
     ) -> OrphanPlan:
@@ -62,6 +64,7 @@ class Cleanup(HeldTable):
         Only files last modified before ``older_than`` count, by default three days ago: a writer may be about to commit
         younger ones. Less than 24 hours is refused without ``allow_recent``. ``location`` is a folder of the table to
         look at. The plan is refused if more than ``max_share`` of the files would go. ``execute()`` deletes the files.
+        With a Spark session the folder is listed and compared on Spark.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.orphans", schema="id bigint")
@@ -70,19 +73,12 @@ class Cleanup(HeldTable):
         >>> plan.files.num_rows, plan.execute().files
         (0, 0)
         """
-        _check_here(spark)
         return plan_orphans(
             self._pointer,
             self._env,
+            engine_for(spark),
             older_than=older_than,
             location=location,
             allow_recent=allow_recent,
             max_share=max_share,
-        )
-
-
-def _check_here(spark: object) -> None:
-    if spark is not None:
-        raise UnsupportedError(
-            "spark=: files to delete are found in this process, not on Spark; leave it out", feature="spark"
         )

@@ -228,8 +228,8 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction
         """Plan what the health of the table calls for: rewrite deletes, compact, rewrite manifests, expire.
 
         ``budget`` limits one run: ``{"bytes": 10**9, "seconds": 60}``. With ``orphans`` files that nothing references
-        are removed too. Safe to run from a scheduler on every table: ``execute()`` takes each step by itself, goes on
-        after a conflict, and reports what it did and what it left.
+        are removed too. With a Spark session the steps run on Spark. Safe to run from a scheduler on every table:
+        ``execute()`` takes each step by itself, goes on after a conflict, and reports what it did and what it left.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.maintain", schema="id bigint")
@@ -248,7 +248,8 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction
 
         The plan reads the data files of all snapshots that may contain such rows. ``execute()`` deletes the rows,
         rewrites files that still contain them, lets the snapshots expire that reach them, deletes their files, and
-        reads again what is left. The report says which files went, and what blocks the rest, such as a tag.
+        reads again what is left. The report says which files went, and what blocks the rest, such as a tag. With a
+        Spark session all of this runs on Spark, and ``where`` is Spark SQL.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.erase", schema="id bigint, name string")
@@ -258,7 +259,7 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction
         >>> report.complete, report.rows_deleted, report.snapshots_expired, t.scan().count()
         (True, 1, 3, 2)
         """
-        return plan_erasure(self, self._pointer.load, where, engine_for(spark), self._env)
+        return plan_erasure(self, self._pointer.load, where, engine_for(spark), self._env, spark)
 
     def relocate(
         self,

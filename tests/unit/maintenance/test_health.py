@@ -13,6 +13,7 @@ from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.ref_updates import SetRef
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.row_delta import RowDelta
+from icefloe.engines.choose import engine_for
 from icefloe.maintenance.health import Health, HealthFinding, _findings, health_of
 from icefloe.maintenance.health_figures import HealthFigures, measure
 from icefloe.maintenance.verify.rules import Severity
@@ -29,11 +30,11 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 
 def health(made: World, *, now_ms: int = 0, storage: bool = False) -> Health:
-    return health_of(made.base(), now_ms=now_ms, storage=storage)
+    return health_of(made.base(), engine_for(None), now_ms=now_ms, storage=storage)
 
 
 def figures(made: World, **options: object) -> HealthFigures:
-    return measure(made.base(), **{"now_ms": 0, **options})
+    return measure(made.base(), engine_for(None), **{"now_ms": 0, **options})
 
 
 def named(result: Health, name: str) -> HealthFinding | None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from icefloe.cli.arguments import Execute, TableName, pairs
+from icefloe.cli.arguments import Execute, OnSpark, TableName, pairs
 from icefloe.cli.output import Record
 from icefloe.cli.session import Session
 from icefloe.errors import InputError
@@ -53,11 +53,14 @@ def verify(
     ),
     files: Annotated[bool, typer.Option("--files", help="Look up every file in storage.")] = False,
     rows: Annotated[bool, typer.Option("--rows", help="Read the data files and compare them with statistics.")] = False,
+    on_spark: OnSpark = False,
 ) -> Record:
     """Check that a table is sound. Exit code 3 if it is not; each finding says what to do."""
     opened = session.table(table)
     with session.progress() as progress:
-        result = opened.verify(snapshots=snapshots.value, files=files, rows=rows, progress=progress)
+        result = opened.verify(
+            snapshots=snapshots.value, files=files, rows=rows, progress=progress, spark=session.spark(on_spark)
+        )
     return _shown(result, findings=any(found.severity != "info" for found in result.findings))
 
 
@@ -65,9 +68,10 @@ def health(
     session: Session,
     table: TableName,
     storage: Annotated[bool, typer.Option("--storage", help="List the folder for unreferenced files too.")] = False,
+    on_spark: OnSpark = False,
 ) -> Record:
     """Measure what makes a table slow or large, and say which command mends it. Exit code 3 with findings."""
-    result = session.table(table).health(storage=storage)
+    result = session.table(table).health(storage=storage, spark=session.spark(on_spark))
     return _shown(result, findings=len(result.findings) > 0)
 
 
@@ -77,12 +81,14 @@ def maintain(
     max_bytes: Annotated[int | None, typer.Option(help="Bytes of data files that compaction may read.")] = None,
     max_seconds: Annotated[float | None, typer.Option(help="No step begins after this time.")] = None,
     orphans: Annotated[bool, typer.Option("--orphans", help="Remove files that nothing references too.")] = False,
+    on_spark: OnSpark = False,
     execute: Execute = False,
 ) -> Record:
     """Do what the health of a table calls for, within a budget. Safe to run from a scheduler on every table."""
     limits = {"bytes": max_bytes, "seconds": max_seconds}
     budget = {name: limit for name, limit in limits.items() if limit is not None}
-    return _planned(session, session.table(table).maintain(budget, orphans=orphans), execute=execute)
+    plan = session.table(table).maintain(budget, orphans=orphans, spark=session.spark(on_spark))
+    return _planned(session, plan, execute=execute)
 
 
 def rewrite_deletes(
@@ -92,9 +98,10 @@ def rewrite_deletes(
         str | None, typer.Option(help="Only data files that may have rows that match this filter.")
     ] = None,
     branch: Annotated[str, typer.Option(help="Branch to change.")] = "main",
+    on_spark: OnSpark = False,
 ) -> Record:
     """Convert equality and position delete files to deletion vectors. No row changes."""
-    return _shown(session.table(table).rewrite_deletes(where, branch=branch))
+    return _shown(session.table(table).rewrite_deletes(where, branch=branch, spark=session.spark(on_spark)))
 
 
 class Strategy(StrEnum):
@@ -118,6 +125,7 @@ def compact(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of Apache Iceberg's rewrite_data_files.")
     ] = None,
     branch: Annotated[str, typer.Option(help="Branch to compact.")] = "main",
+    on_spark: OnSpark = False,
     execute: Execute = False,
 ) -> Record:
     """Rewrite small files, large files and files with many deleted rows."""
@@ -128,6 +136,7 @@ def compact(
         zorder_by=zorder_by or None,
         options=pairs(option or (), "--option"),
         branch=branch,
+        spark=session.spark(on_spark),
     )
     return _planned(session, plan, execute=execute)
 
@@ -171,11 +180,16 @@ def expire(
         list[int] | None, typer.Option(help="Expire this snapshot and no others; give it again for each.")
     ] = None,
     keep_files: Annotated[bool, typer.Option("--keep-files", help="Delete no files.")] = False,
+    on_spark: OnSpark = False,
     execute: Execute = False,
 ) -> Record:
     """Remove old snapshots by the retention rules, and delete the files that only they needed."""
     plan = session.table(table).expire(
-        older_than, retain_last=retain_last, snapshots=snapshot or None, clean=not keep_files
+        older_than,
+        retain_last=retain_last,
+        snapshots=snapshot or None,
+        clean=not keep_files,
+        spark=session.spark(on_spark),
     )
     return _planned(session, plan, execute=execute)
 
@@ -189,11 +203,16 @@ def orphans(
         bool, typer.Option("--allow-recent", help="Also files of the last 24 hours; no writer may be running.")
     ] = False,
     max_share: Annotated[float, typer.Option(help="Refuse if a larger share of the files would go.")] = 0.2,
+    on_spark: OnSpark = False,
     execute: Execute = False,
 ) -> Record:
     """Delete files in the folder of a table that no metadata references."""
     plan = session.table(table).remove_orphans(
-        older_than, location=location, allow_recent=allow_recent, max_share=max_share
+        older_than,
+        location=location,
+        spark=session.spark(on_spark),
+        allow_recent=allow_recent,
+        max_share=max_share,
     )
     return _planned(session, plan, execute=execute)
 
@@ -202,10 +221,11 @@ def erase(
     session: Session,
     table: TableName,
     where: Annotated[str, typer.Argument(metavar="FILTER", help='The rows to erase, such as "customer_id = 5".')],
+    on_spark: OnSpark = False,
     execute: Execute = False,
 ) -> Record:
     """Erase rows for good, older snapshots and files included, and prove it. Exit code 3 if something blocks it."""
-    plan = session.table(table).erase(where)
+    plan = session.table(table).erase(where, spark=session.spark(on_spark))
     if not execute:
         return Record(fields=plan.as_dict(), text=f"{plan!r}\nnothing was changed; --execute does it")
     with session.progress() as progress:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from icefloe.cli.arguments import Execute, TableName
+from icefloe.cli.arguments import Execute, OnSpark, TableName
 from icefloe.cli.output import Record
 from icefloe.cli.session import Session
 from icefloe.cli.verbs.tables import described
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import dataset
 
+    from icefloe.engines import choose
     from icefloe.model.arrow import types as arrow_types
 else:
+    choose = LazyModule("icefloe.engines.choose")
     pa = LazyModule("pyarrow")
     arrow_types = LazyModule("icefloe.model.arrow.types")
     dataset = LazyModule("pyarrow.dataset")
@@ -110,15 +112,17 @@ def delete(
     table: TableName,
     where: Annotated[str, typer.Argument(metavar="FILTER", help='The rows to delete, such as "id = 5".')],
     branch: _BRANCH = "main",
+    on_spark: OnSpark = False,
     execute: Execute = False,
 ) -> Record:
     """Delete the rows that match a filter, as one commit."""
-    opened = session.table(table)
+    opened, spark = session.table(table), session.spark(on_spark)
     if execute:
-        result = opened.delete(where, branch=branch)
+        result = opened.delete(where, branch=branch, spark=spark)
         return Record(fields=result.as_dict(), text=repr(result))
-    chosen = opened.at(branch=None if branch == "main" else branch).scan(where)
-    rows, plan = chosen.count(), chosen.plan()
+    condition = choose.engine_for(spark).condition(where, opened.schema)
+    chosen = opened.at(branch=None if branch == "main" else branch).scan(condition.filter)
+    rows, plan = chosen.count() if spark is None else chosen.to_spark(spark).where(where).count(), chosen.plan()
     return Record(
         fields={"table": opened.name, "rows": rows, "files": plan.files, "executed": False},
         text=f"{rows:,} rows of {opened.name} match, in at most {plan.files:,} data files; --execute deletes them",

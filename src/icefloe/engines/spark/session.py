@@ -47,6 +47,11 @@ WRITE_SETTINGS: Mapping[str, str] = {
 }
 
 
+def new_session() -> SparkSession:
+    """The active session, or a new one with the settings of ``spark-defaults.conf``, by default on this machine."""
+    return SparkSession.builder.appName("icefloe").getOrCreate()
+
+
 class PerJvm(Generic[T]):
     """A value that is computed once per JVM, because that takes many calls into it."""
 

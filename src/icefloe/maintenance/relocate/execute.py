@@ -33,6 +33,7 @@ from icefloe.codecs.manifest.relocated import (
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.loop import swap_pointer
 from icefloe.commit.stage import METADATA_FOLDER, metadata_name
+from icefloe.engines.file_sets import list_files
 from icefloe.env import Env
 from icefloe.errors import (
     AlreadyExists,
@@ -46,7 +47,6 @@ from icefloe.io.contained import contain
 from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
 from icefloe.io.storage_locations import scheme_family
-from icefloe.maintenance.listed_files import list_files
 from icefloe.maintenance.reachable import bytes_of
 from icefloe.maintenance.relocate.delete_files import PUFFIN, moved_deletes
 from icefloe.maintenance.relocate.summaries import with_new_sizes

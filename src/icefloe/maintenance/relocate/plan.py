@@ -20,10 +20,11 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.relocated import at_location, needs_rewrite
 from icefloe.commit.base import Base, TablePointer
+from icefloe.engines.file_sets import Kind
 from icefloe.env import Env
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.maintenance.containment import inside_mask
-from icefloe.maintenance.reachable import Kind, bytes_of, reachable_files
+from icefloe.maintenance.reachable import bytes_of, reachable_files
 from icefloe.maintenance.relocate.delete_files import PUFFIN, delete_format
 from icefloe.maintenance.relocate.execute import COPIES, RelocateResult, Work, execute
 from icefloe.maintenance.relocate.target import checked_target
@@ -178,7 +179,7 @@ def _check_known(table: TablePointer, metadata: TableMetadata) -> None:
         )
     unknown = [("metadata", metadata.extra), *((f"snapshot {s.snapshot_id}", s.extra) for s in metadata.snapshots)]
     unknown += [(f"ref {name}", ref.extra) for name, ref in metadata.refs.items()]
-    unknown += [(file.statistics_path, file.extra) for file in (*metadata.statistics, *metadata.partition_statistics)]
+    unknown += [(file.statistics_path, file.extra) for file in metadata.statistics_files]
     for where, extra in unknown:
         if metadata.location.encode() in msgspec.json.encode(extra, enc_hook=str):
             raise UnsupportedError(

@@ -15,6 +15,9 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.commit.table_location import read_metadata
+from icefloe.engines.choose import engine_for
+from icefloe.engines.engine import Engine
+from icefloe.engines.file_sets import list_files
 from icefloe.errors import IcefloeError
 from icefloe.limits import MIB
 from icefloe.maintenance.verify.delete_files import check_delete_files
@@ -78,7 +81,8 @@ class Check:
     """One check of a table; ``of_snapshot`` may be called as snapshots come, which costs no more than all at once.
 
     With ``files``, data and delete files are looked up in storage. With ``deletes``, deletion vectors and position
-    delete files are read. With ``rows``, data files are read too. ``snapshots`` are those to check, by default all.
+    delete files are read. With ``rows``, data files are read too, by ``engine``, which is by default that of this
+    process. ``snapshots`` are those to check, by default all.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class Check:
         files: bool = True,
         deletes: bool = True,
         rows: bool = False,
+        engine: Engine | None = None,
         progress: Progress = silent,
     ) -> None:
         # Of its own, so that what is in memory is not taken for what is in storage.
@@ -104,7 +109,8 @@ class Check:
         self._progress = progress
         self._vectors = Vectors(store.io, metadata.location)
         self._position_files = PositionFiles(store.io, metadata.location)
-        self._rows = RowChecks(self._store, metadata, progress) if rows else None
+        engine = engine_for(None) if engine is None else engine
+        self._rows = RowChecks(self._store, metadata, engine, progress) if rows else None
         self._views: dict[int, View] = {}
         self._checked: set[str] = set()  # leaves with their root rows
         self._stored: set[str] = set()  # manifests whose bytes were looked at
@@ -152,9 +158,7 @@ class Check:
         """Findings about the files that the snapshots looked at so far name."""
         files, self._named = pa.concat_tables(self._named), [NAMED.empty_table()]
         io, location = self._store.io, self._metadata.location
-        listed = [(info.location, info.size) for info in io.list(location)]
-        listing = pa.table({"location": pa.array([at for at, _ in listed], pa.string())})
-        listing = listing.append_column("size", pa.array([size for _, size in listed], pa.int64()))
+        listing = list_files(io, location).select(["location", "bytes"]).rename_columns(["location", "size"])
         self._file_count += pc.count_distinct(files["location"]).as_py()
         yield from check_named(io, listing, files)
         if self._files and self._chosen is None and self._pointer is not None:
@@ -169,7 +173,7 @@ class Check:
             yield finding(rule=Rule.READABLE, location=pointer, message=str(error))
         logged = [entry.metadata_file for entry in metadata.metadata_log]
         yield from check_log(io, metadata, pointer, logged if self._chosen is None else logged[-1:], limits)
-        statistics = (*metadata.statistics, *metadata.partition_statistics)
+        statistics = metadata.statistics_files
         sizes = [file.file_size_in_bytes for file in statistics]
         self._named += [
             named_by(pointer, [pointer], NamedKind.METADATA),

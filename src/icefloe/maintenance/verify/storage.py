@@ -21,10 +21,10 @@ from icefloe.codecs.manifest.manifests import PARQUET_MAGIC
 from icefloe.codecs.puffin.deletion_vector import decode_dv
 from icefloe.codecs.puffin.puffin_file import PuffinFooter, decode_puffin_footer
 from icefloe.deletes.position_files import read_positions
+from icefloe.engines.file_sets import may_be_orphan
 from icefloe.errors import IcefloeError, NotFound
 from icefloe.io.file_io import FileIO
 from icefloe.limits import Limits
-from icefloe.maintenance.listed_files import may_be_orphan
 from icefloe.maintenance.verify.findings import Finding, broken, finding
 from icefloe.maintenance.verify.rules import Rule, Severity
 from icefloe.model.arrow.conform import FIELD_ID

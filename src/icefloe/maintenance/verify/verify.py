@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from icefloe.commit.base import TablePointer
+from icefloe.engines.engine import Engine
 from icefloe.errors import IcefloeError, InputError, NoSuchTable
 from icefloe.maintenance.verify.check import Check, Checked
 from icefloe.maintenance.verify.findings import Finding, finding
@@ -94,6 +95,7 @@ class VerifyResult:
 
 def verify_table(
     pointer: TablePointer,
+    engine: Engine,
     *,
     snapshots: Which = "current",
     files: bool = False,
@@ -105,7 +107,7 @@ def verify_table(
         raise InputError(f'verify {pointer}: snapshots must be "current" or "all", not {snapshots!r}')
     started = time.monotonic()
     location = str(pointer.catalog.load(pointer.identifier))
-    found, checked = _findings(pointer, location, snapshots, files=files, rows=rows, progress=progress)
+    found, checked = _findings(pointer, engine, location, snapshots, files=files, rows=rows, progress=progress)
     order = list(Severity)
     return VerifyResult(
         table=str(pointer),
@@ -120,7 +122,14 @@ def verify_table(
 
 
 def _findings(
-    pointer: TablePointer, location: str, snapshots: Which, *, files: bool, rows: bool, progress: Progress
+    pointer: TablePointer,
+    engine: Engine,
+    location: str,
+    snapshots: Which,
+    *,
+    files: bool,
+    rows: bool,
+    progress: Progress,
 ) -> tuple[list[Finding], Checked]:
     try:
         base = pointer.load()
@@ -140,6 +149,7 @@ def _findings(
         files=files,
         deletes=rows,
         rows=rows,
+        engine=engine,
         progress=progress,
     )
     return list(check.findings()), check.checked

@@ -120,6 +120,11 @@ class TableMetadata:
         return {i: f.type for schema in ordered for i, f in schema.by_id.items()}
 
     @property
+    def statistics_files(self) -> tuple[StatisticsFile | PartitionStatisticsFile, ...]:
+        """The statistics files of all snapshots, those of partitions too."""
+        return (*self.statistics, *self.partition_statistics)
+
+    @property
     def current_snapshot(self) -> Snapshot | None:
         """The newest snapshot of main; none for a table that was never written."""
         return None if self.current_snapshot_id is None else self.snapshot(self.current_snapshot_id)

@@ -1,0 +1,46 @@
+"""Subtracts sets of files of a table, as columns in this process (spec: Snapshots)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.engines.file_sets import ListedFolder, ReferencedFiles, Unreferenced, parent_folders
+from icefloe.model.location_columns import is_among, one_array
+from icefloe.model.locations import FILE, parse_location
+
+
+def subtract_files(files: ReferencedFiles, kept: ReferencedFiles, *, check: bool) -> Unreferenced:
+    """The files of one set that are not in the other."""
+    others = kept.read()["location"]
+    own = files.read()
+    rest = own.filter(pc.invert(is_among(own["location"], others, kept.table_location)))
+    return _result(rest, others, kept.table_location, check=check)
+
+
+def unreferenced_files(listing: ListedFolder, kept: Callable[[], ReferencedFiles]) -> Unreferenced:
+    """The files of a folder that may be orphans and are not kept."""
+    listed = listing.read()
+    referenced = kept()
+    table, others = referenced.table_location, referenced.read()["location"]
+    own = listed.filter(listing.may_be_orphan(one_array(listed["location"])))
+    rest = own.filter(pc.invert(is_among(own["location"], others, table)))
+    missing = others.filter(pc.invert(is_among(others, listed["location"], table)))
+    return _result(rest, missing, table, check=True, listed=own.num_rows)
+
+
+def _result(
+    files: pa.Table, kept: pa.ChunkedArray, table_location: str, *, check: bool, listed: int = 0
+) -> Unreferenced:
+    files = files.sort_by("location")
+    if not check or files.num_rows == 0:
+        return Unreferenced(files=files, listed=listed)
+    is_local = parse_location(table_location).scheme == FILE
+    return Unreferenced(
+        files=files,
+        similar=one_array(kept),
+        folders=pc.unique(parent_folders(one_array(kept if is_local else kept.slice(0, 0)))),
+        listed=listed,
+    )
