@@ -33,11 +33,13 @@ def many(run: CommandLine) -> icefloe.Table:
 
 @pytest.mark.spark
 def test_expire_on_spark_shows_the_plan_of_this_process_and_executes_it(run, many, spark, monkeypatch):
-    calls = []
-    subtract = spark_engine.subtract_files
-    monkeypatch.setattr(
-        spark_engine, "subtract_files", lambda *given, **more: calls.append(1) or subtract(*given, **more)
-    )
+    calls, subtract = [], spark_engine.subtract_files
+
+    def counted(*given, **more):
+        calls.append(1)
+        return subtract(*given, **more)
+
+    monkeypatch.setattr(spark_engine, "subtract_files", counted)
     verb = ("expire", "shop.many", "--older-than", FUTURE)
     here = run(*verb, "-o", "json")
     assert calls == []

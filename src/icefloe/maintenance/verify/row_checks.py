@@ -58,20 +58,22 @@ class RowChecks:
             sequence_number=view.snapshot.sequence_number,
         )
         new = _without(view.of(ContentType.DATA), self._seen)
+        done = 0
         for report in self._engine.work_on_files(checks, self._store.io, new):
-            yield from self._reported(report, new.num_rows)
+            done += report.num_rows
+            self._progress(done, new.num_rows, "data files read")
+            yield from self._reported(report)
         yield from self._equality_deletes(view, checks)
         heads = {self._metadata.current_snapshot_id, *(ref.snapshot_id for ref in self._metadata.refs.values())}
         if view.is_whole and view.snapshot.snapshot_id in heads and view.snapshot.first_row_id is not None:
             yield from guarded(self._row_ids(view, checks), view.where)
 
-    def _reported(self, report: pa.Table, total: int) -> Iterator[Finding]:
+    def _reported(self, report: pa.Table) -> Iterator[Finding]:
         """The findings of some files; counts the files and rows that were read."""
         self._seen.update(report["location"].to_pylist())
         self._unreadable.update(report["location"].filter(pc.invert(report["is_readable"])).to_pylist())
         self.files_read += report.num_rows
         self.rows_read += pc.sum(report["rows"]).as_py()
-        self._progress(self.files_read, max(total, self.files_read), "data files read")
         for found in report["findings"].to_pylist():
             yield from pickle.loads(found)
 
