@@ -73,6 +73,7 @@ def test_every_verb_reports_a_table_that_does_not_exist(run: CommandLine, verb: 
         "append": [__file__],
         "delete": ["id = 1"],
         "erase": ["id = 1"],
+        "relocate": ["elsewhere"],
     }
     answer = run(verb, "shop.absent", *more.get(verb, []))
     assert answer.code == ExitCode.ERROR

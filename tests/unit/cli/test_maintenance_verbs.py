@@ -201,4 +201,4 @@ def test_relocate_moves_the_table_with_execute(run: CommandLine, many: icefloe.T
 
 def test_relocate_to_the_same_folder_is_an_error(run: CommandLine, many: icefloe.Table) -> None:
     answer = run("relocate", "shop.many", many.location, "--execute")
-    assert (answer.code, "is its location already" in answer.err) == (ExitCode.ERROR, True)
+    assert (answer.code, "is its location already" in answer.err) == (ExitCode.USAGE, True)
