@@ -28,14 +28,13 @@ from icefloe.model.text.sort_order_text import sort_order
 from icefloe.model.text.text_checks import property_names
 from icefloe.scan.select import select_snapshot
 from icefloe.table.changes import ChangeFeeds
-from icefloe.table.checks import Checks
+from icefloe.table.checks import Checks, Statistics
 from icefloe.table.cleanup import Cleanup
 from icefloe.table.compaction import Compaction
 from icefloe.table.edits import PartitionEdit, SchemaEdit
 from icefloe.table.inspect import InspectedTable
 from icefloe.table.row_changes import RowChanges
 from icefloe.table.scan import Scan
-from icefloe.table.statistics import Statistics
 from icefloe.table.table_at import TableAt, table_at
 from icefloe.table.transaction import Transaction
 

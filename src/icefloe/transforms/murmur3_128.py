@@ -1,4 +1,4 @@
-"""128-bit Murmur3, x64 variant, over whole Arrow arrays, for sketches (Puffin spec: apache-datasketches-theta-v1).
+"""128-bit Murmur3, x64 variant, over whole Arrow arrays, for sketches (Puffin spec, apache-datasketches-theta-v1).
 
 Like the 32-bit hash of partition buckets, it works on numpy views of the array's buffers: many values advance together,
 one 16-byte block per step.

@@ -1,4 +1,4 @@
-"""Theta sketches: estimates of the number of distinct values (Puffin spec: apache-datasketches-theta-v1).
+"""Theta sketches: estimates of the number of distinct values (Puffin spec, apache-datasketches-theta-v1).
 
 A sketch has the smallest hashes of the values, each once, and ``theta``: all hashes below it are in the sketch. The
 hash of a value is that of its bytes (spec: Appendix D: Single-value serialization), without the lowest bit. A sketch of

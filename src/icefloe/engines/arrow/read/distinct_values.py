@@ -1,4 +1,4 @@
-"""Sketches of the distinct values of columns, computed in this process (Puffin spec: apache-datasketches-theta-v1).
+"""Sketches of the distinct values of columns, computed in this process (Puffin spec, apache-datasketches-theta-v1).
 
 The threads that read files hash the values too. A value is hashed as its bytes in the format's single-value
 serialization; empty texts and binaries have no hash, as in Apache DataSketches.

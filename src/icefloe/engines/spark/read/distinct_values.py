@@ -1,4 +1,4 @@
-"""Sketches of the distinct values of columns, computed by Spark (Puffin spec: apache-datasketches-theta-v1).
+"""Sketches of the distinct values of columns, computed by Spark (Puffin spec, apache-datasketches-theta-v1).
 
 Expressions serialize values to bytes, and Spark's aggregate ``theta_sketch_agg`` hashes them. No Python worker runs.
 """
