@@ -190,7 +190,9 @@ def test_partition_statistics_are_those_of_apache_iceberg(version: int, catalog:
     result = table.analyze_partitions()
     ours = list(rows_of_java(spark, table))
     assert in_comparable_order(iter(ours)) == theirs
-    assert [row[0] for row in ours] == [None, "Oslo", "Oslo", "Oslo", "Rome"][: len(ours)]
+    cities = [row[0] for row in ours]
+    assert cities == sorted(cities, key=lambda city: (city is not None, str(city)))
+    assert set(cities) == {None, "Oslo", "Rome"}
     assert result.partitions == len(ours) > 3
     assert table.verify(files=True).ok
     # Apache Iceberg continues from our file: it adds what changed since then.
