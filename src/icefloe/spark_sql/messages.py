@@ -388,11 +388,7 @@ def parse_call(text: str) -> Any:
 
 
 def answer(value: object) -> str:
-    """The answer with a value.
-
-    >>> answer(["orders"])
-    '{"value":["orders"]}'
-    """
+    """The answer with a value: ``{"value": ...}``."""
     return msgspec.json.encode({"value": value}).decode()
 
 
