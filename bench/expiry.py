@@ -192,8 +192,9 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
         ORPHANS: f"{sizes['listed']:,} files in 100 folders on a local disk, {sizes['orphans']:,} of them unreferenced;"
         " none is deleted.",
     }
+    warm = "that has done the same before" if sizes["warm_up"] > 0 else "that has not done the same before"
     common = (
-        f" Apache Iceberg {version} on a local Spark with a heap of 3 GB, in a JVM that has done the same before;"
+        f" Apache Iceberg {version} on a local Spark with a heap of 3 GB, in a JVM {warm};"
         " icefloe in fresh processes. Tables of version 2 are the same for both. CPU includes all threads; memory is"
         " that of the JVM or of the Python process. Data files are empty."
     )
