@@ -178,7 +178,8 @@ def _check_known(table: TablePointer, metadata: TableMetadata) -> None:
         )
     unknown = [("metadata", metadata.extra), *((f"snapshot {s.snapshot_id}", s.extra) for s in metadata.snapshots)]
     unknown += [(f"ref {name}", ref.extra) for name, ref in metadata.refs.items()]
-    unknown += [(file.statistics_path, file.extra) for file in (*metadata.statistics, *metadata.partition_statistics)]
+    unknown += [(file.statistics_path, file.extra) for file in metadata.statistics]
+    unknown += [(file.statistics_path, file.extra) for file in metadata.partition_statistics]
     for where, extra in unknown:
         if metadata.location.encode() in msgspec.json.encode(extra, enc_hook=str):
             raise UnsupportedError(
