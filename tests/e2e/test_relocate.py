@@ -23,6 +23,7 @@ from icefloe.maintenance.relocate.execute import relocated_metadata
 from icefloe.model.metadata.statistics import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 from icefloe.model.moved_locations import Moves
 from icefloe.table.catalog import catalog
+from icefloe.table.open import open_table
 from icefloe.table.table import Table
 from icefloe.tree.root import leaves_of, read_leaves, read_root
 from support.compacted import contents, exists_in, made, rows, snapshots
@@ -70,8 +71,8 @@ def test_every_snapshot_reads_as_before_though_the_old_folder_is_gone(version, h
 
 
 def entries_of(table: Table) -> list[pa.Table]:
-    """The rows of every root and every leaf, as they are inherited."""
-    base = table._pointer.load()
+    """The rows of every root and every leaf, read from storage and as they are inherited."""
+    base = open_table(table.metadata_location)._pointer.load()
     found: list[pa.Table] = []
     for snapshot in base.metadata.snapshots:
         root = read_root(base.store, snapshot)

@@ -120,25 +120,24 @@ def plan_relocation(
 ) -> RelocatePlan:
     """Plan a relocation on the newest state of a table; nothing is changed."""
     base = table.load()
-    if snapshots not in ("all", "current") or outside not in ("refuse", "keep"):
-        raise InputError(f"snapshots={snapshots!r}, outside={outside!r}: give 'all' or 'current', 'refuse' or 'keep'")
+    _check_options(snapshots, outside)
     new = checked_target(table, base, new_location, switch=switch)
     kept = base if snapshots == "all" else replace(base, metadata=_heads(base.metadata))
     _check_known(table, kept.metadata)
     files = reachable_files(kept)
     files = files.filter(pc.not_equal(files["kind"], Kind.METADATA.value))
     inside = inside_mask(one_array(files["location"]), base.metadata.location)
-    elsewhere = files.filter(pc.invert(inside))
+    elsewhere, files = files.filter(pc.invert(inside)), files.filter(inside)
     _check_outside(table, elsewhere, outside)
     moves = Moves(old=base.metadata.location, new=new, kept=canonical(elsewhere["location"], base.metadata.location))
-    deletes = _rewritten_deletes(kept, files.filter(inside))
+    deletes = _rewritten_deletes(kept, files)
     leaves, roots = _rewritten_manifests(kept, moves, deletes)
     work = Work(
         table=table,
         env=env,
         base=kept,
         moves=moves,
-        copies=_copies(files.filter(inside), moves, [*deletes, *(leaf.location for leaf in leaves), *roots]),
+        copies=_copies(files, moves, [*deletes, *(leaf.location for leaf in leaves), *roots]),
         deletes=deletes,
         leaves=leaves,
         roots=roots,
@@ -160,6 +159,11 @@ def plan_relocation(
         outside=tuple(elsewhere["location"].to_pylist()),
         _work=work,
     )
+
+
+def _check_options(snapshots: KeptSnapshots, outside: Outside) -> None:
+    if snapshots not in ("all", "current") or outside not in ("refuse", "keep"):
+        raise InputError(f"snapshots={snapshots!r}, outside={outside!r}: give 'all' or 'current', 'refuse' or 'keep'")
 
 
 def _heads(metadata: TableMetadata) -> TableMetadata:
