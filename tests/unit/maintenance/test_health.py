@@ -34,7 +34,7 @@ def health(made: World, *, now_ms: int = 0, storage: bool = False) -> Health:
 
 
 def figures(made: World, **options: object) -> HealthFigures:
-    return measure(made.base(), **{"now_ms": 0, **options})
+    return measure(made.base(), engine_for(None), **{"now_ms": 0, **options})
 
 
 def named(result: Health, name: str) -> HealthFinding | None:
