@@ -159,8 +159,8 @@ def test_snapshots_that_the_retention_rules_do_not_keep_are_counted():
         made.commit(Append(added=rows(sized(name, 900))))
     base = made.table()._pointer.held()
     later = made.head.timestamp_ms + 6 * DAY_MS
-    assert measure(base, now_ms=later).expirable_snapshots == 4
-    assert measure(base, now_ms=made.head.timestamp_ms).expirable_snapshots == 0
+    assert measure(base, engine_for(None), now_ms=later).expirable_snapshots == 4
+    assert measure(base, engine_for(None), now_ms=made.head.timestamp_ms).expirable_snapshots == 0
 
 
 def test_unreferenced_files_are_measured_only_when_asked_for():
@@ -245,4 +245,4 @@ def test_the_manifests_of_a_partition_are_those_whose_range_has_it(commits, vers
         return len(cities) == 0 or city is None or min(cities) <= city <= max(cities)
 
     counts = [sum(opens(cities, city) for cities in ranges) for city in set(partitions)]
-    assert measure(base, now_ms=0).manifests_per_partition == pytest.approx(sum(counts) / len(counts))
+    assert measure(base, engine_for(None), now_ms=0).manifests_per_partition == pytest.approx(sum(counts) / len(counts))
