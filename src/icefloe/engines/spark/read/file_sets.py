@@ -66,7 +66,8 @@ _COLUMNS = pa.schema(
 def subtract_files(spark: SparkSession, files: ReferencedFiles, kept: ReferencedFiles, *, check: bool) -> Unreferenced:
     """The files of one set that are not in the other."""
     with ExitStack() as until, translated():
-        others = keep_rows(_locations(_referenced(spark, kept)), until)
+        others = _locations(_referenced(spark, kept))
+        others = keep_rows(others, until) if check else others  # they are compared once more
         rest = _without(_referenced(spark, files), others)
         return _result(spark, rest, REFERENCED, others if check else None, kept.table_location)
 
