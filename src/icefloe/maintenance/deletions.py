@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.stage import METADATA_FOLDER
-from icefloe.commit.unknown_outcomes import unreferenced
+from icefloe.commit.unknown_outcomes import cannot_land
 from icefloe.env import Env
 from icefloe.errors import AlreadyExists, IcefloeError, InputError, NoSuchFile, StorageError
 from icefloe.io.file_io import FileIO
@@ -105,7 +105,7 @@ def delete_files(
     files = _conform(files)
     inside = inside_mask(one_array(files["location"]), folder)
     outside = tuple(files.filter(pc.invert(inside))["location"].to_pylist())
-    free = unreferenced(files.filter(inside)["location"].to_pylist())  # not those of commits of unknown outcome
+    free = cannot_land(files.filter(inside)["location"].to_pylist())  # not those of commits of unknown outcome
     files = files.filter(pc.and_(inside, pc.is_in(files["location"], value_set=pa.array(free, pa.string()))))
     deleted: list[pa.Table] = [SCHEMA.empty_table()]
     failed: list[str] = []

@@ -256,7 +256,7 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction
         >>> report.complete, report.rows_deleted, report.snapshots_expired, t.scan().count()
         (True, 1, 3, 2)
         """
-        return plan_erasure(self, self._pointer.load, where, engine_for(spark), self._env)
+        return plan_erasure(self, self._pointer, where, engine_for(spark), self._env)
 
     def branch(self, name: str, *, snapshot: int | None = None) -> CommitResult:
         """Create a branch at a snapshot, by default at that of main.
