@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -33,6 +34,7 @@ from support.selection import thorough
 from support.tables import VERSIONS
 
 PROCESSES = 8
+TRIES = 200
 CLEANERS = 2  # processes that delete files, where some do
 APPENDS = int(os.environ.get("ICEFLOE_APPENDS", "3"))
 LONG = os.environ.get("ICEFLOE_LONG", "") == "1"
@@ -115,14 +117,14 @@ def churn_and_compact(place: Place, worker: int, appends: int, start) -> None:
             table.compact(options={"min-input-files": 2, "partial-progress.enabled": n % 2 == 0}).execute()
 
 
-def again(act: Callable[[], object]) -> None:
+def again(act: Callable[[], Any]) -> Any:
     """Repeat what failed because expiry has deleted a file of the older state that it read; nothing was committed."""
-    while True:
+    for _ in range(TRIES):
         try:
-            act()
-            return
+            return act()
         except NoSuchFile:
             continue
+    raise AssertionError("files are missing again and again, so that the newest state lacks them")
 
 
 def churn_compact_and_clean(place: Place, worker: int, appends: int, start) -> None:
@@ -145,8 +147,10 @@ def churn_compact_and_clean(place: Place, worker: int, appends: int, start) -> N
 def clean(place: Place, table: Table, worker: int, number: int) -> None:
     time.sleep(0.05)
     if worker == 0:
-        again(lambda: table.expire(older_than=datetime.now(UTC), retain_last=1).execute())
-        return
+        while True:  # the first time until there was something to expire
+            result = again(lambda: table.expire(older_than=datetime.now(UTC), retain_last=1).execute())
+            if number > 0 or result.snapshots > 0:
+                return
     orphan = place.folder / f"warehouse/db/t/data/orphan-{number}.parquet"
     orphan.parent.mkdir(exist_ok=True)
     orphan.write_bytes(b"")
@@ -255,7 +259,6 @@ def test_processes_that_compact_beside_expiry_and_orphan_removal_lose_nothing(pl
     assert rows_of(table) == kept
     for snapshot in table.snapshots:
         assert set(table.at(snapshot=snapshot.snapshot_id).scan().to_arrow()["id"].to_pylist()) <= written_rows(appends)
-    assert len(table.snapshots) < 5 * len(workers) * appends, "nothing expired"
     assert check_table(table) == []
     table.remove_orphans(max_share=1.0).execute()
     assert list((place.folder / "warehouse/db/t/data").glob("orphan-*")) == []
