@@ -16,7 +16,10 @@
 #   make property    the property tests, with many more examples
 #   make fuzz        the decoders, each fed 200,000 damaged files (FUZZ=... for another number)
 #   make long        the tests of many processes on one table, with 250 commits of each (APPENDS=... for another number),
-#                    of crashes at every call of every operation, and of all orders of all pairs of operations
+#                    of crashes at every call of every operation, of all orders of all pairs of operations, of hostile
+#                    locations in every place, and 2,000 lives of tables (LIVES=... for another number, LIFE_PART=3/10
+#                    for the fourth of ten parts of them)
+#   make lives       these lives alone
 #   make docs        the examples in docstrings, in README.md and in docs/
 #   make bench       the measurements of bench/
 #   make lock        requirements.lock again, from pyproject.toml and requirements.in (needs uv)
@@ -27,6 +30,8 @@ UV ?= uv
 FLAGS ?=
 FUZZ ?= 200000
 APPENDS ?= 250
+LIVES ?= 2000
+LIFE_PART ?= 0/1
 HISTORIES ?= 300
 CHANGES ?= 2000
 OPERATIONS ?= 200
@@ -51,7 +56,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := test
-.PHONY: demo fast test thorough lint bench interop versions spark-s3 property fuzz long docs lock clean
+.PHONY: demo fast test thorough lint bench interop versions spark-s3 property fuzz long lives docs lock clean
 
 demo: $(READY)
 	@$(PY) demo/orders.py
@@ -90,9 +95,13 @@ property: $(READY)
 fuzz: $(READY)
 	@ICEFLOE_PROFILE=property ICEFLOE_FUZZ=$(FUZZ) $(PYTEST) --timeout 7200 tests/fuzz
 
-long: $(READY)
+long: lives
 	@ICEFLOE_LONG=1 ICEFLOE_APPENDS=$(APPENDS) $(PYTEST) --timeout 7200 --durations 20 tests/e2e/test_many_processes.py \
-		tests/e2e/test_crashes.py tests/e2e/test_interleavings.py
+		tests/e2e/test_crashes.py tests/e2e/test_cleanup_crashes.py tests/e2e/test_interleavings.py \
+		tests/e2e/test_compaction_races.py tests/e2e/test_hostile_locations.py
+
+lives: $(READY)
+	@ICEFLOE_LONG=1 ICEFLOE_LIVES=$(LIVES) ICEFLOE_LIFE_PART=$(LIFE_PART) $(PYTEST) tests/property/test_lifecycle.py
 
 docs: $(READY)
 	@$(PYTEST) tests/docs src

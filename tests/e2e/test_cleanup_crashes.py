@@ -1,11 +1,13 @@
-"""Expiry and orphan removal struck at every call of storage and catalog: no live file goes, the next run ends it.
+"""Expiry, orphan removal and erasure struck at every call of storage and catalog: the next run ends the work.
 
-Each test strikes at call 1, 2, 3 ... until a run meets no strike, as in ``test_crashes``.
+No live file goes, and no rows but those to erase. Each test strikes at call 1, 2, 3 ... until a run meets no strike, as
+in ``test_crashes``. An erasure makes hundreds of calls: without ``ICEFLOE_LONG=1`` each case strikes at some of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -31,6 +33,8 @@ from support.crashes import (
     Ended,
     World,
     check_goes_on,
+    ids_at,
+    rows,
     run,
     start_world,
     with_rival,
@@ -43,6 +47,18 @@ LATER = "2100-01-01T00:00:00+00:00"
 DAY_MS = 86_400_000
 CLEANUP_STRIKES = [*STRIKES, (Kind.INTERRUPT, Effect.NONE)]
 CASES = every(1 if LONG else 5, [(version, *strike) for version, strike in product(VERSIONS, CLEANUP_STRIKES)])
+ERASE_MODES = ("copy-on-write", "merge-on-read")
+ERASE_CASES = every(
+    1 if LONG else 5,
+    [
+        (version, mode, *strike)
+        for version, strike, mode in product(VERSIONS, CLEANUP_STRIKES, ERASE_MODES)
+        if version > 1 or mode == "copy-on-write"  # version 1 has no delete files
+    ],
+)
+SECRET = 0x5EC2_E75E_C2E7_5EC2  # an id whose eight bytes are in no other file
+SECRET_BYTES = SECRET.to_bytes(8, "little")
+UNCOMPRESSED = {"write.parquet.compression-codec": "uncompressed"}
 ORPHANS = ("data/dead.parquet", "metadata/dead.avro", "metadata/00009-dead.metadata.json", "data/x=1/dead.parquet")
 
 
@@ -81,10 +97,18 @@ def unreferenced(world: World) -> set[str]:
     return {file for file in world.files() - named if not file.startswith(journal_folder(LOCATION))}
 
 
-def strikes(start: World, act: Act, kind: Kind, effect: Effect, *, rival: World | None = None) -> list[Ended]:
-    """The ends of runs that were struck at each call in turn."""
+def strikes(
+    start: World,
+    act: Act,
+    kind: Kind,
+    effect: Effect,
+    *,
+    rival: World | None = None,
+    calls: Iterable[int] = range(1, MANY),
+) -> list[Ended]:
+    """The ends of runs that were struck at each of these calls in turn."""
     struck: list[Ended] = []
-    for call in range(1, MANY):
+    for call in calls:
         ended = run(start, act, Strike(at=call, kind=kind, effect=effect), rival=rival)
         if ended.hit is None:
             assert ended.error is None
@@ -163,3 +187,66 @@ def test_a_journal_is_durable_before_the_pointer_moves_and_before_any_file_goes(
             seen += 1
             assert any(file.startswith(journal_folder(LOCATION)) for file in end.world.files())
     assert seen > 0
+
+
+def erase(table: Table) -> None:
+    table.erase(f"id = {SECRET}").execute()
+
+
+@cache
+def world_with_secret(version: int, mode: str) -> World:
+    """A table whose row to erase is in files of two branches, in an updated copy, and in a file that was removed."""
+    world = world_of(version, orphans=False).copy()
+    table = world.table()
+    table.set_properties({**UNCOMPRESSED, "write.delete.mode": mode, "write.update.mode": mode})
+    table.append(rows(20, SECRET))
+    table.update({"part": "5"}, where=f"id = {SECRET}")
+    table.append(rows(SECRET, 21), branch="side")
+    table.append(rows(SECRET, part=6))
+    table.delete("part = 6")
+    return world
+
+
+def files_with_secret(world: World) -> set[str]:
+    """The data and delete files in storage that contain the row, whether the table references them or not."""
+    found = (info.location for info in world.io.list(f"{LOCATION}/data"))
+    return {location for location in found if SECRET_BYTES in world.io.read(location)}
+
+
+def without_secret(by_ref: dict[str, list[tuple[int, int]]]) -> dict[str, list[tuple[int, int]]]:
+    return {ref: [row for row in of_ref if row[0] != SECRET] for ref, of_ref in by_ref.items()}
+
+
+def erase_calls(version: int, mode: str, kind: Kind, effect: Effect) -> range:
+    """The calls of an erasure to strike at: all, or a part of them that is another one for each case."""
+    step = 1 if LONG or kind is Kind.UNKNOWN else 11 if effect is Effect.NONE else 5
+    return range(1 + zlib.crc32(f"{version} {mode} {kind} {effect}".encode()) % step, MANY, step)
+
+
+def check_struck_erasure(end: Ended, before: dict[str, list[tuple[int, int]]], snapshots: dict[int, object]) -> None:
+    """Each branch has all rows, or all but those to erase; snapshots from before read as they did."""
+    unreferenced(end.world)  # no live file is gone
+    gone = without_secret(before)
+    for ref, found in rows_of(end.world).items():
+        assert found in (before[ref], gone[ref])
+    table = end.world.table()
+    for snapshot in table.snapshots:
+        if snapshot.snapshot_id in snapshots:
+            assert ids_at(table, snapshot.snapshot_id) == snapshots[snapshot.snapshot_id]
+
+
+@pytest.mark.parametrize(("version", "mode", "kind", "effect"), ERASE_CASES)
+def test_a_struck_erasure_loses_no_other_row_and_the_next_one_leaves_none_in_any_file(version, mode, kind, effect):
+    start = world_with_secret(version, mode)
+    before, table = rows_of(start), start.table()
+    snapshots = {each.snapshot_id: ids_at(table, each.snapshot_id) for each in table.snapshots}
+    assert len(files_with_secret(start)) >= 3
+    ended = strikes(start, erase, kind, effect, calls=erase_calls(version, mode, kind, effect))
+    for end in changed(start, ended):
+        check_struck_erasure(end, before, snapshots)
+        report = end.world.table().erase(f"id = {SECRET}").execute()
+        assert (report.complete, report.remaining, report.blockers) == (True, (), ())
+        assert files_with_secret(end.world) == set()
+        assert rows_of(end.world) == without_secret(before)
+        unreferenced(end.world)
+        assert check_table(end.world.table()) == []

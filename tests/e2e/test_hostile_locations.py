@@ -1,223 +1,43 @@
 """Locations in metadata that lead elsewhere: nothing outside the table is opened or deleted because of them.
 
-Each case is committed as the location of a data file. Then the table is read, the file is removed and its snapshot
-expires, orphans are removed, and the table is purged. An audit hook sees every file that Python opens or deletes. What
-Arrow opens it does not see, so files outside have a row that must never be read.
+Each case is written as the location of a file of some kind: a data file, a delete file, a manifest, a statistics file
+and so on. Then the table is read, checked, compacted, erased from and cleaned up, and at last purged. ``hostile_scene``
+has the locations, and the watch on what is touched outside. ``ICEFLOE_LONG=1`` tries each location in each place.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hostile_scene import CASES, LATER, PLACES, SECRET_ROW, Scene, add, give_history, plant, rows
 
 from icefloe.commit.loop import commit
-from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.remove_files import RemoveFiles
-from icefloe.env import SYSTEM
 from icefloe.errors import IcefloeError, InputError, UnsupportedError
-from icefloe.model.entries import put
-from icefloe.table.catalog import Catalog, catalog
 from icefloe.table.table import Table
-from support.engine_work import write_entries
+from support.crashes import LONG
 from support.selection import every
 
 pytestmark = pytest.mark.slow
 
-SECRET_ROW = 666
-DAY_MS = 86_400_000
-LATER = "2100-01-01T00:00:00+00:00"
-# {t}: the folder of the table, {o}: that of another table beside it, {s}: a folder outside of the warehouse.
-CASES = (
-    "file://{s}/secret.parquet",
-    "{s}/secret.parquet",
-    "file:{s}/secret.parquet",
-    "FILE://{s}/secret.parquet",
-    "file://localhost{s}/secret.parquet",
-    "file://LOCALHOST{s}/secret.parquet",
-    "file:///{s}/secret.parquet",
-    "file://{o}/data/secret.parquet",
-    "{o}/data/secret.parquet",
-    "file://{t}/../o/data/secret.parquet",
-    "file://{t}/data/../../o/data/secret.parquet",
-    "{t}/../o/data/secret.parquet",
-    "file:{t}/data/../../o/data/secret.parquet",
-    "file://{t}/./../o/data/secret.parquet",
-    "file://{t}/data/./secret.parquet",
-    "file://{t}//../o/data/secret.parquet",
-    "file://{t}/data//..//..//o/data/secret.parquet",
-    "file://{t}/data/%2e%2e/%2e%2e/o/data/secret.parquet",
-    "file://{t}/data/%2E%2E/%2E%2E/o/data/secret.parquet",
-    "file://{t}/.%2e/o/data/secret.parquet",
-    "file://{t}/%2e./o/data/secret.parquet",
-    "file://{t}/%252e%252e/o/data/secret.parquet",
-    "file://{t}/..%2fo%2fdata%2fsecret.parquet",
-    "file://{t}/%2e%2e%2fo%2fdata%2fsecret.parquet",
-    "file://{t}/..%5co%5cdata%5csecret.parquet",
-    "file://{t}/..\\o\\data\\secret.parquet",
-    "file://{t}\\..\\o\\data\\secret.parquet",
-    "file://{t}/..;/o/data/secret.parquet",
-    "file://{t}/\uff0e\uff0e/o/data/secret.parquet",
-    "file://{t}/..\u2215o/data/secret.parquet",
-    "file://{t}/.. /o/data/secret.parquet",
-    "file://{t}2/data/secret.parquet",
-    "file://{t}-old/data/secret.parquet",
-    "file://{t}.secret.parquet",
-    "file://{t}?/../o/data/secret.parquet",
-    "file://{t}#/../o/data/secret.parquet",
-    "file://{t}\0/../o/data/secret.parquet",
-    "file://{t}/data/a\0b.parquet",
-    "file://{t}/data/\n/../../../o/data/secret.parquet",
-    " file://{s}/secret.parquet",
-    "file://{s}/secret.parquet ",
-    "file://evil{t}/data/secret.parquet",
-    "file://user:word@host{s}/secret.parquet",
-    "file://127.0.0.1{s}/secret.parquet",
-    "file://[::1]{s}/secret.parquet",
-    "s3://bucket{t}/data/secret.parquet",
-    "s3a://bucket/secret.parquet",
-    "gs://bucket/secret.parquet",
-    "abfss://c@a.dfs.core.windows.net/secret.parquet",
-    "hdfs://nn1{t}/data/secret.parquet",
-    "http://127.0.0.1:9/secret.parquet",
-    "https://127.0.0.1:9/secret.parquet",
-    "ftp://127.0.0.1:9/secret.parquet",
-    "memory://wh/t/data/secret.parquet",
-    "jar:file://{s}/secret.parquet",
-    "data:,secret",
-    "../o/data/secret.parquet",
-    "data/../../o/data/secret.parquet",
-    "./../o/data/secret.parquet",
-    "~/secret.parquet",
-    "file://~/secret.parquet",
-    "..",
-    ".",
-    "/",
-    "file:///",
-    "file:///etc/passwd",
-    "/proc/self/environ",
-    "file://{t}",
-    "file://{t}/",
-    "file://{t}/data",
-    "file://{t}/metadata",
-    "file://{w}/catalog.db",
-    "file://{o}/metadata",
-    "file://{t}/data/folder/secret.parquet",  # a link to a folder outside
-    "file://{t}/data/folder/../secret.parquet",
-    "file://{t}/data/other/secret.parquet",  # a link to the data of the other table
-    "file://{t}/data/twice/secret.parquet",  # a link to a link
-    "file://{t}/up/o/data/secret.parquet",  # a link to the folder above
-    "file://{t}/data/file.parquet",  # a link to a file outside
-    "file:{t}/data/folder/secret.parquet",
-    "{t}/data//folder//secret.parquet",
-)
-
-_EVENTS: list[tuple[str, str]] = []
-_WATCHED: list[str] = []  # events are recorded while there is a folder here
-_NAMES = {"open": 1, "os.remove": 1, "os.rmdir": 1, "os.truncate": 1, "os.rename": 2, "os.link": 2, "os.symlink": 2}
-
-
-def _hook(event: str, arguments: tuple[object, ...]) -> None:
-    if len(_WATCHED) > 0 and event in _NAMES:
-        for path in arguments[: _NAMES[event]]:
-            if isinstance(path, (str, bytes)):
-                _EVENTS.append((event, os.fsdecode(path)))
-
-
-sys.addaudithook(_hook)
-
-
-class Scene:
-    """A table, another one beside it, and files outside that nobody may touch."""
-
-    def __init__(self, folder: Path, version: int) -> None:
-        self.folder = folder
-        self.catalog = self._catalog()
-        self.other = self.catalog.create_table("db.o", "id bigint")
-        self.table = self.catalog.create_table("db.t", "id bigint", format_version=version)
-        self.table.append(rows(1))
-        self.other.append(rows(2))
-        self.path = Path(self.table.location.removeprefix("file://"))
-        (folder / "outside").mkdir()
-        for place in (folder / "outside", Path(self.other.location.removeprefix("file://")) / "data"):
-            pq.write_table(rows(SECRET_ROW), place / "secret.parquet")
-        for place in (Path(f"{self.path}2/data"), Path(f"{self.path}-old/data")):
-            place.mkdir(parents=True)
-            pq.write_table(rows(SECRET_ROW), place / "secret.parquet")
-        pq.write_table(rows(SECRET_ROW), f"{self.path}.secret.parquet")
-        (self.path / "data/folder").symlink_to(folder / "outside")
-        (self.path / "data/twice").symlink_to(self.path / "data/folder")
-        (self.path / "data/other").symlink_to(Path(self.other.location.removeprefix("file://")) / "data")
-        (self.path / "data/file.parquet").symlink_to(folder / "outside/secret.parquet")
-        (self.path / "up").symlink_to(self.path.parent)
-        self.before = self.outside()
-
-    def _catalog(self) -> Catalog:
-        settings = {"allowed-roots": f"file://{self.folder}/warehouse/db/t"}
-        place = f"file://{self.folder}/warehouse"
-        return catalog("x", uri=f"sqlite:///{self.folder}/catalog.db", warehouse=place, properties=settings)
-
-    def outside(self) -> set[str]:
-        """All files that are not the table's, by real path."""
-        found = (path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink())
-        return {str(path) for path in found if not str(path).startswith(f"{self.path}/")}
-
-    def text(self, case: str) -> str:
-        return case.format(
-            t=self.path, o=self.other.location.removeprefix("file://"), s=self.folder / "outside", w=self.folder
-        )
-
-    def fresh(self) -> Table:
-        """The table as a new process opens it, whose clock is ten days ahead."""
-        table = self._catalog().load_table("db.t")
-        return Table(table._pointer, replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + 10 * DAY_MS))
-
-    @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """Nothing outside of the table is opened, changed or deleted meanwhile."""
-        _EVENTS.clear()
-        _WATCHED.append(str(self.folder))
-        try:
-            yield
-        finally:
-            _WATCHED.clear()
-        inside, all_of_it = os.path.realpath(self.path), os.path.realpath(self.folder)
-        for event, path in list(_EVENTS):
-            # Removing a link removes the link; opening it opens what it leads to.
-            parent, name = os.path.split(path)
-            real = os.path.realpath(path) if event == "open" else os.path.join(os.path.realpath(parent), name)
-            is_ours = not real.startswith((f"{all_of_it}/", "/etc/passwd", "/proc/self/environ"))
-            assert is_ours or f"{real}/".startswith(f"{inside}/"), f"{event} of {path}"
-        assert self.outside() >= self.before, "a file outside of the table is gone"
-
-
-def rows(*ids: int) -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int64())})
+ALL_PLACES = [(version, place) for version, places in PLACES.items() for place in places]
+MEETINGS = 4  # the places that each location is tried in, unless all are
+PLANTED = [
+    (version, place, case)
+    for number, case in enumerate(CASES)
+    for offset, (version, place) in enumerate(ALL_PLACES)
+    if LONG or (offset - 5 * number) % len(ALL_PLACES) < MEETINGS
+]
 
 
 @pytest.fixture(params=[2, 4], ids=["v2", "v4"])
 def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Scene:
     return Scene(tmp_path, request.param)
-
-
-def add(scene: Scene, location: str) -> bool:
-    """Commit a data file of this location, as another program may have done; whether it was accepted."""
-    table = scene.table
-    entries = write_entries(table._pointer.io, rows(SECRET_ROW), table.metadata)
-    (own,) = entries["location"].to_pylist()
-    table._pointer.io.delete([own])
-    try:
-        commit(table._pointer, Append(added=put(entries, "location", location)))
-    except IcefloeError:
-        return False
-    return True
 
 
 def read(scene: Scene) -> None:
@@ -237,6 +57,21 @@ def remove_orphans(scene: Scene, location: str) -> None:
         scene.fresh().remove_orphans(max_share=1.0).execute()
     with contextlib.suppress(IcefloeError):
         scene.fresh().remove_orphans(location=location, max_share=1.0).execute()
+
+
+def maintain(scene: Scene) -> None:
+    """All that reads or rewrites files; what it refuses, it refuses by an error of its own."""
+    actions: tuple[Callable[[Table], object], ...] = (
+        lambda table: table.verify(snapshots="all", files=True, rows=True),
+        lambda table: table.compact(options={"rewrite-all": True}).execute(),
+        lambda table: table.rewrite_deletes(),
+        lambda table: table.erase("id = 5 or id = 9").execute(),
+        lambda table: table.rewrite_manifests(),
+        lambda table: table.maintain(orphans=True).execute(),
+    )
+    for act in actions:
+        with contextlib.suppress(IcefloeError):
+            act(scene.fresh())
 
 
 def purge(scene: Scene) -> None:
@@ -278,6 +113,37 @@ def test_a_purge_of_a_table_that_names_a_hostile_location_touches_nothing_outsid
     add(scene, scene.text(case))
     with scene.watched():
         purge(scene)
+
+
+@pytest.mark.parametrize(("version", "place", "case"), every(6, PLANTED))
+def test_no_action_touches_anything_outside_wherever_metadata_names_it(
+    tmp_path: Path, version: int, place: str, case: str
+) -> None:
+    scene = Scene(tmp_path, version)
+    give_history(scene)
+    location = scene.text(case)
+    if not plant(scene, place, location):
+        pytest.skip("this location cannot be encoded here")
+    with scene.watched():
+        read(scene)
+        maintain(scene)
+        remove_orphans(scene, location)
+        expire(scene, location)
+        read(scene)
+        remove_orphans(scene, location)
+        purge(scene)
+    assert scene.other.refresh().scan().count() == 1
+
+
+@pytest.mark.parametrize(("version", "place"), ALL_PLACES)
+def test_a_location_that_is_planted_is_what_the_table_names(tmp_path: Path, version: int, place: str) -> None:
+    """Else the other tests would prove nothing."""
+    scene = Scene(tmp_path, version)
+    give_history(scene)
+    location = scene.text("file://{s}/secret.parquet")
+    assert plant(scene, place, location)
+    found = scene.fresh().verify(snapshots="all", files=True).findings
+    assert any("secret.parquet" in str(finding) for finding in found)
 
 
 @pytest.mark.parametrize(

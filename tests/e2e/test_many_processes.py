@@ -14,15 +14,17 @@ import re
 import time
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from icefloe.catalogs.files import FilesCatalog
-from icefloe.errors import ConflictError
+from icefloe.errors import ConflictError, NoSuchFile
 from icefloe.io.local import LocalFileIO, local_path
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.table.catalog import Catalog, catalog
@@ -32,6 +34,8 @@ from support.selection import thorough
 from support.tables import VERSIONS
 
 PROCESSES = 8
+TRIES = 200
+CLEANERS = 2  # processes that delete files, where some do
 APPENDS = int(os.environ.get("ICEFLOE_APPENDS", "3"))
 LONG = os.environ.get("ICEFLOE_LONG", "") == "1"
 CONTROL_APPENDS = 5
@@ -113,6 +117,47 @@ def churn_and_compact(place: Place, worker: int, appends: int, start) -> None:
             table.compact(options={"min-input-files": 2, "partial-progress.enabled": n % 2 == 0}).execute()
 
 
+def again(act: Callable[[], Any]) -> Any:
+    """Repeat what failed because expiry has deleted a file of the older state that it read; nothing was committed."""
+    for _ in range(TRIES):
+        try:
+            return act()
+        except NoSuchFile:
+            continue
+    raise AssertionError("files are missing again and again, so that the newest state lacks them")
+
+
+def churn_compact_and_clean(place: Place, worker: int, appends: int, start) -> None:
+    """The first process expires all snapshots but the newest, the second removes orphans, the others do as above."""
+    table = place.open().load_table("db.t")
+    start.wait()
+    for n in range(appends):
+        if worker < CLEANERS:
+            for round in range(4):
+                clean(place, table, worker, 4 * n + round)
+            continue
+        first = worker * 1000 + 3 * n
+        again(lambda first=first: table.append(pa.table({"id": pa.array([first, first + 1], pa.int64())})))
+        again(lambda first=first: table.delete(f"id = {first}", retries=1000))
+        again(lambda first=first: table.append(pa.table({"id": pa.array([first + 2], pa.int64())})))
+        with contextlib.suppress(ConflictError, NoSuchFile):
+            table.compact(options={"min-input-files": 2, "partial-progress.enabled": n % 2 == 0}).execute()
+
+
+def clean(place: Place, table: Table, worker: int, number: int) -> None:
+    time.sleep(0.05)
+    if worker == 0:
+        while True:  # the first time until there was something to expire
+            result = again(lambda: table.expire(older_than=datetime.now(UTC), retain_last=1).execute())
+            if number > 0 or result.snapshots > 0:
+                return
+    orphan = place.folder / f"warehouse/db/t/data/orphan-{number}.parquet"
+    orphan.parent.mkdir(exist_ok=True)
+    orphan.write_bytes(b"")
+    os.utime(orphan, (0, 0))  # old enough
+    again(lambda: table.remove_orphans(max_share=1.0).execute())
+
+
 def run(
     place: Place, appends: int, version: int, work=append_many, properties: Mapping[str, str] = NEVER_GIVE_UP
 ) -> Table:
@@ -137,6 +182,11 @@ def rows_of(table: Table) -> list[int]:
 
 def written(appends: int) -> list[int]:
     return sorted(worker * 1000 + n for worker in range(PROCESSES) for n in range(appends))
+
+
+def written_rows(appends: int) -> set[int]:
+    """All rows that a process has ever added, with those that were deleted."""
+    return {w * 1000 + n for w in range(CLEANERS, PROCESSES) for n in range(3 * appends)}
 
 
 @pytest.mark.slow
@@ -196,6 +246,22 @@ def test_processes_that_compact_beside_each_other_lose_and_resurrect_nothing(pla
     kept = [w * 1000 + 3 * n + more for w in range(PROCESSES) for n in range(appends) for more in (1, 2)]
     assert rows_of(table) == sorted(kept)
     assert check_table(table) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [4, thorough(1), thorough(2), thorough(3)])
+@pytest.mark.parametrize("place", ["files", thorough("sqlite"), thorough("postgres")], indirect=True)
+def test_processes_that_compact_beside_expiry_and_orphan_removal_lose_nothing(place: Place, version: int) -> None:
+    appends = APPENDS if LONG else 1
+    table = run(place, appends, version, churn_compact_and_clean, DEEP)
+    workers = range(CLEANERS, PROCESSES)
+    kept = sorted(w * 1000 + 3 * n + more for w in workers for n in range(appends) for more in (1, 2))
+    assert rows_of(table) == kept
+    for snapshot in table.snapshots:
+        assert set(table.at(snapshot=snapshot.snapshot_id).scan().to_arrow()["id"].to_pylist()) <= written_rows(appends)
+    assert check_table(table) == []
+    table.remove_orphans(max_share=1.0).execute()
+    assert list((place.folder / "warehouse/db/t/data").glob("orphan-*")) == []
 
 
 @pytest.mark.thorough

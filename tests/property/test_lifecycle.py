@@ -1,12 +1,15 @@
-"""The life of a table: commits, refs, rollback, staged changes, compaction, expiry, orphan removal, writers in flight.
+"""The life of a table: commits, refs, rollback, compaction, expiry, erasure, upgrades, writers in flight and so on.
 
 Time is a number that steps move forward. After each clean-up, every retained snapshot reads as the model says, no file
 that is needed is gone, and no unreferenced file is left that is older than the cut-off. ``make test`` runs 100
-lives of up to 30 steps; ``ICEFLOE_PROFILE=property`` or ``ICEFLOE_LONG=1`` runs 2,000 of up to 50.
+lives of up to 30 steps; ``ICEFLOE_PROFILE=property`` or ``ICEFLOE_LONG=1`` runs 2,000 of up to 50. ``ICEFLOE_LIVES`` is
+another number of lives, and ``ICEFLOE_LIFE_PART=3/10`` runs the fourth of ten parts of them: a tenth of the lives, with
+a seed of its own, so that the parts are different ones.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 from collections.abc import Callable
@@ -15,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from icefloe.catalogs.memory import MemoryCatalog
@@ -24,7 +27,9 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.env import SYSTEM
+from icefloe.errors import ConflictError, NoSuchFile
 from icefloe.io.memory import MemoryFileIO
+from icefloe.maintenance.compact.plan import CompactPlan
 from icefloe.maintenance.deletions import journal_folder
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.model.metadata.snapshots import MAIN
@@ -37,7 +42,9 @@ from support.engine_work import write_entries
 from support.selection import CHOICE
 
 LONG = os.environ.get("ICEFLOE_LONG", "") == "1" or os.environ.get("ICEFLOE_PROFILE") == "property"
-EXAMPLES, LENGTH = (2_000, 50) if LONG else (100 if CHOICE == "test" else 30, 30)
+LIVES, LENGTH = (2_000, 50) if LONG else (100 if CHOICE == "test" else 30, 30)
+PART, PARTS = (int(number) for number in os.environ.get("ICEFLOE_LIFE_PART", "0/1").split("/"))
+EXAMPLES = -(-int(os.environ.get("ICEFLOE_LIVES", LIVES)) // PARTS)
 NAME, LOCATION = ("db", "t"), "memory://wh/t"
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -63,6 +70,7 @@ class Life:
     rows: dict[int, list[int]] = field(default_factory=dict)  # by snapshot
     staged: dict[int, list[int]] = field(default_factory=dict)  # rows that they add
     writers: list[tuple[int, pa.Table, list[int]]] = field(default_factory=list)  # since when, entries, rows
+    compactions: list[CompactPlan] = field(default_factory=list)  # planned, and not executed yet
     next_id: int = 0
     seen: set[str] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
@@ -152,6 +160,14 @@ def delete(life: Life, rng: random.Random) -> None:
     life.made([row for row in before if row not in gone])
 
 
+def update(life: Life, rng: random.Random) -> None:
+    before = life.head()
+    if len(before) > 0:
+        old, (new,) = rng.choice(before), life.new_rows(1)
+        life.table.update({"id": str(new)}, where=f"id = {old}")
+        life.made([*(row for row in before if row != old), new])
+
+
 def upsert(life: Life, rng: random.Random) -> None:
     before, rows = life.head(), life.new_rows(1)
     again = rng.sample(before, min(len(before), 2))
@@ -187,6 +203,54 @@ def rewrite_deletes(life: Life, rng: random.Random) -> None:
 def compact(life: Life, rng: random.Random) -> None:
     options = rng.choice([{"rewrite-all": "true"}, {"min-input-files": "2"}, {"partial-progress.enabled": "true"}])
     keeps_rows(life, lambda: life.table.compact(options=options).execute())
+
+
+def plan_compaction(life: Life, rng: random.Random) -> None:
+    life.compactions.append(life.table.compact(options={"rewrite-all": "true"}))
+
+
+def run_compaction(life: Life, rng: random.Random) -> None:
+    """Execute a plan that may be old: if rows have changed or files are gone since, it is refused."""
+    if len(life.compactions) > 0:
+        plan = life.compactions.pop(rng.randrange(len(life.compactions)))
+        with contextlib.suppress(ConflictError, NoSuchFile):
+            keeps_rows(life, plan.execute)
+
+
+def change_modes(life: Life, rng: random.Random) -> None:
+    """Rows are deleted from then on in new files or by delete files; the latter exist from version 2."""
+    mode = rng.choice(["copy-on-write", "merge-on-read"])
+    if life.table.metadata.rules.sequence_numbers:
+        life.table.set_properties({"write.delete.mode": mode, "write.update.mode": mode})
+
+
+def upgrade(life: Life, rng: random.Random) -> None:
+    if life.table.format_version < 4 and rng.random() < 0.5:  # else few steps would be left for early versions
+        life.table.upgrade(life.table.format_version + 1)
+
+
+def erase(life: Life, rng: random.Random) -> None:
+    """Erase rows from every branch: no retained snapshot has them any more, except those that are reported."""
+    known = sorted({row for rows in life.rows.values() for row in rows})
+    if len(known) == 0 or len(life.table.refs) == 0:
+        return
+    gone = set(rng.sample(known, min(len(known), 2)))
+    branches = [name for name, ref in life.table.refs.items() if ref.type == "branch"]
+    heads = {branch: [row for row in life.head(branch) if row not in gone] for branch in branches}
+    old, before = {snapshot.snapshot_id for snapshot in life.table.snapshots}, set(life.unreferenced())
+    report = life.table.erase(f"id in ({', '.join(map(str, sorted(gone)))})").execute()
+    metadata = life.table.refresh().metadata
+    for branch in branches:
+        for snapshot in ancestors(metadata, metadata.refs[branch].snapshot_id):
+            if snapshot.snapshot_id in old:
+                break
+            life.rows[snapshot.snapshot_id] = heads[branch]
+    with_rows = {s.snapshot_id for s in metadata.snapshots if not gone.isdisjoint(life.rows[s.snapshot_id])}
+    assert with_rows <= {each.snapshot_id for each in report.remaining}
+    assert report.complete == (len(report.blockers) + len(report.remaining) == 0)
+    left = {name for name in set(life.unreferenced()) - before if not name.endswith(".metadata.json")}
+    assert left == set(), "the erasure left files"  # besides metadata files that its commits pushed out of the log
+    life.check()
 
 
 def maintain(life: Life, rng: random.Random) -> None:
@@ -293,20 +357,26 @@ def remove_orphans(life: Life, rng: random.Random) -> None:
 
 VERBS: dict[str, Callable[[Life, random.Random], None]] = {
     "append": append,
+    "change modes": change_modes,
     "cherry-pick": cherry_pick,
     "compact": compact,
     "delete": delete,
+    "erase": erase,
     "expire": expire,
     "finish writer": finish_writer,
     "maintain": maintain,
     "make ref": make_ref,
+    "plan compaction": plan_compaction,
     "remove orphans": remove_orphans,
     "remove ref": remove_ref,
     "rewrite": rewrite,
     "rewrite deletes": rewrite_deletes,
     "rollback": rollback,
+    "run compaction": run_compaction,
     "stage": stage,
     "start writer": start_writer,
+    "update": update,
+    "upgrade": upgrade,
     "upsert": upsert,
     "upsert by equality": upsert_by_equality,
     "wait": wait,
@@ -319,8 +389,8 @@ STEPS = st.lists(
 def live(version: int, steps: list[tuple[str, int]]) -> Life:
     """Run steps on a new table, then clean up, and check everything."""
     life = Life(version=version)
-    for verb, seed in steps:
-        life.step(verb, seed)
+    for verb, number in steps:
+        life.step(verb, number)
     life.check()
     life.now += 10 * DAY
     life.writers.clear()
@@ -337,6 +407,7 @@ def live(version: int, steps: list[tuple[str, int]]) -> Life:
 
 @pytest.mark.timeout(8 * 3600 if LONG else 1800)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@(seed(PART) if PARTS > 1 else lambda test: test)
 @given(version=st.sampled_from([1, 2, 3, 4]), steps=STEPS)
 def test_no_live_file_is_ever_deleted_and_nothing_unreachable_and_old_remains(version, steps):
     live(version, steps)

@@ -85,11 +85,23 @@ def remember_files(base: Base, files: Iterable[str], snapshot_ids: tuple[int, ..
 
 def unreferenced(files: Iterable[str]) -> list[str]:
     """The files that no commit on record may have brought into a table."""
-    listed, records = list(files), [record for table in list(_RECORDS.values()) for record in table]
+    return _not_on_record(list(files), [record for table in list(_RECORDS.values()) for record in table])
+
+
+def cannot_land(files: Iterable[str]) -> list[str]:
+    """The files that no commit on record may still bring into a table.
+
+    Files of a commit that has landed are among them: the table itself shows whether it still needs them.
+    """
+    records = [record for table in list(_RECORDS.values()) for record in table if record.outcome is not Outcome.LANDED]
+    return _not_on_record(list(files), records)
+
+
+def _not_on_record(files: list[str], records: list[_Record]) -> list[str]:
     if len(records) == 0:
-        return listed
-    kept = np.isin(_hashes(listed), np.concatenate([record.hashes for record in records]))
-    return [file for file, is_kept in zip(listed, kept.tolist(), strict=True) if not is_kept]
+        return files
+    kept = np.isin(_hashes(files), np.concatenate([record.hashes for record in records]))
+    return [file for file, is_kept in zip(files, kept.tolist(), strict=True) if not is_kept]
 
 
 def check_not_landed(base: Base, files: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.base import Base, TablePointer
-from icefloe.commit.unknown_outcomes import unreferenced
+from icefloe.commit.unknown_outcomes import cannot_land
 from icefloe.engines.engine import Engine
 from icefloe.engines.file_sets import REFERENCED, Kind, ReferencedFiles, distinct_files, journal_folder
 from icefloe.env import Env
@@ -105,7 +105,7 @@ def delete_files(
     files = _conform(files)
     inside = inside_mask(one_array(files["location"]), folder)
     outside = tuple(files.filter(pc.invert(inside))["location"].to_pylist())
-    free = unreferenced(files.filter(inside)["location"].to_pylist())  # not those of commits of unknown outcome
+    free = cannot_land(files.filter(inside)["location"].to_pylist())  # not those of commits of unknown outcome
     files = files.filter(pc.and_(inside, pc.is_in(files["location"], value_set=pa.array(free, pa.string()))))
     deleted: list[pa.Table] = [REFERENCED.empty_table()]
     failed: list[str] = []

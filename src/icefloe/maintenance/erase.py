@@ -17,15 +17,16 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.base import Base
+from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.idempotency import record_in
 from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import Engine
-from icefloe.engines.file_sets import Kind, ListedFolder, ReferencedFiles, files_at
+from icefloe.engines.file_sets import REFERENCED, Kind, ListedFolder, ReferencedFiles, files_at
 from icefloe.engines.work import FinalLineage, PlannedFiles, ScanRequest, TableFiles
 from icefloe.env import Env
 from icefloe.maintenance.containment import inside_mask
+from icefloe.maintenance.deletions import check_deletable, finish_journals, unfinished_journals
 from icefloe.maintenance.reachable import referenced_files
 from icefloe.model.entries import MANIFESTS, of_type, put
 from icefloe.model.location_columns import is_among, one_array
@@ -167,13 +168,13 @@ class ErasePlan:
 
 
 def plan_erasure(
-    table: ErasedTable, load: Callable[[], Base], where: Any, engine: Engine, env: Env, spark: Any = None
+    table: ErasedTable, pointer: TablePointer, where: Any, engine: Engine, env: Env, spark: Any = None
 ) -> ErasePlan:
     """Find the data files of all snapshots that contain rows to erase, deleted rows among them.
 
     ``spark`` is the session of the engine, if it has one.
     """
-    base = load()
+    base = pointer.load()
     condition = engine.condition(where, base.metadata.schema)
     files = _files_with_rows(base, condition, engine)
     return ErasePlan(
@@ -182,7 +183,9 @@ def plan_erasure(
         snapshots=_with_rows(base, _listing(base, files)),
         data_files=tuple(files.to_pylist()),
         blockers=_blockers(base, _listing(base, files), env),
-        _run=lambda plan, progress: _Erasure(plan, table, load, condition, engine, env, where, progress, spark).run(),
+        _run=lambda plan, progress: _Erasure(
+            plan, table, pointer, condition, engine, env, where, progress, spark
+        ).run(),
     )
 
 
@@ -280,7 +283,7 @@ class _Erasure:
         self,
         plan: ErasePlan,
         table: ErasedTable,
-        load: Callable[[], Base],
+        pointer: TablePointer,
         condition: Condition,
         engine: Engine,
         env: Env,
@@ -288,7 +291,7 @@ class _Erasure:
         progress: Progress,
         spark: Any,
     ) -> None:
-        self._plan, self._table, self._load = plan, table, load
+        self._plan, self._table, self._pointer = plan, table, pointer
         self._condition, self._engine, self._env = condition, engine, env
         self._where, self._progress, self._spark = where, progress, spark
 
@@ -310,10 +313,10 @@ class _Erasure:
             self._rewrite_manifests(branch)
         self._progress(2, total, _STEP)
         erased = pa.array(self._plan.data_files, pa.string())
-        more = _files_with_rows(self._load(), self._condition, self._engine)
+        more = _files_with_rows(self._pointer.load(), self._condition, self._engine)
         expired, freed = self._expire(pc.unique(pa.concat_arrays([erased, more])))
         self._progress(3, total, _STEP)
-        base = self._load()
+        base = self._pointer.load()
         left = _files_with_rows(base, self._condition, self._engine)
         remaining = _listing(base, pc.unique(pa.concat_arrays([erased, more, left])))
         gone, undeleted = _looked_up(base, freed, self._engine)
@@ -338,14 +341,21 @@ class _Erasure:
         )
 
     def _expire(self, files: pa.Array) -> tuple[int, pa.Array]:
-        """Let the snapshots expire that list the files and may go; their number, and the files that should go."""
-        base = self._load()
+        """Let the snapshots expire that list the files and may go; their number, and the files that should go.
+
+        These include the files that an earlier run, which was interrupted, was about to delete.
+        """
+        base = self._pointer.load()
         heads = {ref.snapshot_id for ref in base.metadata.refs.values()}
         chosen = frozenset(_listing(base, files)) - heads
         policy = ExpirePolicy(now_ms=self._env.now_ms(), snapshot_ids=chosen)
         free = chosen if len(chosen) == 0 else chosen - apply_policy(base.metadata, policy, record_in).needed.keys()
-        if len(free) == 0:
-            return 0, pa.array([], pa.string())
-        plan = self._table.expire(snapshots=sorted(free), spark=self._spark)
-        result = plan.execute()
-        return result.snapshots, one_array(plan.files["location"])
+        unfinished = [journal.files for journal in unfinished_journals(base)]
+        expired, freed = 0, REFERENCED.empty_table()
+        if len(free) > 0:
+            plan = self._table.expire(snapshots=sorted(free), spark=self._spark)
+            expired, freed = plan.execute().snapshots, plan.files
+        elif len(unfinished) > 0:
+            check_deletable(base)
+            finish_journals(self._pointer, self._env, self._engine)
+        return expired, pc.unique(pa.concat_tables([freed, *unfinished])["location"])

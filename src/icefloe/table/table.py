@@ -258,7 +258,7 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction
         >>> report.complete, report.rows_deleted, report.snapshots_expired, t.scan().count()
         (True, 1, 3, 2)
         """
-        return plan_erasure(self, self._pointer.load, where, engine_for(spark), self._env, spark)
+        return plan_erasure(self, self._pointer, where, engine_for(spark), self._env, spark)
 
     def relocate(
         self,

@@ -1,4 +1,4 @@
-"""Position delete files and Puffin files of deletion vectors, rewritten for a table that is relocated (spec: Delete Formats).
+"""Delete files and Puffin files of deletion vectors, rewritten for a relocated table (spec: Delete Formats).
 
 A position delete file contains the locations of data files. The footer of a Puffin file does too; its blobs keep their
 bytes and offsets. Parquet files keep all columns, their ids and their metadata; in ORC and Avro files the columns must
