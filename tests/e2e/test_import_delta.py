@@ -63,7 +63,9 @@ def test_a_partitioned_table_that_was_changed_has_the_rows_of_its_current_state(
     check_equal(table, folder)
     assert [field.name for field in table.spec.fields] == ["part"]
     assert table.scan("part = 'x/y=%é' and id < 10").count() == 2
-    assert table.scan("part is null").count() == len([n for n in range(50) if ODD[n % 8] is None and not 20 <= n < 23])
+    # An empty text is null as the value of a partition (Delta protocol: Partition Value Serialization).
+    nulls = [n for n in range(50) if ODD[n % 8] in (None, "") and not 20 <= n < 23]
+    assert table.scan("part is null").count() == len(nulls)
     recorded = {name: table.properties[name] for name in (SOURCE_LOCATION, SOURCE_VERSION, SOURCE_ID)}
     assert recorded == {
         SOURCE_LOCATION: f"file://{folder}",

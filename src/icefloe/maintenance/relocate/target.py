@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from itertools import islice
 
 from icefloe.catalogs.catalog import Pointers
@@ -16,17 +17,22 @@ from icefloe.io.storage_locations import plain_location
 from icefloe.maintenance.containment import is_root
 from icefloe.model.locations import FILE, S3, parse_location
 
+_ONE_SLASH = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+:/(?!/)", re.IGNORECASE)
+_WHOLE = "is a whole disk or bucket; give a folder in it"
 _LOOKED_AT = 100  # metadata files at the new location that are compared with the table
 
 
 def checked_target(table: TablePointer, base: Base, new_location: str, *, switch: bool) -> str:
     """The new location of a table, without a slash at its end; InputError if the table cannot be there."""
-    new, old = file_location(new_location).rstrip("/"), base.metadata.location
-    parsed = plain_location(new)
-    if is_root(new):
-        raise _refused(table, new, "is a whole disk or bucket; give a folder in it")
-    if not parsed.is_plain:
+    new, old = file_location(new_location), base.metadata.location
+    if _ONE_SLASH.match(new_location) is not None:
+        raise _refused(table, new_location, "has one slash after its scheme; write scheme://name/path")
+    if new.lower() == f"{FILE}:":
+        raise _refused(table, new_location, _WHOLE)
+    if not plain_location(new).is_plain:
         raise _refused(table, new, "has a '.' or '..' segment, which some programs would decode; write it without")
+    if is_root(new):
+        raise _refused(table, new, _WHOLE)
     if is_same_folder(new, old):
         raise _refused(table, new, "is its location already")
     if _overlap(new, old):

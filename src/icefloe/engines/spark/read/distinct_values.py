@@ -14,8 +14,9 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType
 
 from icefloe.codecs.puffin.theta_sketch import NOMINAL_ENTRIES, ThetaSketch, decode_sketch
 from icefloe.engines.spark.jvm_calls import static_call
-from icefloe.engines.spark.read.column_types import with_longs
+from icefloe.engines.spark.read.column_types import TIME_SETTING, with_longs
 from icefloe.engines.spark.read.scan import read_scan
+from icefloe.engines.spark.session import child_session
 from icefloe.engines.spark.write.conform import quoted
 from icefloe.engines.spark.write.transform_columns import microseconds_of_time, unscaled_bytes
 from icefloe.engines.work import ScanRequest
@@ -46,6 +47,7 @@ def distinct_sketches(
     spark: SparkSession, scan: ScanRequest, columns: Mapping[tuple[str, ...], Field]
 ) -> dict[int, ThetaSketch]:
     """A sketch of each column of a scan, by field id; nulls are no values."""
+    spark = child_session(spark, {TIME_SETTING: "true"})
     rows = read_scan(spark, replace(scan, schema=with_longs(scan.table_schema)))
     values = [_bytes(spark, F.col(quoted(*path)), field.type) for path, field in columns.items()]
     sketches = [F.call_function("theta_sketch_agg", value, F.lit(_LOG_ENTRIES)) for value in values]
