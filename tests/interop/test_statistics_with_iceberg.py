@@ -90,7 +90,8 @@ def estimates_of_java(spark: SparkSession, table: Table) -> dict[int, tuple[int,
         blob, data = pair.first(), pair.second()
         (column,) = blob.inputFields()
         assert (blob.type(), blob.snapshotId()) == (THETA, file.snapshotId())
-        sketch = library.theta.Sketches.wrapSketch(library.memory.Memory.wrap(data))
+        little = jvm.java.nio.ByteOrder.LITTLE_ENDIAN
+        sketch = library.theta.Sketches.wrapSketch(library.memory.Memory.wrap(data, little))
         found[column] = (int(sketch.getEstimate()), blob.properties()["ndv"])
     listed = {blob.fields()[0]: blob.properties()["ndv"] for blob in file.blobMetadata()}
     assert listed == {column: ndv for column, (_, ndv) in found.items()}
