@@ -72,7 +72,8 @@ def test_a_struck_relocation_changes_nothing_and_the_next_one_ends_it(version, k
         check_moved(ended.world, rows)
     else:
         raise AssertionError("too many calls")
-    assert struck > (0 if kind is Kind.UNKNOWN else 2)
+    # Files appear by exclusive puts, which are never half done.
+    assert struck >= (0 if effect is Effect.HALF else 1 if kind is Kind.UNKNOWN else 3)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
