@@ -50,7 +50,7 @@ from icefloe.model.schema.types import (
 _IN_MICROSECONDS = {TIMESTAMP_NS: TIMESTAMP, TIMESTAMPTZ_NS: TIMESTAMPTZ}
 _AS_LONGS = dict.fromkeys(_IN_MICROSECONDS, LONG)
 _JAVA_TYPES: dict[Type, str] = {TIMESTAMP_NS: "TimestampNTZType", TIMESTAMPTZ_NS: "TimestampType"}
-TIME_SETTING = "spark.sql.timeType.enabled"
+_TIME_SETTING = "spark.sql.timeType.enabled"
 
 
 def check_columns(spark: SparkSession, schema: Schema, *, reads_nanoseconds: bool, native: bool) -> None:
@@ -79,8 +79,8 @@ def unreadable(field: Field, *, reads_nanoseconds: bool) -> str | None:
 
 
 def _unreadable_default(spark: SparkSession, field: Field) -> str | None:
-    if field.type == TIME and spark.conf.get(TIME_SETTING, "false") != "true":
-        return f"is a time with an initial default, which Spark reads only if {TIME_SETTING} is true"
+    if field.type == TIME and spark.conf.get(_TIME_SETTING, "false") != "true":
+        return f"is a time with an initial default, which Spark reads only if {_TIME_SETTING} is true"
     return None
 
 

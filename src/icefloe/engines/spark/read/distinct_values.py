@@ -14,9 +14,8 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType
 
 from icefloe.codecs.puffin.theta_sketch import NOMINAL_ENTRIES, ThetaSketch, decode_sketch
 from icefloe.engines.spark.jvm_calls import static_call
-from icefloe.engines.spark.read.column_types import TIME_SETTING, with_longs
+from icefloe.engines.spark.read.column_types import with_longs
 from icefloe.engines.spark.read.scan import read_scan
-from icefloe.engines.spark.session import child_session
 from icefloe.engines.spark.write.conform import quoted
 from icefloe.engines.spark.write.transform_columns import microseconds_of_time, unscaled_bytes
 from icefloe.engines.work import ScanRequest
@@ -47,11 +46,12 @@ def distinct_sketches(
     spark: SparkSession, scan: ScanRequest, columns: Mapping[tuple[str, ...], Field]
 ) -> dict[int, ThetaSketch]:
     """A sketch of each column of a scan, by field id; nulls are no values."""
-    spark = child_session(spark, {TIME_SETTING: "true"})
     rows = read_scan(spark, replace(scan, schema=with_longs(scan.table_schema)))
-    values = [_bytes(spark, F.col(quoted(*path)), field.type) for path, field in columns.items()]
-    sketches = [F.call_function("theta_sketch_agg", value, F.lit(_LOG_ENTRIES)) for value in values]
-    found = rows.agg(*(sketch.alias(str(number)) for number, sketch in enumerate(sketches))).collect()[0]
+    # Bytes first: Spark aggregates no rows with times unless its settings allow the type.
+    values = rows.select(*(_bytes(spark, F.col(quoted(*path)), field.type) for path, field in columns.items()))
+    values = values.toDF(*map(str, range(len(columns))))
+    sketches = [F.call_function("theta_sketch_agg", F.col(name), F.lit(_LOG_ENTRIES)) for name in values.columns]
+    found = values.agg(*sketches).collect()[0]
     return {
         field.id: decode_sketch(bytes(data), where=f"column {'.'.join(path)!r}: the result of theta_sketch_agg")
         for (path, field), data in zip(columns.items(), found, strict=True)
