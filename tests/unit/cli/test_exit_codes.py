@@ -5,25 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
 import typer
 
 import icefloe
 from icefloe.cli.arguments import complete_table
-from icefloe.cli.program import _VERBS, app
+from icefloe.cli.program import app
 from icefloe.cli.verb import ExitCode
 from support.command_line import CommandLine
-
-MORE_ARGUMENTS = {
-    "append": [__file__],
-    "branch": ["b"],
-    "delete": ["id = 1"],
-    "erase": ["id = 1"],
-    "inspect": ["files"],
-    "tag": ["t"],
-    "upgrade": ["3"],
-}
-
 
 def test_an_error_is_one_paragraph_with_the_next_step_and_exit_code_1(run: CommandLine) -> None:
     answer = run("describe", "shop.absent")
@@ -53,31 +41,6 @@ def test_debug_shows_the_traceback(run: CommandLine) -> None:
     assert answer.code == ExitCode.ERROR
     assert "Traceback (most recent call last)" in answer.err
     assert "NoSuchTable" in answer.err
-
-
-@pytest.mark.parametrize("verb", [name for _, name, _ in _VERBS])
-def test_every_verb_has_help_that_shows_its_arguments(run: CommandLine, verb: str) -> None:
-    answer = run(verb, "--help", options=False)
-    assert answer.code == ExitCode.OK
-    assert "--output" in answer.out
-    assert "--catalog" in answer.out
-
-
-@pytest.mark.parametrize("verb", [name for _, name, _ in _VERBS if name not in ("tables", "create", "import")])
-def test_every_verb_reports_a_table_that_does_not_exist(run: CommandLine, verb: str) -> None:
-    more = {
-        "inspect": ["files"],
-        "branch": ["b"],
-        "tag": ["t"],
-        "upgrade": ["3"],
-        "append": [__file__],
-        "delete": ["id = 1"],
-        "erase": ["id = 1"],
-        "relocate": ["elsewhere"],
-    }
-    answer = run(verb, "shop.absent", *more.get(verb, []))
-    assert answer.code == ExitCode.ERROR
-    assert "shop.absent" in answer.err
 
 
 def test_a_closed_pipe_ends_the_program_quietly(run: CommandLine, orders: icefloe.Table) -> None:

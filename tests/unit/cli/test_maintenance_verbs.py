@@ -71,6 +71,33 @@ def test_compact_sorts_and_takes_options_by_name(run: CommandLine, many: icefloe
     assert (wrong.code, "the nearest name is 'rewrite-all'" in wrong.err) == (ExitCode.USAGE, True)
 
 
+def test_maintain_shows_its_plan_and_changes_nothing_without_execute(run: CommandLine, many: icefloe.Table) -> None:
+    before = files_of(many)
+    plan = run("maintain", "shop.many")
+    assert (plan.code, plan.lines[-1]) == (ExitCode.OK, "nothing was changed; --execute does it")
+    assert files_of(many) == before
+    done = run("maintain", "shop.many", "--execute", "-o", "json")
+    assert (done.code, done.json["left"]) == (ExitCode.OK, {})
+    assert many.refresh().scan().plan().files == 1
+
+
+def test_maintain_leaves_what_is_over_its_budget(run: CommandLine, many: icefloe.Table) -> None:
+    done = run("maintain", "shop.many", "--max-bytes", "0", "--execute", "-o", "json")
+    assert (done.code, len(done.json["left"]) > 0) == (ExitCode.OK, True)
+    assert many.refresh().scan().plan().files == 6
+    assert run("maintain", "shop.many", "--max-bytes", "-1").code == ExitCode.USAGE
+
+
+def test_rewrite_deletes_makes_vectors_of_delete_files(run: CommandLine, many: icefloe.Table) -> None:
+    many.upsert(pa.table({"id": [3], "note": ["new"]}), on=["id"], deletes="equality")
+    assert run("inspect", "shop.many", "delete_files", "-o", "json").json[0]["content"] == 2
+    answer = run("rewrite-deletes", "shop.many", "-o", "json")
+    assert (answer.code, answer.json["equality_files_removed"]) == (ExitCode.OK, 1)
+    assert run("inspect", "shop.many", "delete_files", "-o", "json").json[0]["content"] == 1
+    assert sorted(many.refresh().scan("id = 3").to_arrow()["note"].to_pylist()) == ["new"]
+    assert run("rewrite-deletes", "shop.many", "--where", "price > 1").code == ExitCode.USAGE
+
+
 def test_rewrite_manifests_changes_no_row(run: CommandLine, many: icefloe.Table) -> None:
     assert run("rewrite-manifests", "shop.many").code == ExitCode.OK
     assert many.refresh().scan().count() == 6

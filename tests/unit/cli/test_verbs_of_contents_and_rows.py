@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import icefloe
 from icefloe.cli.verb import ExitCode
@@ -101,3 +102,27 @@ def test_delete_shows_its_plan_and_changes_nothing_without_execute(run: CommandL
     assert orders.refresh().scan().count() == 4
     assert run("delete", "shop.orders", "city = 'Oslo'", "--execute", "-o", "json").json["rows_deleted"] == 2
     assert orders.refresh().scan().count() == 2
+
+
+def test_import_uses_the_files_of_a_folder(run: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "visits/year=2026").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "visits/year=2026/part-0.parquet")
+    answer = run("import", "shop.visits", tmp_path / "visits", "-o", "json")
+    assert (answer.code, answer.json["partitioned_by"]) == (ExitCode.OK, ["year"])
+    assert run.catalog().load_table("shop.visits").scan("year = 2026").count() == 2
+    again = run("import", "shop.visits", tmp_path / "visits")
+    assert (again.code, "shop.visits" in again.err) == (ExitCode.ERROR, True)
+    assert run("import", "shop.other", tmp_path / "absent").code == ExitCode.ERROR
+
+
+def test_import_takes_a_version_of_a_delta_table(run: CommandLine, tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(tmp_path / "sales", pa.table({"id": [1, 2, 3]}))
+    deltalake.DeltaTable(tmp_path / "sales").delete("id = 2")
+    assert run("import", "shop.sales", tmp_path / "sales", "--delta").code == ExitCode.OK
+    first = run("import", "shop.first", tmp_path / "sales", "--delta", "--delta-version", "0", "-o", "json")
+    assert first.code == ExitCode.OK
+    catalog = run.catalog()
+    assert [catalog.load_table(name).scan().count() for name in ("shop.sales", "shop.first")] == [2, 3]
+    plain = run("import", "shop.plain", tmp_path / "sales")
+    assert (plain.code, "Delta" in plain.err) == (ExitCode.USAGE, True)
