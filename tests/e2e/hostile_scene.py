@@ -278,17 +278,13 @@ def give_history(scene: Scene) -> None:
         table.remove_files(table.scan("id = 8").plan().tasks["location"].to_pylist())
 
 
-def plant(scene: Scene, place: str, location: str) -> bool:
-    """Write metadata that names a location, as a hostile program does; false if it cannot be encoded there."""
+def plant(scene: Scene, place: str, location: str) -> None:
+    """Write metadata that names a location, as a hostile program does."""
     base = scene.fresh()._pointer.load()
-    try:
-        if place in _ENTRIES:
-            _plant_entry(base, _ENTRIES[place], location)
-        else:
-            _plant_in_metadata(base, place, location, scene)
-    except (IcefloeError, UnicodeError):
-        return False
-    return True
+    if place in _ENTRIES:
+        _plant_entry(base, _ENTRIES[place], location)
+    else:
+        _plant_in_metadata(base, place, location, scene)
 
 
 def _plant_entry(base: Base, content: ContentType, location: str) -> None:

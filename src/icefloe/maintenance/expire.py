@@ -1,8 +1,8 @@
 """Expires snapshots and deletes the files that only they needed (spec: Snapshot Retention Policy).
 
-The pointer is swapped first, and files are deleted afterwards. Which files those are is computed once more from the
-states before and after the commit that landed: all files that were reachable and are not any more. A journal is written
-before the commit, so that a run that ends in between is finished by the next one.
+The pointer is swapped first, and files are deleted afterwards: all files that were reachable before the commit that
+landed and are not after it. They are those of the plan if the table has not changed since, and are computed again if
+it has. A journal is written before the commit, so that a run that ends in between is finished by the next one.
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ class ExpirePlan:
     files: pa.Table
     unfinished: int  # files that earlier runs were about to delete
     clean: bool
+    _base: Base = field(compare=False)  # the state that was planned on
     _pointer: TablePointer = field(compare=False)
     _env: Env = field(compare=False)
     _engine: Engine = field(compare=False)
@@ -222,6 +223,7 @@ def plan_expire(
         files=files,
         unfinished=sum(journal.files.num_rows for journal in unfinished_journals(base)) if clean else 0,
         clean=clean,
+        _base=base,
         _pointer=table,
         _env=env,
         _engine=engine,
@@ -348,7 +350,8 @@ def _withdraw_all(base: Base, journals: list[Journal]) -> None:
 def _delete_freed(plan: ExpirePlan, before: Base, after: Base, journals: list[Journal], progress: Progress) -> Deletion:
     """Delete the files that the commit freed; files that the plan did not have are journalled first."""
     table, env, engine = plan._pointer, plan._env, plan._engine
-    files = freed_files(before, after, engine)
+    unchanged = before.pointer == plan._base.pointer and before.metadata == plan._base.metadata
+    files = plan.files if unchanged else freed_files(before, after, engine)
     journals = list(journals)
     planned = [journal.files["location"] for journal in journals]
     known = pa.chunked_array([chunk for column in planned for chunk in column.chunks], pa.string())
