@@ -13,6 +13,7 @@ from icefloe.cli.program import app
 from icefloe.cli.verb import ExitCode
 from support.command_line import CommandLine
 
+
 def test_an_error_is_one_paragraph_with_the_next_step_and_exit_code_1(run: CommandLine) -> None:
     answer = run("describe", "shop.absent")
     assert (answer.code, answer.out) == (ExitCode.ERROR, "")
