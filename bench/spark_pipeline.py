@@ -31,6 +31,7 @@ from spark_contenders import (
     PlainParquet,
     changed_rows,
 )
+from spark_jobs import JobTimes
 from spark_session import start
 
 TITLE = "spark: writing, reading and changing rows with Spark"
@@ -89,6 +90,7 @@ class _Bench:
     def __init__(self, spark: SparkSession, folder: Path, sizes: Sizes, tell: Callable[[str], None]) -> None:
         self._spark, self._folder, self._sizes, self._tell = spark, folder, sizes, tell
         self._jvm = spark.sparkContext._gateway.proc.pid
+        self._jobs = JobTimes(spark)
         self._plain = PlainParquet(spark, folder / "plain")
         self._own = Icefloe(spark, folder)
         self._java = ApacheIceberg(spark)
@@ -157,15 +159,25 @@ class _Bench:
             for change in Change:
                 self._tell(f"spark: {change.value}, {mode.value}")
                 self._check_change(contenders, name, change)
+                self._jobs()
 
                 def once(one: Contender, change: Change = change, name: str = name) -> Callable[[], object]:
                     return lambda: one.change(name, change, self._source)
 
-                works = {one.name: (once(one), lambda one=one, name=name: one.undo(name)) for one in contenders}
+                works = {
+                    one.name: (once(one), lambda one=one, name=name: self._undone(one, name)) for one in contenders
+                }
                 samples[f"{change.value}, {mode.value}"] = self._measure(works, runs)
             for one in contenders:
                 one.drop(name)
         return samples
+
+    def _undone(self, one: Contender, table: str) -> Sample:
+        """Undo a change; returns the times of its jobs."""
+        times = self._jobs()
+        one.undo(table)
+        self._jobs()
+        return times
 
     def _check_change(self, contenders: Sequence[Contender], table: str, change: Change) -> None:
         results = {}
@@ -181,17 +193,14 @@ class _Bench:
         self._tell(f"spark: reading, {state}")
         results = {name: totals(read()).collect() for name, read in readers.items() if name != self._plain.name}
         check_same(results, state)
+        self._jobs()
         for question, ask in ASKED.items():
-            works = {name: (lambda read=read, ask=ask: ask(read()), _nothing) for name, read in readers.items()}
+            works = {name: (lambda read=read, ask=ask: ask(read()), self._jobs) for name, read in readers.items()}
             samples[f"{question}, {state}"] = self._measure(works, self._sizes.reads)
 
     def _measure(self, works: Mapping[str, Work], runs: int) -> dict[str, list[Sample]]:
         """Samples by contender of work that is undone, not timed, after every run."""
         return in_turns(works, runs, warm_up=self._sizes.warm_up, process=self._jvm)
-
-
-def _nothing() -> None:
-    """What is done after a read."""
 
 
 def _tpch_1(rows: DataFrame) -> DataFrame:
@@ -233,7 +242,31 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
         rows = [[work, *(_time(found.get(name)) for name in contenders)] for work, found in samples.items()]
         shown.append(Table(title=f"{names[kind]}: wall ms, {what}", columns=("", *contenders), rows=rows))
         shown.append(_ratios(samples, contenders, names[kind], result["versions"]))
+        shown += _profile(samples, names[kind])
     return shown
+
+
+def _profile(samples: Mapping[str, Mapping[str, list[Sample]]], kind: str) -> list[Table]:
+    """Where the time goes, for both implementations of the format."""
+    profiled = {work: found for work, found in samples.items() if "jobs_ms" in found[OWN][0]}
+    if len(profiled) == 0:
+        return []
+    parts = ("jobs_ms", "tasks_cpu_ms")
+    rows = []
+    for work, found in profiled.items():
+        own, java = found[OWN], found[JAVA]
+        driver = [f"{median([_driver(one) for one in each], 'driver_ms'):,.0f}" for each in (own, java)]
+        rows.append([work, *driver, *(f"{median(each, part):,.0f}" for part in parts for each in (own, java))])
+    columns = ("", *(f"{what}, {name}" for what in ("driver", "jobs", "CPU of tasks") for name in (OWN, JAVA)))
+    note = (
+        "Medians. Jobs are the wall time in which a Spark job ran. The driver's part is the rest: it opens the table,"
+        " plans files, lets Spark analyse, optimize and compile the query, and commits."
+    )
+    return [Table(title=f"{kind}: where the time goes, in ms", columns=columns, rows=rows, note=note)]
+
+
+def _driver(sample: Sample) -> Sample:
+    return {"driver_ms": sample["wall_ms"] - sample["jobs_ms"]}
 
 
 def _time(samples: list[Sample] | None) -> str:
