@@ -6,7 +6,6 @@ a large table need not all be in one process.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -51,8 +50,6 @@ _HIDDEN = r"/[._][^/=]*(/|$)"
 _TEMPORARY = r"/\.[^/]*\.[0-9a-f]{32}\.tmp$"  # of this library, from a writer that died
 _HINT = r"/version-hint\.text$"
 
-logger = logging.getLogger(__name__)
-
 
 class Kind(Enum):
     """The kind of a file of a table."""
@@ -84,7 +81,7 @@ class LeafFiles:
 class ReferencedFiles:
     """Files that metadata of a table references: some by name, others by the leaves that list them.
 
-    A leaf that cannot be read is an error; with ``skip_unreadable`` its files are left out, with a warning.
+    A leaf that cannot be read is an error; with ``skip_unreadable`` its files are left out, and the reason is stated.
     """
 
     store: ManifestStore
@@ -93,15 +90,15 @@ class ReferencedFiles:
     leaves: tuple[LeafFiles, ...] = ()
     skip_unreadable: bool = False
 
-    def read(self) -> pa.Table:
-        """All files, each location once."""
-        parts = [self.files]
+    def read(self) -> tuple[pa.Table, tuple[str, ...]]:
+        """All files, each location once, and why leaves were left out."""
+        parts, problems = [self.files], []
         for files, problem in self.leaf_files():
             if files is None:
-                logger.warning("%s", problem)
+                problems.append(str(problem))
             else:
                 parts.append(files)
-        return distinct_files(parts)
+        return distinct_files(parts), tuple(problems)
 
     def leaf_files(self) -> Iterator[tuple[pa.Table, None] | tuple[None, str]]:
         """The files of each leaf, or why it cannot be read; the next leaves are read ahead."""
@@ -150,6 +147,7 @@ class Unreferenced:
     similar: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     folders: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     listed: int = 0  # files of a folder that may be orphans, referenced or not
+    problems: tuple[str, ...] = ()  # why leaves of the first set were left out
 
 
 def entry_files(entries: pa.Table) -> pa.Table:

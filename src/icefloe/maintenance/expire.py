@@ -1,8 +1,9 @@
 """Expires snapshots and deletes the files that only they needed (spec: Snapshot Retention Policy).
 
 The pointer is swapped first, and files are deleted afterwards: all files that were reachable before the commit that
-landed and are not after it. They are those of the plan if the table has not changed since, and are computed again if
-it has. A journal is written before the commit, so that a run that ends in between is finished by the next one.
+landed and are not after it. They are those of the plan if the table has not changed since and all its files could be
+read; otherwise they are computed again. A journal is written before the commit, so that a run that ends in between is
+finished by the next one.
 """
 
 from __future__ import annotations
@@ -126,6 +127,7 @@ class ExpirePlan:
     unfinished: int  # files that earlier runs were about to delete
     clean: bool
     _base: Base = field(compare=False)  # the state that was planned on
+    _is_whole: bool = field(compare=False)  # all files that it references were read
     _pointer: TablePointer = field(compare=False)
     _env: Env = field(compare=False)
     _engine: Engine = field(compare=False)
@@ -203,10 +205,10 @@ def plan_expire(
     _check_chosen(base, policy, retained)
     update = _update(policy, retained)
     after = update.expired(base.metadata)
-    files = REFERENCED.empty_table()
+    files, is_whole = REFERENCED.empty_table(), False
     if clean and after != base.metadata:
         after = after.committed(timestamp_ms=base.metadata.last_updated_ms, former_location=base.pointer)
-        files = freed_files(base, replace(base, metadata=after), engine)
+        files, is_whole = freed_files(base, replace(base, metadata=after), engine)
     by_id = {snapshot.snapshot_id: snapshot for snapshot in base.metadata.snapshots}
     return ExpirePlan(
         table=str(table),
@@ -224,6 +226,7 @@ def plan_expire(
         unfinished=sum(journal.files.num_rows for journal in unfinished_journals(base)) if clean else 0,
         clean=clean,
         _base=base,
+        _is_whole=is_whole,
         _pointer=table,
         _env=env,
         _engine=engine,
@@ -350,8 +353,9 @@ def _withdraw_all(base: Base, journals: list[Journal]) -> None:
 def _delete_freed(plan: ExpirePlan, before: Base, after: Base, journals: list[Journal], progress: Progress) -> Deletion:
     """Delete the files that the commit freed; files that the plan did not have are journalled first."""
     table, env, engine = plan._pointer, plan._env, plan._engine
-    unchanged = before.pointer == plan._base.pointer and before.metadata == plan._base.metadata
-    files = plan.files if unchanged else freed_files(before, after, engine)
+    files = plan.files
+    if not plan._is_whole or before.pointer != plan._base.pointer or before.metadata != plan._base.metadata:
+        files = freed_files(before, after, engine)[0]
     journals = list(journals)
     planned = [journal.files["location"] for journal in journals]
     known = pa.chunked_array([chunk for column in planned for chunk in column.chunks], pa.string())

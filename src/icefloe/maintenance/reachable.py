@@ -69,7 +69,7 @@ def reachable_files(base: Base, *, hidden: bool = False) -> pa.Table:
     ``bytes`` is null where the metadata does not record it. An unreadable manifest raises. With ``hidden``, entries
     that are deleted by manifest deletion vectors in all snapshots are included.
     """
-    return referenced_files(base, hidden=hidden).read()
+    return referenced_files(base, hidden=hidden).read()[0]
 
 
 def referenced_files(base: Base, *, hidden: bool = False) -> ReferencedFiles:
@@ -78,22 +78,22 @@ def referenced_files(base: Base, *, hidden: bool = False) -> ReferencedFiles:
     return trees.referenced(base, _of_metadata(base), skip_unreadable=False)
 
 
-def freed_files(before: Base, after: Base, engine: Engine) -> pa.Table:
-    """The files that a table referenced before and no longer references, for example after snapshots expired.
+def freed_files(before: Base, after: Base, engine: Engine) -> tuple[pa.Table, bool]:
+    """The files that a table referenced before and no longer references, and whether these are certainly all.
 
     If a file of the state after cannot be read, that is an error. A file of a removed snapshot that cannot be read is
     skipped with a warning: what it references is not freed. It is an error too if a freed file may be a kept one.
     """
     kept_ids = {snapshot.snapshot_id for snapshot in after.metadata.snapshots}
     kept = _read_trees(after, after.metadata.snapshots)
-    trees = _Trees()
+    trees, problems = _Trees(), []
     for snapshot in before.metadata.snapshots:
         if snapshot.snapshot_id in kept_ids:
             continue
         try:
             _add_tree(before, snapshot, trees, hidden=False)
         except IcefloeError as error:
-            logger.warning("the files of snapshot %d are not freed: %s", snapshot.snapshot_id, error)
+            problems.append(f"the files of snapshot {snapshot.snapshot_id} are not freed: {error}")
     for location in trees.leaves.keys() & kept.leaves.keys():
         if len(kept.dead[location] - trees.dead[location]) == 0:
             del trees.leaves[location]  # all that it has there is live in a retained snapshot
@@ -102,7 +102,10 @@ def freed_files(before: Base, after: Base, engine: Engine) -> pa.Table:
         kept.referenced(after, _of_metadata(after), skip_unreadable=False),
     )
     check_no_alias(freed, after.metadata.location)
-    return freed.files
+    problems += freed.problems
+    for problem in problems:
+        logger.warning("%s", problem)
+    return freed.files, len(problems) == 0
 
 
 def _of_metadata(base: Base) -> Iterator[pa.Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,17 +15,17 @@ from icefloe.model.locations import FILE, parse_location
 
 def subtract_files(files: ReferencedFiles, kept: ReferencedFiles, *, check: bool) -> Unreferenced:
     """The files of one set that are not in the other."""
-    others = kept.read()["location"]
-    own = files.read()
+    others = kept.read()[0]["location"]
+    own, problems = files.read()
     rest = own.filter(pc.invert(is_among(own["location"], others, kept.table_location)))
-    return _result(rest, others, kept.table_location, check=check)
+    return replace(_result(rest, others, kept.table_location, check=check), problems=problems)
 
 
 def unreferenced_files(listing: ListedFolder, kept: Callable[[], ReferencedFiles]) -> Unreferenced:
     """The files of a folder that may be orphans and are not kept."""
     listed = listing.read()
     referenced = kept()
-    table, others = referenced.table_location, referenced.read()["location"]
+    table, others = referenced.table_location, referenced.read()[0]["location"]
     own = listed.filter(listing.may_be_orphan(one_array(listed["location"])))
     rest = own.filter(pc.invert(is_among(own["location"], others, table)))
     missing = others.filter(pc.invert(is_among(others, listed["location"], table)))

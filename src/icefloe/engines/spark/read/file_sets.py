@@ -6,7 +6,6 @@ are equal (``model/location_columns.py``), so tasks compute this form, and Spark
 
 from __future__ import annotations
 
-import logging
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -36,8 +35,6 @@ from icefloe.engines.spark.task_python import map_in_arrow
 from icefloe.model.location_columns import canonical, file_names, one_array
 from icefloe.model.locations import FILE, parse_location
 from icefloe.tree.store import ManifestCache, ManifestStore
-
-logger = logging.getLogger(__name__)
 
 _TASKS_PER_CORE = 4
 _ROWS = 10_000  # files in a batch of a task
@@ -138,16 +135,16 @@ def _result(
     measures = [F.min("kind").alias("kind"), F.max("bytes").alias("bytes"), F.min("content").alias("content")]
     times = F.max("modified_ms").alias("modified_ms")
     found = rest.groupBy("location", "problem").agg(*measures, times).toArrow()
-    for problem in found["problem"].drop_null().to_pylist():
-        logger.warning("%s", problem)
+    problems = tuple(found["problem"].drop_null().to_pylist())
     files = found.filter(pc.is_valid(found["location"])).select(schema.names).cast(schema).sort_by("location")
     if kept is None or files.num_rows == 0:
-        return Unreferenced(files=files, listed=listed)
+        return Unreferenced(files=files, listed=listed, problems=problems)
     return Unreferenced(
         files=files,
         similar=_similar(spark, kept, files["location"], table_location),
         folders=_folders(kept, table_location),
         listed=listed,
+        problems=problems,
     )
 
 
