@@ -13,6 +13,7 @@ import pytest
 
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
+from icefloe.engines.file_sets import ListedFolder
 from icefloe.env import SYSTEM
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.maintenance.deletions import journal_folder
@@ -126,6 +127,21 @@ def test_files_of_a_writer_that_commits_between_plan_and_execution_stay(tmp_path
     assert (result.files, result.still_used) == (1, 1)
     assert table.refresh().scan().count() == 3
     assert check_table(table) == []
+
+
+def test_files_of_a_writer_that_commits_while_files_are_listed_are_not_planned(tmp_path, monkeypatch):
+    table = new_table(tmp_path)
+    entries = write_entries(table._pointer.io, rows(2, 3), table.metadata)
+    orphan = put(table, "data/a.parquet")
+    read = ListedFolder.read
+
+    def listed_then_committed(listing: ListedFolder) -> pa.Table:
+        files = read(listing)
+        commit(new_catalog(tmp_path).load_table("db.t")._pointer, Append(added=entries))
+        return files
+
+    monkeypatch.setattr(ListedFolder, "read", listed_then_committed)
+    assert found(later(table)) == {orphan}
 
 
 def test_files_of_a_writer_that_commits_while_chunks_are_deleted_stay(tmp_path, monkeypatch):
