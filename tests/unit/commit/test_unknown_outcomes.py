@@ -13,13 +13,17 @@ from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
+from icefloe.env import SYSTEM
 from icefloe.errors import AlreadyExists, CommitFailed, CommitStateUnknown, ConflictError
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.text.ddl import parse_ddl
+from icefloe.table.table import Table
 from support.engine_work import write_entries
 from support.entry_tables import ENV, World, new_world
 from support.tables import VERSIONS
+
+FUTURE = "2100-01-01T00:00:00+00:00"
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 
@@ -99,6 +103,30 @@ def test_a_commit_that_landed_is_never_repeated_and_its_files_are_kept(world, ti
         with pytest.raises(ConflictError, match="has landed as snapshot"):
             world.commit(operation)
     assert ids_of(world) == [1]
+
+
+def test_the_files_of_a_commit_that_may_still_land_are_not_deleted_as_orphans(world):
+    operation = append_of(world, 1)
+    lose(world, operation)
+    orphan = append_of(world, 2)
+    days_later = replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + 864_000_000)
+    plan = Table(world.table()._pointer, days_later).remove_orphans(max_share=1.0)
+    assert set(orphan.files) <= set(plan.files["location"].to_pylist())
+    plan.execute()
+    assert set(orphan.files).isdisjoint(world.files())
+    assert set(operation.files) <= world.files()
+
+
+def test_the_files_of_a_commit_that_landed_are_deleted_once_no_snapshot_needs_them(world, monkeypatch):
+    """The process that had committed them kept them for ever."""
+    operation = append_of(world, 1)
+    land_unseen(world, operation, monkeypatch)
+    table = world.table()
+    table.append(pa.table({"id": pa.array([2], pa.int64()), "city": ["Oslo"]}))
+    table.remove_files(list(operation.files))
+    table.expire(older_than=FUTURE, retain_last=1).execute()
+    assert ids_of(world) == [2]
+    assert set(operation.files).isdisjoint(world.files())
 
 
 def expire_elsewhere(world: World, monkeypatch) -> int:
