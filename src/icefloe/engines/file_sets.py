@@ -45,6 +45,7 @@ OTHER = "other"
 METADATA_NAME = r"\.metadata\.json(\.gz)?$"
 JOURNAL_FOLDER = "deletions"  # in the metadata folder: journals of deletions
 _BATCH = 10_000  # listed files that are held as objects
+_FOLDED_ROWS = 100_000  # named files that are held before those that are there twice are removed
 # Files of other programs: a segment that begins with a dot or an underscore and is not a partition such as _day=1.
 _HIDDEN = r"/[._][^/=]*(/|$)"
 _TEMPORARY = r"/\.[^/]*\.[0-9a-f]{32}\.tmp$"  # of this library, from a writer that died
@@ -77,6 +78,30 @@ class LeafFiles:
         return entry_files(choose(entries, pc.and_(live(entries), is_kept)))
 
 
+class DistinctFiles:
+    """Collects files of which many are named again and again, such as those of rewritten manifests.
+
+    At most twice the distinct files are held, and some more.
+    """
+
+    def __init__(self) -> None:
+        self._parts = [REFERENCED.empty_table()]  # the first one has each location once
+        self._rows = 0
+
+    def add(self, files: pa.Table) -> None:
+        """Add files, in any number."""
+        self._parts.append(files)
+        self._rows += files.num_rows
+        if self._rows > max(_FOLDED_ROWS, 2 * self._parts[0].num_rows):
+            self.all()
+
+    def all(self) -> pa.Table:
+        """Each location once."""
+        self._parts = [distinct_files(self._parts)]
+        self._rows = self._parts[0].num_rows
+        return self._parts[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferencedFiles:
     """Files that metadata of a table references: some by name, others by the leaves that list them.
@@ -92,13 +117,14 @@ class ReferencedFiles:
 
     def read(self) -> tuple[pa.Table, tuple[str, ...]]:
         """All files, each location once, and why leaves were left out."""
-        parts, problems = [self.files], []
+        found, problems = DistinctFiles(), []
+        found.add(self.files)
         for files, problem in self.leaf_files():
             if files is None:
                 problems.append(str(problem))
             else:
-                parts.append(files)
-        return distinct_files(parts), tuple(problems)
+                found.add(files)
+        return found.all(), tuple(problems)
 
     def leaf_files(self) -> Iterator[tuple[pa.Table, None] | tuple[None, str]]:
         """The files of each leaf, or why it cannot be read; the next leaves are read ahead."""

@@ -18,6 +18,7 @@ from pyroaring import BitMap64
 from icefloe.commit.base import Base
 from icefloe.engines.engine import Engine
 from icefloe.engines.file_sets import (
+    DistinctFiles,
     Kind,
     LeafFiles,
     ReferencedFiles,
@@ -32,8 +33,6 @@ from icefloe.model.entries import DELETES, MANIFESTS, ContentType, of_type
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.tree.root import Leaf, leaves_of, read_root
 
-_FOLDED_ROWS = 100_000  # files of roots that are held before those that are there twice are removed
-
 logger = logging.getLogger(__name__)
 
 
@@ -41,23 +40,16 @@ logger = logging.getLogger(__name__)
 class _Trees:
     """The trees of some snapshots: the files that their roots name, and their leaves."""
 
-    files: list[pa.Table] = field(default_factory=list)
+    files: DistinctFiles = field(default_factory=DistinctFiles)
     leaves: dict[str, Leaf] = field(default_factory=dict)
     dead: dict[str, BitMap64] = field(default_factory=dict)  # by leaf: positions that are deleted in every snapshot
-
-    def add_files(self, files: pa.Table) -> None:
-        """Add files that a root names. The roots of later snapshots name most of them again, so these are removed."""
-        self.files.append(files)
-        first = self.files[0].num_rows
-        if sum(part.num_rows for part in self.files) > max(_FOLDED_ROWS, 2 * first):
-            self.files[:] = [distinct_files(self.files)]
 
     def referenced(self, base: Base, metadata_files: Iterable[pa.Table], *, skip_unreadable: bool) -> ReferencedFiles:
         """The files of the trees, with metadata files."""
         return ReferencedFiles(
             store=base.store,
             table_location=base.metadata.location,
-            files=distinct_files([*metadata_files, *self.files]),
+            files=distinct_files([*metadata_files, self.files.all()]),
             leaves=tuple(LeafFiles(leaf=leaf, dead=self.dead[name]) for name, leaf in self.leaves.items()),
             skip_unreadable=skip_unreadable,
         )
@@ -135,7 +127,7 @@ def _add_tree(base: Base, snapshot: Snapshot, trees: _Trees, *, hidden: bool) ->
     own = {location: BitMap64() if hidden else root.dead.get(location, BitMap64()) for location in locations}
     new = manifests.filter(pa.array([location not in trees.leaves for location in locations], pa.bool_()))
     roots = snapshot.manifests if snapshot.root is None else [snapshot.root]
-    trees.add_files(
+    trees.files.add(
         pa.concat_tables(
             [
                 files_at(roots, Kind.MANIFEST),
