@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import icefloe
+from icefloe.engines import file_sets
 from icefloe.maintenance import reachable
 
 COMMITS = 12
@@ -13,7 +14,7 @@ COMMITS = 12
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_a_file_that_many_snapshots_reference_is_held_once(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reachable, "_FOLDED_ROWS", 2)
+    monkeypatch.setattr(file_sets, "_FOLDED_ROWS", 2)
     catalog = icefloe.catalog("reachable", uri="memory://")
     table = catalog.create_table(
         f"db.t{version}",
@@ -25,9 +26,19 @@ def test_a_file_that_many_snapshots_reference_is_held_once(version: int, monkeyp
         table.append(pa.table({"id": [number]}))
     base = table._pointer.load()
     files = reachable._read_trees(base, base.metadata.snapshots).files
-    rows = pa.concat_tables(files)["location"]
+    rows = pa.concat_tables(files._parts)["location"]
     assert len(rows) <= 2 * len(rows.unique()) + COMMITS  # of each snapshot it would be six times as many
     every = reachable.reachable_files(base)
     counts = {kind.value: every["kind"].to_pylist().count(kind.value) for kind in reachable.Kind}
     assert counts["data"] == COMMITS
     assert counts["manifest"] == (COMMITS if version == 4 else 2 * COMMITS)
+
+
+def test_files_that_many_leaves_name_are_held_about_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_sets, "_FOLDED_ROWS", 5)
+    found = file_sets.DistinctFiles()
+    for number in range(40):
+        names = [f"file:///t/{place}" for place in range(number % 4, 10)]
+        found.add(file_sets.files_at(names, file_sets.Kind.DATA))
+        assert sum(part.num_rows for part in found._parts) <= 20
+    assert sorted(found.all()["location"].to_pylist()) == [f"file:///t/{place}" for place in range(10)]
