@@ -191,8 +191,9 @@ def entry_files(entries: pa.Table) -> pa.Table:
 
 
 def named_files(entries: pa.Table, kind: Kind) -> pa.Table:
-    """The files that entries name, as files of one kind."""
-    named = entries.select(["location", "file_size_in_bytes", "content_type"]).filter(pc.is_valid(entries["location"]))
+    """The files that entries name, as files of one kind; the location of an inline vector is not its file."""
+    chosen = pc.and_(pc.is_valid(entries["location"]), pc.is_null(entries["dv_inline_content"]))
+    named = entries.select(["location", "file_size_in_bytes", "content_type"]).filter(chosen)
     return files_at(named["location"], kind, named["file_size_in_bytes"], named["content_type"])
 
 

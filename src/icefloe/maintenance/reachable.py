@@ -3,6 +3,9 @@
 These are the files of the metadata log, statistics files, and for each snapshot its root, its manifests and the files
 in them. Manifests that snapshots share are read once. An entry that a manifest deletion vector deletes counts only if
 it is live in another snapshot. Deletion vectors that a snapshot replaced count too, as its root references them.
+
+An inline manifest deletion vector may have a location all the same, which the proposal requires. It is not a file of
+the table: nothing frees or purges it, but it is no orphan either.
 """
 
 from __future__ import annotations
@@ -41,15 +44,19 @@ class _Trees:
     """The trees of some snapshots: the files that their roots name, and their leaves."""
 
     files: DistinctFiles = field(default_factory=DistinctFiles)
+    unused: DistinctFiles = field(default_factory=DistinctFiles)  # locations of inline vectors
     leaves: dict[str, Leaf] = field(default_factory=dict)
     dead: dict[str, BitMap64] = field(default_factory=dict)  # by leaf: positions that are deleted in every snapshot
 
-    def referenced(self, base: Base, metadata_files: Iterable[pa.Table], *, skip_unreadable: bool) -> ReferencedFiles:
-        """The files of the trees, with metadata files."""
+    def referenced(
+        self, base: Base, metadata_files: Iterable[pa.Table], *, skip_unreadable: bool, kept: bool
+    ) -> ReferencedFiles:
+        """The files of the trees, with metadata files; if they are ``kept``, with the locations of inline vectors."""
+        unused = [self.unused.all()] if kept else []
         return ReferencedFiles(
             store=base.store,
             table_location=base.metadata.location,
-            files=distinct_files([*metadata_files, self.files.all()]),
+            files=distinct_files([*metadata_files, self.files.all(), *unused]),
             leaves=tuple(LeafFiles(leaf=leaf, dead=self.dead[name]) for name, leaf in self.leaves.items()),
             skip_unreadable=skip_unreadable,
         )
@@ -61,13 +68,17 @@ def reachable_files(base: Base, *, hidden: bool = False) -> pa.Table:
     ``bytes`` is null where the metadata does not record it. An unreadable manifest raises. With ``hidden``, entries
     that are deleted by manifest deletion vectors in all snapshots are included.
     """
-    return referenced_files(base, hidden=hidden).read()[0]
+    return _referenced(base, hidden=hidden, kept=False).read()[0]
 
 
 def referenced_files(base: Base, *, hidden: bool = False) -> ReferencedFiles:
-    """The files of a table as a set, whose leaves are not read yet."""
+    """The files of a table that must be kept, as a set whose leaves are not read yet."""
+    return _referenced(base, hidden=hidden, kept=True)
+
+
+def _referenced(base: Base, *, hidden: bool, kept: bool) -> ReferencedFiles:
     trees = _read_trees(base, base.metadata.snapshots, hidden=hidden)
-    return trees.referenced(base, _of_metadata(base), skip_unreadable=False)
+    return trees.referenced(base, _of_metadata(base), skip_unreadable=False, kept=kept)
 
 
 def freed_files(before: Base, after: Base, engine: Engine) -> tuple[pa.Table, bool]:
@@ -90,8 +101,8 @@ def freed_files(before: Base, after: Base, engine: Engine) -> tuple[pa.Table, bo
         if len(kept.dead[location] - trees.dead[location]) == 0:
             del trees.leaves[location]  # all that it has there is live in a retained snapshot
     freed = engine.subtract_files(
-        trees.referenced(before, _of_metadata(before), skip_unreadable=True),
-        kept.referenced(after, _of_metadata(after), skip_unreadable=False),
+        trees.referenced(before, _of_metadata(before), skip_unreadable=True, kept=False),
+        kept.referenced(after, _of_metadata(after), skip_unreadable=False, kept=True),
     )
     check_no_alias(freed, after.metadata.location)
     problems += freed.problems
@@ -137,6 +148,9 @@ def _add_tree(base: Base, snapshot: Snapshot, trees: _Trees, *, hidden: bool) ->
             ]
         )
     )
+    inline = replaced.filter(pc.and_(pc.is_valid(replaced["dv_inline_content"]), pc.is_valid(replaced["location"])))
+    if inline.num_rows > 0:
+        trees.unused.add(files_at(inline["location"], Kind.DELETES))
     for location, dead in own.items():
         trees.dead[location] = trees.dead[location] & dead if location in trees.leaves else dead
     trees.leaves.update((leaf.location, leaf) for leaf in leaves_of(new))

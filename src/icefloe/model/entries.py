@@ -82,7 +82,8 @@ ENTRY = pa.schema(
 UNKNOWN_COUNT = -1  # how old imports of other writers stored that they did not know a file's number of rows
 
 COUNTS = ("value_count", "null_value_count", "nan_value_count")
-MEASURES = ("lower_bound", "upper_bound", "tight_bounds", *COUNTS, "avg_value_size_in_bytes")
+TIGHT, AVERAGE_SIZE = "tight_bounds", "avg_value_size_in_bytes"
+MEASURES = ("lower_bound", "upper_bound", TIGHT, *COUNTS, AVERAGE_SIZE)
 
 
 def column_key(field_id: int) -> str:

@@ -88,6 +88,21 @@ def test_a_field_must_or_may_or_must_not_be_there(kind: str, name: str, rule: st
             bad(row)
 
 
+def test_an_inline_manifest_vector_may_have_a_location_with_a_size() -> None:
+    """Each alone is refused, by the matrix."""
+    good(manifest_dv(0) | {"location": VALUES["location"], "file_size_in_bytes": 7})
+
+
+@pytest.mark.parametrize("offsets", [[], [4], [4, 4], [4, 900], None])
+def test_split_offsets_that_ascend_are_accepted(offsets: list[int] | None) -> None:
+    good(data_file(1, split_offsets=offsets))
+
+
+@pytest.mark.parametrize("offsets", [[900, 4], [4, 900, 899], [4, 9, 9, 8]])
+def test_split_offsets_that_do_not_ascend_are_refused_with_the_file_and_what_to_do(offsets: list[int]) -> None:
+    bad(data_file(1, split_offsets=offsets), r"split_offsets of .*00001\.parquet do not ascend: .*must sort them")
+
+
 FORMATS = {
     "parquet": "0 2 3 4",
     "avro": "0 2 3 4",

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from icefloe.codecs.manifest import field_ids as ids
-from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE
+from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE, decimal_bytes
 from icefloe.errors import InputError
 from icefloe.model.metadata.version_rules import (
     DATA_FILE_FIELDS,
@@ -68,16 +68,6 @@ _AVRO: dict[Primitive, str | Json] = {
     UNKNOWN: "null",
 }
 UUID_BYTES = 16
-
-
-def decimal_bytes(precision: int) -> int:
-    """The fewest bytes that hold every unscaled value of a precision.
-
-    >>> decimal_bytes(9), decimal_bytes(38)
-    (4, 16)
-    """
-    largest: int = 10**precision - 1
-    return (largest.bit_length() + 8) // 8
 
 
 def avro_type(type_: Type, field_id: int) -> str | Json:

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS, MeasureMap, decimal_bytes, raw_type
+from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS, MeasureMap, raw_type
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import without_nan
+from icefloe.codecs.manifest.entry_columns import decimal_bytes, without_nan
 from icefloe.codecs.value.bounds import decode_bounds, encode_bounds, known_bounds
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import column_key, stat

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.codecs.manifest.entry_columns import unsorted_lists
 from icefloe.codecs.puffin.deletion_vector import MIN_BLOB_BYTES
 from icefloe.errors import FormatError, IcefloeError
 from icefloe.model.entries import MANIFEST_COUNTS, ContentType, Status
@@ -41,6 +42,7 @@ ALLOWED: Mapping[str, tuple[int, ...]] = {
 _FORMATS = pa.array(["avro", "parquet", "orc", "puffin"])
 _DATA_FORMATS = _FORMATS.slice(0, 3)
 _LAST_OF_MANIFESTS, _PUFFIN = 1, 3  # places in the list above
+_SHOWN_OFFSETS = 8
 
 
 def check_entries(
@@ -52,7 +54,10 @@ def check_entries(
     stats: pa.Array | None = None,
 ) -> None:
     """Raise ``error`` for the first rule that a row breaks, naming the row; ``stats`` is content_stats as stored."""
-    if len(columns["content_type"]) == 0 or _are_plain_files(columns, content):
+    if len(columns["content_type"]) == 0:
+        return
+    _check_offsets(columns, where, error)
+    if _are_plain_files(columns, content):
         return
     for broken, rule in _Rows(columns, stats).problems(content):
         if broken.any():
@@ -62,6 +67,17 @@ def check_entries(
 def refuse_row(row: int, rule: str, *, where: str, error: Callable[..., IcefloeError] = FormatError) -> NoReturn:
     """Raise the error of a row that breaks a rule."""
     raise error(f"{where}: row {row}: {rule}", location=where, row=row)
+
+
+def _check_offsets(columns: Mapping[str, pa.Array], where: str, error: Callable[..., IcefloeError]) -> None:
+    """Raise for the first row whose split offsets do not ascend."""
+    unsorted = unsorted_lists(columns["split_offsets"])
+    if unsorted.any():
+        row = int(np.argmax(unsorted))
+        file, offsets = columns["location"][row].as_py(), columns["split_offsets"][row].as_py()
+        shown = offsets[:_SHOWN_OFFSETS]
+        rule = f"split_offsets of {file} do not ascend: {shown}. The writer of the entry must sort them"
+        refuse_row(row, rule, where=where, error=error)
 
 
 def _are_plain_files(columns: Mapping[str, pa.Array], content: str) -> bool:
@@ -139,7 +155,6 @@ class _Rows:
         inline = self.is_type(MANIFEST_DV) & self.has("dv_inline_content")
         located = self.has("location")
         yield ~located & ~inline, "location is null, which only an inline manifest deletion vector may have"
-        yield located & inline, "an inline manifest deletion vector must not have a location"
         yield located & ~self.has("file_size_in_bytes"), "file_size_in_bytes is null"
         yield self.has("file_size_in_bytes") & ~located, "file_size_in_bytes is set, but there is no file"
         yield self.numbers("file_size_in_bytes") < 0, "file_size_in_bytes is negative"

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.codecs.value.single_value import FORMATS
 from icefloe.errors import FormatError
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import ENTRY, ContentType, stat
+from icefloe.model.entries import AVERAGE_SIZE, ENTRY, ContentType, stat
 from icefloe.model.location_columns import file_names, inner_paths
-from icefloe.model.schema.types import DOUBLE, FLOAT, Type
+from icefloe.model.schema.types import BOOLEAN, DOUBLE, FLOAT, UUID, Decimal, Fixed, Type, has_value_sizes
 
 COLUMN_SIZE = "column_size"  # the measure of v1-v3 column_sizes; kept so that rewriting a manifest loses nothing
 CONTAINS_NULL, CONTAINS_NAN = "contains_null", "contains_nan"  # of all entries of a manifest, as recorded in its list
+_MAX_INT = 2**31 - 1
+_WIDTHS: Mapping[Type, int] = {  # of values, in bytes
+    BOOLEAN: 1,
+    UUID: 16,
+    **{type_: np.dtype(stored).itemsize for type_, stored in FORMATS.items()},
+}
 _LAST_FILE_TYPE = int(ContentType.EQUALITY_DELETES)
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.\-]*:)"
 _NOT_PLAIN = r"^$|(^|/)\.\.?(/|$)"
@@ -45,6 +53,28 @@ def to_table(columns: Mapping[str, pa.Array], length: int) -> pa.Table:
     return pa.Table.from_arrays([*fixed, ordinal, *stats.values()], schema=pa.schema(fields))
 
 
+def unsorted_lists(lists: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which lists of numbers have an element that is less than the one before it."""
+    unsorted: npt.NDArray[np.bool_] = np.zeros(len(lists), dtype=np.bool_)
+    longest = pc.max(pc.list_value_length(lists)).as_py()
+    if longest is not None and longest > 1:
+        owners = np.asarray(pc.list_parent_indices(lists))
+        falls = (np.diff(np.asarray(pc.fill_null(lists.flatten(), 0))) < 0) & (np.diff(owners) == 0)
+        unsorted[owners[1:][falls]] = True
+    return unsorted
+
+
+def sorted_lists(lists: pa.Array) -> pa.Array:
+    """Lists of numbers with the elements of each in ascending order."""
+    if not unsorted_lists(lists).any():
+        return lists
+    values, owners = np.asarray(lists.flatten()), np.asarray(pc.list_parent_indices(lists))
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0))
+    offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32))
+    ordered = pa.array(values[np.lexsort((values, owners))], lists.type.value_type)
+    return pa.ListArray.from_arrays(offsets, ordered, type=lists.type, mask=lists.is_null())
+
+
 def has_nan(type_: Type) -> bool:
     """Whether values of the type can be NaN."""
     return type_ in (FLOAT, DOUBLE)
@@ -53,6 +83,52 @@ def has_nan(type_: Type) -> bool:
 def is_file(content_type: pa.Array) -> pa.Array:
     """Which rows are data or delete files rather than manifests."""
     return pc.less_equal(content_type, _LAST_FILE_TYPE)
+
+
+def average_sizes(columns: Mapping[str, pa.Array | pa.ChunkedArray], key: str) -> pa.Array | pa.ChunkedArray | None:
+    """The average size of a column's values in each row, as recorded, or else from the size of the column in the file.
+
+    Manifests of versions 1 to 3 record only the latter. None if no row has either.
+    """
+    recorded, sizes = columns.get(stat(AVERAGE_SIZE, key)), columns.get(stat(COLUMN_SIZE, key))
+    if sizes is None or (recorded is not None and recorded.null_count == 0):
+        return recorded
+    if (values := value_counts(columns, key)) is None:
+        return recorded
+    values = pc.if_else(pc.greater(values, 0), values, None).cast(pa.float64())
+    average = pc.min_element_wise(pc.round(pc.divide(sizes.cast(pa.float64()), values)), _MAX_INT, skip_nulls=False)
+    average = average.cast(pa.int32())
+    return average if recorded is None else pc.coalesce(recorded, average)
+
+
+def column_sizes(columns: Mapping[str, pa.Array], key: str, type_: Type) -> pa.Array | None:
+    """The size of a column in each row: as recorded, or else that of its values, uncompressed. None if unknown."""
+    recorded, values = columns.get(stat(COLUMN_SIZE, key)), value_counts(columns, key)
+    width = columns.get(stat(AVERAGE_SIZE, key)) if has_value_sizes(type_) else _WIDTHS.get(type_)
+    if isinstance(type_, (Fixed, Decimal)):
+        width = type_.length if isinstance(type_, Fixed) else decimal_bytes(type_.precision)
+    if values is None or width is None:
+        return recorded
+    sizes = pc.multiply(values, width.cast(pa.int64()) if isinstance(width, pa.Array) else width)
+    return sizes if recorded is None else pc.coalesce(recorded, sizes)
+
+
+def decimal_bytes(precision: int) -> int:
+    """The fewest bytes that hold every unscaled value of a precision.
+
+    >>> decimal_bytes(9), decimal_bytes(38)
+    (4, 16)
+    """
+    largest: int = 10**precision - 1
+    return (largest.bit_length() + 8) // 8
+
+
+def value_counts(columns: Mapping[str, pa.Array | pa.ChunkedArray], key: str) -> pa.Array | pa.ChunkedArray | None:
+    """How many values that are not null a column has in each row; nulls that were not counted count as values."""
+    values, nulls = columns.get(stat("value_count", key)), columns.get(stat("null_value_count", key))
+    if values is None or nulls is None:
+        return values
+    return pc.subtract(values, pc.fill_null(nulls, 0))
 
 
 def partition_stats(key: str, value: pa.Array, record_count: pa.Array, type_: Type) -> dict[str, pa.Array]:

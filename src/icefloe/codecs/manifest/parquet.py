@@ -252,12 +252,25 @@ def _decode(
     check_text(table, where=where)
     stored = {field_id(field, where): single(table.column(i)) for i, field in enumerate(table.schema)}
     columns = _fixed_columns(stored, table.num_rows, where)
+    columns |= _without_empty(columns)
     for name in LOCATIONS:
         columns[name] = resolved(columns[name], context.location, where=where)
     stats = stored.get(CONTENT_STATS)
     check_entries(columns, content=kind, where=where, error=FormatError, stats=stats)
     _check_specs(columns, context, where)
     return to_table({**columns, **decode_stats(stats, columns, context, where=where)}, table.num_rows)
+
+
+def _without_empty(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """Locations and sizes, null where an inline vector has an empty location: a text is required, but there is no file.
+
+    Any other location of an inline vector is kept as it is, but never opened and never deleted.
+    """
+    inline, names = columns["dv_inline_content"], ("location", "file_size_in_bytes")
+    if inline.null_count == len(inline):
+        return {}
+    empty = pc.and_(pc.is_valid(inline), pc.fill_null(pc.equal(columns["location"], ""), False))
+    return {name: pc.if_else(empty, pa.scalar(None, columns[name].type), columns[name]) for name in names}
 
 
 def _wanted_columns(

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from icefloe.codecs.manifest.avro_schemas import MeasureMap, avro_name
 from icefloe.codecs.manifest.avro_values import from_raw, statistics_of
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import partition_stats, to_table
+from icefloe.codecs.manifest.entry_columns import partition_stats, sorted_lists, to_table
 from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS
 from icefloe.errors import FormatError
 from icefloe.model.entries import ContentType, Status, partition_key
@@ -130,6 +130,7 @@ def entry_table(stored: StoredRows, facts: Facts, context: ManifestContext, *, w
         columns[slot.entry] = _without_empty(column) if pa.types.is_list(slot.type) else column
     counts = columns["record_count"]
     columns |= {
+        "split_offsets": sorted_lists(columns["split_offsets"]),  # V4 requires what these versions only ask for
         "record_count": pc.if_else(pc.greater_equal(counts, 0), counts, None),  # negative if it is unknown
         "content_type": columns["content_type"].fill_null(int(ContentType.DATA)),
         "file_format": pc.utf8_lower(columns["file_format"]),

@@ -71,9 +71,9 @@ NAMED = pa.schema(
 
 
 def named(rows: pa.Table, by: str | pa.ChunkedArray) -> pa.Table:
-    """The files that entry rows name."""
+    """The files that entry rows name; the location of an inline vector is not its file."""
     rows = rows.append_column("by", pa.repeat(by, rows.num_rows) if isinstance(by, str) else by)
-    rows = rows.filter(pc.is_valid(rows["location"]))
+    rows = rows.filter(pc.and_(pc.is_valid(rows["location"]), pc.is_null(rows["dv_inline_content"])))
     rows = rows.append_column("kind", _KIND_NAMES.take(rows["content_type"].combine_chunks()))
     columns = ["location", "file_size_in_bytes", "by", "ordinal", "kind"]
     return rows.select(columns).rename_columns(NAMED.names).cast(NAMED)

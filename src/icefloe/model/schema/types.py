@@ -229,6 +229,11 @@ def is_primitive(type_: Type) -> TypeGuard[PrimitiveType]:
     return isinstance(type_, (Primitive, Decimal, Fixed, Geometry, Geography))
 
 
+def has_value_sizes(type_: Type) -> bool:
+    """Whether values of a primitive type have different sizes, so that statistics record their average size."""
+    return type_ in (STRING, BINARY) or isinstance(type_, (Geometry, Geography))
+
+
 def since(type_: Type) -> int:
     """The first format version whose tables may have a column of the type.
 
