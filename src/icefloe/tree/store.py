@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import has_name
-from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, leaf_names
+from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, leaf_names, with_stored_sizes
 from icefloe.io.file_io import FileIO
 from icefloe.limits import MIB
 from icefloe.model.entries import ContentType
@@ -190,11 +190,11 @@ class ManifestStore:
 
     def remember_root(self, location: str, table: pa.Table) -> None:
         """Cache the rows of a root that was just written."""
-        self.cache.put(self._key(location, None), table)
+        self.cache.put(self._key(location, None), with_stored_sizes(table, self.context))
 
     def remember_leaf(self, location: str, table: pa.Table, *, content: ContentType, spec_id: int) -> None:
         """Cache the rows of a leaf that was just written."""
-        self.cache.put(self._key(location, (content, spec_id)), table)
+        self.cache.put(self._key(location, (content, spec_id)), with_stored_sizes(table, self.context))
 
     def _leaf(self, request: LeafRequest, fetch: Fetch) -> pa.Table:
         key = self._leaf_key(request)

@@ -92,6 +92,7 @@ def test_the_mode_counts_tells_counts_and_sizes(tmp_path: Path) -> None:
         "null_value_count",
         "nan_value_count",
         "column_size",
+        "avg_value_size_in_bytes",
     }
     assert (told[f"value_count:{id_}"], told[f"null_value_count:{x}"], told[f"nan_value_count:{x}"]) == (2, 1, 0)
 

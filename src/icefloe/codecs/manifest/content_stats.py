@@ -2,7 +2,7 @@
 
 Every measured column has a struct under 10 000 + 200 x its id, every derived partition value one under its expression
 id. An identity partition value has no struct of its own: it is stored, untruncated, as the bounds of its column, and
-reading gives it back under both keys.
+reading gives it back under both keys. The bounds of shapes are corners of a box, stored as structs of coordinates.
 """
 
 from __future__ import annotations
@@ -15,23 +15,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import has_nan, is_file, partition_stats, without_nan
-from icefloe.codecs.manifest.field_ids import CONTENT_STATS, MEASURE_OFFSETS, STATS_FIELD_LIMIT, stats_id, stats_owner
+from icefloe.codecs.manifest.entry_columns import average_sizes, has_nan, is_file, partition_stats, without_nan
+from icefloe.codecs.manifest.field_ids import (
+    CONTENT_STATS,
+    CORNER_OFFSETS,
+    MEASURE_OFFSETS,
+    STATS_FIELD_LIMIT,
+    stats_id,
+    stats_owner,
+)
+from icefloe.codecs.manifest.virtual_columns import derived_measures, unknown_types
 from icefloe.codecs.value.inferred_types import infer_types, type_of_arrow
 from icefloe.codecs.value.promoted_bounds import promoted
 from icefloe.errors import FormatError, InputError
 from icefloe.model.arrow.conform import FIELD_ID, arrow_type
-from icefloe.model.entries import ContentType, column_key, partition_key, stat
+from icefloe.model.corners import AXES, REQUIRED_AXES, corner_structs, corners_of
+from icefloe.model.entries import AVERAGE_SIZE, TIGHT, ContentType, column_key, partition_key, stat
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.partition.transform_names import IDENTITY
-from icefloe.model.schema.types import BINARY, STRING, UUID, Type
+from icefloe.model.schema.types import UUID, Geography, Geometry, Type, has_value_sizes, is_primitive
 
 Columns = Mapping[str, pa.Array]
 
 _BOUNDS = ("lower_bound", "upper_bound")
-_ALWAYS = (*_BOUNDS, "tight_bounds", "value_count", "null_value_count")
 _OVERRIDDEN = (*_BOUNDS, "value_count", "null_value_count", "nan_value_count")
-_MEASURE_TYPES = {"tight_bounds": pa.bool_(), "avg_value_size_in_bytes": pa.int32()}
+_MEASURE_TYPES = {TIGHT: pa.bool_(), AVERAGE_SIZE: pa.int32()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,9 +84,14 @@ def struct_of(type_: pa.StructType, members: list[pa.Array], absent: pa.Array | 
 
 def measures_of(type_: Type) -> tuple[str, ...]:
     """The measures that statistics of a type have."""
+    tight = () if _is_shape(type_) else (TIGHT,)
     nan = ("nan_value_count",) if has_nan(type_) else ()
-    size = ("avg_value_size_in_bytes",) if type_ in (STRING, BINARY) else ()
-    return (*_ALWAYS, *nan, *size)
+    size = (AVERAGE_SIZE,) if has_value_sizes(type_) else ()
+    return (*_BOUNDS, *tight, "value_count", "null_value_count", *nan, *size)
+
+
+def _is_shape(type_: Type) -> bool:
+    return isinstance(type_, (Geometry, Geography))
 
 
 # -- writing
@@ -86,7 +99,7 @@ def measures_of(type_: Type) -> tuple[str, ...]:
 
 def encode_stats(columns: Columns, length: int, context: ManifestContext) -> tuple[StatsShape, pa.Array] | None:
     """The content_stats column of entries; none when no row has statistics."""
-    context = context.learned(infer_types(columns, context))
+    context = context.learned(infer_types(columns, context)).with_types(unknown_types(columns, context))
     _check_partition_values(columns, context)
     owners: list[tuple[_Owner, tuple[_Member, ...]]] = []
     structs: list[pa.Array] = []
@@ -114,20 +127,30 @@ def _owners(context: ManifestContext) -> tuple[_Owner, ...]:
 
 
 def _owner(id_: int, key: str, name: str, type_: Type, others: tuple[str, ...]) -> _Owner:
-    bound = pa.uuid() if type_ == UUID else arrow_type(type_)
     members = []
     for measure in measures_of(type_):
-        stored = bound if measure in _BOUNDS else _MEASURE_TYPES.get(measure, pa.int64())
+        stored = _bound_type(type_, measure, id_) if measure in _BOUNDS else _MEASURE_TYPES.get(measure, pa.int64())
         field = with_id(measure, stored, stats_id(id_) + MEASURE_OFFSETS[measure])
         members.append(_Member(measure=measure, column=stat(measure, key), field=field))
     return _Owner(id=id_, key=key, name=name, type=type_, members=tuple(members), others=others)
 
 
+def _bound_type(type_: Type, measure: str, owner: int) -> pa.DataType:
+    """The Arrow type of a bound in a file."""
+    if not _is_shape(type_):
+        return pa.uuid() if type_ == UUID else arrow_type(type_)
+    first = stats_id(owner) + CORNER_OFFSETS[measure]
+    return pa.struct(
+        [with_id(axis, pa.float64(), first + i, required=i < REQUIRED_AXES) for i, axis in enumerate(AXES)]
+    )
+
+
 def _owned(context: ManifestContext) -> Iterator[tuple[int, str, str, Type, tuple[str, ...]]]:
-    kept = dict.fromkeys((*context.schema.measured, *sorted(context.identity_sources)))
+    virtual = {id_: expression.name for id_, expression in context.virtual.items() if id_ in context.types}
+    kept = dict.fromkeys((*context.schema.measured, *sorted(context.identity_sources), *virtual))
     for column_id in kept:
         if column_id < STATS_FIELD_LIMIT:
-            name = context.schema.names.get(column_id, f"column_{column_id}").replace(".", "_")
+            name = virtual.get(column_id, context.schema.names.get(column_id, f"column_{column_id}")).replace(".", "_")
             yield column_id, column_key(column_id), name, context.types[column_id], ()
     for owner_id, fields in _derived(context).items():
         key, *others = (partition_key(field.field_id) for field in fields)
@@ -147,6 +170,12 @@ def _derived(context: ManifestContext) -> dict[int, list[PartitionField]]:
 def _members(columns: Columns, owner: _Owner, context: ManifestContext) -> dict[str, pa.Array]:
     """The available measures of an owner, by name."""
     measures = {m.measure: columns[m.column] for m in owner.members if m.column in columns}
+    if has_value_sizes(owner.type) and (sizes := average_sizes(columns, owner.key)) is not None:
+        measures[AVERAGE_SIZE] = sizes
+    if owner.id in context.virtual:
+        for measure, derived in derived_measures(owner.id, columns, context).items():
+            measures[measure] = pc.coalesce(measures[measure], derived) if measure in measures else derived
+        return measures
     if owner.key.startswith("p"):
         for key in owner.others:
             measures |= {
@@ -180,6 +209,8 @@ def _overridden(measures: dict[str, pa.Array], columns: Columns, key: str, type_
         column = measures.get(measure)
         rest = own if column is None else pc.coalesce(own, column.cast(own.type))
         result[measure] = own if known.null_count == 0 and pc.all(known).as_py() else pc.if_else(known, own, rest)
+    if (tight := measures.get(TIGHT)) is not None:  # a partition value is not cut
+        result[TIGHT] = pc.if_else(pc.and_(known, pc.is_valid(tight)), True, tight)
     return result
 
 
@@ -203,6 +234,8 @@ def _struct_field(owner: _Owner, members: tuple[_Member, ...]) -> pa.Field:
 def _stored_as(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if isinstance(type_, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(type_, array)
+    if isinstance(type_, pa.StructType):
+        return corner_structs(array, type_)
     return array if array.type == type_ else array.cast(type_)
 
 
@@ -262,7 +295,7 @@ def decode_stats(struct: pa.Array | None, fixed: Columns, context: ManifestConte
             for part in derived[owner]:
                 of_part = context.partition_types[part.field_id]
                 stats |= _measures(child, partition_key(part.field_id), of_part, owner, where)
-        elif (type_ := context.column_type(owner)) is not None:
+        elif (type_ := _type_of(owner, field, context, where)) is not None:
             stats |= _measures(child, column_key(owner), type_, owner, where)
     present = set(pc.unique(fixed["partition_spec_id"]).to_pylist())
     values: dict[str, pa.Array] = {}  # kept even if null in every row: a partition tuple has all of its values
@@ -284,12 +317,23 @@ def _types_in_struct(struct: pa.Array | None, context: ManifestContext, where: s
     structs = {stats_owner(field_id(field, where)): field for field in struct.type if pa.types.is_struct(field.type)}
     for i, owner in owners.items():
         if owner is not None and (field := structs.get(owner)) is not None:
-            bounds = (
-                m.type for m in field.type if field_id(m, where) == stats_id(owner) + MEASURE_OFFSETS["lower_bound"]
-            )
-            type_ = type_of_arrow(next(bounds, pa.null()))
+            type_ = _stored_type(field, owner, where)
             types |= {} if type_ is None else {i: type_}
     return types
+
+
+def _stored_type(field: pa.Field, owner: int, where: str) -> Type | None:
+    """The type of an owner by the bounds in a file."""
+    bounds = (m.type for m in field.type if field_id(m, where) == stats_id(owner) + MEASURE_OFFSETS["lower_bound"])
+    return type_of_arrow(next(bounds, pa.null()))
+
+
+def _type_of(owner: int, field: pa.Field, context: ManifestContext, where: str) -> Type | None:
+    """The type of a column; of a virtual column whose transform is unknown, that of its bounds in the file."""
+    type_ = context.column_type(owner)
+    if type_ is None and owner in context.virtual:
+        type_ = _stored_type(field, owner, where)
+    return type_ if type_ is not None and is_primitive(type_) else None
 
 
 def is_needed(field: pa.Field, context: ManifestContext, wanted: frozenset[str], where: str) -> bool:
@@ -324,6 +368,10 @@ def _measures(struct: pa.StructArray, key: str, type_: Type, owner: int, where: 
             continue
         array = member.storage if isinstance(member, pa.ExtensionArray) else member
         bound = measure in _BOUNDS
+        if bound and _is_shape(type_) and pa.types.is_struct(array.type):
+            first = stats_id(owner) + CORNER_OFFSETS[measure]
+            axes = {field_id(f, where) - first: a for f, a in zip(array.type, array.flatten(), strict=True)}
+            array = corners_of({AXES[i]: axis for i, axis in axes.items() if 0 <= i < len(AXES)}, len(array))
         target = arrow_type(type_) if bound else _MEASURE_TYPES.get(measure, pa.int64())
         try:
             if array.type != target:
@@ -368,16 +416,23 @@ def _file_values(
     part: PartitionField,
     where: str,
 ) -> dict[str, pa.Array]:
-    """Partition values of file rows: the lower bound, else null or NaN by the counts; FormatError if none applies."""
-    lower, total = stored["lower_bound"], stored["value_count"]
+    """Partition values of file rows: the lower bound, else NaN by the counts, else null if both bounds are null.
+
+    FormatError if counts contradict null, or if the file has no statistics of the field at all.
+    """
     target = arrow_type(type_)
+    lower, upper, nulls = stored["lower_bound"], stored["upper_bound"], stored["null_value_count"]
     value = pa.nulls(len(files), target) if lower is None else lower.cast(target)
-    known = pc.or_(pc.is_valid(value), _equal(stored["null_value_count"], total, len(files)))
-    nan = _equal(stored["nan_value_count"], total, len(files)) if has_nan(type_) else None
-    if nan is not None:
-        nan = pc.and_(nan, pc.invert(known))
+    total = record_count if stored["value_count"] is None else pc.coalesce(stored["value_count"], record_count)
+    known = pc.is_valid(value)
+    if has_nan(type_):
+        nan = pc.and_(_equal(stored["nan_value_count"], total, len(files)), pc.invert(known))
+        nan = pc.and_(nan, pc.invert(_equal(nulls, total, len(files))))  # a file without rows has no NaN
         value = pc.if_else(nan, pa.scalar(float("nan"), target), value)
         known = pc.or_(known, nan)
+    if any(measure is not None for measure in stored.values()):
+        null = pa.repeat(True, len(files)) if nulls is None else pc.fill_null(pc.equal(nulls, total), True)
+        known = pc.or_(known, null if upper is None else pc.and_(null, pc.is_null(upper)))
     if (row := pc.index(pc.and_not(files, known), True).as_py()) >= 0:
         raise FormatError(
             f"{where}: row {row} has no value of partition field {part.name!r} in content_stats", location=where

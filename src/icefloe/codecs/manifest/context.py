@@ -13,12 +13,12 @@ from functools import cached_property
 from icefloe.errors import FormatError
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.partition.spec import PartitionField, PartitionSpec, expression_ids
+from icefloe.model.partition.spec import Expression, PartitionField, PartitionSpec, expression_ids
 from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, Type, is_primitive
-from icefloe.transforms import transform_of
+from icefloe.transforms import parse_transform, transform_of
 
 # Position delete files have bounds for these two.
 RESERVED_TYPES: Mapping[int, Type] = {field.id: field.type for field in (DELETE_FILE_PATH, DELETE_POS)}
@@ -35,6 +35,7 @@ class ManifestContext:
     specs: Mapping[int, PartitionSpec]
     partition_types: Mapping[int, Type]  # by partition field id; void and unknown transforms have none
     expressions: Mapping[int, int] = field(default_factory=dict)  # partition field id -> expression id (V4)
+    virtual: Mapping[int, Expression] = field(default_factory=dict)  # expressions that partition nothing, by id (V4)
     limits: Limits = DEFAULT
 
     def spec(self, spec_id: int) -> PartitionSpec:
@@ -77,6 +78,10 @@ class ManifestContext:
         columns = {self.lost[i].source_id: type_ for i, type_ in types.items() if self.lost[i].transform == IDENTITY}
         return replace(self, types={**columns, **self.types}, partition_types={**self.partition_types, **types})
 
+    def with_types(self, types: Mapping[int, Type]) -> ManifestContext:
+        """The context with the types of virtual columns that only a manifest knows, by expression id."""
+        return self if len(types) == 0 else replace(self, types={**types, **self.types})
+
     @cached_property
     def identity_sources(self) -> frozenset[int]:
         """Columns that some spec partitions by as they are."""
@@ -97,7 +102,8 @@ class ManifestContext:
         types = tuple((i, self.column_type(i)) for i in sorted(self._measurable))
         specs = tuple((id_, spec.fields) for id_, spec in sorted(self.specs.items()))
         values = tuple(sorted(self.partition_types.items(), key=lambda item: item[0]))
-        return (self.location, types, specs, values, tuple(sorted(self.expressions.items())))
+        expressions = tuple(sorted(self.expressions.items()))
+        return (self.location, types, specs, values, expressions, tuple(sorted(self.virtual)))
 
     def measured(self, wanted: frozenset[str] | None = None) -> frozenset[int]:
         """The ids of the columns that may have statistics, or of those among the wanted statistics keys."""
@@ -115,8 +121,11 @@ class ManifestContext:
 
 def manifest_context(metadata: TableMetadata, limits: Limits = DEFAULT) -> ManifestContext:
     """The context of a table's manifests."""
-    types = metadata.types
     fields = [part for spec in metadata.specs for part in spec.fields]
+    expressions = expression_ids(fields, metadata.expressions)
+    partitioning = frozenset(expressions.values())
+    virtual = {e.expr_id: e for e in metadata.expressions if e.expr_id not in partitioning}
+    types = {**_virtual_types(virtual.values(), metadata.types), **metadata.types}
     return ManifestContext(
         location=metadata.location,
         format_version=metadata.format_version,
@@ -124,7 +133,8 @@ def manifest_context(metadata: TableMetadata, limits: Limits = DEFAULT) -> Manif
         types=types,
         specs={spec.spec_id: spec for spec in metadata.specs},
         partition_types=partition_types(metadata.specs, types),
-        expressions=expression_ids(fields, metadata.expressions),
+        expressions=expressions,
+        virtual=virtual,
         limits=limits,
     )
 
@@ -133,6 +143,16 @@ def partition_types(specs: Iterable[PartitionSpec], types: Mapping[int, Type]) -
     """The types of partition values by partition field id, from the types of columns by their ids."""
     known = ((part.field_id, _result_type(part, types)) for spec in specs for part in spec.fields)
     return {field_id: type_ for field_id, type_ in known if type_ is not None}
+
+
+def _virtual_types(expressions: Iterable[Expression], types: Mapping[int, Type]) -> dict[int, Type]:
+    """The types of the values of expressions, by id, from the types of columns; not of unknown transforms."""
+    found: dict[int, Type] = {}
+    for expression in expressions:
+        transform, source = parse_transform(expression.transform), types.get(expression.source_ids[0])
+        if source is not None and len(expression.source_ids) == 1 and transform.accepts(source):
+            found[expression.expr_id] = transform.result_type(source)
+    return found
 
 
 def _result_type(part: PartitionField, types: Mapping[int, Type]) -> Type | None:

@@ -80,6 +80,7 @@ MEASURE_OFFSETS = {
     "nan_value_count": 6,
     "avg_value_size_in_bytes": 7,
 }
+CORNER_OFFSETS = {"lower_bound": 10, "upper_bound": 14}  # of x in a bound of a shape; y, z and m follow
 
 
 def stats_id(owner_id: int) -> int:

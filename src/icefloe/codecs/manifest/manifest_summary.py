@@ -1,8 +1,10 @@
 """The root row of a manifest: counts, and the aggregated statistics of its entries (spec: Manifest Lists; V4 proposal).
 
-Bounds become the least and the greatest, counts are summed, and what is unknown of one row is unknown of all: an
-aggregate may be missing but never wrong. Bounds of a manifest are not claimed to be tight. Statistics are those of
-live rows, but what a manifest list summarizes is the partitions of all entries: readers look there for removals too.
+Bounds become the least and the greatest, boxes of shapes the box around them, counts are summed, average sizes are
+weighted by the numbers of values. What is unknown of one row is unknown of all: an aggregate may be missing but never
+wrong. Bounds of a manifest are not claimed to be tight: its root row stays the same if entries are removed later.
+Statistics are those of live rows, but what a manifest list summarizes is the partitions of all entries: readers look
+there for removals too.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import CONTAINS_NAN, CONTAINS_NULL
+from icefloe.codecs.manifest.entry_columns import CONTAINS_NAN, CONTAINS_NULL, average_sizes, value_counts
 from icefloe.codecs.manifest.manifests import extension
 from icefloe.errors import InputError
-from icefloe.model.entries import COUNTS, ENTRY, ContentType, Status, choose, live, stat, stat_keys
+from icefloe.model.corners import enclosing_box
+from icefloe.model.entries import AVERAGE_SIZE, COUNTS, ENTRY, ContentType, Status, choose, live, stat, stat_keys
 from icefloe.model.metadata.version_rules import rules
+from icefloe.model.schema.types import Geography, Geometry, has_value_sizes
 
 _NAMES = {Status.ADDED: "added", Status.EXISTING: "existing", Status.DELETED: "deleted"}
 
@@ -54,7 +58,7 @@ def manifest_row(
     fixed = [pa.array([row.get(field.name)], field.type) for field in ENTRY]
     rows = choose(entries, live(entries))
     listed = not rules(context.format_version).root_holds_files
-    fields, values = _statistics(rows, entries if listed else None)
+    fields, values = _statistics(rows, context, entries if listed else None)
     return pa.Table.from_arrays([*fixed, *values], schema=pa.schema([*ENTRY, *fields]))
 
 
@@ -81,7 +85,9 @@ def _counts(entries: pa.Table, sequence_number: int) -> dict[str, int]:
     return counts
 
 
-def _statistics(rows: pa.Table, listed: pa.Table | None) -> tuple[list[pa.Field], list[pa.Array]]:
+def _statistics(
+    rows: pa.Table, context: ManifestContext, listed: pa.Table | None
+) -> tuple[list[pa.Field], list[pa.Array]]:
     """Statistics of live rows. Bounds and null flags of partition fields cover all of ``listed`` if not None."""
     fields: list[pa.Field] = []
     values: list[pa.Array] = []
@@ -93,8 +99,11 @@ def _statistics(rows: pa.Table, listed: pa.Table | None) -> tuple[list[pa.Field]
                 m: count if m == "value_count" else pa.scalar(None, count.type) for m, count in measures.items()
             }
         summed = listed if listed is not None and key.startswith("p") else rows
+        type_ = context.column_type(int(key)) if key.isdecimal() else None
         if _has(rows, "lower_bound", key):
-            measures |= _bounds(summed, key)
+            measures |= _box(rows, key) if isinstance(type_, (Geometry, Geography)) else _bounds(summed, key)
+        if listed is None and not unknown and type_ is not None and has_value_sizes(type_):
+            measures |= _average(rows, key)
         if summed is listed:
             measures |= _contained(summed, key)
         for measure, value in measures.items():
@@ -134,6 +143,31 @@ def _bounds(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:
         "lower_bound": _least(rows, key, lower, "min"),
         "upper_bound": _least(rows, key, upper, "max"),
     }
+
+
+def _box(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:
+    """The box around the boxes of rows, or null if a row with shapes has no box."""
+    lower = rows[stat("lower_bound", key)].combine_chunks()
+    upper = rows[stat("upper_bound", key)].combine_chunks() if _has(rows, "upper_bound", key) else lower
+    both = pc.and_(pc.is_valid(lower), pc.is_valid(upper))
+    known = pc.if_else(both, lower, None)
+    if known.null_count > 0 and not _only_where_empty(rows, key, known):
+        both = pc.and_(both, False)
+    low, high = enclosing_box(lower.filter(both), upper.filter(both))
+    return {"lower_bound": low, "upper_bound": high}
+
+
+def _average(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:
+    """The average size of all values, or nothing if it is unknown of a row with values."""
+    columns = {name: rows[name] for name in rows.column_names if name.endswith(f":{key}")}
+    averages, values = average_sizes(columns, key), value_counts(columns, key)
+    if averages is None or values is None or values.null_count > 0:
+        return {}
+    weights, sizes = np.asarray(values), np.asarray(pc.fill_null(averages, -1))
+    if weights.sum() == 0 or (sizes[weights > 0] < 0).any():
+        return {}
+    average = round(float(np.average(sizes, weights=weights)))
+    return {AVERAGE_SIZE: pa.scalar(average, pa.int32())}
 
 
 def _least(rows: pa.Table, key: str, bounds: pa.ChunkedArray, end: str) -> pa.Scalar:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from icefloe.codecs.avro.container import read_container
 from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import compared_names
+from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE, average_sizes, compared_names
 from icefloe.codecs.manifest.manifest_list import decode_manifest_list, encode_manifest_list
 from icefloe.codecs.manifest.parquet import (
     decode_parquet_manifest,
@@ -22,8 +22,9 @@ from icefloe.codecs.manifest.parquet import (
 )
 from icefloe.codecs.manifest.parquet_v3 import decode_parquet_entries, holds_version_3_entries
 from icefloe.errors import CorruptFile, LimitError
-from icefloe.model.entries import ContentType
+from icefloe.model.entries import AVERAGE_SIZE, TIGHT, ContentType, stat
 from icefloe.model.metadata.version_rules import rules
+from icefloe.model.schema.types import has_value_sizes
 
 AVRO_MAGIC = b"Obj\x01"
 PARQUET_MAGIC = b"PAR1"
@@ -106,6 +107,28 @@ def encode_leaf(entries: pa.Table, context: ManifestContext, *, content: Content
         name: Literal["delete", "data"] = "delete" if content is ContentType.DELETE_MANIFEST else "data"
         return encode_parquet_manifest(entries, context, content=name)
     return encode_manifest(entries, context, content=content, spec_id=spec_id)
+
+
+def with_stored_sizes(entries: pa.Table, context: ManifestContext) -> pa.Table:
+    """The entries with the sizes that manifests of this table's version record.
+
+    V4 records average sizes of values instead of sizes of columns; older versions record neither these nor whether
+    bounds are tight.
+    """
+    names = entries.column_names
+    if not rules(context.format_version).content_entries:
+        kept = [name for name in names if not name.startswith((f"{TIGHT}:", f"{AVERAGE_SIZE}:"))]
+        return entries if len(kept) == len(names) else entries.select(kept)
+    keys = [name.partition(":")[2] for name in names if name.startswith(f"{COLUMN_SIZE}:")]
+    if len(keys) == 0:
+        return entries
+    columns = dict(zip(names, entries.itercolumns(), strict=True))
+    for key in keys:
+        type_ = context.column_type(int(key))
+        average = None if type_ is None or not has_value_sizes(type_) else average_sizes(columns, key)
+        del columns[stat(COLUMN_SIZE, key)]
+        columns |= {} if average is None else {stat(AVERAGE_SIZE, key): average}
+    return pa.table(columns)
 
 
 def extension(context: ManifestContext) -> str:

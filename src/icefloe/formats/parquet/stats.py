@@ -8,11 +8,11 @@ left unknown. An unknown count or bound is null, never a guess.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from icefloe.formats.parquet.field_ids import Leaf, field_id, measured_leaves
@@ -20,27 +20,34 @@ from icefloe.formats.read.column_stats import NOTHING, Known, known_measures, st
 from icefloe.formats.read.promotion import storage
 from icefloe.formats.write import bounds
 from icefloe.formats.write.measure import Measures
+from icefloe.model.corners import AXES, corner_bytes
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import Field, Geography, Geometry
+from icefloe.model.schema.types import Decimal, Field, Geography, Geometry
 
 PARQUET = "parquet"
 
 # Writers whose greatest value is NaN whenever a column holds one, so that an ordinary bound proves there is none. Seen
 # for these versions; of others, which may leave NaN out of their bounds, nothing is concluded.
 _NAN_SHOWS = re.compile(r"parquet-mr version 1\.16\.")
+# Writers that store no bounds of long values rather than cut ones. Others may cut them, which pyarrow does not report.
+_WHOLE_BOUNDS = re.compile(r"parquet-cpp-arrow version ")
+_CUT_TYPES = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FooterUnit:
     """Row groups that are measured together: a file, or one row group.
 
-    ``measures`` are those of columns that the footer leaves out, by its writer; so are ``nan_counts``.
+    ``measures`` are those of columns that the footer leaves out, by its writer; so are ``nan_counts`` and
+    ``value_bytes``.
     """
 
     groups: Sequence[Any]
     leaves: Mapping[int, Leaf]
     nan_shows: bool
+    whole_bounds: bool
     nan_counts: Mapping[int, int] = field(default_factory=dict)
+    value_bytes: Mapping[int, int] = field(default_factory=dict)
     measures: Mapping[int, Measures] = field(default_factory=dict)
 
     def known(self, column: Field, type_: pa.DataType) -> Known:
@@ -59,7 +66,15 @@ class FooterUnit:
         nulls = sum(s.null_count for s in stats) if has_null_counts else None
         lower, upper = self._bounds(column, leaf, type_, chunks, stats)
         nans = self._nans(column.id, values == nulls, upper is not None)
-        return Known(values=values, nulls=nulls, nans=nans, lower=lower, upper=upper)
+        return Known(
+            values=values,
+            nulls=nulls,
+            nans=nans,
+            lower=lower,
+            upper=upper,
+            exact=self._is_exact(column, chunks),
+            value_bytes=self.value_bytes.get(column.id),
+        )
 
     def _bounds(
         self, column: Field, leaf: Leaf, type_: pa.DataType, chunks: list[Any], stats: list[Any]
@@ -68,6 +83,11 @@ class FooterUnit:
             return corners(chunks) if isinstance(column.type, Geometry) else (None, None)
         decode = bounds.decoder(leaf.type, type_)
         return (None, None) if decode is None else _extremes(chunks, stats, decode)
+
+    def _is_exact(self, column: Field, chunks: list[Any]) -> bool:
+        """Whether bounds in the footer are values of the column; some writers cut long texts and bytes."""
+        may_be_cut = any(chunk.physical_type in _CUT_TYPES for chunk in chunks)
+        return self.whole_bounds or isinstance(column.type, Decimal) or not may_be_cut
 
     def _nans(self, id_: int, all_null: bool, bounded: bool) -> int | None:
         """How many NaNs: counted by our writer, proved to be none by the bounds, or unknown."""
@@ -83,21 +103,28 @@ def group_stats(footer: Any, schema: Schema, leaves: Mapping[int, Leaf] | None =
     """
     leaves = measured_leaves(footer.schema.to_arrow_schema()) if leaves is None else leaves
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    shows = _nan_shows(footer)
-    units = [FooterUnit(groups=(group,), leaves=leaves, nan_shows=shows) for group in groups]
+    shows, whole = _nan_shows(footer), _has_whole_bounds(footer)
+    units = [FooterUnit(groups=(group,), leaves=leaves, nan_shows=shows, whole_bounds=whole) for group in groups]
     counts = pa.array([group.num_rows for group in groups], pa.int64())
     return pa.table({"record_count": counts, **stat_columns(units, schema, None)})
 
 
 def footer_unit(
-    footer: Any, labels: pa.Schema, nan_counts: Mapping[int, int], measures: Mapping[int, Measures]
+    footer: Any,
+    labels: pa.Schema,
+    *,
+    nan_counts: Mapping[int, int],
+    value_bytes: Mapping[int, int],
+    measures: Mapping[int, Measures],
 ) -> FooterUnit:
     """A whole file as one unit."""
     return FooterUnit(
         groups=[footer.row_group(i) for i in range(footer.num_row_groups)],
         leaves=measured_leaves(labels),
         nan_shows=_nan_shows(footer),
+        whole_bounds=_has_whole_bounds(footer),
         nan_counts=nan_counts,
+        value_bytes=value_bytes,
         measures=measures,
     )
 
@@ -106,10 +133,14 @@ def _nan_shows(footer: Any) -> bool:
     return _NAN_SHOWS.match(footer.created_by or "") is not None
 
 
+def _has_whole_bounds(footer: Any) -> bool:
+    return _WHOLE_BOUNDS.match(footer.created_by or "") is not None
+
+
 def split_offsets(footer: Any) -> tuple[int, ...]:
-    """Where the row groups begin."""
+    """Where the row groups begin, in ascending order: a footer may list them in another."""
     firsts = [footer.row_group(i).column(0) for i in range(footer.num_row_groups) if footer.num_columns > 0]
-    return tuple(c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in firsts)
+    return tuple(sorted(c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in firsts))
 
 
 def column_sizes(footer: Any, labels: pa.Schema) -> dict[int, int]:
@@ -158,12 +189,12 @@ def corners(chunks: list[Any]) -> tuple[bytes | None, bytes | None]:
         return None, None
     if any(box.xmin > box.xmax for box in boxes):  # around the antimeridian
         return None, None
-    axes = ["x", "y"]
-    axes += ["z"] if all(box.zmin is not None for box in boxes) else []
-    axes += ["m"] if len(axes) > 2 and all(box.mmin is not None for box in boxes) else []
-    lows = [min(getattr(box, f"{axis}min") for box in boxes) for axis in axes]
-    highs = [max(getattr(box, f"{axis}max") for box in boxes) for axis in axes]
-    return struct.pack(f"<{len(axes)}d", *lows), struct.pack(f"<{len(axes)}d", *highs)
+    lows, highs = np.full((1, len(AXES)), np.nan), np.full((1, len(AXES)), np.nan)
+    for index, axis in enumerate(AXES):
+        ends = [(getattr(box, f"{axis}min"), getattr(box, f"{axis}max")) for box in boxes]
+        if all(low is not None and high is not None for low, high in ends):
+            lows[0, index], highs[0, index] = min(low for low, _ in ends), max(high for _, high in ends)
+    return corner_bytes(lows)[0].as_py(), corner_bytes(highs)[0].as_py()
 
 
 def _all_null(chunk: Any, known: Any | None) -> bool:

@@ -1,7 +1,7 @@
 """One Parquet data file, written row group by row group (spec: Appendix A, Parquet).
 
-Nothing is read back: sizes come from the stream, statistics from the footer that was just written, and NaNs, which a
-footer does not count, are counted as rows pass by.
+Nothing is read back: sizes come from the stream, statistics from the footer that was just written. NaNs and the bytes
+of values, which a footer does not count, are counted as rows pass by.
 
 Arrow leaves NaN out of a column's bounds, but Spark holds NaN to be the greatest number and skips row groups by their
 bounds: it would lose such rows. So a file that holds a NaN has no footer statistics for that column.
@@ -18,7 +18,7 @@ from icefloe.formats.parquet.options import parquet_options
 from icefloe.formats.read.storage_errors import close_quietly, open_sink, writing
 from icefloe.formats.write.entries import WrittenFile
 from icefloe.formats.write.layout import Layout
-from icefloe.formats.write.measure import Measurer
+from icefloe.formats.write.measure import Measurer, count_bytes
 from icefloe.io.file_io import FileIO
 from icefloe.model.schema.schema import Schema
 
@@ -41,6 +41,7 @@ class ParquetWriter:
         self._group_bytes = self._options.row_group_bytes
         self._taken_bytes = 0  # of rows in memory that have been written
         self._nan_counts = dict.fromkeys(layout.floats, 0)
+        self._value_bytes = dict.fromkeys(layout.sized, 0)
         self._footers: list[Any] = []
         self._sink = open_sink(io, location)
         self._writer: Any = None  # begun with the first row group, when it is known which columns hold a NaN
@@ -55,6 +56,8 @@ class ParquetWriter:
         """Take rows that have the layout's schema, and this many NaNs."""
         for id_, count in nans.items():
             self._nan_counts[id_] += count
+        for id_, size in count_bytes(batch, self._layout.sized).items():
+            self._value_bytes[id_] += size
         self._pending.append(batch)
         self._pending_rows += batch.num_rows
         self.pending_bytes += batch.nbytes
@@ -108,6 +111,7 @@ class ParquetWriter:
             footer=footer,
             partition=self._partition,
             nan_counts=self._nan_counts,
+            value_bytes=self._value_bytes,
             measures=self._left_out.measures(),
         )
 

@@ -82,6 +82,11 @@ def kept(type_: pa.DataType, length: int | None) -> tuple[Keep, Keep]:
     return (_zero_down, _zero_up) if pa.types.is_floating(type_) else (_same, _same)
 
 
+def is_whole(raw: Raw, kept: Raw) -> bool:
+    """Whether nothing was cut off a bound."""
+    return bool(raw == (kept.encode() if isinstance(kept, str) else kept))
+
+
 def _zero_down(value: float) -> float:
     return -0.0 if value == 0.0 else value
 

@@ -30,9 +30,9 @@ class WrittenFile:
 
     ``partition`` has one plain value for each partition field that is not void; dates and times may be given as
     days or microseconds from 1970. ``measures`` is by field id: of every column where there is no ``footer``, else of
-    those that the footer leaves out. ``nan_counts`` adds to a footer; a column that is not in it was not counted.
-    ``labels`` is the file's schema with ids, for a footer that has none. A footer tells rows, sizes of columns and
-    split offsets as well.
+    those that the footer leaves out. ``nan_counts`` and ``value_bytes`` add to a footer; a column that is not in one of
+    them was not counted. ``labels`` is the file's schema with ids, for a footer that has none. A footer tells rows,
+    sizes of columns and split offsets as well.
     """
 
     location: str
@@ -43,6 +43,7 @@ class WrittenFile:
     footer: Any = None  # pyarrow.parquet.FileMetaData
     labels: pa.Schema | None = None
     nan_counts: Mapping[int, int] = field(default_factory=dict)
+    value_bytes: Mapping[int, int] = field(default_factory=dict)
     measures: Mapping[int, Measures] = field(default_factory=dict)
     column_sizes: Mapping[int, int] = field(default_factory=dict)
     split_offsets: tuple[int, ...] = ()
@@ -103,7 +104,9 @@ def _details(file: WrittenFile) -> _Details:
     labels = file.footer.schema.to_arrow_schema() if file.labels is None else file.labels
     require_ids(labels, file.location)
     return _Details(
-        source=footer_unit(file.footer, labels, file.nan_counts, file.measures),
+        source=footer_unit(
+            file.footer, labels, nan_counts=file.nan_counts, value_bytes=file.value_bytes, measures=file.measures
+        ),
         column_sizes=column_sizes(file.footer, labels),
         split_offsets=split_offsets(file.footer),
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefloe.formats.write.measure import Paths, float_paths
+from icefloe.formats.write.measure import Paths, float_paths, sized_paths
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.metadata.properties import TARGET_FILE_SIZE
 from icefloe.model.schema.schema import Schema, derived
@@ -23,6 +23,7 @@ class Layout:
     schema: Schema
     rows: pa.Schema
     floats: Paths  # the path of each column that may hold NaN, by field id
+    sized: Paths  # the path of each column whose values have different sizes, by field id
     properties: Mapping[str, str]
     target_bytes: int  # of a finished file
 
@@ -34,6 +35,7 @@ def layout(schema: Schema, properties: Mapping[str, str], *, target_bytes: int |
         schema=schema,
         rows=arrow_schema(schema),
         floats=derived(schema, "floats", float_paths),
+        sized=derived(schema, "sized", sized_paths),
         properties=properties,
         target_bytes=target,
     )

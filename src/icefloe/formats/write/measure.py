@@ -1,4 +1,4 @@
-"""Measures of the columns of a file: counts and bounds (spec: Manifests).
+"""Measures of the columns of a file: counts, bounds and sizes (spec: Manifests).
 
 Footers of Parquet files are read instead of measuring. Where a format has no footer that we can read, its writer
 measures rows as they pass by, with Arrow's kernels. Bounds are those of the values: NaN is left out of them, and they
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.model.corners import enclosing_box, point_box
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import DOUBLE, FLOAT, UNKNOWN, Geography, Geometry
+from icefloe.model.schema.types import DOUBLE, FLOAT, UNKNOWN, Geography, Geometry, has_value_sizes
 from icefloe.transforms.source_columns import column_at, column_path
 
 Paths = Mapping[int, tuple[str, ...]]  # the names that lead to a column through structs, by field id
@@ -29,6 +30,7 @@ class Measures:
     nans: int | None = None  # none for a column that cannot hold any
     lower: pa.Scalar | None = None
     upper: pa.Scalar | None = None
+    value_bytes: int | None = None  # of all values together, uncompressed; none for a type of fixed width
 
 
 def float_paths(schema: Schema) -> Paths:
@@ -43,6 +45,21 @@ def count_nans(rows: pa.RecordBatch, floats: Paths) -> dict[int, int]:
     return {id_: 0 if count is None else count for id_, count in counts.items()}
 
 
+def sized_paths(schema: Schema) -> Paths:
+    """The columns whose values have different sizes."""
+    sized = [id_ for id_, column in schema.measured.items() if has_value_sizes(column.type)]
+    return {id_: column_path(schema, id_) for id_ in sized}
+
+
+def count_bytes(rows: pa.RecordBatch, sized: Paths) -> dict[int, int]:
+    """How many bytes the values of each of these columns have together, by field id."""
+    return {id_: _bytes_of(column_at(rows, path)) for id_, path in sized.items()}
+
+
+def _bytes_of(array: pa.Array) -> int:
+    return int(pc.sum(pc.binary_length(array), min_count=0).as_py())
+
+
 class Measurer:
     """Measures the columns of a schema that are not inside lists or maps, or only some of them, batch by batch.
 
@@ -55,10 +72,10 @@ class Measurer:
 
     def __init__(self, schema: Schema, *, only: frozenset[int] | None = None) -> None:
         self._columns = {
-            id_: _Column(
+            id_: (_Shapes if isinstance(column.type, (Geometry, Geography)) else _Column)(
                 path=column_path(schema, id_),
-                bounded=not isinstance(column.type, (Geometry, Geography)),
                 nans=0 if column.type in (FLOAT, DOUBLE) else None,
+                value_bytes=0 if has_value_sizes(column.type) else None,
             )
             for id_, column in schema.measured.items()
             if column.type != UNKNOWN and (only is None or id_ in only)
@@ -77,10 +94,10 @@ class Measurer:
 class _Column:
     """A column with the minimum and maximum of each batch, from which those of the file are computed at the end."""
 
-    def __init__(self, *, path: tuple[str, ...], bounded: bool, nans: int | None) -> None:
+    def __init__(self, *, path: tuple[str, ...], nans: int | None, value_bytes: int | None) -> None:
         self.path = path
-        self.bounded = bounded
         self.nans = nans
+        self.value_bytes = value_bytes
         self.values = 0
         self.nulls = 0
         self.lowers: list[pa.Scalar] = []
@@ -89,14 +106,18 @@ class _Column:
     def add(self, array: pa.Array) -> None:
         self.values += len(array)
         self.nulls += array.null_count
+        if self.value_bytes is not None:
+            self.value_bytes += _bytes_of(array)
         if self.nans is not None:
             is_nan = pc.is_nan(array)
             nans = pc.sum(is_nan).as_py() or 0
             self.nans += nans
             if nans > 0:
                 array = array.filter(pc.fill_null(pc.invert(is_nan), False))
-        if not self.bounded or array.null_count == len(array):
-            return
+        if array.null_count < len(array):
+            self.add_bounds(array)
+
+    def add_bounds(self, array: pa.Array) -> None:
         lower, upper = extremes(array)
         self.lowers.append(lower)
         self.uppers.append(upper)
@@ -104,14 +125,38 @@ class _Column:
     def measures(self) -> Measures:
         known = len(self.lowers) > 0
         if len(self.lowers) > 1:  # keep them few, for a file that is measured again and again
-            self.lowers, self.uppers = [_least(self.lowers)], [_greatest(self.uppers)]
+            self.lowers, self.uppers = self.joined()
         return Measures(
             values=self.values,
             nulls=self.nulls,
             nans=self.nans,
             lower=self.lowers[0] if known else None,
             upper=self.uppers[0] if known else None,
+            value_bytes=self.value_bytes,
         )
+
+    def joined(self) -> tuple[list[pa.Scalar], list[pa.Scalar]]:
+        return [_least(self.lowers)], [_greatest(self.uppers)]
+
+
+class _Shapes(_Column):
+    """A column of shapes, which has bounds if all of them are points: other shapes may reach beyond their corners."""
+
+    def __init__(self, *, path: tuple[str, ...], nans: int | None, value_bytes: int | None) -> None:
+        super().__init__(path=path, nans=nans, value_bytes=value_bytes)
+        self._are_points = True
+
+    def add_bounds(self, array: pa.Array) -> None:
+        box = point_box(array) if self._are_points else None
+        if box is None:
+            self._are_points, self.lowers, self.uppers = False, [], []
+        else:
+            self.lowers.append(box[0])
+            self.uppers.append(box[1])
+
+    def joined(self) -> tuple[list[pa.Scalar], list[pa.Scalar]]:
+        lower, upper = enclosing_box(pa.array(self.lowers, pa.binary()), pa.array(self.uppers, pa.binary()))
+        return [lower], [upper]
 
 
 def _least(scalars: list[pa.Scalar]) -> pa.Scalar:

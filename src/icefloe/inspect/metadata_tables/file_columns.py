@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS
 from icefloe.codecs.manifest.avro_values import maps_of
-from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE, columns_of
+from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE, column_sizes, columns_of
 from icefloe.commit.base import Base
 from icefloe.inspect.metadata_tables.table_shape import optional, required
 from icefloe.model.arrow.conform import arrow_field, arrow_type
 from icefloe.model.entries import UNKNOWN_COUNT, column_key, stat
+from icefloe.model.metadata.version_rules import DATA_FILE_FIELDS, written
 from icefloe.model.schema.types import Field, Struct, is_primitive
 from icefloe.scan.partition_struct import partition_struct, partition_tuples
 
@@ -74,7 +75,7 @@ def _map_type(value: pa.DataType) -> pa.DataType:
 
 def file_arrays(base: Base, rows: pa.Table) -> list[pa.Array]:
     """The columns of ``file_fields`` for entries in one chunk."""
-    columns = columns_of(rows)
+    columns = _measures(base, rows)
     maps = maps_of(columns, rows.num_rows, base.store.context)
     counts = columns["record_count"].fill_null(UNKNOWN_COUNT)
     arrays = {
@@ -93,6 +94,16 @@ def file_arrays(base: Base, rows: pa.Table) -> list[pa.Array]:
         arrays["partition"] = partition_tuples(rows, partition_type(base))
     found = (arrays.get(field.name, columns.get(field.name)) for field in fields)
     return [_typed(array, field.type) for array, field in zip(found, fields, strict=True)]
+
+
+def _measures(base: Base, rows: pa.Table) -> Mapping[str, pa.Array]:
+    """The columns of entries; where a version records no column sizes, with the sizes of the values of columns."""
+    columns, context = columns_of(rows), base.store.context
+    if written(DATA_FILE_FIELDS, "column_sizes", context.format_version):
+        return columns
+    types = {column_key(id_): type_ for id_ in context.measured() if (type_ := context.column_type(id_)) is not None}
+    sizes = {stat(COLUMN_SIZE, key): column_sizes(columns, key, type_) for key, type_ in types.items()}
+    return {**columns, **{name: size for name, size in sizes.items() if size is not None}}
 
 
 def _typed(array: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -127,7 +138,7 @@ def _column_metrics(field: Field) -> pa.DataType:
 
 def metrics_array(base: Base, rows: pa.Table) -> pa.Array:
     """The column ``readable_metrics`` for entries in one chunk."""
-    columns, length = columns_of(rows), rows.num_rows
+    columns, length = _measures(base, rows), rows.num_rows
     structs = [_metrics_of(columns, field, length) for field in _measured(base).values()]
     return pa.StructArray.from_arrays(structs, fields=list(metrics_field(base).type))
 
