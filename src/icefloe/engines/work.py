@@ -15,6 +15,7 @@ from icefloe.commit.phases import PhaseTimer
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction
+from icefloe.expr.prune.boxes import Box
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -123,6 +124,8 @@ class NewLayout:
 class ScanRequest:
     """A scan of one snapshot: the rows that match ``filter``, with ``columns`` or all of them.
 
+    Files whose shapes are all outside one of the ``boxes`` are skipped.
+
     ``schema`` are the columns of the table, by default those of the schema that reading this snapshot uses. With
     ``inspect_files`` an engine does not rely on what summaries and properties say about the files. With
     ``truncates_nanoseconds`` an engine without timestamps of nanoseconds returns microseconds. ``observer``
@@ -132,6 +135,7 @@ class ScanRequest:
     base: Base
     snapshot: Snapshot | None
     filter: Expr = ALWAYS_TRUE
+    boxes: tuple[Box, ...] = ()
     columns: tuple[str, ...] | None = None
     schema: Schema | None = None
     inspect_files: bool = False
@@ -165,6 +169,7 @@ class ScanRequest:
             self.base.metadata,
             self.snapshot,
             filter=on_table,
+            boxes=self.boxes,
             columns=self.columns,
             schema=self.schema,
             trace=trace,

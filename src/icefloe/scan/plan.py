@@ -16,6 +16,7 @@ from icefloe.codecs.manifest.entry_columns import CONTAINS_NAN, CONTAINS_NULL
 from icefloe.deletes.delete_index import attach_deletes
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
+from icefloe.expr.prune.boxes import Box, bind_box
 from icefloe.expr.prune.residual import residuals
 from icefloe.model.entries import ContentType
 from icefloe.model.metadata.error_context import Origin
@@ -42,13 +43,15 @@ def plan_scan(
     columns: Sequence[str] | None = None,
     schema: Schema | None = None,
     table: str | None = None,
+    boxes: tuple[Box, ...] = (),
     statistics: bool = False,
     trace: bool = False,
     data_rows: DataRows = Pruner.data_rows,
 ) -> Plan:
     """The files of a snapshot that may contain rows matching ``filter``, with the deletes that apply to them.
 
-    ``schema`` is by default the one for reading the snapshot. ``table`` is the name of the table, for errors. With
+    ``schema`` is by default the one for reading the snapshot. ``table`` is the name of the table, for errors. Files
+    whose shapes are all outside one of the ``boxes`` are skipped; rows of other files are not tested for that. With
     ``statistics`` the tasks have all column statistics. With ``trace`` the plan has the reason of each decision.
     ``data_rows`` reads and prunes the data manifests.
     """
@@ -58,13 +61,15 @@ def plan_scan(
     bound = bind(filter, table_schema)
     fields = partition_fields(metadata)
     tracer = Tracer(bound, fields) if trace else None
-    pruner = Pruner(bound, fields, tracer)
+    column_boxes = tuple(bind_box(box, table_schema) for box in boxes)
+    pruner = Pruner(bound, fields, tracer, column_boxes)
     origin = Origin(table=metadata.location, snapshot_id=None if snapshot is None else snapshot.snapshot_id)
     with origin.named():
         root = read_root(store, snapshot)
         candidates = pruner.candidates(root)
         deletes = pruner.delete_rows(store, root, candidates)
         compared = pc.unique(pc.list_flatten(deletes["equality_ids"])).to_pylist()
+        compared += [box.field_id for box in column_boxes]
         wanted = None if statistics else statistics_keys(bound, fields, compared)
         attached = attach_deletes(data_rows(pruner, store, root, candidates, wanted), deletes, store.context)
     if tracer is not None:

@@ -6,7 +6,7 @@ values of deletes, because statistics of a delete file may describe columns that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.expr.filter.nodes import Bound, BoundPredicate, leaves
+from icefloe.expr.prune.boxes import ColumnBox
 from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.model.entries import DELETES, ContentType, choose, column_key, concat, partition_key
 from icefloe.model.partition.spec import PartitionField
@@ -37,8 +38,8 @@ class Candidates:
         return frozenset(leaf.location for leaf in self.leaves)
 
 
-def statistics_keys(bound: Bound, partitions: Sequence[PartitionField], compared: Sequence[int] = ()) -> frozenset[str]:
-    """The statistics keys that planning needs: of filter columns, partition fields and delete columns."""
+def statistics_keys(bound: Bound, partitions: Sequence[PartitionField], compared: Iterable[int] = ()) -> frozenset[str]:
+    """The statistics keys that planning needs: of filter columns, partition fields and other compared columns."""
     tested = (column_key(node.field_id) for node in leaves(bound) if isinstance(node, BoundPredicate))
     of_partitions = (partition_key(field.field_id) for field in partitions)
     return frozenset([*tested, *map(column_key, compared), *of_partitions])
@@ -47,10 +48,17 @@ def statistics_keys(bound: Bound, partitions: Sequence[PartitionField], compared
 class Pruner:
     """Evaluates one filter on entry tables, counts skipped files and manifests, and records decisions in a tracer."""
 
-    def __init__(self, bound: Bound, partitions: tuple[PartitionField, ...], tracer: Tracer | None = None) -> None:
+    def __init__(
+        self,
+        bound: Bound,
+        partitions: tuple[PartitionField, ...],
+        tracer: Tracer | None = None,
+        boxes: tuple[ColumnBox, ...] = (),
+    ) -> None:
         self._bound = bound
         self._partitions = partitions
         self._tracer = tracer
+        self._boxes = boxes
         self.files_skipped = 0
         self.manifests_read = 0
         self.manifests_skipped = 0
@@ -67,13 +75,24 @@ class Pruner:
 
     def untraced(self) -> Pruner:
         """A pruner with the same filter, which has counted nothing and records nothing."""
-        return Pruner(self._bound, self._partitions)
+        return Pruner(self._bound, self._partitions, boxes=self._boxes)
+
+    def _match(self, rows: pa.Table) -> tuple[pa.Array, dict[str, str]]:
+        """How many rows of each file or manifest match, and the reasons of a trace for those outside a box."""
+        match = evaluate(self._bound, rows, self._partitions)
+        reasons: dict[str, str] = {}
+        for box in self._boxes:
+            outside = pa.array(box.is_outside(rows))
+            match = pc.if_else(outside, pa.scalar(int(Match.NONE), match.type), match)
+            if self._tracer is not None:
+                reasons |= dict.fromkeys(rows["location"].filter(outside).to_pylist(), f"outside {box.box}")
+        return match, reasons
 
     def keep_files(self, rows: pa.Table, leaf: Leaf | None) -> pa.Table:
         """The data files that may contain matching rows, with columns ``match`` and ``manifest``."""
-        match = evaluate(self._bound, rows, self._partitions)
+        match, reasons = self._match(rows)
         if self._tracer is not None:
-            self._tracer.record("file", rows, match, leaf)
+            self._tracer.record("file", rows, match, leaf, others=reasons)
         kept = rows.append_column("match", match).filter(pc.not_equal(match, int(Match.NONE)))
         self.files_skipped += rows.num_rows - kept.num_rows
         return with_manifest(kept, leaf)
@@ -81,12 +100,12 @@ class Pruner:
     def candidates(self, root: Root) -> Candidates:
         """The data files of the root and the data leaves that may contain matching rows."""
         rows = root.rows(ContentType.DATA_MANIFEST)
-        match = evaluate(self._bound, rows, self._partitions)
+        match, reasons = self._match(rows)
         kept = choose(rows, pc.not_equal(match, int(Match.NONE)))
         kept_leaves = tuple(leaf for leaf in leaves_of(kept) if not root.is_dead(leaf))
         if self._tracer is not None:
             dead = [leaf.location for leaf in leaves_of(rows) if root.is_dead(leaf)]
-            self._tracer.record("manifest", rows, match, None, dead=dead)
+            self._tracer.record("manifest", rows, match, None, dead=dead, others=reasons)
         self.manifests_read += len(kept_leaves)
         self.manifests_skipped += rows.num_rows - len(kept_leaves)
         files = self.keep_files(root.rows(ContentType.DATA), None)

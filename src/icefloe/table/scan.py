@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from icefloe.engines.choose import engine_for
 from icefloe.engines.work import ScanRequest
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
+from icefloe.expr.prune.boxes import Box, bind_box
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.lazy import load_optional
 from icefloe.model.metadata.snapshots import Snapshot
@@ -62,6 +64,29 @@ class Scan:
             columns=None if columns is None else tuple(columns),
             schema=schema,
         )
+
+    def near(self, column: str, *, x_min: float, y_min: float, x_max: float, y_max: float) -> Scan:
+        """The scan without files whose shapes in a geometry or geography column are all outside a box.
+
+        Files are skipped by the bounding boxes in the metadata. Rows of the other files are not tested, so shapes
+        outside the box are returned too: filter them with a spatial function. For a geography, ``x_min`` greater than
+        ``x_max`` is a box around the antimeridian.
+
+        >>> import icefloe, struct, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table(
+        ...     "docs.near", schema="id bigint, place geometry", format_version=4)
+        >>> for id_, (x, y) in enumerate([(10.75, 59.91), (12.5, 41.9)]):
+        ...     point = struct.pack("<BIdd", 1, 1, x, y)
+        ...     result = t.append(pa.table({"id": [id_], "place": pa.array([point], pa.binary())}))
+        >>> scan = t.scan().near("place", x_min=5, y_min=55, x_max=15, y_max=65)
+        >>> scan.plan().files, scan.to_arrow()["id"].to_pylist()
+        (1, [0])
+        """
+        box = Box(column=column, x_min=x_min, y_min=y_min, x_max=x_max, y_max=y_max)
+        bind_box(box, self._request.table_schema)
+        nearer = copy(self)
+        nearer._request = replace(self._request, boxes=(*self._request.boxes, box))
+        return nearer
 
     @property
     def snapshot(self) -> Snapshot | None:
