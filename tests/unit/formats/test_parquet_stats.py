@@ -4,6 +4,7 @@ import datetime
 import decimal
 import math
 import pickle
+from decimal import Decimal as Dec
 from types import SimpleNamespace
 from typing import Any
 
@@ -121,6 +122,40 @@ def test_group_bounds_are_not_cut() -> None:
     footer = footer_of(column(["a" * 40], pa.string()))
     assert group_stats(footer, one(STRING))["upper_bound:1"].to_pylist() == ["a" * 40]
     assert entry(footer, one(STRING))["upper_bound:1"] == "a" * 15 + "b"
+
+
+def by_another_writer(footer: Any) -> Any:
+    """The same footer as another program would write it."""
+    names = ("num_rows", "num_columns", "num_row_groups", "row_group", "schema")
+    same = {name: getattr(footer, name) for name in names}
+    return SimpleNamespace(created_by="parquet-rs version 55.0.0", **same)
+
+
+@pytest.mark.parametrize(
+    ("values", "type_", "table_type", "own", "foreign"),
+    [
+        ([3, 9], pa.int64(), LONG, True, True),
+        (["a", "b"], pa.string(), STRING, True, None),
+        (["a", "b" * 17], pa.string(), STRING, False, False),
+        ([1.5, 2.5], pa.float64(), DOUBLE, True, True),
+        ([0.0, 2.5], pa.float64(), DOUBLE, None, None),
+        ([Dec("1.50"), Dec("2.50")], pa.decimal128(30, 2), Decimal(30, 2), True, True),
+    ],
+)
+def test_bounds_of_texts_are_known_to_be_tight_only_if_their_writer_does_not_cut_them(
+    values: list[Any], type_: pa.DataType, table_type: Any, own: bool | None, foreign: bool | None
+) -> None:
+    footer = footer_of(column(values, type_))
+    assert entry(footer, one(table_type)).get("tight_bounds:1") == own
+    assert entry(by_another_writer(footer), one(table_type)).get("tight_bounds:1") == foreign
+
+
+def test_split_offsets_ascend_whatever_the_order_of_row_groups_in_the_footer() -> None:
+    footer = footer_of(column([1, 2, 3], pa.int64()), row_group_size=1)
+    turned = by_another_writer(footer)
+    turned.row_group = lambda i: footer.row_group(footer.num_row_groups - 1 - i)
+    expected = entry(footer, one(LONG))["split_offsets"]
+    assert entry(turned, one(LONG))["split_offsets"] == expected == sorted(expected)
 
 
 def fake_footer(*groups: tuple[float | None, float | None, int]) -> Any:

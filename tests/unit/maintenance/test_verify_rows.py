@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterable
 from itertools import count
 
@@ -296,3 +297,30 @@ def test_a_column_is_measured_in_every_batch_of_a_file():
     ids = pc.if_else(pc.equal(pa.array(range(rows)), rows - 2), rows * 5, pa.array(range(rows)))
     rewrite(table, lambda t: with_column(t, "id", ids.to_pylist()))
     assert faults(table.verify(rows=True)) == {Rule.BOUNDS, Rule.SORT_ORDER}
+
+
+@pytest.mark.parametrize(("version", "found"), [(3, set()), (4, {Rule.BOUNDS})])
+def test_bounds_that_are_claimed_to_be_tight_are_values_of_the_file(version, found):
+    table = one_file(version)
+    rewrite(table, lambda rows: with_column(rows, "id", [1, 2, 3, 3]))
+    table = Table(type(table._pointer)(table._pointer.catalog, table._pointer.identifier, table._pointer.io))
+    assert faults(table.verify(rows=True)) == found
+
+
+@pytest.mark.parametrize("type_", ["geometry", "geography"])
+@pytest.mark.parametrize(("x", "found"), [(1.0, set()), (9.0, {Rule.BOUNDS}), (-9.0, {Rule.BOUNDS})])
+def test_a_box_of_shapes_encloses_the_points_of_the_file(type_, x, found):
+    def points(*xs: float) -> list[bytes]:
+        return [struct.pack("<BIdd", 1, 1, x, 0.0) for x in xs]
+
+    lake = catalog(f"lake{next(NAMES)}", uri="memory://")
+    table = lake.create_table("db.t", schema=f"id bigint, place {type_}", format_version=4)
+    table.append(pa.table({"id": [1, 2], "place": pa.array(points(-1.0, 2.0), pa.binary())}))
+    entry = table.scan().plan().tasks["location"][0].as_py()
+    io, sink = storage(table), pa.BufferOutputStream()
+    stored = pq.read_table(pa.BufferReader(io.read(entry)))
+    index = stored.schema.get_field_index("place")
+    field = pa.field("place", pa.binary(), metadata=stored.schema.field(index).metadata)
+    pq.write_table(stored.set_column(index, field, pa.array(points(-1.0, x), pa.binary())), sink)
+    io.replace(entry, sink.getvalue().to_pybytes())
+    assert faults(table.verify(rows=True)) == found

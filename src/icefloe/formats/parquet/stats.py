@@ -22,7 +22,7 @@ from icefloe.formats.write import bounds
 from icefloe.formats.write.measure import Measures
 from icefloe.model.corners import AXES, corner_bytes
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import Decimal, Field, Geography, Geometry
+from icefloe.model.schema.types import BINARY, STRING, UUID, Field, Fixed, Geography, Geometry, Type
 
 PARQUET = "parquet"
 
@@ -31,7 +31,6 @@ PARQUET = "parquet"
 _NAN_SHOWS = re.compile(r"parquet-mr version 1\.16\.")
 # Writers that store no bounds of long values rather than cut ones. Others may cut them, which pyarrow does not report.
 _WHOLE_BOUNDS = re.compile(r"parquet-cpp-arrow version ")
-_CUT_TYPES = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +71,7 @@ class FooterUnit:
             nans=nans,
             lower=lower,
             upper=upper,
-            exact=self._is_exact(column, chunks),
+            exact=self.whole_bounds or not _may_be_cut(column.type),
             value_bytes=self.value_bytes.get(column.id),
         )
 
@@ -83,11 +82,6 @@ class FooterUnit:
             return corners(chunks) if isinstance(column.type, Geometry) else (None, None)
         decode = bounds.decoder(leaf.type, type_)
         return (None, None) if decode is None else _extremes(chunks, stats, decode)
-
-    def _is_exact(self, column: Field, chunks: list[Any]) -> bool:
-        """Whether bounds in the footer are values of the column; some writers cut long texts and bytes."""
-        may_be_cut = any(chunk.physical_type in _CUT_TYPES for chunk in chunks)
-        return self.whole_bounds or isinstance(column.type, Decimal) or not may_be_cut
 
     def _nans(self, id_: int, all_null: bool, bounded: bool) -> int | None:
         """How many NaNs: counted by our writer, proved to be none by the bounds, or unknown."""
@@ -127,6 +121,11 @@ def footer_unit(
         value_bytes=value_bytes,
         measures=measures,
     )
+
+
+def _may_be_cut(type_: Type) -> bool:
+    """Whether writers may cut bounds of the type."""
+    return type_ in (STRING, BINARY, UUID) or isinstance(type_, Fixed)
 
 
 def _nan_shows(footer: Any) -> bool:

@@ -20,11 +20,13 @@ from icefloe.formats.write.sort_rows import usable
 from icefloe.maintenance.verify.findings import Finding, finding
 from icefloe.maintenance.verify.rules import Rule
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import MEASURES, column_key, partition_key, stat
+from icefloe.model.corners import REQUIRED_AXES, coordinates
+from icefloe.model.entries import MEASURES, TIGHT, column_key, partition_key, stat
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Geography, Geometry
 from icefloe.scan.identity_columns import partition_value
 from icefloe.transforms.ordering import sort_indices
 from icefloe.transforms.source_columns import column_at
@@ -81,6 +83,10 @@ class FileChecks:
                 yield self._finding(Rule.VALUE_COUNTS, message)
 
     def _bounds(self, id_: int, measures: Measures) -> Iterator[Finding]:
+        if isinstance(self._schema.by_id[id_].type, (Geometry, Geography)):
+            yield from self._box(id_, measures)
+            return
+        tight = self._recorded(TIGHT, column_key(id_))
         for measure, value, outside in (
             ("lower_bound", measures.lower, pc.less),
             ("upper_bound", measures.upper, pc.greater),
@@ -92,6 +98,24 @@ class FileChecks:
             if outside(comparable, said).as_py() is True:
                 message = f"{measure} of column {self._schema.names[id_]!r} is {said.as_py()!r}, a row has {value}"
                 yield self._finding(Rule.BOUNDS, message)
+            elif tight is not None and tight.as_py() is True and comparable != said:
+                message = f"{measure} of column {self._schema.names[id_]!r} is not tight: {said.as_py()!r}, not {value}"
+                yield self._finding(Rule.BOUNDS, message)
+
+    def _box(self, id_: int, measures: Measures) -> Iterator[Finding]:
+        """What a box of shapes leaves out; only points are measured."""
+        said = [self._recorded(measure, column_key(id_)) for measure in ("lower_bound", "upper_bound")]
+        if any(corner is None for corner in (*said, measures.lower, measures.upper)):
+            return
+        (low, high), (least, greatest) = (
+            coordinates(pa.array(corners, pa.binary()))[:, :REQUIRED_AXES]
+            for corners in (said, [measures.lower, measures.upper])
+        )
+        if low[0] <= high[0] and ((least < low).any() or (greatest > high).any()):
+            message = (
+                f"the box of column {self._schema.names[id_]!r} is {low} to {high}, rows have {least} to {greatest}"
+            )
+            yield self._finding(Rule.BOUNDS, message)
 
     def _recorded(self, measure: str, key: str) -> pa.Scalar | None:
         name = stat(measure, key)
