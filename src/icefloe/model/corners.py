@@ -1,7 +1,7 @@
-"""Bounds of shapes: the corners of a box, as bytes and as coordinates (spec: Appendix D, geometry and geography).
+"""Bounds of shapes: the corners of a box, as bytes and as coordinates (spec: Appendix D).
 
 The bytes of a corner are its x, y and, if it has them, z and m as little-endian doubles; z is NaN if there is only m.
-V4 stores the coordinates in a struct of their own (V4 proposal, column statistics). A box of a geography may reach
+V4 stores the coordinates in a struct (V4 proposal). A box of a geography may reach
 around the antimeridian: then its lower x is greater than its upper x.
 """
 

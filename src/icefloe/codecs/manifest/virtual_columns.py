@@ -1,4 +1,4 @@
-"""Statistics of expressions that partition nothing (V4 proposal: expressions and virtual columns).
+"""Statistics of expressions that partition nothing (V4 proposal).
 
 Such an expression is a virtual column: its id is from the id space of columns, and its statistics are those of a column
 with that id. Where they are not recorded, they follow from the statistics of the source column: a transform that keeps

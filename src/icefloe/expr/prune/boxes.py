@@ -1,4 +1,4 @@
-"""Files skipped by a box around their shapes (spec: Scan Planning; V4 proposal, column statistics).
+"""Files skipped by a box around their shapes (spec: Scan Planning; V4 proposal).
 
 The bounds of a geometry or geography column are corners of a box around all shapes of a file. A box of a geography may
 reach around the antimeridian: then its least x is greater than its greatest x.
