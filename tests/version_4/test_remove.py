@@ -260,7 +260,7 @@ def test_27_a_vector_at_the_limit_is_inline(tmp_path: Path) -> None:
 
 
 def test_27_all_large_vectors_of_a_commit_share_one_file_and_small_ones_stay_inline(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, **{**TO_LEAVES, INLINE_MAX: "43", "commit.leaf.max-dead-percent": "1000"})
+    stage = Stage(tmp_path, **{**TO_LEAVES, INLINE_MAX: "84", "commit.leaf.max-dead-percent": "1000"})
     for first in (1, 11, 21):
         stage.append(*(f"D{first + n}" for n in range(6)))
     stage.call("M1", "M2", "M3")

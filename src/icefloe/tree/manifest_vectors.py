@@ -20,7 +20,7 @@ from icefloe.codecs.puffin.puffin_file import deletion_vector_blob, encode_puffi
 from icefloe.env import CREATED_BY
 from icefloe.errors import FormatError, LimitError
 from icefloe.limits import DEFAULT
-from icefloe.model.entries import MANIFESTS, ContentType, Status, concat, empty, entries, of_type
+from icefloe.model.entries import MANIFESTS, ContentType, Status, concat, empty, entries, of_type, put
 from icefloe.model.locations import relativize
 from icefloe.model.metadata.properties import MANIFEST_DV_INLINE_MAX_BYTES
 from icefloe.tree.new_snapshot import SnapshotIdentity, mark_deleted
@@ -126,7 +126,8 @@ def delete_leaf_rows(
 ) -> pa.Table:
     """The root rows after deleting rows of leaves: the old vector of a leaf DELETED, a vector of all positions ADDED.
 
-    ``dead`` are the positions that were deleted before. Vectors too large for the root are written to one Puffin file.
+    ``dead`` are the positions that were deleted before. If all inline vectors of the root together take more bytes than
+    the table allows, the largest are written to one Puffin file, those of other leaves too.
     """
     targets = pa.array(list(positions), pa.string())
     old = pc.and_(of_type(rows, ContentType.MANIFEST_DV), pc.is_in(rows["referenced_file"], value_set=targets))
@@ -134,41 +135,53 @@ def delete_leaf_rows(
     touched = rows.filter(pc.and_(of_type(rows, *MANIFESTS), pc.is_in(rows["location"], value_set=targets)))
     specs = dict(zip(touched["location"].to_pylist(), touched["partition_spec_id"].to_pylist(), strict=True))
     merged = {leaf: dead.get(leaf, BitMap64()) | new for leaf, new in positions.items()}
-    contents = _write_vectors(store, merged, staging, MANIFEST_DV_INLINE_MAX_BYTES.of(properties))
     new = [
-        _vector_row(identity, leaf, specs[leaf], {"record_count": len(merged[leaf]), **content})
-        for leaf, content in contents.items()
+        _vector_row(identity, leaf, specs[leaf], {"record_count": len(merged[leaf]), "dv_inline_content": encode_dv(v)})
+        for leaf, v in merged.items()
     ]
-    return concat([rows, entries(new)])
+    limit = MANIFEST_DV_INLINE_MAX_BYTES.of(properties)
+    return _without_large_vectors(store, concat([rows, entries(new)]), staging, limit)
 
 
-def _write_vectors(
-    store: ManifestStore, vectors: Mapping[str, BitMap64], staging: Staging, max_inline: int
-) -> dict[str, dict[str, object]]:
-    """The columns with each vector's content: inline up to ``max_inline`` bytes; larger ones are written to a file."""
-    blobs = {leaf: encode_dv(positions) for leaf, positions in vectors.items()}
-    contents: dict[str, dict[str, object]] = {leaf: {"dv_inline_content": blob} for leaf, blob in blobs.items()}
-    large = [leaf for leaf, blob in blobs.items() if len(blob) > max_inline]
-    if len(large) == 0:
-        return contents
-    data, blob_locations = encode_puffin(
+def _without_large_vectors(store: ManifestStore, rows: pa.Table, staging: Staging, limit: int) -> pa.Table:
+    """The rows with the largest inline vectors in a file, if the live ones together take more than ``limit`` bytes."""
+    sizes = np.asarray(pc.fill_null(pc.binary_length(rows["dv_inline_content"]), 0)).astype(np.int64)
+    sizes = np.where(np.asarray(pc.not_equal(rows["status"], int(Status.DELETED))), sizes, 0)
+    total = int(sizes.sum())
+    if total <= limit:
+        return rows
+    order = np.argsort(-sizes, kind="stable")
+    # Half of the limit stays free, so that the next commits write no such file.
+    count = int(np.searchsorted(np.cumsum(sizes[order]), total - limit // 2)) + 1
+    moved = np.sort(order[:count])
+    chosen = rows.select(["referenced_file", "record_count", "dv_inline_content"]).take(pa.array(moved)).to_pylist()
+    data, blobs = encode_puffin(
         [
             # The footer names a leaf as its root row does.
             deletion_vector_blob(
-                blobs[leaf],
-                referenced_file=relativize(leaf, store.context.location),
-                cardinality=len(vectors[leaf]),
+                vector["dv_inline_content"],
+                referenced_file=relativize(vector["referenced_file"], store.context.location),
+                cardinality=vector["record_count"],
             )
-            for leaf in large
+            for vector in chosen
         ],
         CREATED_BY,
     )
     location = staging.new_location("dvs", "puffin")
     staging.write(store, {location: data})
-    file = {"location": location, "file_size_in_bytes": len(data)}
-    for leaf, blob in zip(large, blob_locations, strict=True):
-        contents[leaf] = {**file, "dv_offset": blob.offset, "dv_size_in_bytes": blob.length}
-    return contents
+    mask: npt.NDArray[np.bool_] = np.zeros(rows.num_rows, np.bool_)
+    mask[moved] = True
+    in_file = {
+        "location": [location] * count,
+        "file_size_in_bytes": [len(data)] * count,
+        "dv_offset": [blob.offset for blob in blobs],
+        "dv_size_in_bytes": [blob.length for blob in blobs],
+        "dv_inline_content": [None] * count,
+    }
+    for name, values in in_file.items():
+        column = rows[name].combine_chunks()
+        rows = put(rows, name, pc.replace_with_mask(column, mask, pa.array(values, column.type)))
+    return rows
 
 
 def _vector_row(

@@ -57,19 +57,15 @@ def is_rewritten(
 ) -> bool:
     """Whether a root and its leaves are as a rewrite would leave them, by the rows of the root.
 
-    That is: all entries are older than the leaf and live, leaves have about the target size or are the only one of
-    their kind, and their partitions do not overlap. In V4 the root itself records no change.
+    That is: all entries of leaves are live, leaves have about the target size or are the only one of their kind, and
+    their partitions do not overlap. A rewrite would only turn ADDED into EXISTING then, which is no reason for one.
     """
     rules_ = rules(store.context.format_version)
-    if rules_.root_holds_files and pc.any(pc.not_equal(root.entries["status"], int(Status.EXISTING))).as_py() is True:
-        return False
     leaves = choose(root.entries, pc.and_(of_type(root.entries, *MANIFESTS), live(root.entries)))
     if leaves.num_rows == 0:
         return True
-    known = [leaves[name] for name in ("existing_files_count", "added_files_count", "deleted_files_count")]
-    if any(column.null_count > 0 for column in known) or len(root.dead) > 0:
-        return False
-    if pc.any(pc.or_(pc.not_equal(known[1], 0), pc.not_equal(known[2], 0))).as_py() is True:
+    removed = leaves["deleted_files_count"]
+    if removed.null_count > 0 or len(root.dead) > 0 or pc.any(pc.not_equal(removed, 0)).as_py() is True:
         return False
     data = choose(leaves, of_type(leaves, ContentType.DATA_MANIFEST))
     if rules_.row_lineage and data["first_row_id"].null_count > 0:

@@ -44,7 +44,7 @@ def test_large_vectors_are_a_file_of_the_attempt_which_another_attempt_does_not_
     at, staged = store(), staging()
     listed = table([manifest(n, record_count=100) for n in range(3)])
     wanted = {leaf(0): BitMap64([1]), leaf(2): BitMap64(range(0, 90, 3))}
-    found = delete_leaf_rows(at, listed, Root().dead, wanted, IDENTITY, staged, {INLINE_MAX: "60"}).to_pylist()
+    found = delete_leaf_rows(at, listed, Root().dead, wanted, IDENTITY, staged, {INLINE_MAX: "90"}).to_pylist()
     assert [row["dv_inline_content"] is None for row in found[3:]] == [False, True]
     (location,) = staged.written
     assert found[4]["location"] == location
@@ -52,7 +52,7 @@ def test_large_vectors_are_a_file_of_the_attempt_which_another_attempt_does_not_
     assert (found[4]["dv_offset"], found[4]["dv_size_in_bytes"]) == (blob.location.offset, blob.location.length)
     assert blob.properties == {"referenced-data-file": "metadata/m2.parquet", "cardinality": "30"}
     assert staged.forget_attempt() == (location,)
-    again = delete_leaf_rows(at, listed, Root().dead, wanted, IDENTITY, staged, {INLINE_MAX: "60"}).to_pylist()
+    again = delete_leaf_rows(at, listed, Root().dead, wanted, IDENTITY, staged, {INLINE_MAX: "90"}).to_pylist()
     assert again[4]["location"] != location
 
 
@@ -125,3 +125,26 @@ def test_a_vector_beyond_the_limit_is_not_read() -> None:
 def test_a_table_without_snapshots_hides_nothing() -> None:
     nothing: Snapshot | None = None
     assert len(read_root(store(), nothing).dead) == 0
+
+
+def test_the_limit_holds_for_all_inline_vectors_of_a_root_and_the_largest_are_written_to_one_file() -> None:
+    settings = {"commit.root.max-data-files": "0", "commit.leaf.max-dead-percent": "1000"}
+    tree = Tree(properties={**settings, INLINE_MAX: "180", "commit.manifest-merge.enabled": "false"})
+    for number in range(4):
+        tree.commit(added=rows(*(data_file(f"L{number}F{k}") for k in range(30))))
+    removals = [("L0F1",), tuple(f"L1F{k}" for k in range(0, 30, 4)), ("L2F3",)]
+    for gone in removals:
+        tree.commit(removed=planned_files(*gone))
+        assert all(row["location"] is None for row in tree.root().rows(ContentType.MANIFEST_DV).to_pylist())
+    tree.commit(removed=planned_files("L3F5"))
+    found = {short(row["referenced_file"]): row for row in tree.root().rows(ContentType.MANIFEST_DV).to_pylist()}
+    inline = [row for row in found.values() if row["dv_inline_content"] is not None]
+    moved = [row for row in found.values() if row["dv_inline_content"] is None]
+    assert sorted(row["record_count"] for row in moved) == [1, 8]
+    assert {row["status"] for row in moved} == {int(Status.EXISTING)}  # their leaves did not change
+    assert len({row["location"] for row in moved}) == 1
+    assert sum(len(row["dv_inline_content"]) for row in inline) <= 90  # half of the limit is free for later commits
+    left = {f"L{n}F{k}" for n in range(4) for k in range(30)} - {name for gone in removals for name in gone} - {"L3F5"}
+    root, at = tree.root(), tree.fresh_store()
+    read = [read_live_leaf(at, root, each) for each in root.leaves(*MANIFESTS)]
+    assert {short(place) for part in read for place in part["location"].to_pylist()} == left
