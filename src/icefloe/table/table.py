@@ -145,8 +145,10 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction
         """
         return history_of(self.metadata)
 
-    def transaction(self, *, summary: Mapping[str, str] | None = None) -> Transaction:
+    def transaction(self, *, summary: Mapping[str, str] | None = None, one_snapshot: bool = False) -> Transaction:
         """Several operations as one commit: all of them or none; ``summary`` has keys for their snapshots' summaries.
+
+        With ``one_snapshot``, several appends make one snapshot; other operations on rows are refused then.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.transaction", schema="id bigint")
@@ -156,7 +158,7 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction
         >>> t.scan().count()
         2
         """
-        return Transaction(self._pointer, self._env, summary)
+        return Transaction(self._pointer, self._env, summary, one_snapshot=one_snapshot)
 
     def update_schema(self) -> SchemaEdit:
         """Change the columns in a ``with`` block: ``s.add_column("x", "int")``, ``s.rename_column("note", "memo")``.

@@ -14,6 +14,7 @@ from icefloe import rows
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.draft import Update, draft_of
 from icefloe.commit.loop import begin, discard, land
+from icefloe.commit.operations.append import Append, one_append
 from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.schema_updates import ChangePartitioning
 from icefloe.commit.result import CommitResult
@@ -50,10 +51,26 @@ class Transaction(CommittedBlock):
     ...     tx.delete("id = 2")
     >>> tx.result.snapshots, sorted(t.scan().to_arrow()["id"].to_pylist())
     (2, [1, 3])
+
+    With ``one_snapshot``, appends are committed as one snapshot, and no other operation on rows is accepted.
+
+    >>> with t.transaction(one_snapshot=True) as tx:
+    ...     for number in range(10, 20):
+    ...         tx.append(pa.table({"id": [number]}))
+    >>> tx.result.snapshots, tx.result.rows_added
+    (1, 10)
     """
 
-    def __init__(self, table: TablePointer, env: Env, summary: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        table: TablePointer,
+        env: Env,
+        summary: Mapping[str, str] | None = None,
+        *,
+        one_snapshot: bool = False,
+    ) -> None:
         base = table.load()
+        self._one_snapshot = one_snapshot
         self._summary: Mapping[str, str] = {} if summary is None else summary  # added to that of every snapshot
         self._table = table
         self._env = env
@@ -76,6 +93,7 @@ class Transaction(CommittedBlock):
 
     def append(self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN) -> None:
         """Add rows; with ``schema_mode="merge"``, first add the columns that the table lacks."""
+        self._check_one_branch(rows.branch_of(branch))
         engine = engine_of(data)
         with self._with_columns_of(data, schema_mode, engine) as data:
             self._run(rows.append(self._target(branch), data, engine), engine)
@@ -90,6 +108,7 @@ class Transaction(CommittedBlock):
         branch: str | None = MAIN,
     ) -> None:
         """Replace the rows that match, or all rows, by other rows; ``schema_mode`` is that of ``append``."""
+        self._check_combinable("overwrite")
         rows.check_overwrite(where, overwrite_all=overwrite_all)
         engine = engine_of(data)
         with self._with_columns_of(data, schema_mode, engine) as data:
@@ -97,12 +116,14 @@ class Transaction(CommittedBlock):
 
     def overwrite_partitions(self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN) -> None:
         """Replace all rows of the partitions of the new rows; ``schema_mode`` is that of ``append``."""
+        self._check_combinable("overwrite_partitions")
         engine = engine_of(data)
         with self._with_columns_of(data, schema_mode, engine) as data:
             self._run(rows.overwrite_partitions(self._target(branch), data, engine), engine)
 
     def delete(self, where: str | Expr, *, branch: str | None = MAIN, spark: Any = None) -> None:
         """Delete the rows that match."""
+        self._check_combinable("delete")
         engine = engine_for(spark)
         self._run(rows.delete(self._target(branch), where, engine), engine)
 
@@ -115,6 +136,7 @@ class Transaction(CommittedBlock):
         spark: Any = None,
     ) -> None:
         """Set columns of the rows that match, or of all."""
+        self._check_combinable("update")
         engine = engine_for(spark)
         self._run(rows.update(self._target(branch), changes, where, engine), engine)
 
@@ -127,12 +149,14 @@ class Transaction(CommittedBlock):
         branch: str | None = MAIN,
     ) -> None:
         """Replace rows by key, and add the others."""
+        self._check_combinable("upsert")
         engine = engine_of(data)
         self._run(rows.upsert(self._target(branch), data, on, engine, deletes=deletes), engine)
 
     def merge(self, source: Any, on: str | Value | Sequence[str], *, branch: str | None = MAIN) -> MergeBuilder[None]:
         """Update, delete and insert rows by those of a source; see ``Table.merge``."""
         self._check_open()
+        self._check_combinable("merge")
         engine = engine_of(source)
 
         def run(merge: Merge, retries: int | None) -> None:
@@ -177,6 +201,7 @@ class Transaction(CommittedBlock):
     ) -> None:
         """Add existing data files without copying them; see ``Table.add_files``."""
         self._check_open()
+        self._check_combinable("add_files")
         steps = add_files(
             self._base, paths, partition=partition, file_format=file_format, branch=rows.branch_of(branch)
         )
@@ -220,11 +245,19 @@ class Transaction(CommittedBlock):
             )
             self.result = nothing
             return nothing
-        landed = land(self._table, tuple(self._steps), self._work, self._draft, prepared=True)
+        landed = self._land()
         self.result = rows.Prepared(
             operation=Operation.OVERWRITE, rows_copied=self._copied, rows_already_deleted=self._already_deleted
         ).result(landed)
         return self.result
+
+    def _land(self) -> CommitResult:
+        """Commit the steps. Appends of one snapshot are applied again, as each of them has made its own in the draft."""
+        if not self._one_snapshot:
+            return land(self._table, tuple(self._steps), self._work, self._draft, prepared=True)
+        base = self._draft.base
+        discard(self._table.io, self._work.staging.forget_since(0))
+        return land(self._table, one_append(self._steps), begin(base, self._env), draft_of(base))
 
     def drop(self) -> None:
         """Drop all operations, and delete the files that were written for them."""
@@ -285,6 +318,23 @@ class Transaction(CommittedBlock):
             raise
         self._draft = draft
         self._steps.append(update)
+
+    def _check_combinable(self, operation: str) -> None:
+        if self._one_snapshot:
+            raise InputError(
+                f"table {self._table}: {operation} cannot be part of a transaction with one_snapshot=True, which"
+                " combines appends only; use a transaction without one_snapshot, where each operation makes a snapshot",
+                operation=operation,
+            )
+
+    def _check_one_branch(self, branch: str) -> None:
+        other = next((s.branch for s in self._steps if isinstance(s, Append) and s.branch != branch), None)
+        if self._one_snapshot and other is not None:
+            raise InputError(
+                f"table {self._table}: a transaction with one_snapshot=True appends to one branch, this one to"
+                f" {other!r}; append to {branch!r} in another transaction",
+                ref=branch,
+            )
 
     def _check_open(self) -> None:
         if not self._open:
