@@ -49,9 +49,16 @@ def positions(blob: bytes) -> list[int]:
     return list(BitMap.deserialize(blob[20:-4]))
 
 
-def _rows(path: Path) -> list[Row]:
-    found: list[Row] = pq.ParquetFile(path).read().to_pylist()
-    return found
+# Optional fields of a content entry, which a manifest without a value of them does not have.
+OPTIONAL = (
+    *("location", "format_version", "deletion_vector", "sort_order_id", "file_size_in_bytes", "content_stats"),
+    *("manifest_stats", "referenced_file", "key_metadata", "split_offsets", "equality_ids", "first_row_id"),
+)
+
+
+def plain_rows(file: Path | pa.BufferReader) -> list[Row]:
+    """The rows of a manifest as Parquet has them, null in columns that it does not have."""
+    return [dict.fromkeys(OPTIONAL) | row for row in pq.ParquetFile(file).read().to_pylist()]
 
 
 class Stage:
@@ -144,12 +151,12 @@ class Stage:
 
     def root_rows(self, back: int = 0) -> list[Row]:
         """The rows of a root as stored."""
-        return _rows(self.root_path(back))
+        return plain_rows(self.root_path(back))
 
     def leaf_rows(self, leaf: Row | str) -> list[Row]:
         """The rows of a leaf as stored."""
         where = self.path(leaf) if isinstance(leaf, str) else self.folder / leaf["location"]
-        return _rows(where)
+        return plain_rows(where)
 
     def row(self, name: str, back: int = 0) -> Row:
         """The row of a root for a named file."""

@@ -39,6 +39,7 @@ from support.entry_tables import (
     vector,
 )
 from support.tables import new_catalog, sorted_rows
+from version_4.scenes import plain_rows
 
 OLD = pytest.mark.parametrize("version", [1, 2, 3])
 DATA, DV, EQUALITY, DATA_MANIFEST, DELETE_MANIFEST, MANIFEST_DV = range(6)
@@ -56,7 +57,7 @@ def grown(version: int, **properties: str) -> World:
 
 def plain_root(world: World) -> list[dict]:
     """The rows of the newest root as Parquet tells them."""
-    return pq.read_table(io.BytesIO(world.io.read(world.head.root))).to_pylist()
+    return plain_rows(pa.BufferReader(world.io.read(world.head.root)))
 
 
 def avro_files(world: World) -> dict[str, bytes]:

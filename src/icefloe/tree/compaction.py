@@ -30,6 +30,7 @@ from icefloe.model.metadata.properties import (
     LEAF_MIN_DEAD_ROWS,
     MERGE_ENABLED,
     ROOT_MAX_BYTES,
+    ROOT_MAX_COPIES,
     ROOT_MAX_DATA_FILES,
     ROOT_MAX_DVS,
     UPKEEP_MAX_BYTES,
@@ -46,6 +47,7 @@ Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 _VALUE_BYTES = 16  # upper estimate of the size of one value; few are larger
+_LEAF_IN_ENTRIES = 80  # the bytes of a leaf without rows, most of them its schema, in entries of data files
 
 
 def compact(
@@ -69,7 +71,8 @@ def compact(
     ):
         if merge:
             root = _rewrite_leaves(writer, root, dead, manifest_type, replaced)
-        root = _flush(writer, root, dead, file_types, limit.of(writer.properties))
+        if _is_full(writer, root, file_types, limit.of(writer.properties)):
+            root = _flush(writer, root, dead, file_types, replaced, merge=merge)
     return with_current_affinity(root.table, replaced)
 
 
@@ -183,26 +186,72 @@ class _RootRows:
 # -- the root
 
 
-def _flush(
-    writer: LeafWriter, root: _RootRows, dead: ManifestVectors, types: tuple[ContentType, ...], limit: int
-) -> _RootRows:
-    """Move older file entries to leaves if the root holds too many."""
+def _is_full(writer: LeafWriter, root: _RootRows, types: tuple[ContentType, ...], limit: int) -> bool:
+    """Whether the root holds too many file entries, too many bytes of them, or has copied older ones too often."""
     of_type = root.of_type(*types)
     existing = of_type & root.of_status(Status.EXISTING)
     count = int(np.count_nonzero(existing))
     if count == 0:
-        return root
-    too_many = int(np.count_nonzero(of_type & ~root.of_status(Status.DELETED))) > limit
-    if not too_many and not _may_exceed(count, root.table, ROOT_MAX_BYTES.of(writer.properties)):
-        return root
-    entries = root.table.filter(pa.array(existing))
-    if not too_many and not exceeds_root_size(entries, writer.properties):
-        return root
+        return False
+    if int(np.count_nonzero(of_type & ~root.of_status(Status.DELETED))) > limit:
+        return True
+    if types != DELETES and _is_copied_too_often(writer, root.numbers("file_sequence_number")[existing]):
+        return True
+    if not _may_exceed(count, root.table, ROOT_MAX_BYTES.of(writer.properties)):
+        return False
+    return exceeds_root_size(root.table.filter(pa.array(existing)), writer.properties)
+
+
+def _is_copied_too_often(writer: LeafWriter, sequence_numbers: Ints) -> bool:
+    """Whether copying entries from root to root has cost several times what a leaf of them costs.
+
+    Each commit since an entry was added has copied it once. So the root of a table with small commits is flushed after
+    fewer entries than that of a table with large ones, where each copied entry is shared by more new ones.
+    """
+    copies = int((writer.identity.sequence_number - sequence_numbers).sum())
+    return copies > ROOT_MAX_COPIES.of(writer.properties) * (len(sequence_numbers) + _LEAF_IN_ENTRIES)
+
+
+def _flush(
+    writer: LeafWriter,
+    root: _RootRows,
+    dead: ManifestVectors,
+    types: tuple[ContentType, ...],
+    replaced: dict[str, str],
+    *,
+    merge: bool,
+) -> _RootRows:
+    """Move older file entries to leaves, with ``merge`` to the newest leaf of data files if it has few entries."""
+    flushed = root.of_type(*types) & root.of_status(Status.EXISTING)
+    entries = root.table.filter(pa.array(flushed))
     if types == DELETES:
-        written = _write_deletes(writer, root, dead, entries)
-    else:
-        written = writer.write_existing(entries, ContentType.DATA_MANIFEST)
-    return root.replaced(existing, written)
+        return root.replaced(flushed, _write_deletes(writer, root, dead, entries))
+    last = _leaf_to_extend(writer, root, entries) if merge else None
+    if last is None:
+        return root.replaced(flushed, writer.write_existing(entries, ContentType.DATA_MANIFEST))
+    flushed[last] = True
+    (leaf,) = leaves_of(root.table.slice(last, 1))
+    (older,) = read_live_leaves(writer.store, Root(entries=root.table, dead=dead), (leaf,))
+    entries = concat([with_status(older, Status.EXISTING), entries])
+    written = writer.write_existing(entries, ContentType.DATA_MANIFEST, split=False)
+    replaced[leaf.location] = written[0]["location"][0].as_py()
+    return root.replaced(flushed | _vectors_of(root, flushed), written)
+
+
+def _leaf_to_extend(writer: LeafWriter, root: _RootRows, entries: pa.Table) -> int | None:
+    """The newest data leaf, if it has so few rows that it is written again with flushed entries; its row in the root.
+
+    Otherwise a root that is flushed often would have many small leaves, and each of them costs every plan some time.
+    """
+    leaves = _unchanged_leaves(root, ContentType.DATA_MANIFEST)
+    if leaves is None or not MERGE_ENABLED.of(writer.properties) or _is_first_after_upgrade(root):
+        return None
+    last = int(leaves.indexes[-1])
+    specs = [*pc.unique(entries["partition_spec_id"]).to_pylist(), root.table["partition_spec_id"][last].as_py()]
+    most = ROOT_MAX_DATA_FILES.of(writer.properties) * 4 // 3
+    rows = int(leaves.row_counts[-1] - leaves.dead_counts[-1]) + entries.num_rows
+    fits = rows <= most and int(leaves.sizes[-1]) * 2 < writer.target and len(set(specs)) == 1
+    return last if fits and bool(root.has_content_entries[last]) else None
 
 
 def _write_deletes(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.codecs.manifest.parquet import decode_parquet_manifest, encode_parquet_manifest
+from icefloe.codecs.manifest.short_footer import with_short_footer
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import Limits
 from icefloe.model.entries import put
@@ -155,7 +157,9 @@ EVERY_MEASURE = {f"tight_bounds:{key}": False for key in ("3", "5", "9", "10", "
 
 
 def test_the_file_has_exactly_the_ids_names_and_types_of_the_format() -> None:
-    found = parquet_tree(encode([{**MIXED_ROW, **EVERY_MEASURE}, mixed_manifest()]))
+    every_field = {"sort_order_id": 0, "key_metadata": b"k", "split_offsets": [4], "first_row_id": 0}
+    others = [mixed_manifest(), manifest_dv(), equality_delete()]
+    found = parquet_tree(encode([{**MIXED_ROW, **EVERY_MEASURE, **every_field}, *others]))
     assert found == EXPECTED_TREE.split("\n")[1:-1]
 
 
@@ -165,10 +169,53 @@ def test_measures_that_no_row_has_are_not_stored() -> None:
     assert not any("tight_bounds" in line for line in found)
 
 
-def test_the_stats_group_is_left_out_when_there_are_none() -> None:
-    names = pq.read_schema(pa.BufferReader(encode([data_file()]))).names
-    assert "content_stats" not in names
-    assert "manifest_stats" in names
+def test_an_optional_field_that_no_row_has_is_not_stored() -> None:
+    one = {**data_file(), "sort_order_id": None, "split_offsets": None, "first_row_id": None, "format_version": None}
+    names = pq.read_schema(pa.BufferReader(encode([one]))).names
+    required = ["content_type", "file_format", "version_info", "partition_spec_id", "record_count"]
+    assert sorted(names) == sorted([*required, "location", "file_size_in_bytes"])
+    assert differences(table([one]), decode(encode([one]))) == {}
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 5, 33, 65, 128, 129, 300])
+def test_every_number_of_rows_comes_back_as_it_was(count: int) -> None:
+    rows = [data_file(number, **column_stats("id", number * 7919 % 101, number + 2**40)) for number in range(count)]
+    assert differences(table(rows), decode(encode(rows, "data"), "data")) == {}
+
+
+def test_few_rows_take_no_more_bytes_than_plain_and_compressed_columns() -> None:
+    for count in (1, 3, 10, 30):
+        rows = [data_file(n, **column_stats("id", n * 2_654_435_761 % 2**40, 2**50 - n**7)) for n in range(count)]
+        data = encode(rows, "data")
+        sink = pa.BufferOutputStream()
+        stored = pq.ParquetFile(pa.BufferReader(data)).read()
+        options = {"use_dictionary": False, "write_statistics": False, "store_schema": False}
+        pq.write_table(stored, sink, compression="zstd", write_page_checksum=True, **options)
+        assert len(data) <= len(sink.getvalue())
+
+
+def test_the_footer_has_no_fields_that_readers_of_manifests_do_not_use() -> None:
+    data = encode([data_file(n, **column_stats("id", n, n)) for n in range(9)], "data")
+    chunk = pq.read_metadata(pa.BufferReader(data)).row_group(0).column(0)
+    (length,) = struct.unpack("<I", data[-8:-4])
+    names = [name for path in parquet_tree(data) for name in [path.partition(" ")[0]]]
+    assert chunk.encodings == ("PLAIN", "RLE") or "DELTA_BINARY_PACKED" in chunk.encodings
+    assert length < 90 * len(names)
+
+
+def test_a_footer_of_another_form_is_left_as_it_is() -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"a": [1, 2]}), sink)  # with a dictionary, so with two kinds of pages
+    data = sink.getvalue().to_pybytes()
+    assert with_short_footer(data, 1) == data
+
+
+def test_a_name_with_the_bytes_of_an_unused_field_does_not_damage_the_footer() -> None:
+    name = b"\x49\x1c\x15\x00\x15\x0a\x15\x02\x00\x00\x00".decode("latin1")
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({name: [1, 2], "b": [3, 4]}), sink, use_dictionary=False, write_statistics=False)
+    data = with_short_footer(sink.getvalue().to_pybytes(), 2)
+    assert pq.ParquetFile(pa.BufferReader(data)).read().to_pydict() == {name: [1, 2], "b": [3, 4]}
 
 
 @pytest.mark.parametrize(("content", "row"), [("root", manifest()), ("data", data_file()), ("delete", data_dv())])

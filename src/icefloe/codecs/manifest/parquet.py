@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache, lru_cache
 from typing import Literal
 
@@ -38,6 +39,7 @@ from icefloe.codecs.manifest.field_ids import (
     Group,
     Slot,
 )
+from icefloe.codecs.manifest.short_footer import with_short_footer
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, LimitError, UnsupportedError
 from icefloe.model.entries import ENTRY, ContentType
@@ -47,6 +49,8 @@ LOCATIONS = ("location", "referenced_file")
 NEW_FILE = "new manifest"
 CODEC = "zstd"
 PACKED = "DELTA_BINARY_PACKED"
+_VARYING = ("file_size_in_bytes", "record_count", "first_row_id")  # numbers that differ from row to row
+_COUNTS = (".value_count", ".nan_value_count", "record_count")  # one number for files, other ones for leaves
 
 
 # -- writing
@@ -63,12 +67,19 @@ def encode_parquet_manifest(
         columns[name] = relativized(columns[name], context.location)
     stats = encode_stats(columns, entries.num_rows, context)
     arrays: list[pa.Array] = []
+    stored: list[int] = []
     for item in CONTENT_ENTRY:
-        if item.id != CONTENT_STATS:
-            arrays.append(_group(item, columns) if isinstance(item, Group) else _required(columns[item.entry], item))
-        elif stats is not None:
-            arrays.append(stats[1])
-    layout = _layout(None if stats is None else stats[0])
+        if item.id == CONTENT_STATS:
+            array = None if stats is None else stats[1]
+        elif isinstance(item, Group):
+            array = _group(item, columns)
+        else:
+            array = _slot(item, columns)
+        if array is not None:
+            arrays.append(array)
+            stored.append(item.id)
+    size = next(size for size in _Size if entries.num_rows <= size)
+    layout = _layout(tuple(stored), None if stats is None else stats[0], size)
     return _write(pa.Table.from_arrays(arrays, schema=layout.schema), layout, content)
 
 
@@ -81,29 +92,51 @@ def _order_of_data(columns: Mapping[str, pa.Array]) -> pa.Array:
     return pc.if_else(deletes, None, orders) if deletes.true_count > 0 else orders
 
 
+class _Size(IntEnum):
+    """The most rows of a manifest that is stored in one way (decision 010).
+
+    Delta encoding fills blocks of 32 or 64 values, so few values that vary take more bytes with it than without.
+    """
+
+    TINY = 4  # plain and not compressed: compression adds more bytes than it saves
+    SMALL = 128  # integers that vary are compressed, which removes the filled blocks; counts are plain
+    LARGE = 2**63 - 1  # integers are only delta-encoded: compressing them saves 2 % and takes a fifth more time
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """How a manifest is stored: integers are delta-encoded and not compressed, all other columns are compressed."""
+    """How a manifest is stored: which columns are delta-encoded, and the codec of the compressed ones."""
 
     schema: pa.Schema
+    column_count: int
     packed: Mapping[str, str]
-    compressed: Mapping[str, str]
+    compressed: Mapping[str, str] | str
 
 
 @lru_cache(maxsize=256)
-def _layout(stats: StatsShape | None) -> _Layout:
+def _layout(stored: tuple[int, ...], stats: StatsShape | None, size: _Size) -> _Layout:
     fields: list[pa.Field] = []
     for item in CONTENT_ENTRY:
-        if item.id != CONTENT_STATS:
-            fields.append(_group_field(item) if isinstance(item, Group) else _field(item))
-        elif stats is not None:
+        if item.id == CONTENT_STATS and stats is not None:
             fields.append(stats.field)
+        elif item.id in stored:
+            fields.append(_group_field(item) if isinstance(item, Group) else _field(item))
     schema = pa.schema(fields)
     columns = list(_parquet_columns(schema))
+    if size is _Size.TINY:
+        return _Layout(schema=schema, column_count=len(columns), packed={}, compressed="none")
     seen = Counter(path for path, _ in columns)
-    numbers = [path for path, type_ in columns if _is_number(type_) and seen[path] == 1]
-    others = [path for path, type_ in columns if not _is_number(type_) and not pa.types.is_boolean(type_)]
-    return _Layout(schema=schema, packed=dict.fromkeys(numbers, PACKED), compressed=dict.fromkeys(others, CODEC))
+    packed = [path for path, type_ in columns if _is_number(type_) and seen[path] == 1]
+    compressed = [path for path, type_ in columns if not _is_number(type_) and not pa.types.is_boolean(type_)]
+    if size is _Size.SMALL:
+        compressed += [path for path in packed if path in _VARYING or path.startswith("content_stats.")]
+        packed = [path for path in packed if not path.endswith(_COUNTS)]
+    return _Layout(
+        schema=schema,
+        column_count=len(columns),
+        packed=dict.fromkeys(packed, PACKED),
+        compressed=dict.fromkeys(compressed, CODEC),
+    )
 
 
 def _parquet_columns(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
@@ -138,15 +171,24 @@ def _write(table: pa.Table, layout: _Layout, content: str) -> bytes:
         if table.num_rows > 0:
             writer.write_table(table, row_group_size=table.num_rows)
         writer.add_key_value_metadata({"format-version": FORMAT_VERSION, "content": content})
-    return bytes(sink.getvalue().to_pybytes())
+    return with_short_footer(sink.getvalue().to_pybytes(), layout.column_count)
 
 
-def _group(group: Group, columns: Mapping[str, pa.Array]) -> pa.Array:
+def _slot(slot: Slot, columns: Mapping[str, pa.Array]) -> pa.Array | None:
+    """A column of a manifest; none if it is optional and no row has a value."""
+    array = columns[slot.entry]
+    if not slot.required and array.null_count == len(array):
+        return None
+    return _required(array, slot)
+
+
+def _group(group: Group, columns: Mapping[str, pa.Array]) -> pa.Array | None:
+    """A group of columns of a manifest; none if it is optional and no row has a value."""
     members = [columns[slot.entry] for slot in group.slots]
     type_ = _group_field(group).type
     absent = None
-    if all(member.null_count == len(member) for member in members):
-        return _nulls(type_, len(members[0]))
+    if group.id != VERSION_INFO and all(member.null_count == len(member) for member in members):
+        return None
     if all(member.null_count > 0 for member in members):
         # Parquet refuses nulls in required members even below a null group, so those hold any value there.
         absent = pc.is_null(members[0])
@@ -155,12 +197,6 @@ def _group(group: Group, columns: Mapping[str, pa.Array]) -> pa.Array:
         members = [pc.fill_null(m, 0) if s.required else m for s, m in zip(group.slots, members, strict=True)]
     arrays = [_required(m, s) for s, m in zip(group.slots, members, strict=True)]
     return struct_of(type_, arrays, absent)
-
-
-def _nulls(type_: pa.StructType, length: int) -> pa.Array:
-    """A group that no row has; required members hold any value, as Parquet refuses nulls in them even there."""
-    members = [pa.nulls(length, f.type) if f.nullable else pa.repeat(pa.scalar(0, f.type), length) for f in type_]
-    return pa.StructArray.from_arrays(members, fields=list(type_), mask=pa.repeat(True, length))
 
 
 def _required(array: pa.Array, slot: Slot) -> pa.Array:

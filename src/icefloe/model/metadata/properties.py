@@ -237,6 +237,8 @@ GC_ENABLED = _property("gc.enabled", True)
 ROOT_MAX_DATA_FILES = _property("commit.root.max-data-files", 300, lenient=True)
 ROOT_MAX_DVS = _property("commit.root.max-dvs", 3000, lenient=True)
 ROOT_MAX_BYTES = _property("commit.root.max-bytes", 1024 * 1024, lenient=True)
+# How many times the bytes of a leaf may be spent on copying its data files from root to root before it is written.
+ROOT_MAX_COPIES = _property("commit.root.max-copies", 4, lenient=True)
 LEAF_TARGET_SIZE = replace(MERGE_TARGET_SIZE, default=4 * 1024 * 1024)
 LEAF_MIN_COUNT = replace(MERGE_MIN_COUNT, default=10)
 # A leaf with this share of removed rows, and no fewer of them than that, is written again by a later commit.
@@ -246,8 +248,8 @@ LEAF_MIN_DEAD_ROWS = _property("commit.leaf.min-dead-rows", 100, lenient=True)
 UPKEEP_MAX_BYTES = _property("commit.upkeep.max-bytes", 32 * 1024 * 1024, lenient=True)
 # Snapshots name their root under manifest-list too, for programs that look for nothing else.
 MIRROR_MANIFEST_LIST = _property("write.metadata.mirror-manifest-list", False, lenient=True)
-# A larger vector of a leaf is a file.
-MANIFEST_DV_INLINE_MAX_BYTES = _property("write.manifest-dv.inline-max-bytes", 16 * 1024, lenient=True)
+# If the inline vectors of a root take more together, the largest are written to a file.
+MANIFEST_DV_INLINE_MAX_BYTES = _property("write.manifest-dv.inline-max-bytes", 64 * 1024, lenient=True)
 
 # How readers that work side by side share the files of a scan.
 SPLIT_TARGET_SIZE = _property("read.split.target-size", 128 * 1024 * 1024, rule=_SIZE, lenient=True)
