@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from icefloe.transforms.base import BEYOND, DecimalSteps, HashBuckets, Limits, ResultNumbers, Transform, Zone
 from icefloe.transforms.bucket import Bucket
+from icefloe.transforms.bucket_of_columns import BucketOfColumns
 from icefloe.transforms.times import Day, Hour, Month, TimeTransform, Year
 from icefloe.transforms.transform import Identity, UnknownTransform, Void, parse_transform, transform_of
 from icefloe.transforms.truncate import Truncate
@@ -11,6 +12,7 @@ from icefloe.transforms.truncate import Truncate
 __all__ = [
     "BEYOND",
     "Bucket",
+    "BucketOfColumns",
     "Day",
     "DecimalSteps",
     "HashBuckets",

@@ -25,7 +25,7 @@ from icefloe.model.schema.types import (
     Type,
 )
 from icefloe.transforms.base import MAX_INT, HashBuckets, ResultNumbers, Transform, masked, numbers, parts
-from icefloe.transforms.murmur3 import Hashes, hash_binary, hash_decimals, hash_integers
+from icefloe.transforms.murmur3 import Hashes, decimal_bytes, hash_binary, hash_decimals, hash_integers
 
 _NARROW = frozenset({INT, DATE})
 _NANOSECONDS = frozenset({TIMESTAMP_NS, TIMESTAMPTZ_NS})
@@ -64,7 +64,7 @@ class Bucket(Transform):
         return HashBuckets(self.count)
 
     def _apply(self, array: pa.Array, source: Type) -> pa.Array:
-        return masked(_modulo(_hashes(array, source), self.count), pa.int32(), array)
+        return masked(modulo(_hashes(array, source), self.count), pa.int32(), array)
 
 
 def _hashes(array: pa.Array, source: Type) -> Hashes:
@@ -77,7 +77,22 @@ def _hashes(array: pa.Array, source: Type) -> Hashes:
     return hash_integers(numbers(array, np.int64)) if source in _INTEGERS else hash_binary(array)
 
 
-def _modulo(hashes: Hashes, count: int) -> Hashes:
+def hashed_bytes(array: pa.Array, source: Type) -> pa.Array:
+    """The bytes that are hashed of each value, null where the value is; the array has the Arrow type of the source.
+
+    >>> hashed_bytes(pa.array([1, None], pa.int32()), INT).to_pylist()
+    [b'\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00', None]
+    """
+    if isinstance(source, Decimal):
+        return decimal_bytes(array)
+    if source not in _INTEGERS:
+        return array.cast(pa.large_binary())
+    longs = numbers(array, np.int32 if source in _NARROW else np.int64).astype("<i8")
+    longs = longs // 1000 if source in _NANOSECONDS else longs
+    return masked(longs, pa.binary(8), array).cast(pa.large_binary())
+
+
+def modulo(hashes: Hashes, count: int) -> Hashes:
     """The hashes without their sign, modulo ``count``, computed in place."""
     divisor = np.int32(count)
     for part in parts(len(hashes)):

@@ -64,5 +64,7 @@ def _misfit(field: PartitionField | SortField, schema: Schema, format_version: i
         return f"{field.transform} of {columns}: transforms of several columns need format version 3"
     if not transform.is_known:
         return f"{field.transform} of {columns} is not a transform that can be computed"
-    source = schema.by_id[field.source_id].type
-    return None if transform.accepts(source) else f"{field.transform} does not take column {columns} of type {source}"
+    for source in (schema.by_id[source_id] for source_id in field.source_ids):
+        if not transform.accepts(source.type):
+            return f"{field.transform} does not take column {schema.names[source.id]!r} of type {source.type}"
+    return None

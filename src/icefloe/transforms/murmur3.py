@@ -109,6 +109,24 @@ def hash_decimals(array: pa.Array) -> Hashes:
     return hashes.view(np.int32)
 
 
+def decimal_bytes(array: pa.Array) -> pa.Array:
+    """Unscaled values as their shortest two's-complement big-endian bytes, null where the value is.
+
+    >>> from decimal import Decimal
+    >>> decimal_bytes(pa.array([Decimal("14.20"), None])).to_pylist()
+    [b'\\x05\\x8c', None]
+    """
+    start, end = array.offset * _DECIMAL_WIDTH, (array.offset + len(array)) * _DECIMAL_WIDTH
+    stored = _buffer(array.buffers()[1])[start:end].view(np.uint64).reshape(-1, 2)
+    lengths = np.where(np.asarray(array.is_valid()), _shortest(stored), 0)
+    big_endian = np.ascontiguousarray(stored[:, ::-1]).byteswap(inplace=True).view(np.uint8).reshape(-1, _DECIMAL_WIDTH)
+    data = big_endian[np.arange(_DECIMAL_WIDTH) >= _DECIMAL_WIDTH - lengths[:, None]]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    validity = None if array.null_count == 0 else array.is_valid().buffers()[1]
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(array), buffers, array.null_count)
+
+
 def _shortest(halves: npt.NDArray[np.uint64]) -> Longs:
     """How many bytes each 128-bit number needs in two's complement; its low half comes first."""
     sign = (halves[:, 1].view(np.int64) >> 63).view(np.uint64)

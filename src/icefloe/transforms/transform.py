@@ -21,6 +21,7 @@ from icefloe.model.partition.transform_names import TRANSFORM_NAMES
 from icefloe.model.schema.types import Geography, Geometry, Type, is_primitive
 from icefloe.transforms.base import Transform
 from icefloe.transforms.bucket import Bucket
+from icefloe.transforms.bucket_of_columns import BucketOfColumns
 from icefloe.transforms.times import Day, Hour, Month, Year
 from icefloe.transforms.truncate import Truncate
 
@@ -138,11 +139,16 @@ _NAMED: dict[str, Transform] = {str(t): t for t in (Identity(), Void(), Year(), 
 
 
 def transform_of(field: PartitionField | SortField) -> Transform:
-    """The transform of a partition field or sort key; one of several columns is none that this library computes.
+    """The transform of a partition field or sort key. Of several columns, only buckets of partitions are computed.
 
     >>> transform_of(SortField(source_id=1, transform="day"))
     Day()
+    >>> transform_of(PartitionField(source_id=1, other_source_ids=(2,), field_id=1000, name="b", transform="bucket[4]"))
+    BucketOfColumns(count=4)
     """
     transform = parse_transform(field.transform)
-    is_computed = len(field.source_ids) == 1 or transform.is_void
-    return transform if is_computed else UnknownTransform(field.transform)
+    if len(field.source_ids) == 1 or transform.is_void:
+        return transform
+    if isinstance(field, PartitionField) and isinstance(transform, Bucket):
+        return BucketOfColumns(transform.count)
+    return UnknownTransform(field.transform)

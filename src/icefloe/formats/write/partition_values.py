@@ -25,7 +25,7 @@ from icefloe.model.entries import partition_key, stat
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import BINARY, UUID, Fixed, Type
-from icefloe.transforms import Transform, transform_of
+from icefloe.transforms import BucketOfColumns, Transform, transform_of
 from icefloe.transforms.source_columns import column_at, column_path
 
 Codes: TypeAlias = npt.NDArray[Any]
@@ -43,6 +43,15 @@ class PartitionColumn:
     path: tuple[str, ...]  # from the top-level column to the source, which may be inside structs
     source: Type
     result: Type
+    others: tuple[tuple[tuple[str, ...], Type], ...] = ()  # path and type of further source columns
+
+    def values(self, rows: pa.RecordBatch | pa.Table) -> pa.Array:
+        """The partition values of rows."""
+        first = column_at(rows, self.path)
+        if not isinstance(self.transform, BucketOfColumns):
+            return self.transform.apply(first, self.source)
+        columns = [first, *(column_at(rows, path) for path, _ in self.others)]
+        return self.transform.apply_to_columns(columns, [self.source, *(type_ for _, type_ in self.others)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +68,24 @@ def partition_fields(schema: Schema, spec: PartitionSpec) -> tuple[PartitionColu
     for field in spec.fields:
         if field.is_void:
             continue
-        source, transform = schema.by_id.get(field.source_id), transform_of(field)
-        if source is None or not transform.is_known or not transform.accepts(source.type):
-            what = "a dropped column" if source is None else f"column {schema.names[source.id]!r} ({source.type})"
-            raise InputError(f"cannot write partition field {field.name!r}: {field.transform} of {what}")
-        path = column_path(schema, field.source_id)
-        result = transform.result_type(source.type)
-        columns.append(PartitionColumn(field=field, transform=transform, path=path, source=source.type, result=result))
+        transform, sources = transform_of(field), []
+        for source_id in field.source_ids:
+            source = schema.by_id.get(source_id)
+            if source is None or not transform.is_known or not transform.accepts(source.type):
+                what = "a dropped column" if source is None else f"column {schema.names[source.id]!r} ({source.type})"
+                raise InputError(f"cannot write partition field {field.name!r}: {field.transform} of {what}")
+            sources.append((column_path(schema, source_id), source.type))
+        (path, type_), *others = sources
+        columns.append(
+            PartitionColumn(
+                field=field,
+                transform=transform,
+                path=path,
+                source=type_,
+                result=transform.result_type(type_),
+                others=tuple(others),
+            )
+        )
     return tuple(columns)
 
 
@@ -76,7 +96,7 @@ def split(
     codes: Codes = np.zeros(batch.num_rows, np.int64)
     values: list[tuple[Codes, list[object]]] = []
     for column in columns:
-        array = column.transform.apply(column_at(batch, column.path), column.source)
+        array = column.values(batch)
         encoded = _plain(array).dictionary_encode(null_encoding="encode")
         own = np.asarray(encoded.indices.cast(pa.int64()))
         values.append((own, [_key(value) for value in encoded.dictionary.to_pylist()]))

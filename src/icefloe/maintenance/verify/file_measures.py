@@ -29,7 +29,6 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Geography, Geometry
 from icefloe.scan.identity_columns import partition_value
 from icefloe.transforms.ordering import sort_indices
-from icefloe.transforms.source_columns import column_at
 
 
 class FileChecks:
@@ -148,8 +147,7 @@ class _PartitionCheck:
     def add(self, batch: pa.RecordBatch) -> None:
         """Compare the values of more rows."""
         if self._is_known:
-            values = self._column.transform.apply(column_at(batch, self._column.path), self._column.source)
-            for value in plain_values(pc.unique(values)):
+            for value in plain_values(pc.unique(self._column.values(batch))):
                 if not _is_same(value, self._said):
                     self._others.setdefault(repr(value), value)
 

@@ -39,16 +39,16 @@ class PartitionUpdate:
     steps: tuple[PartitionChange, ...] = ()
 
     def add(self, text: str, name: str | None = None) -> PartitionUpdate:
-        """Partition by one more value, such as ``day(ts)``, ``bucket(16, id)`` or a column."""
-        transform, source = parse_partition(text, self.metadata.schema)
-        return self._then(AddPartitionField(transform=transform, columns=(source,), name=name))
+        """Partition by one more value, such as ``day(ts)``, ``bucket(16, id)``, ``bucket(16, a, b)`` or a column."""
+        transform, sources = parse_partition(text, self.metadata.schema)
+        return self._then(AddPartitionField(transform=transform, columns=sources, name=name))
 
     def remove(self, field: str) -> PartitionUpdate:
         """Remove a partition field, identified by its name or by its transform and column, such as ``day(ts)``."""
         if "(" not in field or self.metadata.spec.field(field) is not None:
             return self._then(RemovePartitionField(field=field))
-        transform, source = parse_partition(field, self.metadata.schema)
-        return self._then(RemovePartitionValue(transform=transform, columns=(source,)))
+        transform, sources = parse_partition(field, self.metadata.schema)
+        return self._then(RemovePartitionValue(transform=transform, columns=sources))
 
     def rename(self, field: str, name: str) -> PartitionUpdate:
         """Another name for a field."""

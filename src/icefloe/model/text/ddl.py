@@ -33,7 +33,11 @@ __all__ = [
 _SYNONYMS = {"date": "day", "date_hour": "hour"}  # further spellings of Apache Iceberg's DDL
 _TRANSFORMS = {spelling: names for names in TRANSFORM_NAMES for spelling in (names.name, names.function)}
 _COLUMN = r"(?P<{0}>(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)"
-_CALL = re.compile(r"(?P<name>\w+)\s*\(\s*(?:(?P<width>\d{1,9})\s*,\s*)?" + _COLUMN.format("source") + r"\s*\)")
+_NEXT = r"(?:\s*,\s*(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)*"
+_CALL = re.compile(
+    r"(?P<name>\w+)\s*\(\s*(?:(?P<width>\d{1,9})\s*,\s*)?(?P<sources>" + _COLUMN.format("source") + _NEXT + r")\s*\)"
+)
+_SOURCE = re.compile(r"(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*")
 _BARE = re.compile(_COLUMN.format("source"))
 
 
@@ -66,26 +70,30 @@ def _read(value: object, format_version: int) -> Schema:
     raise InputError(f"cannot read a schema from {kind}: give Spark SQL text, an Arrow or a Spark schema", type=kind)
 
 
-def parse_partition(text: str, schema: Schema) -> tuple[str, str]:
-    """The transform, in the spelling of the format, and the source column of a partition text.
+def parse_partition(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
+    """The transform, in the spelling of the format, and the source columns of a partition text.
 
     >>> parse_partition("bucket(16, id)", parse_ddl("id bigint"))
-    ('bucket[16]', 'id')
+    ('bucket[16]', ('id',))
+    >>> parse_partition("bucket(16, id, city)", parse_ddl("id bigint, city string"))
+    ('bucket[16]', ('id', 'city'))
     """
     called = _CALL.fullmatch(text.strip())
     match = called if called is not None else _BARE.fullmatch(text.strip())
     if match is None:
         raise InputError(f"cannot read the partition {text!r}: write day(ts), bucket(16, id) or a column", text=text)
-    source = match["source"].replace("`", "")
-    schema.field(source)
+    listed = match["source"] if called is None else called["sources"]
+    sources = tuple(part.strip().replace("`", "") for part in _SOURCE.findall(listed))
+    for source in sources:
+        schema.field(source)
     if called is None:
-        return IDENTITY, source
+        return IDENTITY, sources
     name = called["name"].lower()
     transform = _TRANSFORMS.get(_SYNONYMS.get(name, name))
     if transform is None:
         known = ", ".join(transform.name for transform in TRANSFORM_NAMES)
         raise InputError(f"partition {text!r}: there is no transform {called['name']!r}; use one of {known}", text=text)
-    return _with_width(transform, called["width"], text), source
+    return _with_width(transform, called["width"], text), sources
 
 
 def term_text(transform: str, source_ids: Iterable[int], schema: Schema) -> str:
@@ -120,13 +128,20 @@ def partition_spec(
     """
     fields: list[PartitionField] = []
     for field_id, text in enumerate(texts, start_field_id):
-        transform, source = parse_partition(text, schema)
-        name = partition_name(transform, source)
+        transform, sources = parse_partition(text, schema)
+        name = partition_name(transform, *sources)
         if any(field.name == name for field in fields):
             raise InputError(f"partition {text!r}: there is a partition field {name!r} already", text=text)
         if transform != IDENTITY and name in schema.by_name:
             raise InputError(f"partition {text!r}: its name {name!r} is that of a column", text=text)
+        source_id, *others = (schema.field(source).id for source in sources)
         fields.append(
-            PartitionField(source_id=schema.field(source).id, field_id=field_id, name=name, transform=transform)
+            PartitionField(
+                source_id=source_id,
+                other_source_ids=tuple(others),
+                field_id=field_id,
+                name=name,
+                transform=transform,
+            )
         )
     return PartitionSpec(fields=tuple(fields))

@@ -43,9 +43,11 @@ def sort_field(text: str, schema: Schema) -> SortField:
     if match is None:
         raise InputError("a sort key is empty; write a column, 'ts desc nulls last' or 'bucket(16, id)'", text=text)
     try:
-        transform, source = parse_partition(match["term"], schema)
+        transform, (source, *others) = parse_partition(match["term"], schema)
     except InputError as error:
         raise InputError(f"sort key {text!r}: {error}", **{**error.context, "text": text}) from error
+    if len(others) > 0:
+        raise InputError(f"sort key {text!r}: transforms of several columns cannot be sorted by", text=text)
     direction: Direction = "asc" if match["desc"] is None else "desc"
     has_nulls_first = match["last"] is None if direction == "asc" else match["first"] is not None
     null_order: NullOrder = "nulls-first" if has_nulls_first else "nulls-last"

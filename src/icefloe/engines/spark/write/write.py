@@ -32,7 +32,7 @@ from icefloe.engines.spark.write.task_files import (
     write_by_tasks,
     write_folder,
 )
-from icefloe.errors import InputError
+from icefloe.errors import InputError, UnsupportedError
 from icefloe.formats.parquet.stats import PARQUET
 from icefloe.formats.write.entries import WrittenFile, entries_of
 from icefloe.formats.write.metrics import metrics_modes
@@ -44,6 +44,7 @@ from icefloe.model.metadata.properties import FILE_FORMAT, PARQUET_COMPRESSION
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import UUID, Field, Fixed, List, Map
+from icefloe.transforms import BucketOfColumns, transform_of
 
 _CODECS = {"zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4_raw", "uncompressed": "uncompressed"}
 _JOB_OPTIONS = {
@@ -78,6 +79,7 @@ def write(
     ``lineage`` are the columns of row lineage that the rows have beside those of the table. With ``is_rewrite`` the
     rows replace rows of the table and are not brought into a total order. Compaction chooses an ``arrangement``.
     """
+    _check_partitioning(metadata)
     spark = frame.sparkSession
     spark_internals(spark)
     order = usable(metadata.sort_order, metadata.schema)
@@ -93,6 +95,17 @@ def write(
         if _is_native(metadata):
             return _write_natively(rows, folder, metadata, io, arrangement)
         return _write_in_tasks(rows, folder, metadata, io, lineage, arrangement)
+
+
+def _check_partitioning(metadata: TableMetadata) -> None:
+    """UnsupportedError for partitions that Spark's writer does not compute."""
+    for field in metadata.spec.fields:
+        if isinstance(transform_of(field), BucketOfColumns):
+            raise UnsupportedError(
+                f"table {metadata.location}: Spark does not write partition field {field.name!r}, a bucket of several"
+                " columns; write the rows with Arrow: table.append(frame.toArrow())",
+                field=field.name,
+            )
 
 
 def _codec(properties: Mapping[str, str]) -> dict[str, str]:
