@@ -1,5 +1,7 @@
 """Bench ``commits``: what a one-file append and a one-file removal write, on tables of few and of many leaves.
 
+And the bytes of manifests that a history of one-file appends writes in each format version, which are always the same.
+
 In V4 both write one metadata file besides metadata.json, the root, whose size follows the number of leaves and not
 what is in them. In v2 an append writes a manifest and the manifest list, a removal writes the leaf again. Tables are in
 memory, so that CPU is that of the commit alone; most of their leaves are never opened, and do not exist.
@@ -29,6 +31,8 @@ VERSIONS = {"icefloe v4": 4, "icefloe v2": 2}
 LEAVES = (1, 10, 100, 1_000)
 WORKS = ("append", "removal")
 COLUMNS = 10
+HISTORIES = (4, 3, 2)  # format versions
+KEEP = 100  # commits after which old snapshots are dropped, to save memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +42,8 @@ class Sizes:
     small: int = 100
     large: int = 10_000
     repeats: int = 5
+    short: int = 400  # commits of a history
+    long: int = 1000
 
 
 def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -52,7 +58,22 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
                     f"{w} {t}": _commits(bed, w, leaves, per_leaf, sizes.repeats, t) for w in WORKS for t in TIMES
                 }
                 found.append({"contender": name, "leaves": leaves, "per_leaf": per_leaf, "samples": samples})
-    return {"sizes": asdict(sizes), "tables": found}
+    tell(f"commits: histories of {sizes.long:,} one-file appends")
+    histories = {str(version): history_bytes(version, (sizes.short, sizes.long)) for version in HISTORIES}
+    return {"sizes": asdict(sizes), "tables": found, "histories": histories}
+
+
+def history_bytes(version: int, points: Sequence[int], columns: int = COLUMNS) -> dict[str, int]:
+    """The bytes of manifests and manifest lists or roots that one-file appends have written, by number of commits."""
+    bed = new_bed(version, columns, {"write.metadata.previous-versions-max": "1"})
+    total, found = 0.0, {}
+    for number in range(max(points)):
+        total += bed.commit(Append(added=data_files(LOCATION, number, 1, columns))).sample()["bytes"]
+        if number + 1 in points:
+            found[str(number + 1)] = int(total)
+        if number % KEEP == KEEP - 1:
+            bed.forget_history()
+    return found
 
 
 TIMES = ("open", "opened anew")
@@ -90,7 +111,28 @@ def _commits(bed: Bed, work: str, leaves: int, per_leaf: int, repeats: int, time
 
 def tables(result: Mapping[str, Any]) -> list[Table]:
     """Files, bytes and CPU of both commits; all of both versions beside each other."""
-    return [_table(result, work) for work in WORKS]
+    return [*(_table(result, work) for work in WORKS), *_histories(result)]
+
+
+def _histories(result: Mapping[str, Any]) -> list[Table]:
+    histories: Mapping[str, Mapping[str, int]] = result.get("histories", {})
+    if len(histories) == 0:
+        return []
+    points = list(histories["2"])
+    rows = [
+        [
+            f"icefloe v{version}",
+            *(f"{found[at]:,}" for at in points),
+            *(f"{found[at] / histories['2'][at]:.2f}" for at in points),
+        ]
+        for version, found in histories.items()
+    ]
+    columns = ["", *(f"bytes, {at} commits" for at in points), *(f"of v2, {at}" for at in points)]
+    note = (
+        f"Manifests and manifest lists or roots, without metadata.json. Statistics of {COLUMNS} columns, different in"
+        " every file; 100 partitions; default properties. These figures do not vary."
+    )
+    return [Table(title="Bytes of one-file appends", columns=columns, rows=rows, note=note)]
 
 
 def _table(result: Mapping[str, Any], work: str) -> Table:

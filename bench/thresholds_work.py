@@ -45,11 +45,12 @@ from synthetic import (
 MANY = str(10**9)
 VECTORS = f"{LOCATION}/metadata/vectors.puffin"
 MAX_FILES, MAX_DVS, MAX_BYTES = "commit.root.max-data-files", "commit.root.max-dvs", "commit.root.max-bytes"
+MAX_COPIES = "commit.root.max-copies"
 MERGE, MIN_COUNT = "commit.manifest-merge.enabled", "commit.manifest.min-count-to-merge"
 TARGET, DEAD = "commit.manifest.target-size-bytes", "commit.leaf.max-dead-percent"
 MIN_DEAD, INLINE = "commit.leaf.min-dead-rows", "write.manifest-dv.inline-max-bytes"
 # Nothing is done in passing, unless a sweep asks for it.
-UPKEEP = {MAX_FILES: MANY, MAX_DVS: MANY, MAX_BYTES: MANY, MERGE: "false", DEAD: "101", INLINE: MANY}
+UPKEEP = {MAX_COPIES: MANY, MAX_FILES: MANY, MAX_DVS: MANY, MAX_BYTES: MANY, MERGE: "false", DEAD: "101", INLINE: MANY}
 STILL = {**UPKEEP, "write.metadata.previous-versions-max": "1"}
 
 

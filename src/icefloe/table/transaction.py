@@ -252,7 +252,7 @@ class Transaction(CommittedBlock):
         return self.result
 
     def _land(self) -> CommitResult:
-        """Commit the steps. Appends of one snapshot are applied again, as each of them has made its own in the draft."""
+        """Commit the steps. Appends of one snapshot are applied again, as each has made a snapshot in the draft."""
         if not self._one_snapshot:
             return land(self._table, tuple(self._steps), self._work, self._draft, prepared=True)
         base = self._draft.base
