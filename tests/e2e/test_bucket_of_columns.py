@@ -113,7 +113,7 @@ def test_rows_are_replaced_by_key(tmp_path: Path, version: int, deletes: str) ->
     assert set(table.scan().to_arrow()["amount"].to_pylist()) == amounts
     table.delete("id = 7")
     assert set(table.scan().to_arrow()["amount"].to_pylist()) == amounts - {7}
-    assert table.verify(rows=True).errors == ()
+    assert table.verify(rows=True).findings == ()
 
 
 @VERSIONS

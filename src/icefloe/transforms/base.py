@@ -98,6 +98,7 @@ class Transform(ABC):
     is_identity: ClassVar[bool] = False
     is_void: ClassVar[bool] = False
     is_known: ClassVar[bool] = True
+    takes_several_columns: ClassVar[bool] = False
 
     # -- results
 
@@ -138,6 +139,11 @@ class Transform(ABC):
         if len(done) == 1:
             return done[0]
         return pa.concat_arrays([pa.nulls(0, arrow_type(self.result_type(source))), *done])
+
+    def apply_to_columns(self, columns: Sequence[pa.Array | pa.ChunkedArray], sources: Sequence[Type]) -> pa.Array:
+        """The partition values of rows, from their values in each source column; most transforms take one."""
+        (column,), (source,) = columns, sources
+        return self.apply(column, source)
 
     def _apply_to_layout(self, array: pa.Array, source: Type) -> pa.Array:
         """The partition values of an array of any layout."""

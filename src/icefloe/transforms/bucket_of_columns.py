@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +32,7 @@ class BucketOfColumns(Transform):
     [12, 4, None]
     """
 
+    takes_several_columns: ClassVar[bool] = True
     count: int
 
     def __str__(self) -> str:

@@ -190,23 +190,20 @@ def _is_full(writer: LeafWriter, root: _RootRows, types: tuple[ContentType, ...]
     """Whether the root holds too many file entries, too many bytes of them, or has copied older ones too often."""
     of_type = root.of_type(*types)
     existing = of_type & root.of_status(Status.EXISTING)
-    count = int(np.count_nonzero(existing))
-    if count == 0:
+    if (count := int(np.count_nonzero(existing))) == 0:
         return False
     if int(np.count_nonzero(of_type & ~root.of_status(Status.DELETED))) > limit:
         return True
     if types != DELETES and _is_copied_too_often(writer, root.numbers("file_sequence_number")[existing]):
         return True
-    if not _may_exceed(count, root.table, ROOT_MAX_BYTES.of(writer.properties)):
-        return False
-    return exceeds_root_size(root.table.filter(pa.array(existing)), writer.properties)
+    may_exceed = _may_exceed(count, root.table, ROOT_MAX_BYTES.of(writer.properties))
+    return may_exceed and exceeds_root_size(root.table.filter(pa.array(existing)), writer.properties)
 
 
 def _is_copied_too_often(writer: LeafWriter, sequence_numbers: Ints) -> bool:
-    """Whether copying entries from root to root has cost several times what a leaf of them costs.
+    """Whether copying entries from root to root has cost several times what a leaf of them costs (decision 010).
 
-    Each commit since an entry was added has copied it once. So the root of a table with small commits is flushed after
-    fewer entries than that of a table with large ones, where each copied entry is shared by more new ones.
+    Each commit since an entry was added has copied it once, so small commits flush the root after fewer entries.
     """
     copies = int((writer.identity.sequence_number - sequence_numbers).sum())
     return copies > ROOT_MAX_COPIES.of(writer.properties) * (len(sequence_numbers) + _LEAF_IN_ENTRIES)
@@ -221,7 +218,7 @@ def _flush(
     *,
     merge: bool,
 ) -> _RootRows:
-    """Move older file entries to leaves, with ``merge`` to the newest leaf of data files if it has few entries."""
+    """Move older file entries to leaves, with ``merge`` to the newest data leaf if it has few entries."""
     flushed = root.of_type(*types) & root.of_status(Status.EXISTING)
     entries = root.table.filter(pa.array(flushed))
     if types == DELETES:
@@ -239,19 +236,17 @@ def _flush(
 
 
 def _leaf_to_extend(writer: LeafWriter, root: _RootRows, entries: pa.Table) -> int | None:
-    """The newest data leaf, if it has so few rows that it is written again with flushed entries; its row in the root.
+    """The row of the newest data leaf, if it is so small that it is written again with flushed entries.
 
-    Otherwise a root that is flushed often would have many small leaves, and each of them costs every plan some time.
+    Otherwise a root that is flushed often would have many small leaves, and each of them costs plans some time.
     """
     leaves = _unchanged_leaves(root, ContentType.DATA_MANIFEST)
     if leaves is None or not MERGE_ENABLED.of(writer.properties) or _is_first_after_upgrade(root):
         return None
-    last = int(leaves.indexes[-1])
-    specs = [*pc.unique(entries["partition_spec_id"]).to_pylist(), root.table["partition_spec_id"][last].as_py()]
-    most = ROOT_MAX_DATA_FILES.of(writer.properties) * 4 // 3
-    rows = int(leaves.row_counts[-1] - leaves.dead_counts[-1]) + entries.num_rows
-    fits = rows <= most and int(leaves.sizes[-1]) * 2 < writer.target and len(set(specs)) == 1
-    return last if fits and bool(root.has_content_entries[last]) else None
+    last, rows = int(leaves.indexes[-1]), int(leaves.row_counts[-1] - leaves.dead_counts[-1]) + entries.num_rows
+    specs = {*pc.unique(entries["partition_spec_id"]).to_pylist(), root.table["partition_spec_id"][last].as_py()}
+    fits = rows <= ROOT_MAX_DATA_FILES.of(writer.properties) * 4 // 3 and int(leaves.sizes[-1]) * 2 < writer.target
+    return last if fits and len(specs) == 1 and bool(root.has_content_entries[last]) else None
 
 
 def _write_deletes(

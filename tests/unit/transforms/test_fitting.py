@@ -9,7 +9,7 @@ from icefloe.model.partition.sort_order import UNSORTED, SortField, SortOrder
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, TIMESTAMP, VARIANT, Field, Geometry, List, Struct
-from icefloe.transforms import Day, UnknownTransform, Void, transform_of
+from icefloe.transforms import BucketOfColumns, Day, UnknownTransform, Void, transform_of
 from icefloe.transforms.compatibility import check_order, check_spec
 
 SCHEMA = Schema(
@@ -75,9 +75,10 @@ def test_specs_that_writers_cannot_use_are_refused_with_the_rule(fields, reason)
         check_spec(spec(*fields), SCHEMA, 2)
 
 
-def test_a_transform_of_several_columns_cannot_be_computed_in_any_version():
+def test_only_buckets_of_several_columns_can_be_computed():
+    check_spec(spec(part("bucket[4]", 1, other_source_ids=(3,))), SCHEMA, 3)
     with pytest.raises(InputError, match="of 'id', 'name' is not a transform that can be computed"):
-        check_spec(spec(part("bucket[4]", 1, other_source_ids=(3,))), SCHEMA, 3)
+        check_spec(spec(part("truncate[4]", 1, other_source_ids=(3,))), SCHEMA, 3)
 
 
 def test_redundant_fields_that_the_table_had_may_stay_but_not_grow():
@@ -104,7 +105,11 @@ def test_orders_are_checked_like_specs():
             check_order(SortOrder(order_id=1, fields=(field,)), SCHEMA, 2)
 
 
-def test_the_transform_of_a_field_is_unknown_when_it_takes_several_columns():
+def test_the_transform_of_a_field_with_several_columns_is_unknown_except_buckets_of_partitions():
+    assert transform_of(part("bucket[4]", 1, other_source_ids=(3,))) == BucketOfColumns(4)
+    assert transform_of(SortField(source_id=1, transform="bucket[4]", other_source_ids=(2,))) == UnknownTransform(
+        "bucket[4]"
+    )
     assert transform_of(part("day", 2)) == Day()
     assert transform_of(part("day", 2, other_source_ids=(3,))) == UnknownTransform("day")
     assert transform_of(SortField(source_id=1, transform="void", other_source_ids=(2,))) == Void()

@@ -25,7 +25,7 @@ from icefloe.model.entries import partition_key, stat
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import BINARY, UUID, Fixed, Type
-from icefloe.transforms import BucketOfColumns, Transform, transform_of
+from icefloe.transforms import Transform, transform_of
 from icefloe.transforms.source_columns import column_at, column_path
 
 Codes: TypeAlias = npt.NDArray[Any]
@@ -47,11 +47,9 @@ class PartitionColumn:
 
     def values(self, rows: pa.RecordBatch | pa.Table) -> pa.Array:
         """The partition values of rows."""
-        first = column_at(rows, self.path)
-        if not isinstance(self.transform, BucketOfColumns):
-            return self.transform.apply(first, self.source)
-        columns = [first, *(column_at(rows, path) for path, _ in self.others)]
-        return self.transform.apply_to_columns(columns, [self.source, *(type_ for _, type_ in self.others)])
+        sources = ((self.path, self.source), *self.others)
+        columns = [column_at(rows, path) for path, _ in sources]
+        return self.transform.apply_to_columns(columns, [type_ for _, type_ in sources])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

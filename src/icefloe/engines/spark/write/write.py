@@ -44,7 +44,7 @@ from icefloe.model.metadata.properties import FILE_FORMAT, PARQUET_COMPRESSION
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import UUID, Field, Fixed, List, Map
-from icefloe.transforms import BucketOfColumns, transform_of
+from icefloe.transforms import transform_of
 
 _CODECS = {"zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4_raw", "uncompressed": "uncompressed"}
 _JOB_OPTIONS = {
@@ -100,7 +100,7 @@ def write(
 def _check_partitioning(metadata: TableMetadata) -> None:
     """UnsupportedError for partitions that Spark's writer does not compute."""
     for field in metadata.spec.fields:
-        if isinstance(transform_of(field), BucketOfColumns):
+        if transform_of(field).takes_several_columns:
             raise UnsupportedError(
                 f"table {metadata.location}: Spark does not write partition field {field.name!r}, a bucket of several"
                 " columns; write the rows with Arrow: table.append(frame.toArrow())",
