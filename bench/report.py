@@ -67,9 +67,22 @@ def page(results: Mapping[str, Mapping[str, Any]], benches: Mapping[str, Any]) -
     for name, result in results.items():
         parts.append(f"## {benches[name].TITLE}")
         parts.append(_machine(result["machine"]))
+        parts.extend(answers(benches[name], result))
         parts.extend(as_markdown(table) for table in benches[name].tables(result))
         parts.extend(f"![{chart.title}]({chart.name}.svg)" for chart in charts(benches[name], result))
     return "\n\n".join(parts) + "\n"
+
+
+def answers(bench: Any, result: Mapping[str, Any]) -> Sequence[str]:
+    """The question that a bench answers, and its answer in a paragraph built from the figures; not every bench has one.
+
+    >>> from types import SimpleNamespace
+    >>> answers(SimpleNamespace(QUESTION="How many?", answer=lambda found: f"{found['n']} files."), {"n": 3})
+    ['**Question:** How many?', '**Answer:** 3 files.']
+    """
+    if not hasattr(bench, "answer"):
+        return []
+    return [f"**Question:** {bench.QUESTION}", f"**Answer:** {bench.answer(result)}"]
 
 
 def charts(bench: Any, result: Mapping[str, Any]) -> Sequence[Chart]:

@@ -39,7 +39,18 @@ import transforms
 import writes
 from machine import facts
 from plot import svg
-from report import as_rich, charts, page
+from questions import (
+    affinity,
+    billion,
+    change_detection,
+    colocated,
+    leaf_rewrites,
+    object_store,
+    random_keys,
+    retained,
+    wide,
+)
+from report import answers, as_rich, charts, page
 
 RESULTS = Path(__file__).resolve().parent / "results"
 BENCHES = {
@@ -63,6 +74,15 @@ BENCHES = {
     "rows": rows,
     "lookups": lookups,
     "writes": writes,
+    "affinity": affinity,
+    "leaf_rewrites": leaf_rewrites,
+    "change_detection": change_detection,
+    "colocated": colocated,
+    "retained": retained,
+    "wide": wide,
+    "random_keys": random_keys,
+    "billion": billion,
+    "object_store": object_store,
 }
 
 
@@ -94,6 +114,8 @@ def _run(name: str, given: argparse.Namespace, screen: Console) -> None:
         (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     for table in bench.tables(result):
         screen.print(as_rich(table))
+    for text in answers(bench, result):
+        screen.print(text, markup=False)
 
 
 def _write_page() -> None:

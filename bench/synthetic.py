@@ -186,20 +186,33 @@ def leaf_file(context: ManifestContext, number: int, per_leaf: int, columns: int
 
 def task_of(context: ManifestContext, number: int, per_leaf: int) -> pa.Table:
     """A data file as a plan gives it: with the leaf it stands in, and its row there."""
-    known: dict[str, object] = {
-        "location": names_of(context.location, np.array([number]))[0].as_py(),
+    return tasks_of(context, np.array([number], np.int64), per_leaf)
+
+
+def tasks_of(context: ManifestContext, numbers: Ints, per_leaf: int) -> pa.Table:
+    """Data files as a plan gives them: with the leaves that list them, and their rows there."""
+    count, (leaves, places) = len(numbers), np.unique(numbers // per_leaf, return_inverse=True)
+    fixed: dict[str, object] = {
         "file_format": "parquet",
         "file_size_in_bytes": 10**7,
         "record_count": ROWS,
         "partition_spec_id": 0,
         "sequence_number": 1,
-        "first_row_id": number * ROWS if rules(context.format_version).row_lineage else None,
         "match": int(Match.ALL),
-        "manifest": leaf_name(context, number // per_leaf),
-        "ordinal": number % per_leaf,
-        "deletes": [],
     }
-    return pa.Table.from_pylist([known], schema=TASK)
+    known: dict[str, pa.Array] = {
+        "location": names_of(context.location, numbers),
+        "manifest": pa.array([leaf_name(context, n) for n in leaves.tolist()], pa.string()).take(pa.array(places)),
+        "ordinal": pa.array(numbers % per_leaf),
+        "deletes": pa.array([[]] * count, TASK.field("deletes").type),
+    }
+    if rules(context.format_version).row_lineage:
+        known["first_row_id"] = pa.array(numbers * ROWS)
+    for field in TASK:
+        if field.name not in known:
+            value = pa.scalar(fixed.get(field.name), field.type)
+            known[field.name] = pa.repeat(value, count)
+    return pa.table([known[field.name] for field in TASK], schema=TASK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

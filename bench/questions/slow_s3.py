@@ -1,0 +1,158 @@
+"""An S3 server whose answers take a given time longer, and which counts requests; as a program it prints its port.
+
+It is moto, as in the tests, in a process of its own. The time is added before a request is served, outside of the lock
+that serves requests one by one, so requests that are sent at the same time wait at the same time. ``GET /-/latency/20``
+sets it, ``GET /-/requests`` returns the requests since the last call. It ends with its standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+CONTROL = "/-/"
+
+
+class Slow:
+    """A WSGI application that waits, then handles one request at a time; ``/-/`` controls it."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+        self._lock = threading.Lock()
+        self._counting = threading.Lock()
+        self._requests: Counter[str] = Counter()
+        self._served_s = 0.0
+        self._wait_s = 0.0
+
+    def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:
+        path: str = environ["PATH_INFO"]
+        if path.startswith(CONTROL):
+            start_response("200 OK", [("Content-Type", "application/json")])
+            return [json.dumps(self._control(path.removeprefix(CONTROL))).encode()]
+        with self._counting:
+            self._requests[_kind(environ)] += 1
+        time.sleep(self._wait_s)
+        with self._lock:
+            start = time.perf_counter()
+            answer = list(self._application(environ, start_response))
+            self._served_s += time.perf_counter() - start
+        return answer
+
+    def _control(self, order: str) -> dict[str, Any]:
+        verb, _, value = order.partition("/")
+        if verb == "latency":
+            self._wait_s = float(value) / 1000
+            return {}
+        with self._counting:
+            found = {"requests": dict(self._requests), "served_ms": round(self._served_s * 1000, 1)}
+            self._requests.clear()
+            self._served_s = 0.0
+        return found
+
+
+def _kind(environ: Any) -> str:
+    """The request as S3 names it, as far as costs differ."""
+    method = str(environ["REQUEST_METHOD"])
+    listed = "list-type" in environ.get("QUERY_STRING", "") or "prefix=" in environ.get("QUERY_STRING", "")
+    return "LIST" if method == "GET" and listed else method
+
+
+class _Quiet(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log(self, type: str, message: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+class SlowS3:
+    """A running server."""
+
+    def __init__(self, port: int) -> None:
+        self.endpoint = f"http://127.0.0.1:{port}"
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """How to reach it, in Iceberg's words."""
+        return {
+            "s3.endpoint": self.endpoint,
+            "s3.access-key-id": "key",
+            "s3.secret-access-key": "secret",
+            "s3.region": "us-east-1",
+        }
+
+    @property
+    def delta_options(self) -> dict[str, str]:
+        """How to reach it, in the words of delta-rs."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_REGION": "us-east-1",
+            "AWS_ALLOW_HTTP": "true",
+            "aws_conditional_put": "etag",
+        }
+
+    def new_bucket(self) -> str:
+        """The name of a new, empty bucket."""
+        name = f"lake-{uuid.uuid4().hex[:12]}"
+        urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/{name}", method="PUT"), timeout=30).close()
+        return name
+
+    def wait(self, milliseconds: int) -> None:
+        """Let every request take so much longer from now on."""
+        self._ask(f"latency/{milliseconds}")
+
+    def requests(self) -> dict[str, Any]:
+        """The requests since the last call by kind, and the time that the server itself took for them."""
+        return self._ask("requests")
+
+    def _ask(self, order: str) -> dict[str, Any]:
+        with urllib.request.urlopen(f"{self.endpoint}{CONTROL}{order}", timeout=30) as response:
+            found: dict[str, Any] = json.loads(response.read())
+        return found
+
+
+@contextmanager
+def slow_s3() -> Iterator[SlowS3]:
+    """Start a server, and end it."""
+    process = subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        port = "" if process.stdout is None else process.stdout.readline().strip()
+        if not port.isdigit():
+            raise RuntimeError("the S3 server did not start")
+        yield SlowS3(int(port))
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _end_with_input() -> None:
+    sys.stdin.read()
+    os._exit(0)
+
+
+def main() -> None:
+    application = Slow(DomainDispatcherApplication(create_backend_app))
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_Quiet)
+    print(server.port, flush=True)
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
