@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 from rich import box
@@ -71,6 +72,36 @@ def page(results: Mapping[str, Mapping[str, Any]], benches: Mapping[str, Any]) -
         parts.extend(as_markdown(table) for table in benches[name].tables(result))
         parts.extend(f"![{chart.title}]({chart.name}.svg)" for chart in charts(benches[name], result))
     return "\n\n".join(parts) + "\n"
+
+
+QUESTIONS_INTRODUCTION = """# Open questions of the version 4 proposal
+
+The proposal asks for measurements, or leaves a choice open. Each section has the question, the answer and the bench
+that measured it. `bench/run.py` writes this page: answers are built from the figures of the last run, so they change
+with them. Figures of different sections come from different runs. All tables, with their conditions, are in the
+[results](../bench/results/README.md). Where a section says so, a way that icefloe does not write is simulated in the
+bench."""
+
+
+def questions_page(results: Mapping[str, Mapping[str, Any]], benches: Mapping[str, Any]) -> str:
+    """The page of all questions with their answers, from the JSON files alone; it names those that never ran."""
+    parts = [QUESTIONS_INTRODUCTION]
+    for name, bench in benches.items():
+        if not hasattr(bench, "answer"):
+            continue
+        parts += [f"## {bench.TITLE}", _wrapped(f"**{bench.QUESTION}**")]
+        if name in results:
+            machine = results[name]["machine"]
+            measured = f"Measured by `bench/run.py {name}` on {machine['date']} with {machine['cores']} cores"
+            parts.append(_wrapped(bench.answer(results[name])))
+            parts.append(_wrapped(f"{measured}; the load average at the start was {machine['load_before']}."))
+        else:
+            parts.append(f"Not measured yet; run `bench/run.py {name}`.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def answers(bench: Any, result: Mapping[str, Any]) -> Sequence[str]:

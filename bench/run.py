@@ -1,8 +1,8 @@
 """Run the benches, print what they found and keep it: ``run.py [append] [spark] [--option value]``.
 
 Each bench writes ``results/<name>.json`` with every sample; ``results/README.md`` and the plots that it shows are made
-from those files, so it also shows benches that did not run this time. Nothing here passes or fails: timings are
-reported, never asserted.
+from those files, so it also shows benches that did not run this time. So is ``docs/version-4-questions.md``. Nothing
+here passes or fails: timings are reported, never asserted.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ from questions import (
     retained,
     wide,
 )
-from report import answers, as_rich, charts, page
+from report import answers, as_rich, charts, page, questions_page
 
 RESULTS = Path(__file__).resolve().parent / "results"
+QUESTIONS = RESULTS.parents[1] / "docs" / "version-4-questions.md"
 BENCHES = {
     "append": append,
     "spark": spark_pipeline,
@@ -119,12 +120,13 @@ def _run(name: str, given: argparse.Namespace, screen: Console) -> None:
 
 
 def _write_page() -> None:
-    """The page of all results and its plots, from the JSON files alone."""
+    """The page of all results, its plots, and the page of the questions about version 4, from the JSON files alone."""
     results = _results()
     for name, result in results.items():
         for chart in charts(BENCHES[name], result):
             (RESULTS / f"{chart.name}.svg").write_text(svg(chart), encoding="utf-8")
     (RESULTS / "README.md").write_text(page(results, BENCHES), encoding="utf-8")
+    QUESTIONS.write_text(questions_page(results, BENCHES), encoding="utf-8")
 
 
 def _results() -> dict[str, dict[str, Any]]:

@@ -30,12 +30,15 @@ STEPS = ("plan", "append", "removal")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Files of the two tables, files of a leaf (two sizes), and how often each step runs."""
+    """Files of the two tables, files of a leaf (two sizes), and how often each step runs.
+
+    Leaves of less than half the target size (2 MiB) would be merged by a commit, which would open them.
+    """
 
     small: int = 10_000_000
     large: int = 1_000_000_000
     per_leaf: int = 50_000
-    less_per_leaf: int = 10_000
+    less_per_leaf: int = 20_000
     repeats: int = 3
 
 

@@ -29,7 +29,7 @@ from questions.affinity import AFFINITY, ROOT, bed_of
 from questions.parts import committed, context_of, first_where, leafy_bed, number, plan_samples, some_positions, times
 from report import Table
 from synthetic import LOCATION, Bed, Ints, data_files, leaf_name, tasks_of, vectors
-from thresholds_work import MANY, MAX_FILES, STILL, UPKEEP, History, Player
+from thresholds_work import UPKEEP, History, Player
 
 TITLE = "colocated: deletion vectors in entries of their own, or in those of their data files"
 QUESTION = "Separate against colocated vectors: bytes, time of a plan and of a row delta?"
@@ -186,8 +186,7 @@ class ColocatedPlayer(Player):
 def _history(way: str, sizes: Sizes) -> dict[str, Any]:
     """Row deltas of random files, with the library's thresholds; bytes by this module's writer are those of roots."""
     bed = leafy_bed(sizes.leaves, sizes.per_leaf, COLUMNS)
-    bed.set({MAX_FILES: MANY}, remove=tuple(UPKEEP))
-    bed.set({}, remove=tuple(STILL))
+    bed.set({}, remove=tuple(UPKEEP))
     kind = ColocatedPlayer if way == COLOCATED else Player
     player = kind(bed, np.arange(sizes.leaves * sizes.per_leaf, dtype=np.int64))
     history = History(commits=sizes.commits, files=2 * sizes.delta, removals=0, deltas=10)

@@ -87,7 +87,7 @@ def _rows(keys: pa.Array, version: int) -> pa.Table:
             "version": pa.repeat(pa.scalar(version, pa.int64()), count),
             "quantity": pa.array(dice.integers(1, 50, count)),
             "price": pa.array(dice.random(count) * 1000),
-            "note": pa.array([f"order of customer {n}" for n in dice.integers(0, 10**6, count).tolist()]),
+            "note": pa.array([f"order of customer {n}" for n in dice.integers(0, 10**6, count).tolist()], pa.string()),
         }
     )
 
