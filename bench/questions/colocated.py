@@ -307,7 +307,7 @@ def answer(result: Mapping[str, Any]) -> str:
         f" {times(near['all']['cpu_ms'], own['all']['cpu_ms'])} times the CPU. A row delta of {sizes['delta']} random"
         f" files makes a root of {number(other['root_bytes'])} bytes colocated and"
         f" {number(one['root_bytes'])} separate,"
-        f" because the colocated one repeats the statistics of the files. Over {sizes['commits']} such row deltas a"
+        f" as the colocated one repeats the statistics of the files. Over {sizes['commits']} such row deltas a"
         f" commit writes {times(moved['commits']['bytes'], kept['commits']['bytes'])} times the bytes and takes"
         f" {times(moved['commits']['cpu_ms'], kept['commits']['cpu_ms'])} times the CPU colocated. The colocated way is"
         " simulated."

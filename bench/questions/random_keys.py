@@ -189,14 +189,14 @@ def answer(result: Mapping[str, Any]) -> str:
     total = own["files_read"] + own["files_skipped"]
     return (
         f"A MERGE of {sizes['source']:,} random keys into {sizes['files']} files of {sizes['rows']:,} rows reads"
-        f" {number(own['files_read'])} of {number(total)} data files, because statistics of random keys skip none or"
-        f" few, and V4 writes {number(own['vectors_added'])} deletion vectors and {number(own['data_bytes'])} bytes of"
-        f" data and Puffin files; v3 writes {times(three['data_bytes'], own['data_bytes'])} times these, v2"
+        f" {number(own['files_read'])} of {number(total)} data files; statistics of the key skip the other"
+        f" {number(own['files_skipped'])}. V4 writes {number(own['vectors_added'])} deletion vectors, and"
+        f" {number(own['data_bytes'])} bytes of data and Puffin files; v3 writes"
+        f" {times(three['data_bytes'], own['data_bytes'])} times these, v2"
         f" {times(two['data_bytes'], own['data_bytes'])} times with position deletes and"
         f" {times(copied['data_bytes'], own['data_bytes'])} times with copy-on-write. Manifests and lists take"
         f" {number(own['manifest_bytes'])} bytes in V4, {number(three['manifest_bytes'])} in v3 and"
         f" {number(two['manifest_bytes'])} in v2. With rising keys V4 reads {number(rising['files_read'])} files and"
         f" writes {number(rising['vectors_added'])} vectors ({rising['wall_ms']:,.0f} against"
         f" {own['wall_ms']:,.0f} ms)."
-        " So the format decides what is written, but the keys decide what is read."
     )

@@ -187,12 +187,13 @@ def answer(result: Mapping[str, Any]) -> str:
         f" ({100 * first_where(roots, columns=widest, files=1, mode=mode)['commit']['root_bytes'] / whole:.0f} %)"
         for mode in MODES[1:]
     )
+    least = min(MODES, key=lambda mode: first_where(roots, columns=widest, files=1, mode=mode)["commit"]["root_bytes"])
     two = first_where(result["roots"], version=2, columns=widest, files=1, mode=ALL)["commit"]["bytes"]
     return (
         f"A root of one file with statistics of all columns has {floors}. Every later commit writes that floor again,"
         f" however small it is. At {widest:,} columns the bytes of such a root are, by statistics kept: {savings}. The"
-        f" same append writes {number(two)} bytes in version 2, so V4 writes {times(whole, two)} times as"
-        " many there. What"
-        " helps is fewer stored measures: statistics for the columns that filters use"
-        " (`write.metadata.metrics.default` = `none` and `write.metadata.metrics.column.<name>`)."
+        f" same append writes {number(two)} bytes in version 2: V4 writes {times(whole, two)} times as many. The least"
+        f" bytes of these has: {least}. Table properties select the statistics:"
+        " `write.metadata.metrics.default` for all"
+        " columns (`none`, `counts`, `truncate(n)`, `full`), `write.metadata.metrics.column.<name>` for one."
     )
