@@ -1,4 +1,4 @@
-"""Rows spread over buckets by a hash of several columns (spec: Partitioning; V4 proposal: expressions).
+"""Rows spread over buckets by a hash of several columns (spec: Partitioning; V4 proposal).
 
 The spec has a place for several source columns (``source-ids``) and does not define how they are hashed. Here the bytes
 that ``bucket`` hashes of each value are joined in the order of the columns, and hashed as one value. Nulls have no

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.codecs.manifest.parquet import decode_parquet_manifest, encode_parquet_manifest
-from icefloe.codecs.manifest.short_footer import with_short_footer
+from icefloe.codecs.manifest.parquet_layout import with_short_footer
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import Limits
 from icefloe.model.entries import put

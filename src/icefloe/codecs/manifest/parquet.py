@@ -6,11 +6,7 @@ Nothing is inherited and no deletion vector is applied here: rows are returned a
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import IntEnum
-from functools import cache, lru_cache
+from collections.abc import Mapping
 from typing import Literal
 
 import pyarrow as pa
@@ -18,13 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefloe.codecs.manifest.content_stats import (
-    StatsShape,
     decode_stats,
     encode_stats,
     field_id,
     is_needed,
     struct_of,
-    with_id,
 )
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_checks import check_entries, refuse_row
@@ -39,7 +33,7 @@ from icefloe.codecs.manifest.field_ids import (
     Group,
     Slot,
 )
-from icefloe.codecs.manifest.short_footer import with_short_footer
+from icefloe.codecs.manifest.parquet_layout import Layout, Size, field_of, group_field, layout_of, with_short_footer
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, LimitError, UnsupportedError
 from icefloe.model.entries import ENTRY, ContentType
@@ -47,10 +41,6 @@ from icefloe.model.entries import ENTRY, ContentType
 FORMAT_VERSION = "4"
 LOCATIONS = ("location", "referenced_file")
 NEW_FILE = "new manifest"
-CODEC = "zstd"
-PACKED = "DELTA_BINARY_PACKED"
-_VARYING = ("file_size_in_bytes", "record_count", "first_row_id")  # numbers that differ from row to row
-_COUNTS = (".value_count", ".nan_value_count", "record_count")  # one number for files, other ones for leaves
 
 
 # -- writing
@@ -78,8 +68,8 @@ def encode_parquet_manifest(
         if array is not None:
             arrays.append(array)
             stored.append(item.id)
-    size = next(size for size in _Size if entries.num_rows <= size)
-    layout = _layout(tuple(stored), None if stats is None else stats[0], size)
+    size = next(size for size in Size if entries.num_rows <= size)
+    layout = layout_of(tuple(stored), None if stats is None else stats[0], size)
     return _write(pa.Table.from_arrays(arrays, schema=layout.schema), layout, content)
 
 
@@ -92,70 +82,7 @@ def _order_of_data(columns: Mapping[str, pa.Array]) -> pa.Array:
     return pc.if_else(deletes, None, orders) if deletes.true_count > 0 else orders
 
 
-class _Size(IntEnum):
-    """The most rows of a manifest that is stored in one way (decision 010).
-
-    Delta encoding fills blocks of 32 or 64 values, so few values that vary take more bytes with it than without.
-    """
-
-    TINY = 4  # plain and not compressed: compression adds more bytes than it saves
-    SMALL = 128  # integers that vary are compressed, which removes the filled blocks; counts are plain
-    LARGE = 2**63 - 1  # integers are only delta-encoded: compressing them saves 2 % and takes a fifth more time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
-    """How a manifest is stored: which columns are delta-encoded, and the codec of the compressed ones."""
-
-    schema: pa.Schema
-    column_count: int
-    packed: Mapping[str, str]
-    compressed: Mapping[str, str] | str
-
-
-@lru_cache(maxsize=256)
-def _layout(stored: tuple[int, ...], stats: StatsShape | None, size: _Size) -> _Layout:
-    fields: list[pa.Field] = []
-    for item in CONTENT_ENTRY:
-        if item.id == CONTENT_STATS and stats is not None:
-            fields.append(stats.field)
-        elif item.id in stored:
-            fields.append(_group_field(item) if isinstance(item, Group) else _field(item))
-    schema = pa.schema(fields)
-    columns = list(_parquet_columns(schema))
-    if size is _Size.TINY:
-        return _Layout(schema=schema, column_count=len(columns), packed={}, compressed="none")
-    seen = Counter(path for path, _ in columns)
-    packed = [path for path, type_ in columns if _is_number(type_) and seen[path] == 1]
-    compressed = [path for path, type_ in columns if not _is_number(type_) and not pa.types.is_boolean(type_)]
-    if size is _Size.SMALL:
-        compressed += [path for path in packed if path in _VARYING or path.startswith("content_stats.")]
-        packed = [path for path in packed if not path.endswith(_COUNTS)]
-    return _Layout(
-        schema=schema,
-        column_count=len(columns),
-        packed=dict.fromkeys(packed, PACKED),
-        compressed=dict.fromkeys(compressed, CODEC),
-    )
-
-
-def _parquet_columns(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
-    """The columns that a Parquet file has, by path."""
-    pending = [(field.name, field.type) for field in schema]
-    for path, type_ in pending:
-        if pa.types.is_struct(type_):
-            pending.extend((f"{path}.{member.name}", member.type) for member in type_)
-        elif pa.types.is_list(type_):
-            pending.append((f"{path}.list.element", type_.value_type))
-        else:
-            yield path, type_
-
-
-def _is_number(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(type_) or pa.types.is_temporal(type_))
-
-
-def _write(table: pa.Table, layout: _Layout, content: str) -> bytes:
+def _write(table: pa.Table, layout: Layout, content: str) -> bytes:
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
@@ -185,7 +112,7 @@ def _slot(slot: Slot, columns: Mapping[str, pa.Array]) -> pa.Array | None:
 def _group(group: Group, columns: Mapping[str, pa.Array]) -> pa.Array | None:
     """A group of columns of a manifest; none if it is optional and no row has a value."""
     members = [columns[slot.entry] for slot in group.slots]
-    type_ = _group_field(group).type
+    type_ = group_field(group).type
     absent = None
     if group.id != VERSION_INFO and all(member.null_count == len(member) for member in members):
         return None
@@ -207,21 +134,8 @@ def _required(array: pa.Array, slot: Slot) -> pa.Array:
 
 
 def _typed(array: pa.Array, slot: Slot) -> pa.Array:
-    type_ = _field(slot).type
+    type_ = field_of(slot).type
     return array if array.type == type_ else array.cast(type_)
-
-
-@cache
-def _field(slot: Slot) -> pa.Field:
-    type_ = ENTRY.field(slot.entry).type
-    if slot.element_id is not None:
-        type_ = pa.list_(with_id("element", type_.value_type, slot.element_id, required=True))
-    return with_id(slot.name, type_, slot.id, required=slot.required)
-
-
-@cache
-def _group_field(group: Group) -> pa.Field:
-    return with_id(group.name, pa.struct([_field(slot) for slot in group.slots]), group.id)
 
 
 # -- reading
