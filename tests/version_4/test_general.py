@@ -210,11 +210,11 @@ def test_02_roots_and_leaves_have_exactly_the_columns_of_the_proposal(tmp_path: 
     root = Path(table.snapshots[-1].root_location.removeprefix("file://"))
     found = {"root": root, "data": leaves[b"data"], "delete": leaves[b"delete"]}
     texts = {name: schema_text(path) for name, path in found.items()}
-    unused = ("key_metadata", "equality_ids")
+    unused = ("sort_order_id", "key_metadata", "equality_ids")
     of_files = ("format_version", "manifest_stats", *unused)
-    of_deletes = ("sort_order_id", "split_offsets", "first_row_id")
+    of_deletes = ("split_offsets", "first_row_id")
     root_stats, data_stats = (stats(ID, PRICE, note, bucket(*measures)) for measures in (ON_MANIFESTS, ON_FILES))
-    assert texts["root"] == without(root_stats, "deletion_vector", "sort_order_id", "split_offsets", *unused)
+    assert texts["root"] == without(root_stats, "deletion_vector", "split_offsets", *unused)
     assert texts["data"] == without(data_stats, "deletion_vector", "referenced_file", "first_row_id", *of_files)
     assert texts["delete"] == without(stats(bucket(*ON_FILES)), *of_deletes, *of_files)
 
