@@ -2,7 +2,8 @@
 
 Both run through the real commit loop on a V4 table. For the second, the rule of versions 1 to 3 is put into the commit
 code, here only: the leaf is written with the remaining entries as EXISTING and the removed ones as DELETED. The next
-commit and plans show what each leaves behind: a vector that every root repeats, or dead entries in the leaf.
+commit and plans show what each leaves behind: a vector that every root repeats, or dead entries in the leaf. The third
+way is the compaction of V4: the removal adds a vector, and the next commit writes the leaf without its dead entries.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from icefloe.tree.file_changes import FileChanges
 from questions.parts import committed, context_of, leafy_bed, number, plan_samples, some_positions, times
 from report import Table
 from synthetic import LOCATION, Bed, Ints, data_files, tasks_of
+from thresholds_work import DEAD, MIN_DEAD
 
 TITLE = "leaf_rewrites: manifest deletion vectors, or leaves written again"
 QUESTION = "Manifest vectors against rewriting the leaf, by share of removed entries: what do a commit and a plan cost?"
-VECTOR, REWRITE = "vector", "rewrite"
+VECTOR, REWRITE, COMPACTED = "vector", "rewrite", "vector, compacted by the next commit"
+WAYS = (VECTOR, REWRITE, COMPACTED)
 SHARES = (1, 5, 10, 25, 50, 80)
 PLACES = ("anywhere", "oldest first")
 COLUMNS = 10
@@ -51,7 +54,7 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
             count = max(1, sizes.per_leaf * share // 100)
             dice = np.random.default_rng(share)
             gone = some_positions(dice, sizes.per_leaf, count) if place == PLACES[0] else np.arange(count)
-            found += [_removal(bed, gone, sizes, way) | {"share": share, "place": place} for way in (VECTOR, REWRITE)]
+            found += [_removal(bed, gone, sizes, way) | {"share": share, "place": place} for way in WAYS]
     return {"sizes": asdict(sizes), "removals": found}
 
 
@@ -66,9 +69,11 @@ def _removal(bed: Bed, gone: Ints, sizes: Sizes, way: str) -> dict[str, Any]:
     files = sizes.leaves * sizes.per_leaf - len(gone)
     with leaves_rewritten() if way == REWRITE else nullcontext():
         commit, after = committed(bed, removal, sizes.repeats, cold=True)
-    following, _ = committed(after, append, sizes.repeats, cold=True)
+    if way == COMPACTED:
+        after.set({DEAD: "1", MIN_DEAD: "1"})
+    following, last = committed(after, append, sizes.repeats, cold=True)
     live = int(np.setdiff1d(np.arange(sizes.per_leaf), gone)[0])
-    return {"way": way, "commit": commit, "next": following, **plan_samples(after, live, files, sizes.repeats)}
+    return {"way": way, "commit": commit, "next": following, **plan_samples(last, live, files + 1, sizes.repeats)}
 
 
 @contextmanager
@@ -133,15 +138,18 @@ def _conditions(sizes: Mapping[str, int]) -> str:
     return (
         f"A table of {sizes['leaves']} leaves of {sizes['per_leaf']:,} files, statistics of {COLUMNS} columns. One"
         " commit removes a share of one leaf's files, at random positions or those of the oldest files. The next"
-        " commit appends one file. The planned file is in the leaf from which files were removed. No manifest is"
-        " merged or rewritten in passing, and vectors of any size are inline. Without metadata.json."
+        " commit appends one file; plans follow it. The planned file is in the leaf from which files were removed. But"
+        " for the compaction of the third way, no manifest is merged or rewritten in passing, and vectors of any size"
+        " are inline. Without metadata.json."
     )
 
 
 def answer(result: Mapping[str, Any]) -> str:
     """For which shares which way writes and plans with fewer bytes."""
-    pairs = _pairs(result["removals"], PLACES[0])
-    low, high = pairs[0], pairs[-1]
+    removals = [entry for entry in result["removals"] if entry["place"] == PLACES[0]]
+    by_way = [[entry for entry in removals if entry["way"] == way] for way in WAYS]
+    pairs = list(zip(by_way[0], by_way[1], strict=True))
+    low, high, compacted = pairs[0], pairs[-1], by_way[2][-1]
     smaller = [vector["share"] for vector, rewrite in pairs if vector["commit"]["bytes"] < rewrite["commit"]["bytes"]]
     less_read = [
         vector["share"] for vector, rewrite in pairs if rewrite["all"]["bytes_read"] < vector["all"]["bytes_read"]
@@ -159,13 +167,10 @@ def answer(result: Mapping[str, Any]) -> str:
         f" (at {high[0]['share']} %: {number(high[1]['all']['bytes_read'])} against"
         f" {number(high[0]['all']['bytes_read'])} bytes, {high[1]['all']['cpu_ms']:.0f} against"
         f" {high[0]['all']['cpu_ms']:.0f} ms of CPU); the rewrite of one commit still lists the removed entries, as"
-        " versions 1 to 3 do."
+        f" versions 1 to 3 do. Compacted by the next commit, which writes {number(compacted['next']['bytes'])} bytes at"
+        f" {compacted['share']} %, a plan of all reads {number(compacted['all']['bytes_read'])} bytes"
+        f" ({compacted['all']['cpu_ms']:.0f} ms)."
     )
-
-
-def _pairs(removals: Sequence[Mapping[str, Any]], place: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    mine = [entry for entry in removals if entry["place"] == place]
-    return list(zip(mine[::2], mine[1::2], strict=True))
 
 
 def _list(shares: Sequence[int]) -> str:
