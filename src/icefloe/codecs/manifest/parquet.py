@@ -310,6 +310,8 @@ def _stored_column(array: pa.Array | None, slot: Slot, length: int, where: str, 
     if array.type == type_:
         return array
     try:
+        if pa.types.is_integer(array.type) != pa.types.is_integer(type_):
+            raise pa.ArrowTypeError("text is not parsed to a number, nor is a number printed")
         return array.cast(type_)
     except pa.ArrowException as error:
         raise FormatError(
