@@ -159,7 +159,7 @@ class Files:
         return len(self._read(place)) if self._read is not None else self._path(place).stat().st_size
 
     def is_reachable(self, place: str) -> bool:
-        return "://" not in place
+        return self._read is not None or "://" not in place
 
     def _path(self, place: str) -> Path:
         return self.folder / place  # an absolute place replaces the folder
@@ -570,7 +570,13 @@ class Table:
     """A table: its metadata, and the trees of its snapshots."""
 
     def __init__(
-        self, metadata: Path, report: Report, *, read: Callable[[str], bytes] | None = None, check_files: bool = True
+        self,
+        metadata: Path,
+        report: Report,
+        *,
+        read: Callable[[str], bytes] | None = None,
+        location: str | None = None,
+        check_files: bool = True,
     ) -> None:
         self.report, self.check_files, self.file = report, check_files, metadata.name
         raw = metadata.read_bytes() if read is None else read(f"metadata/{metadata.name}")
@@ -581,7 +587,7 @@ class Table:
         version = self.metadata.get("format-version")
         if version != 4:
             raise report.stop("format-version", self.file, f"format-version is {version}")
-        self.files = Files(metadata.absolute().parent.parent, self.metadata.get("location"), read)
+        self.files = Files(metadata.absolute().parent.parent, self.metadata.get("location", location), read)
         self.snapshots = {s["snapshot-id"]: s for s in self.metadata.get("snapshots") or []}
         self.specs = self._specs()
         self._stored: dict[str, list[Row]] = {}
@@ -1302,17 +1308,22 @@ def newest_metadata(place: Path) -> Path:
 
 
 def check(
-    place: Path, *, read: Callable[[str], bytes] | None = None, check_files: bool = True
+    place: Path,
+    *,
+    read: Callable[[str], bytes] | None = None,
+    location: str | None = None,
+    check_files: bool = True,
 ) -> tuple[list[Finding], Table | None]:
     """The findings in a table, and the table if its metadata can be read.
 
-    ``read`` reads a file by its place, for tables that are not in a folder. Without ``check_files`` data files are not
-    opened.
+    ``read`` reads a file by its place, for tables that are not in a folder; ``location`` is then that of the table.
+    Without ``check_files`` data files are not opened.
     """
     report = Report()
     table = None
     try:
-        table = Table(newest_metadata(place) if read is None else place, report, read=read, check_files=check_files)
+        metadata = newest_metadata(place) if read is None else place
+        table = Table(metadata, report, read=read, location=location, check_files=check_files)
     except Broken:
         pass
     except (KeyError, TypeError, AttributeError) as error:

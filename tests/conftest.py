@@ -16,11 +16,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
+from support.conformance import conforming_tables, pytest_runtest_makereport
 from support.selection import CHOICE, DEFAULT_EXAMPLES, FEW_EXAMPLES, divide, uses
 from support.servers.postgres import postgres_server, postgres_uri
 from support.servers.s3 import S3Server, s3_server
 
-__all__ = ["postgres_server", "postgres_uri"]
+__all__ = ["conforming_tables", "postgres_server", "postgres_uri", "pytest_runtest_makereport"]
 
 sys.path.insert(0, str(Path(__file__).parent))
 # Tests that start programs with a Spark of their own, which take minutes.
