@@ -20,6 +20,8 @@
 #                    locations in every place, and 2,000 lives of tables (LIVES=... for another number, LIFE_PART=3/10
 #                    for the fourth of ten parts of them)
 #   make lives       these lives alone
+#   make conformance writes the conformance kit of version 4 anew and compares it with conformance/kit; FLAGS=--write
+#                    replaces it
 #   make docs        the examples in docstrings, in README.md and in docs/
 #   make bench       the measurements of bench/
 #   make lock        requirements.lock again, from pyproject.toml and requirements.in (needs uv)
@@ -56,7 +58,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := test
-.PHONY: demo fast test thorough lint bench interop versions spark-s3 property fuzz long lives docs lock clean
+.PHONY: demo fast test thorough lint bench interop versions spark-s3 property fuzz long lives docs conformance lock clean
 
 demo: $(READY)
 	@$(PY) demo/orders.py
@@ -103,6 +105,9 @@ long: lives
 lives: $(READY)
 	@ICEFLOE_LONG=1 ICEFLOE_LIVES=$(LIVES) ICEFLOE_LIFE_PART=$(LIFE_PART) $(PYTEST) tests/property/test_lifecycle.py
 
+conformance: $(READY)
+	@$(PY) conformance/make_kit.py $(FLAGS)
+
 docs: $(READY)
 	@$(PYTEST) tests/docs src
 
@@ -123,4 +128,4 @@ lock:
 
 clean:
 	@rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build spark-warehouse metastore_db derby.log
-	@find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src tests bench demo conformance -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -27,6 +27,7 @@ from valid_cases import CASES as VALID
 from valid_cases import ValidCase
 
 KIT = Path(__file__).parent / "kit"
+PAGE = Path(__file__).parents[1] / "docs" / "conformance.md"
 EXPECTED, CASE, TABLE = "expected.json", "case.json", "table"
 
 
@@ -104,6 +105,33 @@ def readable(document: Any, depth: int = 0) -> str:
     return json.dumps(document)
 
 
+# -- the page
+
+
+def page_lists() -> dict[str, list[str]]:
+    """The tables of rules and cases of the page."""
+    rules = [f"| `{name}` | {level} | {statement} |" for name, (level, statement) in check_v4.RULES.items()]
+    valid = [f"| `{case.name}` | {case.section} | {case.text} |" for case in sorted(VALID, key=lambda c: c.name)]
+    invalid = [
+        f"| `{case.name}` | `{case.rule}` | {check_v4.RULES[case.rule][0]} | {case.text} |"
+        for case in sorted(INVALID, key=lambda c: c.name)
+    ]
+    return {
+        "rules": ["| rule | level | statement |", "|---|---|---|", *rules],
+        "valid": ["| case | section of the proposal | content |", "|---|---|---|", *valid],
+        "invalid": ["| case | rule | level | fault |", "|---|---|---|---|", *invalid],
+    }
+
+
+def filled(page: str) -> str:
+    """The page with its tables of rules and cases."""
+    for name, lines in page_lists().items():
+        start = f"<!-- {name} -->\n"
+        before, _, rest = page.partition(start)
+        page = before + start + "\n".join(["", *lines, ""]) + "\n<!-- end -->" + rest.partition("<!-- end -->")[2]
+    return page
+
+
 # -- comparing
 
 
@@ -139,11 +167,13 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as place:
         new = Path(place) / "kit"
         write_kit(new)
-        found = list(differences(KIT, new))
+        page = PAGE.read_text(encoding="utf-8")
+        found = [*differences(KIT, new), *([] if filled(page) == page else [f"{PAGE.name}: differs"])]
         size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file())
         if options.write:
             shutil.rmtree(KIT, ignore_errors=True)
             shutil.copytree(new, KIT)
+            PAGE.write_text(filled(page), encoding="utf-8")
         for line in found:
             print(line)
         cases = {kind: len(list((new / kind).glob("*"))) for kind in ("valid", "invalid")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -22,15 +21,13 @@ from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.table.table import Table
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.root import leaves_of, read_live_leaf, read_root
+from support.conformance import CONFORMANCE
 
-CONFORMANCE = Path(__file__).resolve().parents[2] / "conformance"
 KIT = CONFORMANCE / "kit"
 VALID = sorted(path.name for path in (KIT / "valid").iterdir())
 INVALID = sorted(path.name for path in (KIT / "invalid").iterdir())
 METADATA = "metadata/v1.metadata.json"
 LINEAGE = ["_row_id", "_last_updated_sequence_number"]
-
-sys.path.insert(0, str(CONFORMANCE))
 
 
 def open_case(folder: Path) -> Table:

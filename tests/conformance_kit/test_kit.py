@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 
 from conformance_kit.answers import INVALID, KIT, VALID, content, open_case, read_everything
 from icefloe.errors import IcefloeError
+from support.conformance import check_v4
 
-check_v4: Any = pytest.importorskip("check_v4")
-make_kit: Any = pytest.importorskip("make_kit")
+make_kit: Any = import_module("make_kit")
 
 ABOUT_THE_CASE = ("case", "section", "text", "findings")
 
@@ -55,3 +56,25 @@ def test_every_rule_has_an_invalid_case() -> None:
 def test_there_are_enough_cases() -> None:
     assert len(VALID) >= 50
     assert len(INVALID) >= 60
+
+
+@pytest.mark.slow
+def test_the_kit_is_written_again_without_a_difference(tmp_path: Path) -> None:
+    make_kit.write_kit(tmp_path)
+    assert list(make_kit.differences(KIT, tmp_path)) == []
+
+
+def test_differences_between_kits_are_found_by_content(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        for case in ("empty-table", "append-two-files"):
+            make_kit.write_files(make_kit.read_files(KIT / "valid" / case), tmp_path / name / "valid" / case)
+    assert list(make_kit.differences(tmp_path / "old", tmp_path / "new")) == []
+    (tmp_path / "new/valid/append-two-files/table/data/D1.parquet").unlink()
+    (tmp_path / "old/valid/empty-table/expected.json").unlink()
+    root = next((tmp_path / "new/valid/append-two-files/table/metadata").glob("root-*"))
+    root.write_bytes(root.read_bytes()[:-1] + b"2")
+    assert [line.rpartition("/")[2] for line in make_kit.differences(tmp_path / "old", tmp_path / "new")] == [
+        "D1.parquet: is not written any more",
+        f"{root.name}: differs",
+        "expected.json: is new",
+    ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from icefloe.table.table import Table
 CONFORMANCE = Path(__file__).resolve().parents[2] / "conformance"
 FOLDERS = ("e2e", "version_4")
 sys.path.insert(0, str(CONFORMANCE))
-check_v4: Any = __import__("check_v4")
+check_v4: Any = import_module("check_v4")
 
 _HEAD_BYTES = 200  # of a metadata file, in which its format version is
 _VERSION_4 = (b'"format-version":4', b'"format-version": 4')

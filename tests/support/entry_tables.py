@@ -29,6 +29,7 @@ from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.diff import with_manifest
 from icefloe.tree.root import leaves_of, read_live_leaf, read_root
+from support.conformance import nonconformities
 
 NAME = ("db", "t")
 LOCATION = "memory://wh/t"
@@ -242,6 +243,7 @@ def audit(world: World, *, folder: bool = True) -> None:
     assert times == sorted(times)
     assert all(snapshot.timestamp_ms <= metadata.last_updated_ms for snapshot in metadata.snapshots)
     assert all(world.io.exists(location) for location in reachable)
+    assert nonconformities(fresh, data=False) == []  # its data files do not exist
     if folder:
         reachable |= {entry.metadata_file for entry in metadata.metadata_log}
         assert {file for file in world.files() if "/metadata/" in file} == reachable

@@ -29,6 +29,7 @@ from icefloe.scan.plan import plan_scan
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.file_changes import FileChanges
+from support.conformance import nonconformities
 from support.engine_work import planned_for_engine, write_entries
 from support.history_lanes import Lane, in_order
 
@@ -95,7 +96,7 @@ class History:
         """Look at every snapshot of every table once more, as a new process would."""
         for lane in self.lanes:
             lane.table = lane.open()
-            findings = check_table(lane.table, rows=True)
+            findings = [*check_table(lane.table, rows=True), *nonconformities(lane.table)]
             assert findings == [], f"{lane}: {'; '.join(map(str, findings[:5]))}"
             for snapshot_id, expected in lane.expected.items():
                 if snapshot_id != lane.table.metadata.current_snapshot_id:

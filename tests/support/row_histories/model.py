@@ -26,6 +26,7 @@ from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.store import ManifestCache
+from support.conformance import nonconformities
 from support.row_histories.columns import (
     Column,
     Columns,
@@ -176,7 +177,7 @@ class RowModel:
                 if snapshot.snapshot_id != self.table.metadata.current_snapshot_id:
                     found = in_order(self.engine.rows(self.table.at(snapshot=snapshot.snapshot_id).scan()))
                     assert found == self.expected[snapshot.snapshot_id], f"snapshot {snapshot.snapshot_id}"
-            findings = check_table(self.table, rows=True)
+            findings = [*check_table(self.table, rows=True), *nonconformities(self.table)]
             assert findings == [], "; ".join(map(str, findings[:5]))
         except BaseException as error:
             error.add_note(f"RowHistory({self.start}).run({self.done}), at the end")
