@@ -914,7 +914,11 @@ class Table:
             message = f"{place} has {size} bytes, file_size_in_bytes is {row['file_size_in_bytes']}"
             self.report.add("files", where, message, row["row"])
         elif row["content_type"] == DATA and row["file_format"] == "parquet" and row["record_count"] is not None:
-            count = pq.read_metadata(pa.BufferReader(self.files.read(place))).num_rows
+            try:
+                count = pq.read_metadata(pa.BufferReader(self.files.read(place))).num_rows
+            except Exception as error:  # whatever a damaged file makes the Parquet reader do
+                self.report.add("files", where, f"{place} cannot be read: {error}", row["row"])
+                return
             if count != row["record_count"]:
                 message = f"{place} has {count} rows, record_count is {row['record_count']}"
                 self.report.add("rows", where, message, row["row"])

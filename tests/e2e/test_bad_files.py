@@ -25,7 +25,7 @@ from icefloe.table.table import Table
 from icefloe.tree.file_changes import FileChanges
 from support.tables import VERSIONS, new_catalog
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.broken_tables]
 
 FORMATS = ("parquet", "orc", "avro")
 FIELD_ID = "PARQUET:field_id"

@@ -379,6 +379,7 @@ def test_a_journal_that_is_damaged_or_of_another_table_deletes_nothing(
     assert table.expire().execute().finished_files == 1
 
 
+@pytest.mark.broken_tables
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_unreadable_manifest_of_an_expired_snapshot_frees_nothing_and_one_that_is_kept_stops_the_plan(
     tmp_path, version
