@@ -223,6 +223,7 @@ def audit(world: World, *, folder: bool = True) -> None:
     for snapshot in metadata.snapshots:
         root = read_root(fresh.store, snapshot)
         reachable |= {snapshot.root, *(leaf.location for leaf in leaves_of(root.rows(*MANIFESTS)))}
+        reachable |= set(root.rows(ContentType.MANIFEST_DV)["location"].drop_null().to_pylist())
         for leaf in leaves_of(root.rows(*MANIFESTS)):
             stored = fresh.store.leaf(leaf.location, content=leaf.content)
             news = stored.filter(pc.not_equal(stored["status"], int(Status.EXISTING)))

@@ -152,23 +152,23 @@ def without(text: str, *names: str) -> str:
     return text
 
 
-ID = group(
-    10200,
-    "id",
-    "int64 field_id=10201 lower_bound",
-    "int64 field_id=10202 upper_bound",
-    "int64 field_id=10204 value_count",
-    "int64 field_id=10205 null_value_count",
-)
-PRICE = group(
-    10400,
-    "price",
-    "double field_id=10401 lower_bound",
-    "double field_id=10402 upper_bound",
-    "int64 field_id=10404 value_count",
-    "int64 field_id=10405 null_value_count",
-    "int64 field_id=10406 nan_value_count",
-)
+def measured(column: int, name: str, kind: str, *others: str, tight: bool) -> str:
+    """The measures of a column; whether bounds are tight is not stated of manifests."""
+    first = 10_000 + 200 * column
+    bound = "{} field_id={} {}{}".format
+    text = " (String)" if kind == "binary" else ""
+    measures = [bound(kind, first + 1, "lower_bound", text), bound(kind, first + 2, "upper_bound", text)]
+    measures += [f"boolean field_id={first + 3} tight_bounds"] if tight else []
+    measures += [f"int64 field_id={first + 4} value_count", f"int64 field_id={first + 5} null_value_count"]
+    return group(first, name, *measures, *others)
+
+
+def columns(*, tight: bool) -> tuple[str, ...]:
+    return (
+        measured(1, "id", "int64", tight=tight),
+        measured(2, "price", "double", "int64 field_id=10406 nan_value_count", tight=tight),
+        measured(3, "note", "binary", "int32 field_id=10607 avg_value_size_in_bytes", tight=tight),
+    )
 
 
 def bucket(*measures: str) -> str:
@@ -195,14 +195,6 @@ def test_02_roots_and_leaves_have_exactly_the_columns_of_the_proposal(tmp_path: 
     ids = list(range(40))
     table.append(pa.table({"id": ids, "price": [None, *(i / 2 for i in ids[1:])], "note": [str(i) for i in ids]}))
     table.delete("id = 1 or id = 2")
-    note = group(
-        10600,
-        "note",
-        "binary field_id=10601 lower_bound (String)",
-        "binary field_id=10602 upper_bound (String)",
-        "int64 field_id=10604 value_count",
-        "int64 field_id=10605 null_value_count",
-    )
     leaves: dict[bytes, Path] = {}
     for file in (tmp_path / "warehouse").rglob("metadata/*-m*.parquet"):
         leaves[footer(file)[b"content"]] = file
@@ -213,7 +205,8 @@ def test_02_roots_and_leaves_have_exactly_the_columns_of_the_proposal(tmp_path: 
     unused = ("sort_order_id", "key_metadata", "equality_ids")
     of_files = ("format_version", "manifest_stats", *unused)
     of_deletes = ("split_offsets", "first_row_id")
-    root_stats, data_stats = (stats(ID, PRICE, note, bucket(*measures)) for measures in (ON_MANIFESTS, ON_FILES))
+    root_stats = stats(*columns(tight=False), bucket(*ON_MANIFESTS))
+    data_stats = stats(*columns(tight=True), bucket(*ON_FILES))
     assert texts["root"] == without(root_stats, "deletion_vector", "split_offsets", *unused)
     assert texts["data"] == without(data_stats, "deletion_vector", "referenced_file", "first_row_id", *of_files)
     assert texts["delete"] == without(stats(bucket(*ON_FILES)), *of_deletes, *of_files)

@@ -17,6 +17,8 @@ from pyroaring import BitMap64
 
 import icefloe
 from icefloe.codecs.json.table_metadata import decode_metadata
+from icefloe.codecs.manifest.field_ids import CONTENT_ENTRY, CONTENT_STATS, Group
+from icefloe.codecs.manifest.parquet_layout import field_of, group_field
 from icefloe.codecs.puffin.deletion_vector import decode_dv, encode_dv
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, UnsupportedError
 from icefloe.model.entries import MANIFESTS
@@ -171,7 +173,10 @@ def write_manifest(source: Path, target: Path, edit: Edit, **metadata: str) -> N
     known = {key.decode(): value.decode() for key, value in file.metadata.metadata.items()}
     rows = file.read().to_pylist()
     edit(rows)
-    schema = pa.schema([optional(field) for field in file.schema_arrow])
+    present = {int(field.metadata[b"PARQUET:field_id"]) for field in file.schema_arrow}
+    missing = [item for item in CONTENT_ENTRY if item.id not in {*present, CONTENT_STATS}]  # those without any value
+    others = [group_field(item) if isinstance(item, Group) else field_of(item) for item in missing]
+    schema = pa.schema([optional(field) for field in (*file.schema_arrow, *others)])
     with pq.ParquetWriter(target, schema, store_schema=False) as writer:
         writer.write_table(pa.Table.from_pylist(rows, schema=schema))
         writer.add_key_value_metadata({**known, **metadata})

@@ -94,7 +94,8 @@ def test_71_an_append_that_lost_a_race_reuses_its_leaf_and_writes_only_the_root_
 
 
 def test_71_a_leaf_of_deletion_vectors_is_reused_as_well_and_belongs_to_where_its_files_are_now():
-    world = with_leaf("a", "b", "c", "d")
+    world = with_leaf("a", "b", "c", "d", "e")
+    world.commit(removal(world, "e"))
     world.commit(SetProperties(updates=LEAVES))
     world.catalog.between = [lambda: world.commit(RewriteManifests())]
     deletes = rows(*(vector(f"v{name}", name) for name in "abc"))
@@ -253,7 +254,8 @@ def test_73_no_file_is_made_of_a_null_location_and_vectors_in_files_live_as_long
 
 
 def test_74_a_commit_that_failed_for_certain_leaves_no_file():
-    world = with_leaf("a", "b", "c", **{"write.manifest-dv.inline-max-bytes": "0"})
+    world = with_leaf("a", "b", "c", "d", **{"write.manifest-dv.inline-max-bytes": "0"})
+    world.commit(removal(world, "d"))
     world.commit(SetProperties(updates=LEAVES))
     before, shown = world.files(), described(world)
     for update in (Append(added=data_of("x", "y", "z")), removal(world, "a"), RewriteManifests()):

@@ -311,13 +311,11 @@ def _rewrite_leaves(
 
 
 def _unchanged_leaves(root: _RootRows, manifest_type: ContentType) -> _Leaves | None:
-    """The leaves of a content type that may be rewritten.
+    """The leaves of a content type that may be rewritten, or none.
 
     Delete leaves of older versions are left out: they may contain position delete files, which V4 leaves may not.
     """
     chosen = root.of_type(manifest_type) & root.of_status(Status.EXISTING)
-    if not chosen.any():
-        return None
     dead_counts: Ints = np.zeros(root.table.num_rows, np.int64)
     if manifest_type is ContentType.DELETE_MANIFEST:
         chosen &= root.has_content_entries
@@ -328,6 +326,8 @@ def _unchanged_leaves(root: _RootRows, manifest_type: ContentType) -> _Leaves | 
         dead_counts = np.asarray(pc.fill_null(pc.take(vectors["record_count"], index), 0))
         changed = vectors.filter(pc.not_equal(vectors["status"], int(Status.EXISTING)))["referenced_file"]
         chosen &= ~np.asarray(pc.is_in(root.table["location"], value_set=changed.combine_chunks()))
+    if not chosen.any():
+        return None
     indexes = np.flatnonzero(chosen)
     return _Leaves(
         indexes=indexes,

@@ -104,7 +104,7 @@ def test_a_leaf_is_read_in_part():
 
 
 def test_whole_numbers_are_packed_and_all_else_is_compressed():
-    found = chunks(encode(rows(40)))
+    found = chunks(encode(rows(200)))
     for path in (
         "record_count",
         "version_info.status",

@@ -192,9 +192,12 @@ def test_rewriting_files_keeps_the_sequence_number_it_is_given(world, version):
 def test_rewriting_manifests_changes_no_file_and_no_number(world, version):
     columns = ["location", "snapshot_id", "sequence_number", "file_sequence_number", "first_row_id"]
     before = world.entries().select(columns).sort_by("location")
-    world.commit(RewriteManifests())
+    result = world.commit(RewriteManifests())
     assert world.entries().select(columns).sort_by("location").equals(before)
-    assert len(world.leaves()) == (0 if version == 4 else 1)
+    if version == 4:  # all files are in the root: there is nothing to do
+        assert (len(world.leaves()), result.attempts) == (0, 0)
+        return
+    assert len(world.leaves()) == 1
     assert world.head.summary["operation"] == "replace"
     assert changed(world, world.head, Status.ADDED) == changed(world, world.head, Status.DELETED) == []
     assert world.commit(RewriteManifests()).attempts == 0  # nothing is left to do
