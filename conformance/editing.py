@@ -13,11 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
+from icefloe.codecs.manifest.field_ids import CONTENT_ENTRY, CONTENT_STATS, Group
+from icefloe.codecs.manifest.parquet_layout import field_of, group_field
 from stage import METADATA, encoded
 
 Row = dict[str, Any]
 DATA, DV, EQUALITY, DATA_MANIFEST, DELETE_MANIFEST, MANIFEST_DV = range(6)
 EXISTING, ADDED, DELETED = range(3)
+COLUMNS = {
+    item.name: group_field(item) if isinstance(item, Group) else field_of(item)
+    for item in CONTENT_ENTRY
+    if item.id != CONTENT_STATS
+}
 
 
 class Files:
@@ -57,7 +64,9 @@ class Files:
         return str(head(self.metadata)["root-manifest"])
 
     def rows(self, place: str | None = None) -> list[Row]:
-        return list(pq.ParquetFile(io.BytesIO(self.files[place or self.root])).read().to_pylist())
+        """The rows of a manifest, null in columns that it does not have because no row has a value."""
+        stored = pq.ParquetFile(io.BytesIO(self.files[place or self.root])).read().to_pylist()
+        return [dict.fromkeys(COLUMNS) | row for row in stored]
 
     def leaf(self, kind: int = DATA_MANIFEST, number: int = 0) -> str:
         """The place of a leaf of the current root."""
@@ -72,14 +81,18 @@ class Files:
         self.write_rows(place, rows, place, **keys)
 
     def write_rows(self, place: str, rows: list[Row], like: str, **keys: str | None) -> None:
-        """Write a manifest with these rows and the columns of another one."""
-        schema = pa.schema([_optional(field) for field in self._parquet(like).schema_arrow])
+        """Write a manifest with these rows, the columns of another one, and the others that a row has."""
+        there = self._parquet(like).schema_arrow
+        set_ = {name for row in rows for name, value in row.items() if value is not None}
+        new = (COLUMNS[name] for name in COLUMNS if name in set_ and name not in there.names)
+        schema = pa.schema([_optional(field) for field in (*there, *new)])
         self.write_table(place, pa.Table.from_pylist(rows, schema=schema), like, **keys)
 
     def edit_table(self, place: str, edit: Callable[[pa.Table], pa.Table]) -> None:
-        """Change the columns of a manifest."""
+        """Change the columns of a manifest, all that it may have."""
         table = self._parquet(place).read()
-        loose = pa.schema([_optional(field) for field in table.schema])
+        others = (field for name, field in COLUMNS.items() if name not in table.column_names)
+        loose = pa.schema([_optional(field) for field in (*table.schema, *others)])
         self.write_table(place, edit(pa.Table.from_pylist(table.to_pylist(), schema=loose)), place)
 
     def write_table(

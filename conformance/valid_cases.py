@@ -502,7 +502,8 @@ def partition_evolution(name: str) -> Mapping[str, bytes]:
         change.remove("city")
         change.add("bucket(4, id)")
     stage.table.append(CITIES.slice(1, 1))
-    stage.table.rewrite_manifests()
+    stage.settings(TO_LEAVES)
+    stage.table.append(CITIES.slice(2, 1))
     return stage.files()
 
 
