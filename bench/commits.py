@@ -31,7 +31,8 @@ VERSIONS = {"icefloe v4": 4, "icefloe v2": 2}
 LEAVES = (1, 10, 100, 1_000)
 WORKS = ("append", "removal")
 COLUMNS = 10
-HISTORIES = (4, 3, 2)  # format versions
+HISTORIES = {"v4": 4, "v4, measures of v2": 4, "v3": 3, "v2": 2}
+NEW_MEASURES = ("tight_bounds:", "avg_value_size_in_bytes:")  # that older versions do not have
 KEEP = 100  # commits after which old snapshots are dropped, to save memory
 
 
@@ -59,16 +60,24 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
                 }
                 found.append({"contender": name, "leaves": leaves, "per_leaf": per_leaf, "samples": samples})
     tell(f"commits: histories of {sizes.long:,} one-file appends")
-    histories = {str(version): history_bytes(version, (sizes.short, sizes.long)) for version in HISTORIES}
+    histories = {
+        name: history_bytes(version, (sizes.short, sizes.long), new_measures=name == "v4")
+        for name, version in HISTORIES.items()
+    }
     return {"sizes": asdict(sizes), "tables": found, "histories": histories}
 
 
-def history_bytes(version: int, points: Sequence[int], columns: int = COLUMNS) -> dict[str, int]:
+def history_bytes(
+    version: int, points: Sequence[int], columns: int = COLUMNS, *, new_measures: bool = True
+) -> dict[str, int]:
     """The bytes of manifests and manifest lists or roots that one-file appends have written, by number of commits."""
     bed = new_bed(version, columns, {"write.metadata.previous-versions-max": "1"})
     total, found = 0.0, {}
     for number in range(max(points)):
-        total += bed.commit(Append(added=data_files(LOCATION, number, 1, columns))).sample()["bytes"]
+        added = data_files(LOCATION, number, 1, columns)
+        if not new_measures:
+            added = added.select([name for name in added.column_names if not name.startswith(NEW_MEASURES)])
+        total += bed.commit(Append(added=added)).sample()["bytes"]
         if number + 1 in points:
             found[str(number + 1)] = int(total)
         if number % KEEP == KEEP - 1:
@@ -118,19 +127,20 @@ def _histories(result: Mapping[str, Any]) -> list[Table]:
     histories: Mapping[str, Mapping[str, int]] = result.get("histories", {})
     if len(histories) == 0:
         return []
-    points = list(histories["2"])
+    points = list(histories["v2"])
     rows = [
         [
-            f"icefloe v{version}",
+            f"icefloe {name}",
             *(f"{found[at]:,}" for at in points),
-            *(f"{found[at] / histories['2'][at]:.2f}" for at in points),
+            *(f"{found[at] / histories['v2'][at]:.2f}" for at in points),
         ]
-        for version, found in histories.items()
+        for name, found in histories.items()
     ]
     columns = ["", *(f"bytes, {at} commits" for at in points), *(f"of v2, {at}" for at in points)]
     note = (
         f"Manifests and manifest lists or roots, without metadata.json. Statistics of {COLUMNS} columns, different in"
-        " every file; 100 partitions; default properties. These figures do not vary."
+        " every file; 100 partitions; default properties. Version 4 also records whether bounds are tight, and the average"
+        " size of texts: a column of every manifest for each. These figures do not vary."
     )
     return [Table(title="Bytes of one-file appends", columns=columns, rows=rows, note=note)]
 

@@ -94,7 +94,8 @@ def _fixed(count: int, **values: object) -> dict[str, pa.Array]:
 def _stats(key: str, lower: pa.Array, upper: pa.Array) -> dict[str, pa.Array]:
     rows, none = (pa.repeat(pa.scalar(n, pa.int64()), len(lower)) for n in (ROWS, 0))
     names = ("lower_bound", "upper_bound", "value_count", "null_value_count")
-    return {f"{name}:{key}": values for name, values in zip(names, (lower, upper, rows, none), strict=True)}
+    tight = {} if key.startswith("p") else {f"tight_bounds:{key}": pa.repeat(True, len(lower))}
+    return tight | {f"{name}:{key}": values for name, values in zip(names, (lower, upper, rows, none), strict=True)}
 
 
 def _column_stats(column: int, lower: Ints, upper: Ints, nulls: Ints, dice: np.random.Generator) -> dict[str, pa.Array]:
