@@ -139,8 +139,8 @@ def _histories(result: Mapping[str, Any]) -> list[Table]:
     columns = ["", *(f"bytes, {at} commits" for at in points), *(f"of v2, {at}" for at in points)]
     note = (
         f"Manifests and manifest lists or roots, without metadata.json. Statistics of {COLUMNS} columns, different in"
-        " every file; 100 partitions; default properties. Version 4 also records whether bounds are tight, and the average"
-        " size of texts: a column of every manifest for each. These figures do not vary."
+        " every file; 100 partitions; default properties. Version 4 also records whether bounds are tight, and the"
+        " average size of texts: a column of every manifest for each. These figures do not vary."
     )
     return [Table(title="Bytes of one-file appends", columns=columns, rows=rows, note=note)]
 
