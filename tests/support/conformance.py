@@ -19,7 +19,6 @@ from icefloe.model.metadata.version_rules import LATEST_FORMAT_VERSION
 from icefloe.table.table import Table
 
 CONFORMANCE = Path(__file__).resolve().parents[2] / "conformance"
-FOLDERS = ("e2e", "version_4")
 sys.path.insert(0, str(CONFORMANCE))
 check_v4: Any = import_module("check_v4")
 
@@ -73,7 +72,7 @@ def conforming_tables(request: pytest.FixtureRequest) -> Iterator[None]:
     """Checks the V4 tables that a test leaves in its folder, unless it is marked ``broken_tables``."""
     node = request.node
     is_broken = node.get_closest_marker("broken_tables") is not None
-    if is_broken or node.path.parent.name not in FOLDERS or "tmp_path" not in request.fixturenames:
+    if is_broken or "tmp_path" not in request.fixturenames:
         yield
         return
     folder = request.getfixturevalue("tmp_path")  # so that it is removed after the check

@@ -297,7 +297,7 @@ class _Erasure:
 
     def _rewrite_manifests(self, branch: str) -> None:
         """Rewrite the manifests of a branch, which list removed files with their bounds."""
-        self._table._commit(RewriteManifests(branch=branch))
+        self._table._commit(RewriteManifests(branch=branch, drop_removed=True))
 
     def run(self) -> EraseReport:
         """Take the steps and report."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+import pyarrow.compute as pc
+
 from icefloe.commit.conflicts import ConflictCheck
 from icefloe.commit.draft import Draft, Work
 from icefloe.commit.operations.snapshot_operation import PlannedOperation, SnapshotOperation, file_locations
 from icefloe.errors import ConflictError, InputError
-from icefloe.model.entries import put
+from icefloe.model.entries import live, put
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.tree.file_changes import FileChanges
@@ -95,10 +97,12 @@ def resolved_rewrite(conflicts: ConflictCheck, changes: FileChanges, sequence_nu
 class RewriteManifests(SnapshotOperation):
     """Rewrites all manifests, sorted by partition, in the target size of the table. Adds and removes no files.
 
-    ``cluster_by`` are ids of partition fields to sort by first. Nothing is done if the manifests have this form.
+    ``cluster_by`` are ids of partition fields to sort by first. Nothing is done if the manifests have this form. With
+    ``drop_removed`` they have it only if the root of a V4 table lists no removed files.
     """
 
     cluster_by: tuple[int, ...] = ()
+    drop_removed: bool = False
     operation: Operation = Operation.REPLACE
 
     def resolve(self, draft: Draft, work: Work) -> None:
@@ -107,9 +111,11 @@ class RewriteManifests(SnapshotOperation):
     def apply(self, draft: Draft, work: Work) -> Draft:
         """The draft with a snapshot of the same files."""
         head = draft.head(self.branch)
-        if head is None or is_rewritten(
-            draft.store, read_root(draft.store, head), draft.metadata.properties, self.cluster_by
-        ):
+        if head is None:
+            return draft
+        root = read_root(draft.store, head)
+        drops = self.drop_removed and not pc.all(live(root.entries)).as_py()
+        if not drops and is_rewritten(draft.store, root, draft.metadata.properties, self.cluster_by):
             return draft
         return self.with_snapshot(draft, work, None, self.cluster_by)
 
