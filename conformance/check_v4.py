@@ -758,7 +758,8 @@ class Table:
                 _empty_row(number)
                 | {name: entry.get(id_) for id_, (name, _) in _INFO.items()}
                 | {"content_type": file.get(134) or 0, "location": file[100], "place": self.files.place(file[100])}
-                | {"file_format": str(file[101]).lower(), "record_count": file[103], "file_size_in_bytes": file[104]}
+                | {"file_format": str(file[101]).lower(), "file_size_in_bytes": file[104]}
+                | {"record_count": None if file[103] < 0 else file[103]}  # some older writers did not know it
                 | {"partition": file.get(102) or {}, "first_row_id": file.get(142), "equality_ids": file.get(135)}
                 | {
                     "offset": file.get(144),
@@ -890,7 +891,7 @@ class Table:
 
     def _check_row_ids(self, tree: Tree) -> None:
         end, next_id = 0, self.metadata.get("next-row-id", 0)
-        ranges = [(row["first_row_id"], row["record_count"], row["place"]) for row, _ in tree.of(DATA)]
+        ranges = [(row["first_row_id"], row["record_count"] or 0, row["place"]) for row, _ in tree.of(DATA)]
         for first, count, place in sorted(ranges, key=lambda r: (r[0] is None, r[0] or 0, r[1])):
             if first is None:
                 self.report.add("row-ids", tree.place, f"{place} has no first row id")
@@ -1063,9 +1064,7 @@ class History:
         for key in before & set(tree.live):
             (was, _), (row, leaf) = self.parent.live[key], tree.live[key]  # type: ignore[union-attr]
             for name in ("snapshot_id", "sequence_number", "file_sequence_number", "first_row_id", "record_count"):
-                if (
-                    was[name] not in (None, -1) and row[name] != was[name]
-                ):  # -1: a count that older writers did not know
+                if was[name] is not None and row[name] != was[name]:
                     message = f"{row['place']}: {name} is {row[name]}, it was {was[name]}"
                     add("carried-values", leaf or tree.place, message, row["row"])
         first, added = tree.snapshot.get("first-row-id"), tree.snapshot.get("added-rows")

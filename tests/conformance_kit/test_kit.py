@@ -13,6 +13,8 @@ from conformance_kit.answers import INVALID, KIT, VALID, content, open_case, rea
 from icefloe.errors import IcefloeError
 from support.conformance import check_v4
 
+pytestmark = pytest.mark.broken_tables
+
 make_kit: Any = import_module("make_kit")
 
 ABOUT_THE_CASE = ("case", "section", "text", "findings")
