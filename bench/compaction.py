@@ -2,12 +2,15 @@
 
 Both programs have a table of their own with the same rows in as many files. They take turns run by run, in another
 order every time, after runs that do not count. A compaction is undone after its run. Rows are compared before the runs.
+Bin packing is also compared with Spark alone, which reads the files and writes their rows to files of the target size.
 """
 
 from __future__ import annotations
 
+import math
+import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +21,11 @@ from lineitem import lineitem, totals
 from measure import Sample, check_same, in_turns, median, ratio, spread
 from report import Table
 from spark_contenders import ApacheIceberg, Change, Icefloe, Layout, changed_rows
+from spark_jobs import JobTimes
 from spark_session import start
 
 TITLE = "compaction: small files rewritten with Spark"
-OWN, JAVA = Icefloe.name, ApacheIceberg.name
+OWN, JAVA, SPARK = Icefloe.name, ApacheIceberg.name, "Spark alone"
 _TABLE = "small"
 _SORT = "l_shipdate ASC NULLS FIRST"
 _Z_COLUMNS = ("l_shipdate", "l_partkey")
@@ -66,7 +70,8 @@ class _Bench:
     def __init__(self, spark: SparkSession, folder: Path, sizes: Sizes, tell: Callable[[str], None]) -> None:
         self._spark, self._sizes, self._tell = spark, sizes, tell
         self._jvm = spark.sparkContext._gateway.proc.pid
-        self._own, self._java = Icefloe(spark, folder), ApacheIceberg(spark)
+        self._own, self._java, self._folder = Icefloe(spark, folder), ApacheIceberg(spark), folder
+        self._jobs = JobTimes(spark)
         self.files: dict[str, dict[str, int]] = {}
         tell(f"compaction: making {sizes.rows:,} rows in {sizes.files} files")
         lineitem(spark, sizes.rows, sizes.files).write.parquet(str(folder / "source"))
@@ -116,12 +121,27 @@ class _Bench:
             self.files[what][name] = self._count(name)
             undo[name]()
         check_same(results, what)
-        return in_turns(
-            {name: (works[name], undo[name]) for name in works},
-            runs,
-            warm_up=self._sizes.warm_up,
-            process=self._jvm,
-        )
+        if what == "bin packing":
+            files = self._own.table(_TABLE).inspect.data_files().column("file_path").to_pylist()
+            works[SPARK] = lambda: self._copy(files)
+            undo[SPARK] = lambda: shutil.rmtree(self._folder / "copy")
+        self._jobs()
+        turns = {name: (works[name], lambda name=name: self._profiled(undo[name])) for name in works}
+        return in_turns(turns, runs, warm_up=self._sizes.warm_up, process=self._jvm)
+
+    def _profiled(self, undo: Callable[[], object]) -> Sample:
+        """Undo what was measured, and return how much of its time was spent in Spark jobs."""
+        sample = self._jobs()
+        undo()
+        self._jobs()
+        return sample
+
+    def _copy(self, files: Sequence[str]) -> None:
+        """Read all rows of files and write them to files of about the target size."""
+        total = sum(Path(file.removeprefix("file://")).stat().st_size for file in files)
+        count = math.ceil(total / (self._sizes.target_mib * 1024 * 1024))
+        rows = self._spark.read.parquet(*files).coalesce(count)
+        rows.write.option("compression", "zstd").parquet(str(self._folder / "copy"))
 
     @property
     def _options(self) -> dict[str, str]:
@@ -171,5 +191,22 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
             columns=("", OWN, JAVA, "ratio", "ratio of CPU", "files after"),
             rows=rows,
             note=f"Apache Iceberg {version} with rewrite_data_files on a table of version 3, icefloe of version 4.",
-        )
+        ),
+        *_profile(result["samples"]),
     ]
+
+
+def _profile(samples: Mapping[str, Mapping[str, Sequence[Sample]]]) -> list[Table]:
+    """Where the time goes: in Spark jobs, which read and write rows, or outside of them."""
+    rows = []
+    for work, found in samples.items():
+        for name, measured in found.items():
+            if "jobs_ms" in measured[0]:
+                wall, jobs = median(measured, "wall_ms"), median(measured, "jobs_ms")
+                cpu = median(measured, "tasks_cpu_ms")
+                rows.append([f"{work}: {name}", f"{wall:,.0f}", f"{jobs:,.0f}", f"{wall - jobs:,.0f}", f"{cpu:,.0f}"])
+    if len(rows) == 0:
+        return []
+    columns = ("", "wall ms", "ms in Spark jobs", "ms outside", "CPU ms of tasks")
+    note = "Medians. Spark alone reads the same files and writes the rows to as many files, and commits nothing."
+    return [Table(title="Compaction: where the time goes", columns=columns, rows=rows, note=note)]
