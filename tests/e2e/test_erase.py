@@ -102,6 +102,24 @@ def test_rows_of_other_branches_are_erased_too(tmp_path: Path) -> None:
     assert files_with_secret(tmp_path) == []
 
 
+def test_an_erasure_that_died_before_it_deleted_files_is_ended_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No snapshot references the files any more, so only the journal of the first run names them."""
+    table = table_of(tmp_path, 2)
+
+    def die(*args: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("icefloe.maintenance.expire.delete_files", die)
+        with pytest.raises(KeyboardInterrupt):
+            table.erase(f"name = '{SECRET}'").execute()
+    assert len(files_with_secret(tmp_path)) > 0
+    assert table.refresh().erase(f"name = '{SECRET}'").execute().complete
+    assert files_with_secret(tmp_path) == []
+
+
 def test_rows_that_only_equality_deletes_name_are_erased(tmp_path: Path) -> None:
     table = new_catalog(tmp_path).create_table("db.t", schema="id bigint, name string", format_version=2)
     table.append(pa.table({"id": [1, 2], "name": [SECRET, "Ada"]}))
