@@ -187,7 +187,7 @@ def test_50_a_text_of_1000_characters_is_stored_whole_whatever_the_metrics_mode(
     base = table._pointer.load()
     rows = write_entries(base.store.io, pa.table({"id": [1, 2], "city": [LONG_TEXT, LONG_TEXT]}), base.metadata)
     city = column_key(2)
-    bounds = [name for name in rows.column_names if name.endswith(f":{city}") and "bound" in name]
+    bounds = [name for name in rows.column_names if name.endswith(f"_bound:{city}")]
     if mode == "none":
         rows = rows.drop_columns([name for name in rows.column_names if name.endswith(f":{city}")])
     else:
