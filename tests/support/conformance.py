@@ -6,17 +6,20 @@ The checker shares no code with icefloe, so it finds faults that a reader and a 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from icefloe.commit.base import Base
+from icefloe.commit.base import Base, TablePointer
 from icefloe.errors import IcefloeError
+from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.version_rules import LATEST_FORMAT_VERSION
 from icefloe.table.table import Table
+from support.metadata_tree import Tree
 
 CONFORMANCE = Path(__file__).resolve().parents[2] / "conformance"
 sys.path.insert(0, str(CONFORMANCE))
@@ -30,19 +33,7 @@ _PASSED = pytest.StashKey[bool]()
 def nonconformities(table: Table | Base, *, data: bool = True) -> list[str]:
     """What the checker finds in a table, wherever its files are; nothing in tables of other versions."""
     base = table._pointer.load() if isinstance(table, Table) else table
-    metadata, io = base.metadata, base.store.io
-    if metadata.format_version != LATEST_FORMAT_VERSION:
-        return []
-
-    def read(place: str) -> bytes:
-        try:
-            return bytes(io.read(place if place.startswith("/") or "://" in place else f"{metadata.location}/{place}"))
-        except IcefloeError as error:
-            raise OSError(str(error)) from error
-
-    name = Path(base.pointer.rpartition("/")[2])
-    findings, _ = check_v4.check(name, read=read, location=metadata.location, check_files=data)
-    return [str(finding) for finding in findings]
+    return [str(finding) for finding in _findings(base, base.store.io, data=data)]
 
 
 def nonconformities_in(folder: Path) -> Iterator[str]:
@@ -54,8 +45,78 @@ def nonconformities_in(folder: Path) -> Iterator[str]:
         is_whole = data.rstrip().endswith(b"}")  # not half of a file, as crashes leave it
         if is_whole and any(text in data[:_HEAD_BYTES] for text in _VERSION_4):
             findings, _ = check_v4.check(newest)
-            # Tests delete files, and add entries of files that never existed; verify is there to find that.
-            yield from (f"{newest}: {finding}" for finding in findings if finding.rule != "files")
+            yield from (f"{newest}: {finding}" for finding in findings if not _is_about_data_file(finding))
+
+
+def _findings(base: Base, io: FileIO, *, data: bool = True) -> list[Any]:
+    metadata = base.metadata
+    if metadata.format_version != LATEST_FORMAT_VERSION:
+        return []
+
+    def read(place: str) -> bytes:
+        try:
+            return bytes(io.read(place if place.startswith("/") or "://" in place else f"{metadata.location}/{place}"))
+        except IcefloeError as error:
+            raise OSError(str(error)) from error
+
+    name = Path(base.pointer.rpartition("/")[2])
+    findings, _ = check_v4.check(name, read=read, location=metadata.location, check_files=data)
+    return list(findings)
+
+
+def _is_about_data_file(finding: Any) -> bool:
+    """Whether it says that a file of data or deletes is absent: tests delete them, and add entries without files."""
+    return finding.rule == "files" and "metadata/" not in finding.message.partition(" ")[0]
+
+
+class UsedTables:
+    """The tables that were loaded or committed to, wherever they are, each in its newest state, and bare trees."""
+
+    def __init__(self) -> None:
+        self._states: dict[tuple[int, str], tuple[Base, FileIO]] = {}
+        self.trees: list[Tree] = []
+
+    def note(self, io: FileIO, base: Base) -> None:
+        """Note a state of a table, and the store that counting, failing and waiting file systems wrap."""
+        while hasattr(io, "inner"):
+            io = io.inner
+        key = (id(io), base.metadata.location)
+        if key not in self._states or _age(self._states[key][0]) <= _age(base):
+            self._states[key] = (base, io)
+
+    def nonconformities(self, *, outside: Path | None = None) -> Iterator[str]:
+        """What the checker finds in these tables, except those in a folder and those that are gone."""
+        for tree in self.trees:
+            self.note(tree.io, tree.base())
+        for base, io in self._states.values():
+            is_inside = outside is not None and base.pointer.startswith((str(outside), f"file://{outside}"))
+            if not is_inside and io.exists(base.pointer):
+                findings = _findings(base, io)
+                yield from (f"{base.pointer}: {finding}" for finding in findings if not _is_about_data_file(finding))
+
+
+@contextmanager
+def used_tables() -> Iterator[UsedTables]:
+    """Note every table that is loaded or committed to in this process."""
+    used = UsedTables()
+
+    def noting(method: Callable[..., Base]) -> Callable[..., Base]:
+        def note(pointer: TablePointer, *args: Any, **options: Any) -> Base:
+            base = method(pointer, *args, **options)
+            used.note(pointer.io, base)
+            return base
+
+        return note
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TablePointer, "load", noting(TablePointer.load))
+        patch.setattr(TablePointer, "remember", noting(TablePointer.remember))
+        patch.setattr(Tree, "made", used.trees)
+        yield used
+
+
+def _age(base: Base) -> tuple[int, int]:
+    return base.metadata.last_updated_ms, base.metadata.last_sequence_number
 
 
 @pytest.hookimpl(wrapper=True)
@@ -69,14 +130,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def conforming_tables(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Checks the V4 tables that a test leaves in its folder, unless it is marked ``broken_tables``."""
+    """Checks the V4 tables that a test has used or left in its folder, unless it is marked ``broken_tables``."""
     node = request.node
-    is_broken = node.get_closest_marker("broken_tables") is not None
-    if is_broken or "tmp_path" not in request.fixturenames:
+    if node.get_closest_marker("broken_tables") is not None:
         yield
         return
-    folder = request.getfixturevalue("tmp_path")  # so that it is removed after the check
-    yield
+    # Asked for here, so that the folder is removed after the check.
+    folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
+    with used_tables() as used:
+        yield
     if node.stash.get(_PASSED, False):
-        findings = list(nonconformities_in(folder))
+        findings = [] if folder is None else list(nonconformities_in(folder))
+        findings += used.nonconformities(outside=folder)
         assert findings == [], "the table does not conform to version 4:\n" + "\n".join(findings[:20])

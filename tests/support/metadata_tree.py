@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import ClassVar
 from uuid import uuid4
 
 import pyarrow as pa
 
+from icefloe.codecs.json.table_metadata import encode_metadata
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.codecs.manifest.manifests import encode_root, extension
+from icefloe.commit.base import Base
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import ContentType, Status, entries
-from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, Field
@@ -84,6 +87,7 @@ class Tree:
     snapshots: list[Snapshot] = field(default_factory=list)
     next_row_id: int = 0
     leaf_names: dict[str, str] = field(default_factory=dict)
+    made: ClassVar[list[Tree]] = []  # all of them, for the check after each test
 
     def __post_init__(self) -> None:
         self.metadata = TableMetadata(
@@ -96,6 +100,7 @@ class Tree:
         )
         self.io = CountingFileIO(MemoryFileIO())
         self.store = self.fresh_store()
+        self.made.append(self)
 
     def fresh_store(self) -> ManifestStore:
         """A store that has decoded nothing yet."""
@@ -125,15 +130,26 @@ class Tree:
         self.snapshots.append(
             Snapshot(
                 snapshot_id=number,
+                parent_id=parent,
                 sequence_number=number,
                 timestamp_ms=number,
                 root=location,
+                summary={SummaryKey.OPERATION: "overwrite"},
                 first_row_id=first,
                 added_rows=new.added_rows if lineage else None,
             )
         )
         self.next_row_id += new.added_rows
         return new
+
+    def base(self) -> Base:
+        """The table with these snapshots, whose metadata file is written now."""
+        metadata = self.metadata
+        for snapshot in self.snapshots:
+            metadata = metadata.with_snapshot(snapshot, former_location=f"{LOCATION}/metadata/none.metadata.json")
+        pointer = f"{LOCATION}/metadata/{len(self.snapshots):05d}.metadata.json"
+        self.io.inner.write_new(pointer, encode_metadata(metadata))
+        return Base(pointer=pointer, metadata=metadata, store=self.store)
 
     def describe(self, back: int = 0) -> list[str]:
         """The rows of a root as short texts: what, which, status, and the dead positions of a manifest's vector."""

@@ -20,6 +20,7 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.manifest import parquet
 from icefloe.commit import stage as commit_stage
+from icefloe.commit.operations.append import Append
 from icefloe.errors import IcefloeError
 from icefloe.model.entries import ContentType, Status, choose, live, of_type, put
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -27,7 +28,8 @@ from icefloe.tree import apply_changes, compaction, leaf_writer, manifest_vector
 from icefloe.tree.find_entries import FoundEntries
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.new_snapshot import RowIds
-from support.conformance import check_v4
+from support import entry_tables
+from support.conformance import check_v4, used_tables
 from version_4.scenes import TO_LEAVES, TO_ROOT, Stage
 
 Fault = Callable[[pytest.MonkeyPatch], None]
@@ -337,3 +339,17 @@ def test_the_checker_names_the_rule_that_a_fault_breaks(
     rule, break_writer = FAULTS[name]
     break_writer(monkeypatch)
     assert rule in rules_found(history(tmp_path))
+
+
+@pytest.mark.broken_tables
+@pytest.mark.parametrize("is_broken", [True, False])
+def test_the_check_after_each_test_notices_a_fault_in_a_table_in_memory(
+    monkeypatch: pytest.MonkeyPatch, is_broken: bool
+) -> None:
+    with used_tables() as used:
+        world = entry_tables.new_world(4)
+        if is_broken:
+            two_files_get_the_same_row_ids(monkeypatch)
+        world.commit(Append(added=entry_tables.rows(entry_tables.data("a"), entry_tables.data("b"))))
+    findings = list(used.nonconformities())
+    assert any("row-ids" in finding for finding in findings) if is_broken else findings == []

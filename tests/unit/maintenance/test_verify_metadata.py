@@ -33,7 +33,7 @@ from support.crashes import start_world
 from support.entry_tables import World, data, equality_deletes, new_world, rows, vector
 from support.tables import VERSIONS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.broken_tables]
 
 SMALL = {"commit.root.max-data-files": "2", "commit.root.max-dvs": "2"}
 LARGE = dict.fromkeys(SMALL, "1000")
