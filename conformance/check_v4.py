@@ -1319,7 +1319,12 @@ def newest_metadata(place: Path) -> Path:
     found = [*(place / "metadata").glob("*.metadata.json"), *(place / "metadata").glob("*.metadata.json.gz")]
     if len(found) == 0:
         raise SystemExit(f"there is no metadata file in {place / 'metadata'}")
-    return max(found, key=lambda path: (int("0" + "".join(re.findall(r"^v?(\d+)", path.name))), path.name))
+    return max(found, key=metadata_number)
+
+
+def metadata_number(file: Path) -> tuple[int, str]:
+    """The number of a metadata file, by which the newest one is found; by name among equals."""
+    return int("0" + "".join(re.findall(r"^v?(\d+)", file.name))), file.name
 
 
 def check(
