@@ -23,7 +23,7 @@ from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
-from icefloe.testing.scheduler import Baton, explore
+from icefloe.testing.scheduler import Baton, Place, Step, explore
 from support.crashes import DEEP, LOCATION, LONG, NAME, Act, World, ids_at, rows
 from support.races import race
 
@@ -128,11 +128,11 @@ class RandomBaton(Baton):
         self._rng = rng
         self._keeps = rng.choice([0.0, 0.5, 0.9])
 
-    def _choose(self, readers: dict[int, bool], asleep: frozenset[int]):
-        place = super()._choose(readers, frozenset())
-        last = self._places[-1].chosen if len(self._places) > 0 else -1
-        chosen = last if last in readers and self._rng.random() < self._keeps else self._rng.choice(sorted(readers))
-        return replace(place, chosen=chosen)
+    def _choose(self, steps: dict[int, Step], asleep: frozenset[int]) -> Place:
+        place = super()._choose(steps, frozenset())
+        last = self.places[-1].chosen if len(self.places) > 0 else -1
+        place.chosen = last if last in steps and self._rng.random() < self._keeps else self._rng.choice(sorted(steps))
+        return place
 
 
 def check_sound(world: World, expected: Sequence[tuple[int, int]]) -> None:

@@ -2,33 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+from unittest.mock import patch
 
+from icefloe.deletes import equality_files
+from icefloe.engines.arrow.change import delete
+from icefloe.engines.arrow.read import read
 from icefloe.testing.crash_io import CHANGES, CrashFileIO, CrashPointers, Fuse
 from icefloe.testing.scheduler import Baton
+from icefloe.tree import store
 from support.crashes import Act, World
 
 _T = TypeVar("_T")
-_WRITES = frozenset({"write_new", "put_if_absent", "output", "sync"})
+_WRITES = frozenset({"write_new", "put_if_absent", "output"})
 
 
 class Switches(Fuse):
     """Makes the calls of an action switch points where they can meet those of another one.
 
-    New files have unique names, so that a write meets only a listing: without one, writes are no switch points.
+    New files have unique names, so that a write meets only a listing: without one, writes are no switch points. Neither
+    is a sync, which changes nothing that others see.
     """
 
     def __init__(self, baton: Baton, *, lists: bool) -> None:
         super().__init__()
         self._baton = baton
         self._lists = lists
+        self._thread = 0
+
+    def begin(self) -> None:
+        """All calls come from this thread."""
+        self._thread = threading.get_ident()
 
     def call(self, verb: str, where: str, effect: Callable[[], _T], *, half: Callable[[], object] | None = None) -> _T:
         """Hand over, then do the call."""
-        if self._lists or verb not in _WRITES:
-            self._baton.point(reads=verb not in CHANGES)
+        assert threading.get_ident() == self._thread, f"{verb} of {where} in another thread: no switch point"
+        if verb != "sync" and (self._lists or verb not in _WRITES):
+            self._baton.point(reads=verb not in CHANGES, on=f"{where.rstrip('/')}/" if verb == "list" else where)
         return effect()
+
+
+class RacedFileIO(CrashFileIO):
+    """Deletes one file in each call, as a storage does that deletes many: others can see some of them gone."""
+
+    def delete(self, locations: Sequence[str]) -> None:
+        """Delete files."""
+        for location in locations:
+            super().delete([location])
 
 
 def race(start: World, acts: Sequence[Act], baton: Baton, *, lists: bool = False) -> World:
@@ -36,8 +60,38 @@ def race(start: World, acts: Sequence[Act], baton: Baton, *, lists: bool = False
     world = start.copy()
 
     def body(act: Act) -> Callable[[], object]:
-        switches = Switches(baton, lists=lists)
-        return lambda: act(world.table(CrashFileIO(world.io, switches), CrashPointers(world.catalog, switches)))
+        def steps() -> None:
+            switches = Switches(baton, lists=lists)
+            switches.begin()
+            act(world.table(RacedFileIO(world.io, switches), CrashPointers(world.catalog, switches)))
 
-    baton.run([body(act) for act in acts])
+        return steps
+
+    with one_thread_each():
+        baton.run([body(act) for act in acts])
     return world
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Actions read their files one after the other, in the same order each time."""
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(read, "MAX_THREADS", 1))
+        for module in (delete, equality_files, store):
+            stack.enter_context(patch.object(module, "ThreadPoolExecutor", _AtOnce))
+        yield
+
+
+class _AtOnce(Executor):
+    """Does what is submitted in the thread that submits it."""
+
+    def __init__(self, *arguments: object, **options: object) -> None:
+        pass
+
+    def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
+        future: Future[_T] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future

@@ -1,36 +1,72 @@
 """A baton for concurrent code: one thread runs at a time, and threads switch only where they can affect each other.
 
 Writers of a table affect each other only through its catalog, because the files they write have unique names. So only
-``load`` and ``swap`` are switch points. ``explore`` runs all orders of switch points, by replaying choices and
-branching at each of them. Orders that differ only in which of two readers was first are equivalent and run once (sleep
-sets, as in model checkers).
+``load`` and ``swap`` are switch points there; a test of code that deletes files makes calls to storage switch points
+too. ``explore`` runs all orders of such steps. Two steps that only read, or that touch different things, give the same
+result in both orders: of the orders that differ only in such steps, one runs (dynamic partial-order reduction with
+sleep sets, as in model checkers).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from icefloe.catalogs.catalog import Pointers, Swap
-from icefloe.catalogs.names import NameLike
+from icefloe.catalogs.names import NameLike, dotted, parse_identifier
 
 _T = TypeVar("_T")
 Choices = tuple[int, ...]  # numbers of the threads that ran, in order
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A switch point: the threads that could run and whether they only read, those to skip, and the one chosen."""
+class Step:
+    """What a thread does next: whether it only reads, and what it touches.
 
-    readers: dict[int, bool]
+    A name that ends in a slash stands for all names that begin with it, and so "" for everything.
+
+    >>> Step(on="t/a").meets(Step(on="t/b")), Step(on="t/a").meets(Step(reads=True, on="t/"))
+    (False, True)
+    """
+
+    reads: bool = False
+    on: str = ""
+
+    def meets(self, other: Step) -> bool:
+        """Whether the order of the two steps can matter."""
+        return not (self.reads and other.reads) and (self._covers(other) or other._covers(self))
+
+    def _covers(self, other: Step) -> bool:
+        is_many = self.on == "" or self.on.endswith("/")
+        return other.on.startswith(self.on) if is_many else other.on == self.on
+
+
+@dataclass(slots=True)
+class Place:
+    """A switch point: the next step of each thread that could run, the threads to skip, and the one chosen."""
+
+    steps: dict[int, Step]
     asleep: frozenset[int]
     chosen: int
+    to_try: set[int] = field(default_factory=set)  # threads whose turn here leads to another result
+    tried: set[int] = field(default_factory=set)
 
-    def asleep_after(self, chosen: int, besides: frozenset[int]) -> frozenset[int]:
-        """The threads to skip next: their next step was tried before this one and does not depend on it."""
-        return frozenset(n for n in self.asleep | besides if n != chosen and self.readers[n] and self.readers[chosen])
+    @property
+    def step(self) -> Step:
+        """The step that was done."""
+        return self.steps[self.chosen]
+
+    def open_after(self) -> set[int]:
+        """The threads that are still to be tried here, when all runs with the chosen one are done."""
+        self.tried.add(self.chosen)
+        return self.to_try - self.tried - self.asleep
+
+    def asleep_after(self) -> frozenset[int]:
+        """The threads to skip next: their next step was tried before the chosen one and does not meet it."""
+        before = (self.asleep | self.tried) - {self.chosen}
+        return frozenset(n for n in before if not self.steps[n].meets(self.step))
 
 
 class Baton:
@@ -52,34 +88,26 @@ class Baton:
     """
 
     def __init__(self, choices: Choices = (), asleep: frozenset[int] = frozenset()) -> None:
-        self.is_repeat = False  # whether another run with other choices came to the same
+        self.repeats_from: int | None = None  # the place from which another run came to the same
+        self.places: list[Place] = []
         self._choices = choices
         self._asleep = asleep  # after the choices
-        self._places: list[_Place] = []
         self._runners: dict[int, _Runner] = {}  # by thread
         self._back = threading.Semaphore(0)
 
     @property
     def taken(self) -> Choices:
         """All choices of the run: the prescribed ones and those made after them."""
-        return tuple(place.chosen for place in self._places)
+        return tuple(place.chosen for place in self.places)
 
-    def branches(self) -> Iterator[tuple[Choices, frozenset[int]]]:
-        """The runs that begin like this one and differ at a choice after the prescribed ones."""
-        for number, place in enumerate(self._places[len(self._choices) :], len(self._choices)):
-            tried = frozenset({place.chosen})
-            for other in place.readers.keys() - place.asleep - tried:
-                yield (*self.taken[:number], other), place.asleep_after(other, tried)
-                tried |= {other}
-
-    def point(self, *, reads: bool = False) -> None:
+    def point(self, *, reads: bool = False, on: str = "") -> None:
         """Hand over, before a step that only ``reads`` what threads share, or that may change it.
 
-        Called by the threads of a run; in any other thread nothing happens.
+        ``on`` names what the step touches, as in ``Step``: steps on different things do not affect each other. Called by the threads of a run; in any other thread nothing happens.
         """
         runner = self._runners.get(threading.get_ident())
         if runner is not None:
-            runner.reads = reads
+            runner.next = Step(reads, on)
             self._back.release()
             runner.turn.acquire()
 
@@ -91,27 +119,26 @@ class Baton:
             self._back.acquire()
         asleep = self._asleep if len(self._choices) == 0 else frozenset[int]()
         while len(running := {n: runner for n, runner in enumerate(runners) if not runner.ended}) > 0:
-            place = self._choose({n: runner.reads for n, runner in running.items()}, asleep)
-            self._places.append(place)
+            place = self._choose({n: runner.next for n, runner in running.items()}, asleep)
+            self.places.append(place)
             running[place.chosen].turn.release()
             self._back.acquire()
-            is_last_choice = len(self._places) == len(self._choices)
-            asleep = self._asleep if is_last_choice else place.asleep_after(place.chosen, frozenset())
+            asleep = self._asleep if len(self.places) == len(self._choices) else place.asleep_after()
         for runner in runners:
             runner.join()
         for runner in runners:
             if runner.error is not None:
                 raise runner.error
 
-    def _choose(self, readers: dict[int, bool], asleep: frozenset[int]) -> _Place:
-        number = len(self._places)
+    def _choose(self, steps: dict[int, Step], asleep: frozenset[int]) -> Place:
+        number = len(self.places)
         if number < len(self._choices):
-            return _Place(readers, asleep, self._choices[number])
-        asleep = asleep & readers.keys()
-        awake = [n for n in readers if n not in asleep]
-        if len(awake) == 0:
-            self.is_repeat = True
-        return _Place(readers, asleep, awake[0] if len(awake) > 0 else min(readers))
+            return Place(steps, asleep, self._choices[number])
+        asleep = asleep & steps.keys()
+        awake = [n for n in steps if n not in asleep]
+        if len(awake) == 0 and self.repeats_from is None:
+            self.repeats_from = number
+        return Place(steps, asleep, awake[0] if len(awake) > 0 else min(steps))
 
 
 class _Runner(threading.Thread):
@@ -120,7 +147,7 @@ class _Runner(threading.Thread):
     def __init__(self, body: Callable[[], object], runners: dict[int, _Runner], back: threading.Semaphore) -> None:
         super().__init__(daemon=True)
         self.turn = threading.Semaphore(0)
-        self.reads = False
+        self.next = Step()
         self.ended = False
         self.error: BaseException | None = None
         self._body = body
@@ -148,12 +175,12 @@ class BatonPointers:
 
     def load(self, identifier: NameLike) -> str:
         """The table's metadata location."""
-        self._baton.point(reads=True)
+        self._baton.point(reads=True, on=_name(identifier))
         return self._inner.load(identifier)
 
     def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
         """Move the pointer."""
-        self._baton.point()
+        self._baton.point(on=_name(identifier))
         return self._inner.swap(identifier, expected, new)
 
 
@@ -167,11 +194,71 @@ class Explored(Generic[_T]):
 
 def explore(run: Callable[[Baton], _T]) -> Iterator[Explored[_T]]:
     """Run all interleavings of what ``run`` does with a baton, each once; every call of ``run`` must use new state."""
-    waiting: list[tuple[Choices, frozenset[int]]] = [((), frozenset())]
-    while len(waiting) > 0:
-        choices, asleep = waiting.pop()
+    places: list[Place] = []  # of the last run; the places up to the choice that differs stay for the next one
+    choices: Choices = ()
+    asleep: frozenset[int] = frozenset()
+    while True:
         baton = Baton(choices, asleep)
         outcome = run(baton)
-        if not baton.is_repeat:
+        if baton.repeats_from is None:
             yield Explored(choices=baton.taken, outcome=outcome)
-        waiting.extend(baton.branches())
+        places.extend(baton.places[len(places) : baton.repeats_from])
+        _mark_races(places)
+        while len(places) > 0 and len(places[-1].open_after()) == 0:
+            places.pop()
+        if len(places) == 0:
+            return
+        places[-1].chosen = min(places[-1].open_after())
+        choices, asleep = tuple(place.chosen for place in places), places[-1].asleep_after()
+
+
+def _mark_races(places: Sequence[Place]) -> None:
+    """Where two steps that meet could come in the other order, let a thread be tried that leads to it."""
+    order = _Order(places)
+    for second in range(len(places)):
+        for first in order.races[second]:
+            known = places[first].to_try | places[first].tried | {places[first].chosen}
+            threads = order.beginnings(first, second)
+            if known.isdisjoint(threads):
+                places[first].to_try.add(threads[0])
+
+
+class _Order:
+    """Which steps of a run must come before others, whatever the order of the steps that do not meet."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self.races: list[list[int]] = []  # for each step, those of other threads that it could have come before
+        self._threads = [place.chosen for place in places]
+        self._clocks: list[dict[int, int]] = []  # for each step, the number of steps of each thread up to it
+        last: dict[int, dict[int, int]] = {}
+        for number, place in enumerate(places):
+            clock, races = dict(last.get(place.chosen, {})), []
+            for earlier in reversed(range(number)):
+                if self._threads[earlier] == place.chosen or not places[earlier].step.meets(place.step):
+                    continue
+                if clock.get(self._threads[earlier], 0) < self._count(earlier):
+                    races.append(earlier)
+                    for thread, count in self._clocks[earlier].items():
+                        clock[thread] = max(clock.get(thread, 0), count)
+            clock[place.chosen] = clock.get(place.chosen, 0) + 1
+            last[place.chosen] = clock
+            self._clocks.append(clock)
+            self.races.append(races)
+
+    def _count(self, number: int) -> int:
+        return self._clocks[number][self._threads[number]]
+
+    def _is_before(self, first: int, second: int) -> bool:
+        return self._clocks[second].get(self._threads[first], 0) >= self._count(first)
+
+    def beginnings(self, first: int, second: int) -> list[int]:
+        """The threads that can be next instead of ``first``, so that ``second`` comes before it."""
+        others = [n for n in range(first + 1, second) if not self._is_before(first, n)]
+        steps = [*others, second]
+        return [
+            self._threads[n] for place, n in enumerate(steps) if not any(self._is_before(m, n) for m in steps[:place])
+        ]
+
+
+def _name(identifier: NameLike) -> str:
+    return dotted(parse_identifier(identifier))
