@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from icefloe.catalogs.catalog import Pointers, Swap
@@ -43,15 +43,15 @@ class Step:
         return other.on.startswith(self.on) if is_many else other.on == self.on
 
 
-@dataclass(slots=True)
 class Place:
     """A switch point: the next step of each thread that could run, the threads to skip, and the one chosen."""
 
-    steps: dict[int, Step]
-    asleep: frozenset[int]
-    chosen: int
-    to_try: set[int] = field(default_factory=set)  # threads whose turn here leads to another result
-    tried: set[int] = field(default_factory=set)
+    def __init__(self, steps: dict[int, Step], asleep: frozenset[int], chosen: int) -> None:
+        self.steps = steps
+        self.asleep = asleep
+        self.chosen = chosen
+        self.to_try: set[int] = set()  # threads whose turn here leads to another result
+        self.tried: set[int] = set()
 
     @property
     def step(self) -> Step:
@@ -103,7 +103,8 @@ class Baton:
     def point(self, *, reads: bool = False, on: str = "") -> None:
         """Hand over, before a step that only ``reads`` what threads share, or that may change it.
 
-        ``on`` names what the step touches, as in ``Step``: steps on different things do not affect each other. Called by the threads of a run; in any other thread nothing happens.
+        ``on`` names what the step touches, as in ``Step``: steps on different things do not affect each other. Called
+        by the threads of a run; in any other thread nothing happens.
         """
         runner = self._runners.get(threading.get_ident())
         if runner is not None:
@@ -202,6 +203,8 @@ def explore(run: Callable[[Baton], _T]) -> Iterator[Explored[_T]]:
         outcome = run(baton)
         if baton.repeats_from is None:
             yield Explored(choices=baton.taken, outcome=outcome)
+        for place, again in zip(places, baton.places, strict=False):
+            place.steps = again.steps  # new files have other names than in the last run
         places.extend(baton.places[len(places) : baton.repeats_from])
         _mark_races(places)
         while len(places) > 0 and len(places[-1].open_after()) == 0:

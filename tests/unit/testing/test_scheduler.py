@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, count
 
 import pytest
 from hypothesis import example, given
@@ -18,15 +18,17 @@ Outcome = frozenset[tuple[tuple[int, int], tuple[int, int]]]
 
 
 def explored(scripts: list[list[Step]]) -> list[Outcome]:
-    """The outcomes of all runs of threads that do these steps."""
+    """The outcomes of all runs of threads that do these steps; the same file has another name in each run."""
+    runs = count()
 
     def run(baton: Baton) -> Outcome:
         done: list[int] = []
+        prefix = f"run {next(runs)} "
 
         def body(who: int) -> Callable[[], None]:
             def steps() -> None:
                 for step in scripts[who]:
-                    baton.point(reads=step.reads, on=step.on)
+                    baton.point(reads=step.reads, on=prefix + step.on if step.on != "" else "")
                     done.append(who)
 
             return steps
