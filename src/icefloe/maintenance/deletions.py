@@ -27,7 +27,7 @@ from icefloe.env import Env
 from icefloe.errors import AlreadyExists, IcefloeError, InputError, NoSuchFile, StorageError
 from icefloe.io.file_io import FileIO
 from icefloe.maintenance.containment import inside_mask, is_root
-from icefloe.maintenance.reachable import bytes_of, referenced_files
+from icefloe.maintenance.reachable import bytes_of, on_newest, referenced_files
 from icefloe.model.location_columns import one_array
 from icefloe.model.metadata.properties import GC_ENABLED
 from icefloe.progress import Progress, silent
@@ -157,7 +157,9 @@ class StillFree:
 
     def __call__(self, files: pa.Table) -> pa.Table:
         """The unreferenced files; an error if the table cannot be read."""
-        base = self._table.load()
+        return on_newest(self._table, lambda base: self._free(files, base))
+
+    def _free(self, files: pa.Table, base: Base) -> pa.Table:
         if base.pointer == self.checked or files.num_rows == 0:
             return files
         named = ReferencedFiles(store=base.store, table_location=base.metadata.location, files=files)
@@ -202,7 +204,9 @@ def complete(io: FileIO, journal: Journal, deletion: Deletion, env: Env) -> None
     }
     try:
         io.write_new(_done_of(journal.location), msgspec.json.encode(done))
-    except (AlreadyExists, StorageError) as error:  # another run finished it, or a later one will
+    except AlreadyExists:
+        logger.info("another run has completed the journal %s", journal.location)
+    except StorageError as error:  # a later run will
         logger.warning("could not complete the journal %s: %s", journal.location, error)
 
 

@@ -26,7 +26,7 @@ from icefloe.commit.result import CommitResult
 from icefloe.engines.engine import Engine
 from icefloe.engines.file_sets import REFERENCED, Kind
 from icefloe.env import Env
-from icefloe.errors import CommitStateUnknown, IcefloeError, InputError, NoSuchSnapshot
+from icefloe.errors import CommitStateUnknown, IcefloeError, InputError, NoSuchFile, NoSuchSnapshot
 from icefloe.maintenance.deletions import (
     Deletion,
     Journal,
@@ -39,7 +39,7 @@ from icefloe.maintenance.deletions import (
     withdraw,
     write_journal,
 )
-from icefloe.maintenance.reachable import bytes_of, freed_files
+from icefloe.maintenance.reachable import bytes_of, freed_files, on_newest
 from icefloe.model.entries import ContentType
 from icefloe.model.location_columns import is_among
 from icefloe.model.metadata.retention import ExpirePolicy, Retained, apply_policy, at_time
@@ -197,8 +197,17 @@ def plan_expire(
     clean: bool = True,
 ) -> ExpirePlan:
     """Plan an expiry on the newest state of a table; nothing is changed."""
-    base = table.load()
-    policy = _policy(base, env, older_than, retain_last, snapshots)
+    chosen = None if snapshots is None else list(snapshots)
+
+    def plan(base: Base) -> ExpirePlan:
+        return _plan(table, base, env, engine, _policy(base, env, older_than, retain_last, chosen), clean=clean)
+
+    return on_newest(table, plan)
+
+
+def _plan(
+    table: TablePointer, base: Base, env: Env, engine: Engine, policy: ExpirePolicy, *, clean: bool
+) -> ExpirePlan:
     if clean:
         check_deletable(base)
     retained = apply_policy(base.metadata, policy, record_in)
@@ -208,7 +217,11 @@ def plan_expire(
     files, is_whole = REFERENCED.empty_table(), False
     if clean and after != base.metadata:
         after = after.committed(timestamp_ms=base.metadata.last_updated_ms, former_location=base.pointer)
-        files, is_whole = freed_files(base, replace(base, metadata=after), engine)
+        files, problems = freed_files(base, replace(base, metadata=after), engine)
+        if len(problems) > 0 and table.load().pointer != base.pointer:
+            raise NoSuchFile(problems[0])  # deleted by another expiry: the plan is made again
+        _warn(problems)
+        is_whole = len(problems) == 0
     by_id = {snapshot.snapshot_id: snapshot for snapshot in base.metadata.snapshots}
     return ExpirePlan(
         table=str(table),
@@ -231,6 +244,11 @@ def plan_expire(
         _env=env,
         _engine=engine,
     )
+
+
+def _warn(problems: tuple[str, ...]) -> None:
+    for problem in problems:
+        logger.warning("%s", problem)
 
 
 def _policy(
@@ -355,7 +373,8 @@ def _delete_freed(plan: ExpirePlan, before: Base, after: Base, journals: list[Jo
     table, env, engine = plan._pointer, plan._env, plan._engine
     files = plan.files
     if not plan._is_whole or before.pointer != plan._base.pointer or before.metadata != plan._base.metadata:
-        files = freed_files(before, after, engine)[0]
+        files, problems = freed_files(before, after, engine)
+        _warn(problems)
     journals = list(journals)
     planned = [journal.files["location"] for journal in journals]
     known = pa.chunked_array([chunk for column in planned for chunk in column.chunks], pa.string())

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.table_location import is_inside, read_metadata
 from icefloe.engines.engine import Engine
-from icefloe.engines.file_sets import METADATA_NAME, ListedFolder, ReferencedFiles
+from icefloe.engines.file_sets import METADATA_NAME, ListedFolder, ReferencedFiles, Unreferenced
 from icefloe.env import Env
 from icefloe.errors import CorruptFile, IcefloeError, InputError, NoSuchFile
 from icefloe.maintenance.containment import check_no_alias, inside_mask
@@ -34,7 +34,7 @@ from icefloe.maintenance.deletions import (
     unfinished_journals,
     write_journal,
 )
-from icefloe.maintenance.reachable import bytes_of, referenced_files
+from icefloe.maintenance.reachable import bytes_of, on_newest, referenced_files
 from icefloe.model.location_columns import one_array
 from icefloe.model.locations import S3
 from icefloe.model.metadata.retention import at_time
@@ -211,15 +211,18 @@ class _Found:
 
 def _find(table: TablePointer, engine: Engine, folder: str, cutoff: int) -> _Found:
     """The orphans in a folder. It is listed before the newest state is loaded, which then has all listed commits."""
-    before, loaded = table.held(), []
+    loaded: list[Base] = []
 
     def kept() -> ReferencedFiles:
         loaded.append(table.load())
-        return referenced_files(loaded[0])
+        return referenced_files(loaded[-1])
 
-    listing = ListedFolder(io=before.store.io, folder=folder, table_location=before.metadata.location)
-    found = engine.unreferenced_files(listing, kept)
-    base = loaded[0]
+    def found_after(before: Base) -> Unreferenced:
+        listing = ListedFolder(io=before.store.io, folder=folder, table_location=before.metadata.location)
+        return engine.unreferenced_files(listing, kept)
+
+    found = on_newest(table, found_after)
+    base = loaded[-1]
     check_no_alias(found, base.metadata.location)
     candidates = found.files
     _check_own(base, candidates)

@@ -11,14 +11,15 @@ the table: nothing frees or purges it, but it is no orphan either.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.commit.base import Base
+from icefloe.commit.base import Base, TablePointer
 from icefloe.engines.engine import Engine
 from icefloe.engines.file_sets import (
     DistinctFiles,
@@ -30,11 +31,13 @@ from icefloe.engines.file_sets import (
     files_at,
     named_files,
 )
-from icefloe.errors import IcefloeError
+from icefloe.errors import IcefloeError, NoSuchFile
 from icefloe.maintenance.containment import check_no_alias
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, of_type
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.tree.root import Leaf, leaves_of, read_root
+
+_T = TypeVar("_T")
 
 logger = logging.getLogger(__name__)
 
@@ -81,11 +84,23 @@ def _referenced(base: Base, *, hidden: bool, kept: bool) -> ReferencedFiles:
     return trees.referenced(base, _of_metadata(base), skip_unreadable=False, kept=kept)
 
 
-def freed_files(before: Base, after: Base, engine: Engine) -> tuple[pa.Table, bool]:
-    """The files that a table referenced before and no longer references, and whether these are certainly all.
+def on_newest(table: TablePointer, work: Callable[[Base], _T]) -> _T:
+    """Do work that reads all snapshots of the newest state; again on a newer one, if expiry deleted what it reads."""
+    while True:
+        base = table.load()
+        try:
+            return work(base)
+        except NoSuchFile as error:
+            if table.load().pointer == base.pointer:
+                raise
+            logger.info("table %s has changed while it was read, so it is read again: %s", table, error)
+
+
+def freed_files(before: Base, after: Base, engine: Engine) -> tuple[pa.Table, tuple[str, ...]]:
+    """The files that a table referenced before and no longer references, and why these may not be all.
 
     If a file of the state after cannot be read, that is an error. A file of a removed snapshot that cannot be read is
-    skipped with a warning: what it references is not freed. It is an error too if a freed file may be a kept one.
+    skipped: what it references is not freed. It is an error too if a freed file may be a kept one.
     """
     kept_ids = {snapshot.snapshot_id for snapshot in after.metadata.snapshots}
     kept = _read_trees(after, after.metadata.snapshots)
@@ -105,10 +120,7 @@ def freed_files(before: Base, after: Base, engine: Engine) -> tuple[pa.Table, bo
         kept.referenced(after, _of_metadata(after), skip_unreadable=False, kept=True),
     )
     check_no_alias(freed, after.metadata.location)
-    problems += freed.problems
-    for problem in problems:
-        logger.warning("%s", problem)
-    return freed.files, len(problems) == 0
+    return freed.files, (*problems, *freed.problems)
 
 
 def _of_metadata(base: Base) -> Iterator[pa.Table]:
