@@ -176,12 +176,12 @@ class BatonPointers:
 
     def load(self, identifier: NameLike) -> str:
         """The table's metadata location."""
-        self._baton.point(reads=True, on=_name(identifier))
+        self._baton.point(reads=True, on=dotted(parse_identifier(identifier)))
         return self._inner.load(identifier)
 
     def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
         """Move the pointer."""
-        self._baton.point(on=_name(identifier))
+        self._baton.point(on=dotted(parse_identifier(identifier)))
         return self._inner.swap(identifier, expected, new)
 
 
@@ -261,7 +261,3 @@ class _Order:
         return [
             self._threads[n] for place, n in enumerate(steps) if not any(self._is_before(m, n) for m in steps[:place])
         ]
-
-
-def _name(identifier: NameLike) -> str:
-    return dotted(parse_identifier(identifier))
