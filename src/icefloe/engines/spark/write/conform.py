@@ -95,7 +95,7 @@ def fitted(frame: DataFrame, column: Column | None, source: st.StructField | Non
     if column is None or source is None:
         values = F.expr(default_sql(field)).cast(target)
     elif isinstance(source.dataType, st.NullType):
-        values = F.lit(None).cast(target)
+        values = column.cast(target)  # it is null, or raises: raise_error() and assert_true() are of this type
     elif isinstance(field.type, Struct) and isinstance(source.dataType, st.StructType):
         values = _fitted_struct(frame, column, source.dataType, field.type, name)
     elif isinstance(field.type, (List, Map)):
