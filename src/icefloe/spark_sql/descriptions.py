@@ -16,6 +16,7 @@ from icefloe.model.schema.metadata_columns import FILE, LINEAGE, POS, SPEC_ID, p
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field, Struct
 from icefloe.model.text.spark_schema_json import spark_schema_json, without_field_ids
+from icefloe.scan.partition_struct import partition_struct
 from icefloe.spark_sql.messages import PartitionTransform, TableDescription
 from icefloe.spark_sql.options.changelog import CHANGES, change_schema
 from icefloe.spark_sql.table_loads import LoadedTable
@@ -101,8 +102,8 @@ def schema_json(schema: Schema) -> str:
 
 def _metadata_columns(at: TableAt) -> list[str]:
     """The names of the metadata columns that Spark can select: not those that a column of the table hides."""
-    is_partitioned = any(spec.is_partitioned for spec in at.metadata.specs)
-    names = [SPEC_ID.name, *((_PARTITION,) if is_partitioned else ()), FILE.name, POS.name]
+    has_values = len(partition_struct(at._base.store.context).fields) > 0  # those of unknown transforms are not read
+    names = [SPEC_ID.name, *((_PARTITION,) if has_values else ()), FILE.name, POS.name]
     if at.metadata.rules.row_lineage:
         names += [field.name for field in LINEAGE]
     own = {field.name.lower() for field in at.schema.fields}
