@@ -93,9 +93,43 @@ def test_refs_are_made_once_and_removed(table):
     assert ids(table, tag="keep") == [1]
 
 
-def test_a_ref_of_an_empty_table_is_refused(table):
-    with pytest.raises(InputError, match="the table has no snapshot"):
+def test_a_tag_of_an_empty_table_is_refused(table):
+    with pytest.raises(InputError, match="'v1' cannot be set: the table has no current snapshot; append rows first"):
         table.tag("v1")
+
+
+def test_a_branch_of_an_empty_table_starts_with_an_empty_snapshot_and_can_be_published(table):
+    # It was refused, so that write-audit-publish could not begin with the first rows of a table.
+    result = table.branch("audit")
+    assert table.metadata.current_snapshot_id is None
+    assert [snapshot.snapshot_id for snapshot in table.snapshots] == [result.snapshot_id]
+    assert (table.snapshots[0].parent_id, table.snapshots[0].operation) == (None, "append")
+    assert ids(table, branch="audit") == ids(table) == []
+    with pytest.raises(InputError, match="branch 'audit' already exists"):
+        table.branch("audit")
+    table.append(rows(1), branch="audit")
+    table.delete("id = 1", branch="audit")
+    table.append(rows(2), branch="audit")
+    assert ids(table) == []
+    assert table.verify(snapshots="all", files=True, rows=True).ok
+    assert table.expire(older_than="2100-01-01T00:00:00+00:00").execute().snapshots == 3
+    table.publish("audit")
+    assert ids(table) == [2]
+    assert table.verify(snapshots="all", files=True, rows=True).ok
+
+
+def test_a_branch_starts_at_main_if_another_commit_has_made_its_first_snapshot(tmp_path, table):
+    other = new_catalog(tmp_path).load_table("db.t")
+    other.append(rows(1))
+    table.branch("audit")
+    assert (ids(table, branch="audit"), len(table.snapshots)) == ([1], 1)
+
+
+@pytest.mark.parametrize("name", ["", "\ud800"])
+def test_a_branch_of_an_empty_table_needs_a_good_name(table, name):
+    with pytest.raises(InputError, match="name"):
+        table.branch(name)
+    assert table.refresh().snapshots == ()
 
 
 def test_a_staged_snapshot_is_seen_when_it_is_published_and_only_once(table):

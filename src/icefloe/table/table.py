@@ -293,7 +293,7 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction
         )
 
     def branch(self, name: str, *, snapshot: int | None = None) -> CommitResult:
-        """Create a branch at a snapshot, by default at that of main.
+        """Create a branch at a snapshot, by default at that of main; without one the branch gets an empty snapshot.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.branch", schema="id bigint")

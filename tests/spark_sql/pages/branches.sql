@@ -52,3 +52,22 @@ CALL demo.system.drop_branch('db.t', 'staging');
 SELECT name FROM demo.db.t.refs ORDER BY name;
 --> audit
 --> main
+
+-- A branch of a table without snapshots starts with an empty one; main still has none. A tag needs a snapshot.
+CREATE TABLE demo.db.first (id bigint, city string);
+CALL demo.system.create_branch('db.first', 'audit');
+--> audit | *
+--iceberg [own-grammar]: branches are made by a grammar of its own
+--iceberg; ALTER TABLE demo.db.first CREATE BRANCH audit
+SELECT name, type FROM demo.db.first.refs;
+--> audit | BRANCH
+SELECT operation, parent_id FROM demo.db.first.snapshots;
+--> append | NULL
+CALL demo.system.create_tag('db.first', 'v1');
+--! AnalysisException: the table has no current snapshot
+INSERT INTO demo.db.first.branch_audit VALUES (1, 'Oslo');
+SELECT * FROM demo.db.first;
+CALL demo.system.fast_forward('db.first', 'main', 'audit');
+--> main | NULL | *
+SELECT * FROM demo.db.first;
+--> 1 | Oslo

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from icefloe.commit.draft import Work
+from icefloe.commit.draft import Draft, Work
+from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.metadata_update import MetadataUpdate
 from icefloe.errors import InputError
+from icefloe.model.entries import empty
 from icefloe.model.metadata.snapshots import MAIN, Ref
 from icefloe.model.metadata.table_metadata import TableMetadata, ancestors
 
@@ -17,13 +19,24 @@ CURRENT = -1  # represents the id of the current snapshot
 class SetRef(MetadataUpdate):
     """Creates or changes a branch or tag. The snapshot id ``CURRENT`` represents the current snapshot.
 
-    With ``fresh`` it is an error if the name exists already.
+    With ``fresh`` it is an error if the name exists already. In a table without a current snapshot, a new branch starts
+    with an empty snapshot of its own, and main still has none.
     """
 
     ref_name: str
     ref: Ref
     fresh: bool = False
     name: str = "set ref"
+
+    def apply(self, draft: Draft, work: Work) -> Draft:
+        """The draft with the ref."""
+        metadata = draft.metadata
+        is_first = self.ref.snapshot_id == CURRENT and metadata.current_snapshot_id is None
+        if not is_first or self.ref.type != "branch" or self.ref_name in metadata.refs:
+            return MetadataUpdate.apply(self, draft, work)
+        draft = Append(added=empty(), branch=self.ref_name).apply(draft, work)
+        ref = replace(self.ref, snapshot_id=draft.made[-1].snapshot_id)
+        return draft.with_metadata(draft.metadata.with_ref(self.ref_name, ref))
 
     def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The table with the ref."""
@@ -33,7 +46,11 @@ class SetRef(MetadataUpdate):
         ref = self.ref
         if ref.snapshot_id == CURRENT:
             if metadata.current_snapshot_id is None:
-                raise InputError(f"{self.ref_name!r} cannot be created: the table has no snapshot", ref=self.ref_name)
+                raise InputError(
+                    f"{self.ref_name!r} cannot be set: the table has no current snapshot; append rows first, or name a"
+                    " snapshot",
+                    ref=self.ref_name,
+                )
             ref = replace(ref, snapshot_id=metadata.current_snapshot_id)
         return metadata.with_ref(self.ref_name, ref)
 
