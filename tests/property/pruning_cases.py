@@ -12,7 +12,7 @@ import math
 import operator
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ from pruning_values import (
 
 from icefloe.expr.filter.nodes import And, BoundPredicate, Constant, Expr, Not, Op, Or, Predicate, TransformTerm
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import ContentType, entries
+from icefloe.model.entries import COUNTS, ContentType, entries, stat, stat_keys
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
@@ -276,6 +276,40 @@ def _looser(rng: random.Random, column: Column, lower: Any, upper: Any) -> Row:
         others = [each for each in (value(rng, column.type), lower, upper) if not is_nan(each)]
         lower, upper = min(others), max(others)
     return {f"lower_bound:{column.id}": lower, f"upper_bound:{column.id}": upper}
+
+
+_ROWS_OF_MANIFEST = ("added_rows_count", "existing_rows_count")
+
+
+def contradicted(rng: random.Random, made: Dataset) -> Dataset:
+    """The same tables with counts that cannot be true together, in about half of the statistics."""
+    nested = {str(column.id) for column in made.layout.columns if len(column.path) > 1}
+    table, known = made.table, made.table.select(["content_type", "record_count", *_ROWS_OF_MANIFEST]).to_pylist()
+    for key in stat_keys(table):
+        names = [stat(measure, key) for measure in COUNTS]
+        columns = [table[n].to_pylist() if n in table.column_names else [None] * len(known) for n in names]
+        counts = list(zip(*columns, strict=True))
+        for index, row in enumerate(known):
+            of_manifest = row["content_type"] == ContentType.DATA_MANIFEST
+            total = sum(row[name] for name in _ROWS_OF_MANIFEST) if of_manifest else row["record_count"]
+            # The counts of the partition tuple of a file are computed, not stored.
+            if rng.random() < 0.5 and (of_manifest or not key.startswith("p")):
+                counts[index] = rng.choice(_contradictions(rng, total, nested=key in nested))
+        table = table.drop_columns([name for name in names if name in table.column_names])
+        for name, column in zip(names, zip(*counts, strict=True), strict=True):
+            table = table.append_column(name, pa.array(column, pa.int64()))
+    return replace(made, table=table)
+
+
+def _contradictions(rng: random.Random, rows: int, *, nested: bool) -> list[tuple[int | None, ...]]:
+    """Numbers of values, nulls and NaN that no file of so many rows can have."""
+    some, more = rng.randint(0, rows), rows + rng.randint(1, 3)
+    found: list[tuple[int | None, ...]] = [
+        (-1, some, None), (-1, -1, None), (some, some + 1, None), (rows, -1, None), (rows, 0, -1), (more, more, None),
+        (rows, rows, -rows - 1), (more, 0, 0), (None, more, None), (rows, some, rows - some + 1), (rows, 0, more),
+    ]  # fmt: skip
+    # A struct may be null, so a column in it may have fewer values than there are rows.
+    return found if nested or rows == 0 else [*found, (rows - 1, rows - 1, 0), (0, 0, 0)]
 
 
 def _cut_above(upper: Any, width: int) -> Any:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.deletes.partition_keys import Ints
 from icefloe.expr.prune.column_stats import certain, is_ordered
+from icefloe.model.counts import Counts
 from icefloe.model.entries import column_key, stat
 from icefloe.model.schema.types import DOUBLE, FLOAT, Type
 
@@ -55,6 +56,7 @@ class Overlap:
     def __init__(self, data: pa.Table, deletes: pa.Table, context: ManifestContext) -> None:
         ids = deletes["equality_ids"].combine_chunks()
         values, owners = pc.list_flatten(ids).to_numpy(), pc.list_parent_indices(ids).to_numpy()
+        top = frozenset(field.id for field in context.schema.fields)
         self._columns: list[_Column] = []
         for field_id in np.unique(values).tolist():
             type_ = context.types.get(field_id)
@@ -62,7 +64,8 @@ class Overlap:
                 continue
             uses = np.zeros(deletes.num_rows, np.bool_)
             uses[owners[values == field_id]] = True
-            self._columns.append(_column(uses, data, deletes, column_key(field_id), type_))
+            whole = field_id in top
+            self._columns.append(_column(uses, data, deletes, column_key(field_id), type_, whole=whole))
 
     def possible(self, data: Ints, deletes: Ints) -> Mask:
         """For each pair of files, given by row numbers, whether a row of the one may equal a row of the other."""
@@ -78,9 +81,10 @@ def _has_counts(data: pa.Table, deletes: pa.Table, key: str) -> bool:
     return name in data.column_names or name in deletes.column_names
 
 
-def _column(uses: Mask, data: pa.Table, deletes: pa.Table, key: str, type_: Type) -> _Column:
+def _column(uses: Mask, data: pa.Table, deletes: pa.Table, key: str, type_: Type, *, whole: bool) -> _Column:
     bounds = _ranks([_bound(t, m, key, type_) for t in (data, deletes) for m in ("lower_bound", "upper_bound")])
-    return _Column(uses, _side(data, key, bounds[0], bounds[1]), _side(deletes, key, bounds[2], bounds[3]))
+    ours = _side(data, key, bounds[0], bounds[1], whole=whole)
+    return _Column(uses, ours, _side(deletes, key, bounds[2], bounds[3], whole=whole))
 
 
 def _bound(table: pa.Table, measure: str, key: str, type_: Type) -> Any:
@@ -106,17 +110,16 @@ def _ranks(columns: list[Any]) -> list[Ints]:
     return [np.where(h, 0 if n % 2 == 0 else last, p) for n, (p, h) in enumerate(zip(parts, holes, strict=True))]
 
 
-def _side(table: pa.Table, key: str, lower: Ints, upper: Ints) -> _Side:
-    def column(measure: str) -> Any:
-        name = stat(measure, key)
-        return table[name] if name in table.column_names else pa.nulls(table.num_rows, pa.int64())
-
-    nulls, values, rows = column("null_value_count"), column("value_count"), table["record_count"]
+def _side(table: pa.Table, key: str, lower: Ints, upper: Ints, *, whole: bool) -> _Side:
+    rows = table["record_count"]
+    counts = Counts.of(table, key).consistent(rows, whole=whole)
+    unknown = pa.nulls(table.num_rows, pa.int64())
+    values, nulls = (unknown if count is None else count for count in (counts.values, counts.nulls))
     # If there are fewer values than rows, a parent struct is null in some rows.
-    complete = certain(pc.and_(pc.equal(nulls, 0), pc.greater_equal(values, rows)))
+    complete = certain(pc.and_(pc.equal(nulls, 0), pc.equal(values, rows)))
     return _Side(
         lower=lower,
         upper=upper,
         no_nulls=complete,
-        all_null=certain(pc.greater_equal(nulls, values)) | certain(pc.greater_equal(nulls, rows)),
+        all_null=certain(pc.equal(nulls, values)) | certain(pc.equal(nulls, rows)),
     )

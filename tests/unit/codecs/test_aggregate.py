@@ -109,6 +109,15 @@ def test_counts_of_nulls_are_unknown_if_a_number_of_rows_is() -> None:
     assert (row[f"lower_bound:{IDS['id']}"], row[f"upper_bound:{IDS['id']}"]) == (1, 8)
 
 
+def test_counts_that_contradict_each_other_make_the_aggregate_unknown() -> None:
+    """Twelve nulls of ten values and eight of ten add up to a manifest of nulls, which filters skip."""
+    known = data_file(0, **column_stats("id", 1, 2, count=10, nulls=8))
+    for values, nulls in ((10, 12), (-1, -1), (20, 12)):
+        row = row_of([known, data_file(1, **column_stats("id", None, None, count=values, nulls=nulls))])
+        measures = ("lower_bound", "upper_bound", "value_count", "null_value_count")
+        assert [row[f"{measure}:{IDS['id']}"] for measure in measures] == [None] * 4
+
+
 def test_zeros_keep_their_signs() -> None:
     rows = [data_file(n, **column_stats("price", *b)) for n, b in enumerate([(0.0, 0.0), (-0.0, -0.0)])]
     for order in (rows, rows[::-1]):

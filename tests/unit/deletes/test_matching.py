@@ -267,6 +267,17 @@ def test_fewer_values_than_rows_may_be_nulls_of_a_parent():
     assert pairs(attached(files, [equality("e", 2, **nulls)])) == {("part", "e")}
 
 
+def test_delete_files_apply_to_files_whose_counts_contradict_each_other():
+    """A file with -1 values, or more nulls than values, was taken for one of nulls, and its rows came back."""
+    ids = {"lower_bound__1": 1, "upper_bound__1": 9, "null_value_count__1": 0, "value_count__1": 10}
+    nonsense = [(-1, 0), (-1, -1), (3, 5), (10, 11), (20, 20), (3, 3)]
+    files = [
+        data(f"f{n}", 1, lower_bound__1=2, upper_bound__1=3, value_count__1=values, null_value_count__1=nulls)
+        for n, (values, nulls) in enumerate(nonsense)
+    ]
+    assert pairs(attached(files, [equality("e", 2, **ids)])) == {(f"f{n}", "e") for n in range(len(nonsense))}
+
+
 def test_two_vectors_for_one_file_are_refused():
     with pytest.raises(FormatError, match="two live deletion vectors"):
         attached([data("a", 1)], [vector("a", 1), vector("a", 2)])

@@ -18,7 +18,20 @@ from icefloe.codecs.manifest.entry_columns import CONTAINS_NAN, CONTAINS_NULL, a
 from icefloe.codecs.manifest.manifests import extension
 from icefloe.errors import InputError
 from icefloe.model.corners import enclosing_box
-from icefloe.model.entries import AVERAGE_SIZE, COUNTS, ENTRY, ContentType, Status, choose, live, stat, stat_keys
+from icefloe.model.counts import Counts
+from icefloe.model.entries import (
+    AVERAGE_SIZE,
+    COUNTS,
+    ENTRY,
+    ContentType,
+    Status,
+    choose,
+    column_key,
+    live,
+    put,
+    stat,
+    stat_keys,
+)
 from icefloe.model.metadata.version_rules import rules
 from icefloe.model.schema.types import Geography, Geometry, has_value_sizes
 
@@ -92,6 +105,7 @@ def _statistics(
     fields: list[pa.Field] = []
     values: list[pa.Array] = []
     unknown = rows["record_count"].null_count > 0
+    rows = _with_consistent_counts(rows, context)
     for key in stat_keys(rows):
         measures: dict[str, pa.Scalar] = {m: _sum(rows[stat(m, key)]) for m in COUNTS if _has(rows, m, key)}
         if unknown:  # sums of nulls must not be compared with the number of rows
@@ -110,6 +124,18 @@ def _statistics(
             fields.append(pa.field(stat(measure, key), value.type))
             values.append(pa.repeat(value, 1))
     return fields, values
+
+
+def _with_consistent_counts(rows: pa.Table, context: ManifestContext) -> pa.Table:
+    """Rows without counts that contradict each other, whose sums could look consistent."""
+    top = frozenset(column_key(field.id) for field in context.schema.fields)
+    for key in stat_keys(rows):
+        recorded = Counts.of(rows, key)
+        counts = recorded.consistent(rows["record_count"], whole=key in top)
+        if counts is not recorded:
+            for name, column in counts.columns(key).items():
+                rows = put(rows, name, column)
+    return rows
 
 
 def _has(rows: pa.Table, measure: str, key: str) -> bool:

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 
 from icefloe.expr.filter.nodes import IDENTITY, BoundPredicate
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import MANIFESTS, column_key, partition_key, stat
+from icefloe.model.counts import Counts
+from icefloe.model.entries import COUNTS, MANIFESTS, column_key, partition_key, stat
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.types import (
     DOUBLE,
@@ -73,7 +74,10 @@ class Transformed:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Claims about one column from one group of statistics; bounds are Arrow columns, or None when there are none."""
+    """Claims about one column from one group of statistics; bounds are Arrow columns, or None when there are none.
+
+    The counts are consistent with each other and with the rows, or null.
+    """
 
     size: int
     lower: Any
@@ -90,13 +94,13 @@ class Evidence:
     def no_nulls(self) -> Mask:
         """No row is null. Fewer values than rows mean nulls in a parent struct, unless it is a partition value."""
         zero = self.where(pc.equal, self.null_count, _ZERO)
-        return zero if self.of_partition else zero & self.where(pc.greater_equal, self.value_count, self.rows)
+        return zero if self.of_partition else zero & self.where(pc.equal, self.value_count, self.rows)
 
     @cached_property
     def all_null(self) -> Mask:
         """Every row is null."""
-        by_values = self.where(pc.greater_equal, self.null_count, self.value_count)
-        return by_values | self.where(pc.greater_equal, self.null_count, self.rows)
+        by_values = self.where(pc.equal, self.null_count, self.value_count)
+        return by_values | self.where(pc.equal, self.null_count, self.rows)
 
     @cached_property
     def no_nan(self) -> Mask:
@@ -108,17 +112,15 @@ class Evidence:
         """Every row is NaN."""
         if not self.floating:
             return self.nowhere
-        every = self.where(pc.greater_equal, self.nan_count, self.value_count)
-        return (
-            every & self.where(pc.greater_equal, self.nan_count, self.rows) & self.where(pc.greater, self.rows, _ZERO)
-        )
+        every = self.where(pc.equal, self.nan_count, self.value_count)
+        return every & self.where(pc.equal, self.nan_count, self.rows) & self.where(pc.greater, self.rows, _ZERO)
 
     @cached_property
     def no_ordinary(self) -> Mask:
         """No row has a value that is neither null nor NaN."""
         if not self.floating or self.null_count is None or self.nan_count is None:
             return self.all_null
-        return self.all_null | self.where(pc.greater_equal, pc.add(self.null_count, self.nan_count), self.value_count)
+        return self.all_null | self.where(pc.equal, pc.add(self.null_count, self.nan_count), self.value_count)
 
     @cached_property
     def nowhere(self) -> Mask:
@@ -152,8 +154,10 @@ class Statistics:
 
     @cached_property
     def rows(self) -> Any:
-        """The row count of each entry: that of the file, or of the live files of the manifest."""
+        """The row count of each entry: that of the file, or of the live files of the manifest; null if unknown."""
         records = self._column("record_count", pa.int64())
+        if records is not None and pc.min(records).as_py() < 0:
+            records = pc.if_else(pc.less(records, 0), None, records)
         kinds = self._column("content_type", pa.int32())
         added = self._column("added_rows_count", pa.int64())
         existing = self._column("existing_rows_count", pa.int64())
@@ -164,7 +168,8 @@ class Statistics:
             return records
         inside = pc.add(added, existing)
         # A manifest with a count of 0 may have files whose row counts are unknown.
-        return pc.if_else(of_manifest, pc.if_else(pc.greater(inside, 0), inside, None), records)
+        known = pc.and_(pc.greater(inside, 0), pc.greater_equal(pc.min_element_wise(added, existing), 0))
+        return pc.if_else(of_manifest, pc.if_else(known, inside, None), records)
 
     @cached_property
     def no_rows(self) -> Mask:
@@ -174,14 +179,18 @@ class Statistics:
 
     def _evidence(self, key: str, node: BoundPredicate, transform: Transform, *, of_partition: bool) -> Evidence:
         lower, upper, transformed = self._known(key, node, transform)
+        values, nulls, nans = (self._column(stat(measure, key), pa.int64()) for measure in COUNTS)
+        counts = Counts(values=values, nulls=nulls, nans=nans).consistent(
+            self.rows, whole=of_partition or len(node.path) == 1
+        )
         return Evidence(
             size=self.size,
             lower=lower,
             upper=upper,
             rows=self.rows,
-            value_count=self._column(stat("value_count", key), pa.int64()),
-            null_count=self._column(stat("null_value_count", key), pa.int64()),
-            nan_count=self._column(stat("nan_value_count", key), pa.int64()),
+            value_count=counts.values,
+            null_count=counts.nulls,
+            nan_count=counts.nans,
             floating=node.type in (FLOAT, DOUBLE),
             of_partition=of_partition,
             transformed=transformed,

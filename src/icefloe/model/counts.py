@@ -1,0 +1,67 @@
+"""Counts of statistics that contradict each other, which are therefore unknown (spec: Manifests).
+
+Programs have written counts that cannot be true: -1 for a number that they did not know, or more nulls than values.
+Which of such counts is wrong is not known, so none of them is evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.model.entries import COUNTS, stat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Numbers of values, nulls and NaN of one column in many files, as Arrow columns; None if none is recorded."""
+
+    values: Any
+    nulls: Any
+    nans: Any
+
+    @staticmethod
+    def of(table: pa.Table, key: str) -> Counts:
+        """The counts of a key in an entry table, as recorded."""
+        names = (stat(measure, key) for measure in COUNTS)
+        values, nulls, nans = (table[name] if name in table.schema.names else None for name in names)
+        return Counts(values=values, nulls=nulls, nans=nans)
+
+    def columns(self, key: str) -> dict[str, Any]:
+        """The counts as columns of an entry table, by name."""
+        counts = zip(COUNTS, (self.values, self.nulls, self.nans), strict=True)
+        return {stat(measure, key): column for measure, column in counts if column is not None}
+
+    def consistent(self, rows: Any, *, whole: bool) -> Counts:
+        """The counts, null where they contradict each other or the numbers of rows.
+
+        ``whole`` says that every row has a value or a null, which is so unless a struct around the column may be null.
+
+        >>> counts = Counts(values=pa.array([3, -1, 2]), nulls=pa.array([1, 0, 5]), nans=None)
+        >>> counts.consistent(pa.array([3, 3, 3]), whole=True).nulls.to_pylist()
+        [1, None, None]
+        """
+        wrong = self._contradictions(rows, whole)
+        if wrong is None or pc.any(wrong).as_py() is not True:
+            return self
+        kept = [c if c is None else pc.if_else(wrong, None, c) for c in (self.values, self.nulls, self.nans)]
+        return Counts(values=kept[0], nulls=kept[1], nans=kept[2])
+
+    def _contradictions(self, rows: Any, whole: bool) -> Any:
+        """Where counts cannot be true together; None if there is nothing to compare."""
+        parts = [count for count in (self.nulls, self.nans) if count is not None]
+        if self.nulls is not None and self.nans is not None:
+            parts.append(pc.add(self.nulls, self.nans))
+        tests = [pc.less(count, 0) for count in (self.values, self.nulls, self.nans) if count is not None]
+        for total in (total for total in (self.values, rows) if total is not None):
+            tests += [pc.greater(part, total) for part in parts]
+        if self.values is not None and rows is not None:
+            tests.append((pc.not_equal if whole else pc.greater)(self.values, rows))
+        wrong = None
+        for test in tests:
+            test = pc.fill_null(test, False) if test.null_count > 0 else test
+            wrong = test if wrong is None else pc.or_(wrong, test)
+        return wrong
