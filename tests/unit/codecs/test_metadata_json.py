@@ -16,7 +16,8 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from icefloe.codecs.json import snapshots as snapshot_json
 from icefloe.codecs.json.snapshots import LazySnapshots
 from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
-from icefloe.errors import FormatError, InputError, NoSuchSnapshot, UnsupportedError
+from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, NoSuchSnapshot, UnsupportedError
+from icefloe.limits import DEFAULT
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, Snapshots
 from icefloe.model.metadata.statistics import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
 from icefloe.model.metadata.table_metadata import MetadataLogEntry, SnapshotLogEntry, TableMetadata
@@ -249,6 +250,20 @@ def test_gzipped_metadata_is_known_by_its_first_bytes():
     data = json.dumps(document()).encode()
 
     assert plain(decode_metadata(gzip.compress(data), where=WHERE)) == plain(decode_metadata(data, where=WHERE))
+
+
+def test_metadata_of_several_gzip_members_is_read():
+    """Only the first was taken, and the others for bytes behind the end."""
+    data = json.dumps(document()).encode()
+    parts = [data[at : at + 100] for at in range(0, len(data), 100)]
+    zipped = b"".join(map(gzip.compress, parts))
+    assert plain(decode_metadata(zipped, where=WHERE)) == plain(decode_metadata(data, where=WHERE))
+    for damaged in (zipped[:-1], zipped + b"x", zipped + zipped[:12]):
+        with pytest.raises(CorruptFile, match="damaged gzip"):
+            decode_metadata(damaged, where=WHERE)
+    bomb = gzip.compress(bytes(10**6)) * 3
+    with pytest.raises(LimitError, match="larger than 2000000 bytes"):
+        decode_metadata(bomb, where=WHERE, limits=replace(DEFAULT, metadata_bytes=2 * 10**6))
 
 
 def test_metadata_is_gzipped_into_the_same_bytes_every_time():

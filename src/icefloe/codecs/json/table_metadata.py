@@ -81,8 +81,9 @@ from icefloe.model.partition.spec import FIRST_PARTITION_FIELD_ID, Expression, P
 from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.schema import Schema
 
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"  # the first bytes
 _GZIP_WINDOW = 31  # makes zlib write a gzip header, with a timestamp of 0
+_GZIP_PART = 64 * 1024
 _NO_SNAPSHOT = -1  # how versions 1 and 2 say "no current snapshot"
 _NULL = msgspec.Raw(b"null")
 
@@ -147,7 +148,7 @@ def decode_metadata(
 
 def inflated_metadata(data: bytes, limits: Limits) -> bytes:
     """The text, checked to be UTF-8: parts that stay unread are copied for other readers."""
-    if data[:2] == _GZIP:
+    if data[:2] == GZIP:
         data = _gunzip(data, limits.metadata_bytes)
     if len(data) > limits.metadata_bytes:
         raise LimitError(f"metadata is larger than {limits.metadata_bytes} bytes (Limits.metadata_bytes)")
@@ -160,14 +161,26 @@ def inflated_metadata(data: bytes, limits: Limits) -> bytes:
 
 
 def _gunzip(data: bytes, limit: int) -> bytes:
-    stream = zlib.decompressobj(wbits=_GZIP_WINDOW)
-    try:
-        inflated = stream.decompress(data, limit + 1)
-    except zlib.error as error:
-        raise CorruptFile(f"damaged gzip: {error}") from error
-    if len(inflated) <= limit and (not stream.eof or stream.unused_data != b""):
-        raise CorruptFile("damaged gzip: it is cut short or has bytes behind its end")
-    return inflated
+    """The text of all members of a gzip file, cut off behind ``limit`` bytes."""
+    rest, inflated = memoryview(data), bytearray()
+    while len(rest) > 0 and len(inflated) <= limit:
+        rest = rest[_gunzip_member(rest, limit, inflated) :]
+    return bytes(inflated)
+
+
+def _gunzip_member(data: memoryview, limit: int, inflated: bytearray) -> int:
+    """Inflate the first member: how many bytes it has. It is read in parts, as zlib copies what follows a member."""
+    stream, read = zlib.decompressobj(wbits=_GZIP_WINDOW), 0
+    while not stream.eof and len(inflated) <= limit:
+        if read == len(data):
+            raise CorruptFile("damaged gzip: it is cut short")
+        part = data[read : read + _GZIP_PART]
+        try:
+            inflated += stream.decompress(part, limit + 1 - len(inflated))
+        except zlib.error as error:
+            raise CorruptFile(f"damaged gzip: {error}") from error
+        read += len(part) - len(stream.unused_data)
+    return read
 
 
 def _decode(data: bytes, where: str, limits: Limits, at: str | None) -> TableMetadata:
