@@ -13,7 +13,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import icefloe
+from icefloe.engines.choose import engine_for
+from icefloe.engines.engine import Engine
 from icefloe.spark_sql.procedures.declarations import PROCEDURES
+from icefloe.table import cleanup
 
 
 def call(spark: SparkSession, text: str) -> list[tuple[Any, ...]]:
@@ -85,6 +88,23 @@ def test_snapshots_expire_and_orphan_files_are_removed(spark: SparkSession, demo
     with pytest.raises(PySparkException, match="is needed: branch main"):
         call(spark, f"expire_snapshots(table => 'db.t', snapshot_ids => array({t.snapshots[-1].snapshot_id}))")
     assert [row[0] for row in spark.table("demo.db.t").collect()] == [3]
+
+
+def test_cleanup_procedures_find_the_files_on_spark(
+    spark: SparkSession, demo: icefloe.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # They read all manifests of large tables in the driver, while rewrite_data_files ran on Spark.
+    _, first, _ = table(demo)
+    sessions: list[object] = []
+
+    def seen(session: Any) -> Engine:
+        sessions.append(session)
+        return engine_for(session)
+
+    monkeypatch.setattr(cleanup, "engine_for", seen)
+    assert call(spark, f"expire_snapshots(table => 'db.t', snapshot_ids => array({first}))")[0][4] == 1
+    assert call(spark, "remove_orphan_files('db.t')") == []
+    assert [isinstance(session, SparkSession) for session in sessions] == [True, True]
 
 
 @pytest.mark.thorough

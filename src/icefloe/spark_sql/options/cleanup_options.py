@@ -1,6 +1,7 @@
 """``CALL demo.system.expire_snapshots`` and ``remove_orphan_files``, with the arguments and columns of Apache Iceberg.
 
-``max_concurrent_deletes`` and ``stream_results`` are accepted without effect. A dry run plans and deletes nothing.
+Spark finds the files. ``max_concurrent_deletes`` and ``stream_results`` are accepted without effect. A dry run plans
+and deletes nothing.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from pyspark.sql import SparkSession
 
 from icefloe.errors import UnsupportedError
 from icefloe.table.table import Table
@@ -27,6 +30,7 @@ def expire_snapshots(table: Table, arguments: Mapping[str, Any]) -> list[Row]:
         older_than=_time(arguments),
         retain_last=None if retain is None else int(retain),
         snapshots=None if ids is None else [int(id_) for id_ in ids],
+        spark=SparkSession.active(),
     )
     if _flag(arguments, "dry_run"):
         counts = plan.counts
@@ -41,6 +45,7 @@ def remove_orphan_files(table: Table, arguments: Mapping[str, Any]) -> list[Row]
     plan = table.remove_orphans(
         older_than=_time(arguments),
         location=arguments.get("location"),
+        spark=SparkSession.active(),
         max_share=0.2 if share is None else float(share),
     )
     if not _flag(arguments, "dry_run"):
