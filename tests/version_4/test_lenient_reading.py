@@ -156,6 +156,27 @@ def test_null_bounds_whose_counts_contradict_null_are_refused(tmp_path: Path, co
         table.scan().to_arrow()
 
 
+@pytest.mark.parametrize("kept", ["null_value_count", "lower_bound"])
+def test_a_null_partition_value_of_a_column_with_values_is_refused(tmp_path: Path, kept: str) -> None:
+    """It was read as null: a filter on the column skipped the file, and equality deletes did not reach it."""
+    table = new_table(tmp_path, "id bigint, x int", ["bucket(4, x)"])
+    table.append(pa.table({"id": pa.array([1, 2], pa.int64()), "x": pa.array([None, 7], pa.int32())}))
+    path = Path(table.snapshots[-1].root_location.removeprefix("file://"))
+
+    def edit(rows: list[Row]) -> None:
+        for row in rows:
+            own = row["content_stats"]
+            own["x_bucket"] = dict.fromkeys(own["x_bucket"])
+            own["x"] = {name: value if name in ("value_count", kept) else None for name, value in own["x"].items()}
+
+    write_manifest(path, path, edit)
+    table = reopened(tmp_path)
+    for where in (None, "x = 7", "id = 2"):  # the statistics of the column are read or not
+        with pytest.raises(FormatError, match=r"no value of partition field 'x_bucket' .* has values"):
+            table.scan(where).plan()
+    assert [finding.rule for finding in table.verify().findings] == ["readable"]
+
+
 def test_a_manifest_without_any_statistics_of_a_partition_field_is_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path, "id bigint, x int", ["bucket(4, x)"])
     table.append(pa.table({"id": pa.array([1], pa.int64()), "x": pa.array([None], pa.int32())}))

@@ -54,7 +54,10 @@ def data_rows(draw: st.DrawFn, version: int = 4) -> Row:
         buckets = st.one_of(st.none(), st.integers(0, 15))
         row |= mixed_partition(draw(NAMES), draw(DAYS), draw(buckets), draw(PRICES), count=count)
     if draw(st.booleans()):
-        row |= column_stats("id", draw(BOUNDS), draw(BOUNDS), count=count, nulls=draw(st.integers(0, count)))
+        nulls = draw(st.integers(0, count))
+        in_null_bucket = row.get("null_value_count:p1002") == count  # so every id is null
+        bounds = (None, None) if in_null_bucket else (draw(BOUNDS), draw(BOUNDS))
+        row |= column_stats("id", *bounds, count=count, nulls=count if in_null_bucket else nulls)
     if draw(st.booleans()):
         row |= column_stats("raw", draw(st.binary(max_size=5)), None, count=count)
     if draw(st.booleans()):

@@ -284,6 +284,17 @@ def _check_partition_value(columns: Columns, rows: pa.Array, field: PartitionFie
 def decode_stats(struct: pa.Array | None, fixed: Columns, context: ManifestContext, *, where: str) -> Columns:
     """Statistics columns from a content_stats column; ``fixed`` are the decoded columns of the same rows."""
     context = context.learned(_types_in_struct(struct, context, where))
+    stats = decode_measures(struct, context, where=where)
+    present = set(pc.unique(fixed["partition_spec_id"]).to_pylist())
+    values: dict[str, pa.Array] = {}  # kept even if null in every row: a partition tuple has all of its values
+    for part in context.partition_fields.values():
+        if not present.isdisjoint(context.specs_with[part.field_id]):
+            values |= partition_values(stats, fixed, part, context, where=where)
+    return {name: column for name, column in stats.items() if column.null_count < len(column)} | values
+
+
+def decode_measures(struct: pa.Array | None, context: ManifestContext, *, where: str) -> dict[str, pa.Array]:
+    """The statistics of columns and expressions as they are stored."""
     derived = _derived(context)
     stats: dict[str, pa.Array] = {}
     children = [] if struct is None else zip(struct.type, struct.flatten(), strict=True)
@@ -297,12 +308,7 @@ def decode_stats(struct: pa.Array | None, fixed: Columns, context: ManifestConte
                 stats |= _measures(child, partition_key(part.field_id), of_part, owner, where)
         elif (type_ := _type_of(owner, field, context, where)) is not None:
             stats |= _measures(child, column_key(owner), type_, owner, where)
-    present = set(pc.unique(fixed["partition_spec_id"]).to_pylist())
-    values: dict[str, pa.Array] = {}  # kept even if null in every row: a partition tuple has all of its values
-    for part in context.partition_fields.values():
-        if not present.isdisjoint(context.specs_with[part.field_id]):
-            values |= partition_values(stats, fixed, part, context, where=where)
-    return {name: column for name, column in stats.items() if column.null_count < len(column)} | values
+    return stats
 
 
 def _types_in_struct(struct: pa.Array | None, context: ManifestContext, where: str) -> dict[int, Type]:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefloe.codecs.manifest.content_stats import (
+    decode_measures,
     decode_stats,
     encode_stats,
     field_id,
@@ -33,10 +34,11 @@ from icefloe.codecs.manifest.field_ids import (
     Group,
     Slot,
 )
+from icefloe.codecs.manifest.null_partitions import check_null_partitions
 from icefloe.codecs.manifest.parquet_layout import Layout, Size, field_of, group_field, layout_of, with_short_footer
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, LimitError, UnsupportedError
-from icefloe.model.entries import ENTRY, ContentType
+from icefloe.model.entries import ENTRY, ContentType, column_key
 
 FORMAT_VERSION = "4"
 LOCATIONS = ("location", "referenced_file")
@@ -208,7 +210,19 @@ def _decode(
     stats = stored.get(CONTENT_STATS)
     check_entries(columns, content=kind, where=where, error=FormatError, stats=stats)
     _check_specs(columns, context, where)
-    return to_table({**columns, **decode_stats(stats, columns, context, where=where)}, table.num_rows)
+    known = decode_stats(stats, columns, context, where=where)
+
+    def measures(owners: frozenset[int]) -> Mapping[str, pa.Array]:
+        if wanted is None:
+            return known
+        keys = wanted | {column_key(owner) for owner in owners}
+        paths = _wanted_columns(file, schema, context, keys, where)
+        again = file.read(columns=paths, use_threads=False)
+        others = {field_id(field, where): single(again.column(i)) for i, field in enumerate(again.schema)}
+        return decode_measures(others.get(CONTENT_STATS), context, where=where)
+
+    check_null_partitions(known, columns, context, measures, where=where)
+    return to_table({**columns, **known}, table.num_rows)
 
 
 def _without_empty(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
