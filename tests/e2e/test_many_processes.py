@@ -40,7 +40,7 @@ APPENDS = int(os.environ.get("ICEFLOE_APPENDS", "3"))
 LONG = os.environ.get("ICEFLOE_LONG", "") == "1"
 CONTROL_APPENDS = 5
 NEVER_GIVE_UP = {"commit.retry.num-retries": "1000", "commit.retry.max-wait-ms": "200"}
-_METADATA = re.compile(r"v?(\d+)(-[0-9a-f-]+)?\.metadata\.json")
+_METADATA = re.compile(r"v?(\d+)(-[0-9a-f-]+)?(\.gz)?\.metadata\.json")
 
 
 class LooksThenRenames(LocalFileIO):
@@ -59,6 +59,9 @@ class LooksThenRenames(LocalFileIO):
         time.sleep(0.002)  # as a busy machine does by itself, if one waits long enough
         temporary.rename(path)
         return True
+
+    def link_if_absent(self, source: str, location: str) -> bool:
+        return self.put_if_absent(location, self.read(source))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+import icefloe
 from icefloe.commit.operations.replace_table import replace_table
 from icefloe.errors import ConflictError, InputError, UnsupportedError
 from icefloe.model.partition.spec import UNPARTITIONED
@@ -152,6 +153,23 @@ def test_the_codec_of_metadata_is_taken_in_any_case(tmp_path, codec, compressed)
     data = path.read_bytes()
     assert json.loads(gzip.decompress(data) if compressed else data)["format-version"] == 2
     assert ids(new_catalog(tmp_path).load_table("db.t")) == [1, 2, 3, 4]
+
+
+def test_versions_of_a_folder_are_compressed_as_the_version_before_them_asks(tmp_path):
+    """With the new setting at once, a commit beside the change of the setting tried another name, and both won."""
+    cat = icefloe.catalog("lake", type="files", warehouse=f"file://{tmp_path}/warehouse")
+    table = cat.create_table("db.t", schema="id bigint")
+    for codec in ("gzip", "none"):
+        table.set_properties({"write.metadata.compression-codec": codec})
+        table.append(rows(1))
+    folder = tmp_path / "warehouse/db/t/metadata"
+    versions = sorted(path.name for path in folder.glob("v*.json"))
+    assert versions == [f"v{n}{'.gz' if n in (3, 4) else ''}.metadata.json" for n in range(1, 6)]
+    for path in folder.glob("v*.json"):
+        data = path.read_bytes()
+        assert json.loads(gzip.decompress(data) if ".gz." in path.name else data)["format-version"] == 2
+    assert ids(cat.load_table("db.t")) == [1, 1]
+    assert ids(icefloe.open_table(table.location)) == [1, 1]
 
 
 @pytest.mark.parametrize("mode", ["MERGE-ON-READ", "Copy-On-Write"])

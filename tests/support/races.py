@@ -18,7 +18,7 @@ from icefloe.tree import store
 from support.crashes import Act, World
 
 _T = TypeVar("_T")
-_WRITES = frozenset({"write_new", "put_if_absent", "output"})
+_WRITES = frozenset({"write_new", "put_if_absent", "link_if_absent", "output"})
 
 
 class Switches(Fuse):

@@ -1,9 +1,13 @@
 """A table whose pointer is a file's name: the highest ``metadata/v<N>.metadata.json`` (spec: File System Tables).
 
-This is the layout of Apache Iceberg's Hadoop tables, committed more safely: the next version is made with
-``put_if_absent``, which has one winner and shows readers only whole files, where a check and a rename lose commits. It
-holds for every format version, 4 included, on storage with an exclusive put; elsewhere commits are refused.
+This is the layout of Apache Iceberg's Hadoop tables, committed more safely: the staged file becomes the next version
+with ``link_if_absent``, which has one winner and shows readers only whole files, where a check and a rename lose
+commits. It holds for every format version, 4 included, on storage with an exclusive put; elsewhere commits are refused.
 ``version-hint.text`` saves readers from listing the folder; it may be wrong or missing, and nothing relies on it.
+
+A compressed version has the name ``v<N>.gz.metadata.json``. Two writers that build on one version must try the same
+name, or both would win, so a commit compresses as the version asks that it builds on (``commit/stage.py``), and version
+1, which builds on none, is never compressed.
 
 A table that is dropped and made again has versions of the same names, so a pointer carries the beginning of its file,
 which is compared when the pointer is used: before the put and, as another table may come in between, after it. A
@@ -18,11 +22,11 @@ import logging
 import os
 import re
 import uuid
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from icefloe.catalogs.catalog import Pointer, Stale, Swap, Swapped, Unknown
+from icefloe.codecs.json.table_metadata import GZIP, inflated_metadata
 from icefloe.errors import (
     AlreadyExists,
     CommitStateUnknown,
@@ -35,14 +39,15 @@ from icefloe.errors import (
 from icefloe.io.exclusive import ExclusivePut
 from icefloe.io.file_io import FileIO
 from icefloe.io.local import local_path
+from icefloe.limits import DEFAULT
 from icefloe.model.locations import FILE, parse_location, same_location
 
 METADATA = "metadata"
 HINT = "version-hint.text"
 # The plain name, the one for gzip, and the one that releases before 0.9 gave to gzip.
 _NAME = re.compile(r"v([1-9]\d{0,17})(?:\.metadata\.json|\.gz\.metadata\.json|\.metadata\.json\.gz)")
-_SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
-_GZIP_MAGIC, _GZIP_WINDOW = b"\x1f\x8b", 31
+_PLAIN, _COMPRESSED = ".metadata.json", ".gz.metadata.json"
+_SUFFIXES = (_PLAIN, _COMPRESSED, ".metadata.json.gz")
 _MARK = 512  # bytes: all writers begin with the table's uuid, then its last sequence number and the time of the commit
 _GONE = b""
 
@@ -83,9 +88,9 @@ class FileVersions:
 
     def create(self, staged: str, *, keep: bool) -> None:
         """Make the file ``staged`` version 1, and delete it unless ``keep``; ``AlreadyExists`` if one is."""
-        data = _plain(self._io.read(staged))
+        data = inflated_metadata(self._io.read(staged), DEFAULT)
         self._exclusive.require(self._metadata)
-        if self.head() is not None or not self._io.put_if_absent(self._name(1), data):
+        if self.head() is not None or not self._io.put_if_absent(self._name(1, _PLAIN), data):
             raise AlreadyExists(f"there is a table at {self._metadata} already", location=self._metadata)
         self._write_hint(1)
         _discard(self._io, [] if keep else [staged])
@@ -95,15 +100,15 @@ class FileVersions:
         current = self._number(expected)
         if current is None:
             return Stale()
-        data = _plain(self._io.read(staged))
+        staged_mark = self._beginning(staged)
         self._exclusive.require(self._metadata)
         current_mark = self._mark(expected)
         mark = expected.mark if isinstance(expected, Pointer) else current_mark
         if current_mark == _GONE or current_mark != mark or self._find(current + 1) is not None:
             return Stale()
-        target = self._name(current + 1)
+        target = self._name(current + 1, _COMPRESSED if staged_mark.startswith(GZIP) else _PLAIN)
         try:
-            won = self._io.put_if_absent(target, data)
+            won = self._publish(staged, target)
         except BaseException as error:
             if isinstance(error, IcefloeError) and not isinstance(error, CommitStateUnknown):
                 raise  # proves that nothing was committed
@@ -114,12 +119,12 @@ class FileVersions:
             # Old versions are deleted oldest first. While the previous version exists, the new name was never used
             # before. If it is gone, others may have used the name, committed further versions, and deleted it.
             if self._mark(expected) != mark:
-                return self._withdraw(current + 1, data, expected)
+                return self._withdraw(current + 1, target, staged_mark, expected)
             self._write_hint(current + 1)
             _discard(self._io, [staged])
         except BaseException as error:
             return Unknown(cause=error)
-        return Swapped(pointer=Pointer(target, mark=data[:_MARK]))
+        return Swapped(pointer=Pointer(target, mark=staged_mark))
 
     def forget(self) -> str | None:
         """Take the table's versions away: where the last one is kept, under a name that is none; None if it had none.
@@ -143,13 +148,17 @@ class FileVersions:
         folder, _, name = location.rpartition("/")
         return name != "" and same_location(folder, self._metadata)
 
-    def _withdraw(self, number: int, data: bytes, expected: str) -> Stale:
+    def _publish(self, staged: str, target: str) -> bool:
+        if self.is_inside(staged):
+            return self._io.link_if_absent(staged, target)
+        return self._io.put_if_absent(target, self._io.read(staged))
+
+    def _withdraw(self, number: int, target: str, mark: bytes, expected: str) -> Stale:
         """Take a version away that came too late: its table was dropped, and another one may be there.
 
         ``CommitStateUnknown`` if others went on from it, or may have.
         """
-        target = self._name(number)
-        if self._mark(target) == data[:_MARK] and not self._is_followed(number):
+        if self._mark(target) == mark and not self._is_followed(number):
             self._io.delete([target])
             if not self._is_followed(number):
                 return Stale()
@@ -159,25 +168,23 @@ class FileVersions:
         )
 
     def _is_followed(self, number: int) -> bool:
-        return any(version.number > number for version in self._listed())
+        return any(other > number for other in self._files())
 
     def _mark(self, location: str) -> bytes:
         """The first bytes of a version's file, which distinguish it from others of its name; empty if there is none."""
         try:
-            return self._io.read_range(location, 0, _MARK)
+            return self._beginning(location)
         except NotFound:
             return _GONE
-        except CorruptFile:  # it is shorter
-            return self._whole(location)
 
-    def _whole(self, location: str) -> bytes:
+    def _beginning(self, location: str) -> bytes:
         try:
+            return self._io.read_range(location, 0, _MARK)
+        except CorruptFile:  # it is shorter
             return self._io.read(location)[:_MARK]
-        except NotFound:
-            return _GONE
 
-    def _name(self, number: int) -> str:
-        return f"{self._metadata}/v{number}{_SUFFIXES[0]}"
+    def _name(self, number: int, suffix: str) -> str:
+        return f"{self._metadata}/v{number}{suffix}"
 
     def _number(self, location: str) -> int | None:
         match = _NAME.fullmatch(location.rsplit("/", 1)[-1])
@@ -188,13 +195,17 @@ class FileVersions:
         return _only(number, [name for name in names if self._io.exists(name)])
 
     def _listed(self) -> list[Version]:
+        versions = (_only(number, locations) for number, locations in self._files().items())
+        return [version for version in versions if version is not None]
+
+    def _files(self) -> dict[int, list[str]]:
+        """The files of each version; more than one is an error, unless one of them is about to be withdrawn."""
         by_number: dict[int, list[str]] = {}
         for file in self._io.list(self._metadata):
             number = self._number(file.location)
             if number is not None:
                 by_number.setdefault(number, []).append(file.location)
-        versions = (_only(number, locations) for number, locations in by_number.items())
-        return [version for version in versions if version is not None]
+        return by_number
 
     def _hint(self) -> int | None:
         try:
@@ -222,11 +233,6 @@ def _only(number: int, locations: list[str]) -> Version | None:
             location=locations[0],
         )
     return None if len(locations) == 0 else Version(number=number, location=locations[0])
-
-
-def _plain(data: bytes) -> bytes:
-    """Metadata without compression: a version must have one possible file name, so that only one writer creates it."""
-    return zlib.decompress(data, _GZIP_WINDOW) if data.startswith(_GZIP_MAGIC) else data
 
 
 def _replace(path: str, text: str) -> None:

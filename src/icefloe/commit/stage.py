@@ -93,17 +93,26 @@ def finish(draft: Draft, work: Work) -> Attempt:
     # The table gets the timestamp of its newest snapshot.
     timestamp_ms = latest_timestamp(draft) if len(draft.made) > 0 else commit_timestamp(draft, work)
     metadata = _without_passed_snapshots(draft).committed(timestamp_ms=timestamp_ms, former_location=draft.base.pointer)
-    pointer, data = encode_metadata_file(metadata, draft.base.pointer, work.env)
+    # Two writers on one version of a numbered table must try the same name, and the name follows the codec.
+    codec = metadata_codec(draft.base.metadata if draft.base.mark is not None else metadata)
+    pointer, data = encode_metadata_file(metadata, draft.base.pointer, work.env, codec=codec)
     work.staging.write(draft.store, {**work.roots, pointer: data})
     work.roots = {}
     return Attempt(pointer=pointer, metadata=metadata)
 
 
-def encode_metadata_file(metadata: TableMetadata, former: str | None, env: Env) -> tuple[str, bytes]:
-    """A new metadata file, compressed as the table asks for: its location and content; ``former`` is the last one."""
-    compression = METADATA_COMPRESSION.of(metadata.properties)
+def encode_metadata_file(
+    metadata: TableMetadata, former: str | None, env: Env, *, codec: str | None = None
+) -> tuple[str, bytes]:
+    """A new metadata file: its location and content; ``former`` is the last one, ``codec`` by default the table's."""
+    compression = metadata_codec(metadata) if codec is None else codec
     name = metadata_name(former, str(env.new_uuid()), compressed=compression != "none")
     return f"{metadata.location}/{METADATA_FOLDER}/{name}", encode_metadata(metadata, compression=compression)
+
+
+def metadata_codec(metadata: TableMetadata) -> str:
+    """The codec of a table's metadata files, ``none`` or ``gzip``."""
+    return METADATA_COMPRESSION.of(metadata.properties)
 
 
 def commit_timestamp(draft: Draft, work: Work) -> int:

@@ -112,14 +112,11 @@ class ArrowFileIO:
 
     def put_if_absent(self, location: str, data: bytes) -> bool:
         """Refused, except on the local disk."""
-        self._path(location)
-        if self._disk is not None:
-            return self._disk.put_if_absent(location, data)
-        raise UnsupportedError(
-            f"the storage of {location} cannot put a file only if it is absent, which a safe commit by file name needs;"
-            " use a catalog with a database",
-            location=location,
-        )
+        return self._exclusive(location).put_if_absent(location, data)
+
+    def link_if_absent(self, source: str, location: str) -> bool:
+        """Refused, except on the local disk."""
+        return self._exclusive(location).link_if_absent(source, location)
 
     def sync(self, locations: Sequence[str]) -> None:
         """Make files durable on the local disk; elsewhere check that they are there."""
@@ -161,6 +158,16 @@ class ArrowFileIO:
     def arrow_path(self, location: str) -> tuple[Any, str]:
         """The file system and the path."""
         return self._files, self._path(location)
+
+    def _exclusive(self, location: str) -> LocalFileIO:
+        self._path(location)
+        if self._disk is None:
+            raise UnsupportedError(
+                f"the storage of {location} cannot put a file only if it is absent, which a safe commit by file name"
+                " needs; use a catalog with a database",
+                location=location,
+            )
+        return self._disk
 
     def _info(self, location: str) -> Any:
         path = self._path(location)

@@ -92,6 +92,11 @@ class Contained:
         self._check_change("write", [location])
         return self.inner.put_if_absent(location, data)
 
+    def link_if_absent(self, source: str, location: str) -> bool:
+        """Give a file of the table one more name inside the table, unless that is taken."""
+        self._check_change("write", [source, location])
+        return self.inner.link_if_absent(source, location)
+
     def sync(self, locations: Sequence[str]) -> None:
         """Make files durable, also added files outside of the table."""
         for location in locations:

@@ -113,6 +113,13 @@ class FileIO(Protocol):
         """
         ...
 
+    def link_if_absent(self, source: str, location: str) -> bool:
+        """``put_if_absent`` of a file that ``write_new`` wrote, next to it; the source stays.
+
+        A disk gives the file a second name and writes no byte. Other storage reads it and puts it.
+        """
+        ...
+
     def sync(self, locations: Sequence[str]) -> None:
         """Make files that another program wrote durable, with the folders that lead to them."""
         ...

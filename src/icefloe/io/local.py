@@ -20,6 +20,7 @@ from pyarrow import fs
 from icefloe.errors import (
     CommitStateUnknown,
     CorruptFile,
+    IcefloeError,
     InputError,
     NoSuchFile,
     StorageError,
@@ -103,15 +104,22 @@ class LocalFileIO:
         except BaseException:
             _discard(made)
             raise
-        if not _link(temporary, path, location):
-            _discard(made)
-            return False
         try:
-            sync_folder(folder)
-        except BaseException as error:
-            raise _unknown(location, "its folder could not be synced") from error
+            won = self._publish(temporary, path, location)
+        except CommitStateUnknown:
+            raise  # the file stays: it shows what was to be written
+        except IcefloeError:
+            _discard(made)
+            raise
         _discard(made)
-        return True
+        return won
+
+    def link_if_absent(self, source: str, location: str) -> bool:
+        """Give a durable file one more name, unless that is taken: True for the one winner."""
+        staged, path = local_path(source), local_path(location)
+        with translated("read", source):
+            os.stat(staged)
+        return self._publish(staged, path, location)
 
     def sync(self, locations: Sequence[str]) -> None:
         """Make files that another program wrote durable, with the folders that lead to them."""
@@ -149,6 +157,16 @@ class LocalFileIO:
     def arrow_path(self, location: str) -> tuple[Any, str]:
         """Arrow's local file system and the path."""
         return self._arrow, local_path(location)
+
+    def _publish(self, source: str, path: str, location: str) -> bool:
+        """Link a durable file to its final name and make that durable."""
+        if not _link(source, path, location):
+            return False
+        try:
+            sync_folder(os.path.dirname(path))
+        except BaseException as error:
+            raise _unknown(location, "its folder could not be synced") from error
+        return True
 
     def _write(self, path: str, data: bytes, made: _Paths) -> None:
         """Create the file and fsync it; its folder exists and is durable, its name is not yet."""
@@ -221,13 +239,11 @@ def _settle_link(temporary: str, path: str, location: str, error: BaseException)
         return False
     code = error.errno if isinstance(error, OSError) else None
     if code in _NO_LINKS:
-        _discard([temporary])
         raise UnsupportedError(
             f"the file system of {location} has no hard links, which a safe commit needs; use another catalog",
             location=location,
         ) from error
     if code in _NOT_LINKED:
-        _discard([temporary])
         raise StorageError(f"could not write {location}: {os.strerror(code or 0)}", location=location) from error
     raise _unknown(location, "linking it failed") from error
 

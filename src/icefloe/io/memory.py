@@ -83,6 +83,10 @@ class MemoryFileIO:
         key, file = _key(location), _file(data)
         return self._files.setdefault(key, file) is file
 
+    def link_if_absent(self, source: str, location: str) -> bool:
+        """Give a file one more name, unless that is taken."""
+        return self.put_if_absent(location, self.read(source))
+
     def replace(self, location: str, data: bytes) -> None:
         """Write a file whether or not there is one; for Arrow, whose writers overwrite."""
         self._files[_key(location)] = _file(data)

@@ -215,6 +215,10 @@ class ObjectStoreFileIO:
             ) from error
         return True
 
+    def link_if_absent(self, source: str, location: str) -> bool:
+        """Create a copy of a file unless the name is taken."""
+        return self.put_if_absent(location, self.read(source))
+
     def sync(self, locations: Sequence[str]) -> None:
         """Check that the files are there: an object is durable as soon as it can be seen."""
         _in_parallel(self.size, locations)

@@ -91,6 +91,12 @@ class CountingFileIO:
         self._record("put_if_absent", location, len(data))
         return won
 
+    def link_if_absent(self, source: str, location: str) -> bool:
+        """Give a file one more name unless that is taken."""
+        won = self.inner.link_if_absent(source, location)
+        self._record("link_if_absent", location)
+        return won
+
     def sync(self, locations: Sequence[str]) -> None:
         """Make files durable."""
         self.inner.sync(locations)

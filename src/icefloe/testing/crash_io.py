@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 READS = frozenset({"read", "read_range", "size", "input"})
 TORN = frozenset({"write_new", "output", "sync", "delete"})  # verbs of which a part can happen
-ATOMIC = frozenset({"put_if_absent", "swap"})
+ATOMIC = frozenset({"put_if_absent", "link_if_absent", "swap"})
 CHANGES = TORN | ATOMIC
 VERBS = READS | CHANGES | {"exists", "list", "load"}
 

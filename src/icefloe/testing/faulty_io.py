@@ -19,7 +19,8 @@ from icefloe.testing.intercepted_io import Effect, InterceptedFileIO
 
 _T = TypeVar("_T")
 
-CHANGES = frozenset({"write_new", "put_if_absent", "sync", "delete"})
+EXCLUSIVE = frozenset({"put_if_absent", "link_if_absent"})
+CHANGES = frozenset({"write_new", "sync", "delete"}) | EXCLUSIVE
 READS = frozenset({"read", "read_range", "size", "exists", "list", "arrow_path"})
 EXIT_CODE = 86  # exit code of a process that its fault ended, for the parent
 
@@ -76,7 +77,7 @@ class FaultyFileIO(InterceptedFileIO):
         if fault.die:
             os._exit(EXIT_CODE)
         message = f"fault at call {fault.at}: {verb} of {location}, effect {fault.effect}"
-        if verb == "put_if_absent" and fault.effect is Effect.ALL:
+        if verb in EXCLUSIVE and fault.effect is Effect.ALL:
             return CommitStateUnknown(message, location=location)
         error = StorageError(message, location=location)
         error.errno = fault.code

@@ -82,6 +82,10 @@ class InterceptedFileIO(ABC):
         """Write a file unless the name is taken; an error after the effect is an unknown outcome."""
         return self._call("put_if_absent", location, lambda: self.inner.put_if_absent(location, data))
 
+    def link_if_absent(self, source: str, location: str) -> bool:
+        """Give a file one more name unless that is taken; an error after the effect is an unknown outcome."""
+        return self._call("link_if_absent", location, lambda: self.inner.link_if_absent(source, location))
+
     def sync(self, locations: Sequence[str]) -> None:
         """Make files durable; halfway syncs the first half of them."""
         half = locations[: len(locations) // 2]

@@ -28,7 +28,8 @@ from icefloe.errors import (
 from icefloe.io.exclusive import ExclusivePut
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
-from icefloe.testing.faulty_io import Fault, FaultyFileIO
+from icefloe.testing.counting_io import CountingFileIO
+from icefloe.testing.faulty_io import EXCLUSIVE, Fault, FaultyFileIO
 from icefloe.testing.intercepted_io import Effect
 
 FORK = multiprocessing.get_context("fork")
@@ -108,11 +109,44 @@ def test_compressed_versions_of_others_are_read_and_followed(folder: Folder, nam
     assert folder.swap() == Swapped(pointer=folder.location("v3.metadata.json"))
 
 
-def test_compressed_metadata_is_stored_under_the_one_name_of_its_version(folder: Folder) -> None:
-    staged = folder.path / "new.gz.metadata.json"
-    staged.write_bytes(gzip.compress(b"2"))
+def test_compressed_metadata_has_the_name_that_hadoop_tables_give_it(folder: Folder) -> None:
+    data = gzip.compress(b"2", mtime=0)
+    (folder.path / "new.gz.metadata.json").write_bytes(data)
+    swapped = folder.catalog.swap("db.t", folder.catalog.load("db.t"), folder.location("new.gz.metadata.json"))
+    assert swapped == Swapped(pointer=folder.location("v2.gz.metadata.json"))
+    assert (folder.path / folder.head()).read_bytes() == data
+    assert folder.swap("3") == Swapped(pointer=folder.location("v3.metadata.json"))
+
+
+def test_version_1_has_one_name_whoever_creates_it(folder: Folder) -> None:
+    (folder.path / "new.gz.metadata.json").write_bytes(gzip.compress(b"1") + gzip.compress(b"2"))
+    folder.catalog.drop("db.t")
+    folder.catalog.create("db.t", folder.location("new.gz.metadata.json"))
+    assert (folder.path / "v1.metadata.json").read_bytes() == b"12"
+
+
+def test_a_swap_links_the_staged_file_and_reads_only_beginnings(tmp_path: Path) -> None:
+    """The file was read back and written a second time, which doubled the bytes of each commit."""
+    io = CountingFileIO(LocalFileIO())
+    folder = Folder(tmp_path, io)
+    folder.catalog.create_namespace("db")
+    folder.catalog.create("db.t", folder.stage("1"))
+    folder.swap("2")
+    base, staged = folder.catalog.load("db.t"), folder.stage("x" * 100_000)
+    file = Path(staged.removeprefix("file://")).stat().st_ino
+    io.reset()
+    assert folder.catalog.swap("db.t", base, staged) == Swapped(pointer=folder.location("v3.metadata.json"))
+    assert io.count("put_if_absent", "write_new") == 0
+    assert io.volume("read", "read_range") < 2000
+    assert (folder.path / "v3.metadata.json").stat().st_ino == file
+    assert folder.names() == ["v1.metadata.json", "v2.metadata.json", "v3.metadata.json", "version-hint.text"]
+
+
+def test_metadata_staged_elsewhere_is_copied(folder: Folder, tmp_path: Path) -> None:
+    staged = tmp_path / "elsewhere.json"
+    staged.write_text("2")
     folder.catalog.swap("db.t", folder.catalog.load("db.t"), f"file://{staged}")
-    assert (folder.path / "v2.metadata.json").read_bytes() == b"2"
+    assert (folder.path / folder.head()).read_text() == "2"
 
 
 def test_a_version_in_two_files_is_an_error_that_names_both(folder: Folder) -> None:
@@ -153,6 +187,9 @@ class Replacing(LocalFileIO):
         path.write_bytes(data)
         return True
 
+    def link_if_absent(self, source: str, location: str) -> bool:
+        return self.put_if_absent(location, self.read(source))
+
 
 def test_storage_without_an_exclusive_put_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     folder = Folder(tmp_path, Replacing())
@@ -180,7 +217,7 @@ def faulty(tmp_path: Path, fault: Fault) -> tuple[Folder, FaultyFileIO]:
 
 
 def test_a_put_that_failed_is_definite(tmp_path: Path) -> None:
-    folder, _ = faulty(tmp_path, Fault(at=1, verbs=frozenset({"put_if_absent"})))
+    folder, _ = faulty(tmp_path, Fault(at=1, verbs=EXCLUSIVE))
     with pytest.raises(StorageError):
         folder.swap()
     assert folder.head() == "v1.metadata.json"
@@ -188,7 +225,7 @@ def test_a_put_that_failed_is_definite(tmp_path: Path) -> None:
 
 
 def test_a_put_that_may_have_worked_is_unknown(tmp_path: Path) -> None:
-    folder, _ = faulty(tmp_path, Fault(at=1, effect=Effect.ALL, verbs=frozenset({"put_if_absent"})))
+    folder, _ = faulty(tmp_path, Fault(at=1, effect=Effect.ALL, verbs=EXCLUSIVE))
     outcome = folder.swap("2")
     assert isinstance(outcome, Unknown)
     assert isinstance(outcome.cause, CommitStateUnknown)
@@ -200,10 +237,10 @@ class Interrupted(LocalFileIO):
 
     after: bool | None = None
 
-    def put_if_absent(self, location: str, data: bytes) -> bool:
+    def link_if_absent(self, source: str, location: str) -> bool:
         if self.after is False:
             raise KeyboardInterrupt
-        won = super().put_if_absent(location, data)
+        won = super().link_if_absent(source, location)
         if self.after is True:
             raise MemoryError
         return won
@@ -227,11 +264,11 @@ class Slow(LocalFileIO):
 
     act: Any = None
 
-    def put_if_absent(self, location: str, data: bytes) -> bool:
+    def link_if_absent(self, source: str, location: str) -> bool:
         act, self.act = self.act, None
         if act is not None:
             act()
-        return super().put_if_absent(location, data)
+        return super().link_if_absent(source, location)
 
 
 def test_a_writer_overtaken_by_the_deletion_of_old_versions_does_not_know(tmp_path: Path) -> None:
@@ -280,13 +317,19 @@ def make_again(folder: Folder, others: FilesCatalog, versions: int) -> None:
         others.swap("db.t", others.load("db.t"), folder.stage(f"new {number}"))
 
 
+@pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("versions", [1, 2, 3])
-def test_a_commit_that_lands_on_a_table_made_again_meanwhile_is_withdrawn(tmp_path: Path, versions: int) -> None:
+def test_a_commit_that_lands_on_a_table_made_again_meanwhile_is_withdrawn(
+    tmp_path: Path, versions: int, compressed: bool
+) -> None:
     """Its version became the head of the new table, at once or when that came as far, and the new one was lost."""
     io = Slow()
     folder, others = slow(tmp_path, io)
     io.act = lambda: make_again(folder, others, versions)
-    assert folder.swap("late") == Stale()
+    late = folder.stage("late")
+    if compressed:
+        Path(late.removeprefix("file://")).write_bytes(gzip.compress(b"late"))
+    assert folder.catalog.swap("db.t", folder.catalog.load("db.t"), late) == Stale()
     (folder.path / "version-hint.text").unlink()
     assert (folder.path / folder.head()).read_text() == f"new {versions}"
     for number in range(versions + 1, 6):

@@ -43,6 +43,8 @@ def test_nothing_outside_is_changed(store: MemoryFileIO, location: str) -> None:
         lambda: io.write_new(location, b"x"),
         lambda: io.write_many([(f"{TABLE}/new", b"x"), (location, b"x")]),
         lambda: io.put_if_absent(location, b"x"),
+        lambda: io.link_if_absent(f"{TABLE}/data/a", location),
+        lambda: io.link_if_absent(location, f"{TABLE}/new"),
         lambda: io.delete([f"{TABLE}/data/a", location]),
     )
     for change in changes:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from icefloe.errors import AlreadyExists, CommitStateUnknown, StorageError, UnsupportedError
+from icefloe.errors import AlreadyExists, CommitStateUnknown, NoSuchFile, StorageError, UnsupportedError
 from icefloe.io.local import LocalFileIO
 
 WATCHED = ("open", "write", "fsync", "link", "unlink", "mkdir")
@@ -180,6 +180,27 @@ def test_a_put_whose_folder_cannot_be_synced_is_unknown(io: LocalFileIO, root: P
     with pytest.raises(CommitStateUnknown, match="may or may not"):
         io.put_if_absent(f"{root}/v1", b"x")
     assert (root / "v1").read_bytes() == b"x"
+
+
+def test_a_staged_file_is_linked_and_its_folder_synced(io: LocalFileIO, root: Path, record: Recorder) -> None:
+    io.write_new(f"{root}/staged", b"x")
+    record.calls.clear()
+    assert io.link_if_absent(f"{root}/staged", f"{root}/v1") is True
+    assert record.calls == [("link", "v1"), ("fsync", "root")]
+    (root / "other").write_bytes(b"y")
+    assert io.link_if_absent(f"{root}/other", f"{root}/v1") is False
+    assert (root / "v1").read_bytes() == (root / "staged").read_bytes() == b"x"
+    with pytest.raises(NoSuchFile):
+        io.link_if_absent(f"{root}/never", f"{root}/v2")
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSPC, errno.ETIMEDOUT])
+def test_a_staged_file_stays_where_its_link_fails(io: LocalFileIO, root: Path, record: Recorder, code: int) -> None:
+    io.write_new(f"{root}/staged", b"x")
+    record.fail("link", OSError(code, os.strerror(code)))
+    with pytest.raises(CommitStateUnknown if code == errno.ETIMEDOUT else (UnsupportedError, StorageError)):
+        io.link_if_absent(f"{root}/staged", f"{root}/v1")
+    assert sorted(os.listdir(root)) == ["staged", "warm"]
 
 
 def test_a_link_that_landed_but_was_reported_taken_has_won(io: LocalFileIO, root: Path, record: Recorder) -> None:

@@ -97,6 +97,7 @@ def test_every_file_of_every_call_is_counted() -> None:
     io = CountingFileIO(MemoryFileIO())
     io.write_many([("memory://t/a", b"1"), ("memory://t/b", b"22")])
     io.put_if_absent("memory://t/c", b"333")
+    io.link_if_absent("memory://t/c", "memory://t/d")
     io.read("memory://t/b")
     io.read_range("memory://t/c", 1, 2)
     io.delete(["memory://t/a", "memory://t/b"])
@@ -104,6 +105,7 @@ def test_every_file_of_every_call_is_counted() -> None:
         Call(verb="write_new", location="memory://t/a", size=1),
         Call(verb="write_new", location="memory://t/b", size=2),
         Call(verb="put_if_absent", location="memory://t/c", size=3),
+        Call(verb="link_if_absent", location="memory://t/d"),
         Call(verb="read", location="memory://t/b", size=2),
         Call(verb="read_range", location="memory://t/c", size=2),
         Call(verb="delete", location="memory://t/a"),

@@ -32,7 +32,7 @@ from icefloe.codecs.manifest.relocated import (
 )
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.loop import swap_pointer
-from icefloe.commit.stage import METADATA_FOLDER, metadata_name
+from icefloe.commit.stage import METADATA_FOLDER, metadata_codec, metadata_name
 from icefloe.engines.file_sets import list_files
 from icefloe.env import Env
 from icefloe.errors import (
@@ -53,7 +53,6 @@ from icefloe.maintenance.relocate.summaries import with_new_sizes
 from icefloe.maintenance.relocate.target import check_unused
 from icefloe.model.location_columns import inner_paths, one_array
 from icefloe.model.locations import parse_location
-from icefloe.model.metadata.properties import METADATA_COMPRESSION
 from icefloe.model.metadata.snapshots import Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.moved_locations import REWRITTEN, Moves
@@ -369,7 +368,7 @@ def _all(moves: Moves, locations: Sequence[str]) -> tuple[str, ...]:
 
 
 def _write_metadata(metadata: TableMetadata, former: str, io: FileIO) -> str:
-    compression = METADATA_COMPRESSION.of(metadata.properties)
+    compression = metadata_codec(metadata)
     data = encode_metadata(metadata, compression=compression)
     name = uuid.UUID(bytes=hashlib.sha256(data).digest()[:16], version=4)
     file_name = metadata_name(former, str(name), compressed=compression != "none")

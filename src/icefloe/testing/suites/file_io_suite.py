@@ -232,6 +232,14 @@ class FileIOSuite(_Suite):
         io.put_if_absent(f"{root}/p/v1", b"second")
         assert [file.location for file in io.list(f"{root}/p")] == [f"{root}/p/v1"]
 
+    def test_a_link_is_a_put_of_a_file(self, io: FileIO, root: str) -> None:
+        """One winner, and the source stays."""
+        io.write_many([(f"{root}/p/one", b"one"), (f"{root}/p/two", b"two")])
+        assert io.link_if_absent(f"{root}/p/one", f"{root}/p/v1") is True
+        assert io.link_if_absent(f"{root}/p/two", f"{root}/p/v1") is False
+        io.delete([f"{root}/p/one"])
+        assert [io.read(f"{root}/p/{name}") for name in ("v1", "two")] == [b"one", b"two"]
+
     def test_a_put_has_one_winner_among_threads(self, io: FileIO, root: str) -> None:
         """And everyone reads the winner's bytes."""
 
