@@ -24,7 +24,7 @@ VERSIONS = (1, 2, 3, 4)
 
 def new_catalog(folder: Path, name: str = "lake") -> Catalog:
     """A SQLite catalog with its warehouse beside it; the same folder gives the same catalog."""
-    return catalog(name, uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+    return catalog(name, uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse", create=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

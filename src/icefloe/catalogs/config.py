@@ -1,11 +1,13 @@
 """Opening a catalog by its name: arguments first, then what is configured (see ``settings``), then a default.
 
-A catalog that is configured nowhere is a SQLite file with a warehouse in ``~/.icefloe``. Settings with a dot in their
-name, such as ``s3.endpoint``, are handed to the storage of the catalog's tables.
+Catalogs that are configured nowhere are in one SQLite file with a warehouse in ``~/.icefloe``. Only the catalog
+``default`` makes itself there; another name has to exist or to be created on purpose, so that a misspelt one is an
+error. Settings with a dot in their name, such as ``s3.endpoint``, are handed to the storage of the catalog's tables.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -16,9 +18,11 @@ from typing import TYPE_CHECKING
 from icefloe.catalogs.catalog import Catalog
 from icefloe.catalogs.files import FilesCatalog
 from icefloe.catalogs.memory import MemoryCatalog
-from icefloe.catalogs.settings import KEYS, configured, default_name
-from icefloe.errors import InputError, UnsupportedError
+from icefloe.catalogs.settings import DEFAULT_NAME, KEYS, configured, configured_names, default_name
+from icefloe.errors import InputError, NotFound, UnsupportedError
+from icefloe.io.local import file_location, local_path
 from icefloe.lazy import LazyModule
+from icefloe.model.locations import FILE, parse_location
 
 if TYPE_CHECKING:
     from icefloe.catalogs import sql, sql_connections
@@ -43,6 +47,7 @@ class CatalogSettings:
     uri: str | None = field(default=None, repr=False)  # may hold a password
     warehouse: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold keys
+    create: bool | None = None  # whether it may be new; None: a file or folder may be, in a folder that exists
 
 
 def catalog_settings(
@@ -52,6 +57,7 @@ def catalog_settings(
     warehouse: str | None = None,
     type: str | None = None,
     properties: Mapping[str, str] | None = None,
+    create: bool | None = None,
 ) -> CatalogSettings:
     """The settings of a catalog, from the arguments and from the configuration.
 
@@ -66,7 +72,10 @@ def catalog_settings(
     settings = {key: value for key, value in arguments.items() if value is not None}
     if uri is None and type is None:
         configuration = configured(chosen)
-        settings = {**(_default() if len(configuration) == 0 else configuration), **settings}
+        if len(configuration) == 0:
+            configuration = _in_home(chosen, create=create is True)
+            create = True
+        settings = {**configuration, **settings}
     settings = {**settings, **({} if properties is None else properties)}
     return CatalogSettings(
         name=chosen,
@@ -74,6 +83,7 @@ def catalog_settings(
         uri=settings.get("uri"),
         warehouse=settings.get("warehouse"),
         properties={key: value for key, value in settings.items() if key not in KEYS},
+        create=create,
     )
 
 
@@ -83,6 +93,7 @@ def open_settings(settings: CatalogSettings) -> Catalog:
     >>> open_settings(catalog_settings("demo", uri="memory://", warehouse="memory://wh"))
     MemoryCatalog('demo', warehouse='memory://wh')
     """
+    _require_place(settings)
     return _OPENERS[settings.type](settings)
 
 
@@ -129,9 +140,61 @@ def _open_files(settings: CatalogSettings) -> Catalog:
     return FilesCatalog(settings.name, warehouse=place)
 
 
-def _default() -> dict[str, str]:
+def _in_home(name: str, *, create: bool) -> dict[str, str]:
+    """The settings of a catalog that is configured nowhere; it has to be there unless it may be created."""
     home = Path.home() / ".icefloe"
-    return {"uri": sql_connections.sqlite_uri(str(home / "catalog.db")), "warehouse": f"file://{home / 'warehouse'}"}
+    uri = sql_connections.sqlite_uri(str(home / "catalog.db"))
+    if name != DEFAULT_NAME and not create:
+        _require_name(name, uri if (home / "catalog.db").is_file() else None)
+    return {"uri": uri, "warehouse": f"file://{home / 'warehouse'}"}
+
+
+def _require_name(name: str, uri: str | None) -> None:
+    database = None if uri is None else sql.SqlCatalog(name, uri)
+    present = [] if database is None else database.catalog_names()
+    if database is not None:
+        database.close()
+    if name not in present:
+        names = sorted({*configured_names(), *present})
+        known = "none is configured" if len(names) == 0 else f"there are: {', '.join(names)}"
+        raise NotFound(
+            f"no catalog {name!r}; {known}",
+            next_step="Correct the name, configure it in icefloe.toml, or give a uri. A new catalog in ~/.icefloe is "
+            "made by icefloe.catalog(name, create=True), or by icefloe create --create-catalog.",
+            catalog=name,
+            catalogs=names,
+        )
+
+
+def _require_place(settings: CatalogSettings) -> None:
+    """Refuse a SQLite file or a folder of tables that is not there, or whose parent is not."""
+    path = None if settings.create else _local_place(settings)
+    if path is None:
+        return
+    if not os.path.isdir(os.path.dirname(path)):
+        problem = f"catalog {settings.name!r} cannot be at {path}: folder {os.path.dirname(path)} does not exist"
+    elif settings.create is False and not os.path.exists(path):
+        problem = f"catalog {settings.name!r} does not exist: there is no {path}"
+    else:
+        return
+    raise NotFound(
+        problem,
+        next_step="Correct the uri or warehouse. A new catalog and its folder are made by "
+        "icefloe.catalog(..., create=True), or by icefloe create --create-catalog.",
+        catalog=settings.name,
+        location=path,
+    )
+
+
+def _local_place(settings: CatalogSettings) -> str | None:
+    """The SQLite file of a catalog, or the folder of its tables; none for what is not on a local disk."""
+    if settings.type == _SQL and settings.uri is not None:
+        return sql_connections.sqlite_path(settings.uri)
+    folder = settings.uri if settings.warehouse is None else settings.warehouse
+    if settings.type != _FILES or folder is None:
+        return None
+    location = file_location(folder)
+    return local_path(location) if parse_location(location).scheme == FILE else None
 
 
 _OPENERS: dict[str, Callable[[CatalogSettings], Catalog]] = {

@@ -23,6 +23,7 @@ FILE_NAME = "icefloe.toml"
 OTHER_FILE_NAME = ".pyiceberg.yaml"
 KEYS = ("type", "uri", "warehouse")
 DEFAULT_CATALOG = "default-catalog"
+DEFAULT_NAME = "default"
 
 _OURS, _OTHERS = "ICEFLOE", "PYICEBERG"
 
@@ -47,11 +48,24 @@ def default_name() -> str:
             if not isinstance(named, str):
                 raise InputError(f"{path}: {DEFAULT_CATALOG} = {named!r} is not a name", path=str(path))
             return named
-    return "default"
+    return DEFAULT_NAME
+
+
+def configured_names() -> list[str]:
+    """The names of all catalogs that are configured; the environment has them in capitals, so those are lowered."""
+    names = {name for _, document in (_own_file(), _other_file()) for name in _catalogs(document)}
+    spelt = {_in_capitals(name) for name in names}
+    pattern = re.compile(f"(?:{_OURS}|{_OTHERS})_CATALOG__(.+?)__")
+    found = {match[1] for match in map(pattern.match, os.environ) if match is not None}
+    return sorted(names | {name.lower() for name in found - spelt})
+
+
+def _in_capitals(name: str) -> str:
+    return re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
 def _from_environment(prefix: str, name: str) -> dict[str, str]:
-    start = f"{prefix}_CATALOG__{re.sub(r'[^A-Z0-9]', '_', name.upper())}__"
+    start = f"{prefix}_CATALOG__{_in_capitals(name)}__"
     return {_key(text[len(start) :]): os.environ[text] for text in sorted(os.environ) if text.startswith(start)}
 
 
@@ -92,6 +106,11 @@ def _yaml(path: Path) -> Any:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not valid YAML: {error}", path=str(path)) from error
     return {} if document is None else document
+
+
+def _catalogs(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    catalogs = document.get("catalog", {})
+    return catalogs if isinstance(catalogs, Mapping) else {}
 
 
 def _of_catalog(file: _Document, name: str) -> dict[str, str]:

@@ -79,6 +79,10 @@ class SqlCatalog(CatalogBase):
         """Close this thread's connection; the next call opens a new one."""
         self._connections.discard()
 
+    def catalog_names(self) -> list[str]:
+        """The names of all catalogs in the database that have a namespace or a table."""
+        return sorted(str(row[0]) for row in self._rows(self._say.catalogs, {}))
+
     def load(self, identifier: NameLike) -> str:
         """The table's metadata location."""
         table = parse_identifier(identifier)
@@ -310,7 +314,7 @@ class SqlCatalog(CatalogBase):
             raise
 
     def _storage_error(self, error: BaseException) -> StorageError:
-        cause = getattr(error, "orig", None) or error
+        cause = " ".join(str(getattr(error, "orig", None) or error).split())
         advice = "another program holds it; try again" if is_busy(error) else "check the file or the server"
         return StorageError(f"catalog database {self._where} failed: {cause}; {advice}", uri=self._where)
 

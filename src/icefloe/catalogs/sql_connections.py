@@ -75,7 +75,14 @@ class Connections:
             load_optional("psycopg", needed_by="a catalog in PostgreSQL")
         try:
             engine = create_engine(self._url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=arguments)
-        except (ModuleNotFoundError, NoSuchModuleError) as error:
+        except NoSuchModuleError as error:
+            raise InputError(
+                f"no kind of catalog has the scheme {self._url.drivername!r}; write sqlite:///path/to/catalog.db, "
+                "postgresql://host/db or file:///folder. Tables in an object store need one of the databases; the "
+                "warehouse says where they are",
+                scheme=self._url.drivername,
+            ) from error
+        except ModuleNotFoundError as error:
             raise UnsupportedError(f"no driver for {self._url.drivername} databases is installed ({error})") from error
         if backend == "sqlite":
             event.listen(engine, "connect", _prepare_sqlite)
@@ -99,13 +106,26 @@ def catalog_url(uri: str) -> URL:
     >>> str(catalog_url("sqlite:////tmp/cat.db"))
     'sqlite:////tmp/cat.db'
     """
-    try:
-        url = make_url(uri)
-    except ArgumentError as error:
-        raise InputError(f"{uri!r} is not a database URL; write sqlite:///path/to/catalog.db") from error
-    if url.get_backend_name() == "sqlite":
-        return _sqlite_url(url)
+    url, path = _parsed(uri), sqlite_path(uri)
+    if path is not None:
+        DurableFolders().ensure(os.path.dirname(path))
+        return url.set(database=path)
     return url.set(drivername=_PSYCOPG) if url.drivername in _POSTGRESQL else url
+
+
+def sqlite_path(uri: str) -> str | None:
+    """The absolute path of the SQLite file that a URL names; none for other databases and for SQLite's own URIs.
+
+    >>> sqlite_path("sqlite:////data/cat.db"), sqlite_path("postgresql://host/db")
+    ('/data/cat.db', None)
+    """
+    url = _parsed(uri)
+    if url.get_backend_name() != "sqlite":
+        return None
+    path = url.database
+    if path is None or path in ("", ":memory:") or "mode=memory" in path or url.query.get("mode") == "memory":
+        raise InputError("a SQLite catalog needs a file; for a catalog in memory give uri='memory://'")
+    return None if path.startswith("file:") else os.path.abspath(os.path.expanduser(path))
 
 
 def sqlite_uri(path: str) -> str:
@@ -117,15 +137,11 @@ def sqlite_uri(path: str) -> str:
     return URL.create("sqlite", database=path).render_as_string()
 
 
-def _sqlite_url(url: URL) -> URL:
-    path = url.database
-    if path is None or path in ("", ":memory:") or "mode=memory" in path or url.query.get("mode") == "memory":
-        raise InputError("a SQLite catalog needs a file; for a catalog in memory give uri='memory://'")
-    if path.startswith("file:"):
-        return url
-    path = os.path.abspath(os.path.expanduser(path))
-    DurableFolders().ensure(os.path.dirname(path))
-    return url.set(database=path)
+def _parsed(uri: str) -> URL:
+    try:
+        return make_url(uri)
+    except ArgumentError as error:
+        raise InputError(f"{uri!r} is not a database URL; write sqlite:///path/to/catalog.db") from error
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:

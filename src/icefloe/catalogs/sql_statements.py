@@ -58,6 +58,7 @@ class Statement:
 class Statements:
     """Everything that a catalog says to its database; parameters are named in the SQL below."""
 
+    catalogs: Statement
     load: Statement
     insert: Statement
     swap: Statement
@@ -81,6 +82,7 @@ def statements(dialect: Dialect, *, typed: bool) -> Statements:
     is_table = f" AND ({TYPE_COLUMN} = 'TABLE' OR {TYPE_COLUMN} IS NULL)" if typed else ""
     columns, values = (f", {TYPE_COLUMN}", ", 'TABLE'") if typed else ("", "")
     sources = {
+        "catalogs": f"SELECT catalog_name FROM {TABLES} UNION SELECT catalog_name FROM {NAMESPACES}",
         "load": f"SELECT metadata_location FROM {TABLES} WHERE {_KEY}{is_table}",
         "insert": f"INSERT INTO {TABLES} (catalog_name, table_namespace, table_name, metadata_location{columns}) "
         f"VALUES (:catalog, :namespace, :table, :new{values})",

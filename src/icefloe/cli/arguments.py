@@ -50,6 +50,9 @@ Limit: TypeAlias = Annotated[int, typer.Option(help="Rows of a table for people;
 OnSpark: TypeAlias = Annotated[
     bool, typer.Option("--spark", help="Run on Spark, with the settings of spark-defaults.conf; for large tables.")
 ]
+CreateCatalog: TypeAlias = Annotated[
+    bool, typer.Option("--create-catalog", help="Make the catalog, and its folder, if it does not exist.")
+]
 Execute: TypeAlias = Annotated[bool, typer.Option("--execute", help="Do it. Without this, only show the plan.")]
 
 

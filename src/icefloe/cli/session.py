@@ -35,9 +35,9 @@ class Session:
     output: Output = Output.TABLE
     debug: bool = False
 
-    def catalog(self) -> icefloe.Catalog:
-        """The catalog that the options name, as ``icefloe.catalog`` opens it."""
-        return icefloe.catalog(self.catalog_name, uri=self.uri, warehouse=self.warehouse)
+    def catalog(self, *, create: bool | None = False) -> icefloe.Catalog:
+        """The catalog that the options name, as ``icefloe.catalog`` opens it; by default it has to exist."""
+        return icefloe.catalog(self.catalog_name, uri=self.uri, warehouse=self.warehouse, create=create)
 
     def table(self, name: str) -> icefloe.Table:
         """A table by its name in the catalog, or by its folder or metadata file, which have a slash or a suffix."""

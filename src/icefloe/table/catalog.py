@@ -356,14 +356,19 @@ def catalog(
     warehouse: str | None = None,
     type: str | None = None,
     properties: Mapping[str, str] | None = None,
+    create: bool | None = None,
 ) -> Catalog:
-    """Open a catalog by name, from arguments, environment or config file; without any, SQLite in the home folder.
+    """Open a catalog by name, from arguments, environment or config file; ``default`` is SQLite in ``~/.icefloe``.
 
     ``uri`` is a database (``sqlite:///cat.db``, ``postgresql://host/db``), ``memory://``, or a folder (``file:///wh``);
     ``properties`` such as ``s3.endpoint`` go to the storage of its tables.
 
+    A name that is not configured, and is not in ``~/.icefloe``, is an error that lists the others. ``create=True``
+    makes such a catalog, and the folders of a SQLite file or of a folder of tables. Without it, the file or folder of a
+    ``uri`` is made only in a folder that exists; with ``create=False``, not at all.
+
     >>> catalog("doctest", uri="memory://").list_namespaces()
     []
     """
-    settings = catalog_settings(name, uri=uri, warehouse=warehouse, type=type, properties=properties)
+    settings = catalog_settings(name, uri=uri, warehouse=warehouse, type=type, properties=properties, create=create)
     return Catalog(open_settings(settings), properties=settings.properties)

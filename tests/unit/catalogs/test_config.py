@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,20 +12,11 @@ from icefloe.catalogs.catalog import Catalog
 from icefloe.catalogs.config import catalog_settings, open_settings
 from icefloe.catalogs.files import FilesCatalog
 from icefloe.catalogs.memory import MemoryCatalog
+from icefloe.catalogs.settings import default_name
 from icefloe.catalogs.sql import SqlCatalog
 from icefloe.errors import InputError, UnsupportedError
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder and a current folder with nothing in them."""
-    (tmp_path / "home").mkdir()
-    (tmp_path / "here").mkdir()
-    for name in [name for name in os.environ if name.startswith(("ICEFLOE_", "PYICEBERG_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "home"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def open_catalog(name: str | None = None, **arguments: Any) -> Catalog:
@@ -40,8 +30,8 @@ def configure(folder: Path, name: str, key: str) -> None:
 
 
 def test_a_catalog_configured_nowhere_lives_in_the_home_folder(home: Path) -> None:
-    catalog = open_catalog("demo")
-    assert (catalog.name, catalog.warehouse) == ("demo", f"file://{home}/.icefloe/warehouse")
+    catalog = open_catalog()
+    assert (catalog.name, catalog.warehouse) == ("default", f"file://{home}/.icefloe/warehouse")
     assert (home / ".icefloe" / "catalog.db").is_file()
 
 
@@ -216,15 +206,15 @@ def test_properties_of_pyiceberg_are_taken_as_they_are(home: Path, monkeypatch: 
 
 
 def test_the_catalog_meant_by_default_is_configured(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert catalog_settings().name == "default"
+    assert default_name() == "default"
     yaml_file(home, "default-catalog: theirs\n")
-    assert catalog_settings().name == "theirs"
+    assert default_name() == "theirs"
     monkeypatch.setenv("PYICEBERG_DEFAULT_CATALOG", "theirs-too")
-    assert catalog_settings().name == "theirs-too"
+    assert default_name() == "theirs-too"
     (home / "icefloe.toml").write_text("default-catalog = 'ours'\n", "utf-8")
-    assert catalog_settings().name == "ours"
+    assert default_name() == "ours"
     monkeypatch.setenv("ICEFLOE_DEFAULT_CATALOG", "mine")
-    assert catalog_settings().name == "mine"
+    assert default_name() == "mine"
 
 
 @pytest.mark.parametrize("text", ["[", "- a\n", "catalog: 3\n", "catalog:\n  demo: x\n"])

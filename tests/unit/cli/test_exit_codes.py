@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 import typer
 
 import icefloe
@@ -15,12 +17,62 @@ from support.command_line import CommandLine
 
 
 def test_an_error_is_one_paragraph_with_the_next_step_and_exit_code_1(run: CommandLine) -> None:
+    run.catalog()
     answer = run("describe", "shop.absent")
     assert (answer.code, answer.out) == (ExitCode.ERROR, "")
     assert answer.err == (
         "error: catalog default has no table shop.absent. Next step: Check the name; list_tables() lists the tables of"
         " a namespace.\n"
     )
+
+
+def test_a_catalog_that_does_not_exist_is_no_empty_one(
+    run: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Scar: a misspelt name had 0 tables, and a URI with a wrong folder made it.
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    answer = run("tables", "-c", "nosuch", options=False)
+    assert (answer.code, answer.out) == (ExitCode.ERROR, "")
+    assert answer.err.startswith("error: no catalog 'nosuch'; none is configured. Next step: Correct the name")
+    answer = run("tables")
+    assert (answer.code, answer.out) == (ExitCode.ERROR, "")
+    assert answer.err.startswith(f"error: catalog 'default' does not exist: there is no {tmp_path}/cat.db. Next step: ")
+    assert list(tmp_path.iterdir()) == []
+    create = ("create", "db.t", "--schema", "id bigint", "-c", "new")
+    assert run(*create, options=False).code == ExitCode.ERROR
+    assert run(*create, "--create-catalog", options=False).code == ExitCode.OK
+    assert run("tables", "-c", "new", options=False).lines[-1] == "1 tables in catalog new"
+    answer = run("tables", "-c", "nosuch", options=False)
+    assert answer.err.startswith("error: no catalog 'nosuch'; there are: new. Next step: ")
+
+
+@pytest.mark.parametrize(
+    ("uri", "code", "message"),
+    [
+        ("sqlit:///cat.db", ExitCode.USAGE, "no kind of catalog has the scheme 'sqlit'; write sqlite:///"),
+        ("s3://bucket/wh", ExitCode.USAGE, "no kind of catalog has the scheme 's3'; write sqlite:///"),
+        ("https://host/api", ExitCode.ERROR, "catalog 'default' is of type 'rest', which this library does not open"),
+        ("mysql://host/db", ExitCode.ERROR, "no driver for mysql databases is installed (No module named"),
+        ("cat.db", ExitCode.USAGE, "'cat.db' is not a database URL; write sqlite:///path/to/catalog.db"),
+        ("sqlite://", ExitCode.USAGE, "a SQLite catalog needs a file"),
+        ("sqlite:///setup.cfg", ExitCode.ERROR, "catalog database sqlite:////"),
+        (
+            "postgresql://127.0.0.1:1/db",
+            ExitCode.ERROR,
+            "catalog database postgresql+psycopg://127.0.0.1:1/db failed: ",
+        ),
+    ],
+)
+def test_an_error_about_the_catalog_names_what_is_wrong(
+    run: CommandLine, uri: str, code: ExitCode, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "setup.cfg").write_text("[metadata]\n" * 20, "utf-8")
+    answer = run("tables", "--uri", uri, options=False)
+    assert (answer.code, answer.out) == (code, "")
+    assert answer.err.startswith(f"error: {message}")
+    assert answer.err.count("\n") == 1
 
 
 def test_a_wrong_argument_has_exit_code_2(run: CommandLine, orders: icefloe.Table) -> None:
@@ -38,6 +90,7 @@ def test_an_unknown_form_of_output_has_exit_code_2(run: CommandLine) -> None:
 
 
 def test_debug_shows_the_traceback(run: CommandLine) -> None:
+    run.catalog()
     answer = run("describe", "shop.absent", "--debug")
     assert answer.code == ExitCode.ERROR
     assert "Traceback (most recent call last)" in answer.err

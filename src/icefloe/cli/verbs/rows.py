@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from icefloe.cli.arguments import Execute, OnSpark, TableName
+from icefloe.cli.arguments import CreateCatalog, Execute, OnSpark, TableName
 from icefloe.cli.output import Record
 from icefloe.cli.session import Session
 from icefloe.cli.verbs.tables import described
@@ -72,9 +72,10 @@ def import_folder(
     format_version: Annotated[int | None, typer.Option(help="1 to 4.")] = None,
     delta: Annotated[bool, typer.Option("--delta", help="The folder is a Delta table.")] = False,
     delta_version: Annotated[int | None, typer.Option(help="Version of the Delta table, if not the newest.")] = None,
+    create_catalog: CreateCatalog = False,
 ) -> Record:
     """Create a table from a folder of data files, or from a Delta table."""
-    created = session.catalog().import_table(
+    created = session.catalog(create=create_catalog or None).import_table(
         table,
         folder,
         mode=mode.value,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from icefloe.cli.arguments import Execute, TableName, list_tables, pairs
+from icefloe.cli.arguments import CreateCatalog, Execute, TableName, list_tables, pairs
 from icefloe.cli.output import Listing, Record
 from icefloe.cli.session import Session
 from icefloe.lazy import LazyModule
@@ -46,9 +46,10 @@ def create(
     property_: Annotated[
         list[str] | None, typer.Option("--property", metavar="NAME=VALUE", help="A table property.")
     ] = None,
+    create_catalog: CreateCatalog = False,
 ) -> Record:
     """Create a table and its namespace."""
-    created = session.catalog().create_table(
+    created = session.catalog(create=create_catalog or None).create_table(
         table,
         schema=schema,
         partition_by=partition_by or (),
