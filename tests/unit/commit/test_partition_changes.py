@@ -64,12 +64,30 @@ def test_a_new_partition_never_moves_to_a_column_that_took_the_name(table):
     assert ids(table) == [0]
 
 
+def test_a_change_of_the_schema_meanwhile_is_a_conflict(table):
+    """The new spec was committed over a change of the schema, and a dropped source was no conflict to try again."""
+    for change in (
+        lambda schema: schema.add_column("c", "int"),
+        lambda schema: schema.set_doc("a", "another text"),
+        lambda schema: schema.drop_column("a"),
+    ):
+        edit = table.update_partitioning()
+        edit.add("truncate(10, a)")
+        with table.update_schema() as schema:
+            change(schema)
+        with pytest.raises(ConflictError, match=r"changed the schema from \d to \d, so the partition spec"):
+            edit.commit()
+        assert table.spec.fields == ()
+
+
 def test_leaves_are_written_again_when_their_expression_gets_another_id(table):
-    """A column that came meanwhile took the id of the new expression: the leaf of the first attempt stayed as it was,
-    and nobody could scan the V4 table any more."""
+    """A column that came and went meanwhile took the id of the new expression: the leaf of the first attempt stayed as
+    it was, and nobody could scan the V4 table any more."""
     tx = partitioned(table, "bucket(4, id)")
     with table.update_schema() as edit:
         edit.add_column("c", "int")
+    with table.update_schema() as edit:
+        edit.drop_column("c")
     assert tx.commit().attempts == 2
     assert ids(table) == [0, 1, 2]
     assert [ids(table, f"id = {i}") for i in range(3)] == [[0], [1], [2]]

@@ -65,10 +65,11 @@ def _with_mapping(properties: Mapping[str, str], before: Schema, after: Schema) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePartitioning(MetadataUpdate):
-    """Changes the partitioning of the table that its author read.
+    """Changes the partitioning of the table that its author read (spec: Commit Conflict Resolution and Retry).
 
-    Files may already have been written with the new spec, so applying the update must result in the same spec. It may
-    not if another commit added and removed a partition field, which takes an id, or renamed columns.
+    A change of the schema since then is a conflict: a source column may have been dropped, renamed or promoted. Files
+    may already have been written with the new spec, so applying the update must also result in the same spec. It may
+    not if another commit added and removed a partition field, which takes an id.
     """
 
     update: PartitionUpdate
@@ -76,11 +77,16 @@ class ChangePartitioning(MetadataUpdate):
 
     def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The table with the new spec as its default."""
-        read = self.update.metadata.default_spec_id
-        if metadata.default_spec_id != read:
+        read = self.update.metadata
+        if metadata.default_spec_id != read.default_spec_id:
             raise ConflictError(
-                f"table {metadata.location}: another commit changed the partition spec from {read} to"
+                f"table {metadata.location}: another commit changed the partition spec from {read.default_spec_id} to"
                 f" {metadata.default_spec_id}; check it and repeat the change"
+            )
+        if metadata.schema != read.schema:
+            raise ConflictError(
+                f"table {metadata.location}: another commit changed the schema from {read.current_schema_id} to"
+                f" {metadata.current_schema_id}, so the partition spec was not changed; check it and repeat the change"
             )
         evolved = replace(self.update, metadata=metadata).evolved()
         check_spec(evolved.spec, metadata.schema, metadata.format_version, former=metadata.spec)
