@@ -34,8 +34,8 @@ from icefloe.codecs.manifest.field_ids import (
     Group,
     Slot,
 )
-from icefloe.codecs.manifest.null_partitions import check_null_partitions
 from icefloe.codecs.manifest.parquet_layout import Layout, Size, field_of, group_field, layout_of, with_short_footer
+from icefloe.codecs.manifest.partition_from_stats import check_null_partitions
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, LimitError, UnsupportedError
 from icefloe.model.entries import ENTRY, ContentType, column_key
