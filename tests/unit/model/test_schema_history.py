@@ -9,6 +9,8 @@ import pytest
 from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.errors import InputError
+from icefloe.maintenance.verify.history import check_history
+from icefloe.maintenance.verify.rules import Rule, Severity
 from icefloe.model.evolution.apply import evolve
 from icefloe.model.evolution.protected_columns import protected_of
 from icefloe.model.evolution.schema_history import add_schema
@@ -18,6 +20,7 @@ from icefloe.model.evolution.steps import (
     MakeOptional,
     PromoteColumn,
     SchemaChange,
+    SetDoc,
     SetIdentifiers,
 )
 from icefloe.model.metadata.snapshots import Snapshot
@@ -27,6 +30,7 @@ from icefloe.model.partition.spec import Expression, PartitionField, PartitionSp
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
     DATE,
+    DOUBLE,
     INT,
     LONG,
     STRING,
@@ -185,6 +189,34 @@ def test_the_initial_default_of_a_promoted_column_is_the_same_value_in_its_new_t
     for other in ("2026-01-31T00:00:01.000000", None):
         with pytest.raises(InputError, match="another initial default"):
             add_schema(table, Schema(fields=(replace(midnight, initial_default=other),)))
+
+
+@pytest.mark.parametrize(
+    ("field", "identifier", "reason"),
+    [
+        (Field(10, "c", LONG), 10, "it is optional"),
+        (Field(10, "c", DOUBLE, True), 10, "a double cannot identify rows"),
+        (Field(10, "c", List(11, LONG, True), True), 11, "it is inside the list 'c'"),
+        (Field(10, "c", Map(11, LONG, 12, LONG), True), 11, "it is inside the map 'c'"),
+        (Field(10, "c", Struct((Field(11, "x", LONG, True),))), 11, "it is inside 'c', which is optional"),
+        (Field(2_147_483_448, "c", LONG), None, "reserved"),
+        (Field(10, "c", List(2_147_483_448, LONG)), None, "reserved"),
+    ],
+)
+def test_reserved_ids_and_unfit_identifier_fields_are_refused_and_found_in_tables_of_others(field, identifier, reason):
+    """A schema with them was added by whoever did not come through the steps, and ``verify`` called its table sound."""
+    chosen = () if identifier is None else (identifier,)
+    schema = Schema(fields=(*FIRST.fields, field), identifier_field_ids=chosen)
+    with pytest.raises(InputError, match=reason):
+        add_schema(TABLE, schema)
+    foreign = reloaded(replace(TABLE, schemas=(schema,), last_column_id=schema.highest_id))
+    (finding,) = check_history(foreign, "here")
+    assert (finding.rule, finding.severity) == (Rule.SCHEMAS, Severity.ERROR)
+    assert reason in finding.message
+    with pytest.raises(InputError, match=reason):
+        after(foreign, SetDoc(column="kind", doc="changed"))
+    mended = after(foreign, SetIdentifiers(columns=()) if identifier is not None else DropColumn(column="c"))
+    assert [each.severity for each in check_history(mended, "here")] == [Severity.WARNING]
 
 
 def test_map_keys_stay_as_they_are():

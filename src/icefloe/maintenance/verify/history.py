@@ -1,4 +1,4 @@
-"""Checks of what table metadata says by itself: snapshots, parents, logs and refs (spec: Table Metadata, Snapshots)."""
+"""Checks of what table metadata says by itself: schemas, snapshots, parents, logs and refs (spec: Table Metadata)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from icefloe.maintenance.verify.findings import Finding, finding
-from icefloe.maintenance.verify.rules import Rule
+from icefloe.maintenance.verify.rules import Rule, Severity
 from icefloe.model.metadata.snapshots import MAIN, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.schema.rules import id_problems
 
 CLOCK_SKEW_MS = 60_000  # writers on different machines may disagree by this much
 
@@ -17,6 +18,7 @@ def check_history(metadata: TableMetadata, where: str) -> Iterator[Finding]:
     """Findings about the history of a table, located at its metadata file."""
     for message in _problems(metadata):
         yield finding(rule=Rule.HISTORY, location=where, message=message)
+    yield from _schemas(metadata, where)
     for message in _row_ids(metadata):
         yield finding(rule=Rule.ROW_IDS, location=where, message=message)
 
@@ -51,6 +53,15 @@ def _snapshot(metadata: TableMetadata, snapshot: Snapshot, parent: Snapshot | No
         yield f"{name} has sequence number {snapshot.sequence_number}, its parent {parent.sequence_number}"
     if parent.timestamp_ms > snapshot.timestamp_ms + CLOCK_SKEW_MS:
         yield f"{name} is older than its parent {parent.snapshot_id}"
+
+
+def _schemas(metadata: TableMetadata, where: str) -> Iterator[Finding]:
+    """Columns of the current schema that no schema may have; those of former ones are only reported."""
+    for schema in metadata.schemas:
+        severity = Severity.ERROR if schema.schema_id == metadata.current_schema_id else Severity.WARNING
+        for name, problem in id_problems(schema):
+            message = f"schema {schema.schema_id}: column {name!r}: {problem}"
+            yield finding(rule=Rule.SCHEMAS, location=where, message=message, severity=severity)
 
 
 def _cycles(snapshots: dict[int, Snapshot]) -> Iterator[str]:

@@ -25,6 +25,7 @@ class Rule(StrEnum):
     FILES = "files"  # every file that is named exists, and is as long as it is said to be
     TABLE_UUID = "table-uuid"  # all metadata files of the log are of this table
     LOCATIONS = "locations"  # V4 stores locations under the table relative to it, earlier versions none
+    SCHEMAS = "schemas"  # ids of columns are not reserved, identifier fields are never null
     HISTORY = "history"  # parents, logs, refs and numbers of snapshots agree
     SUMMARY = "summary"  # the figures of a snapshot's summary are those of its tree
     CHANGES = "changes"  # the changes that a tree records are those from its parent
@@ -78,6 +79,10 @@ CONSEQUENCES: Mapping[Rule, Consequence] = {
     Rule.HISTORY: Consequence(
         remedy="t.rollback(snapshot=...) sets main to a snapshot that the table has; t.remove_ref(name) removes a "
         "branch or tag that names none"
+    ),
+    Rule.SCHEMAS: Consequence(
+        remedy="other programs may not open the table: with t.update_schema() as s: s.set_identifiers(...) names other "
+        "columns, and s.drop_column(...) drops one with a reserved id"
     ),
     Rule.SUMMARY: Consequence(
         severity=Severity.WARNING,

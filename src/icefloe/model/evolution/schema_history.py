@@ -10,6 +10,7 @@ from icefloe.model.evolution.rules import promotion_problem
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.defaults import promoted_default
 from icefloe.model.schema.metadata_columns import MAX_COLUMN_ID
+from icefloe.model.schema.rules import id_problems
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field, Map, children, since
 from icefloe.model.text.text_checks import named_problem
@@ -20,11 +21,14 @@ def add_schema(metadata: TableMetadata, schema: Schema) -> TableMetadata:
 
     A schema equal to one the table has is that schema; any other gets the highest schema id plus one, whatever id it
     came with. Refused is what the format forbids however the schema was made: an id that is reserved or was used for
-    something else, a type that does not follow from the former one, a field in another struct, other map keys, another
-    initial default, a column that turned required, a new or returning required column that written rows lack, and in
-    new columns whatever the format version does not have. Times and the metadata log are the commit's to set.
+    something else, an identifier field that can be null, a type that does not follow from the former one, a field in
+    another struct, other map keys, another initial default, a column that turned required, a new or returning required
+    column that written rows lack, and in new columns whatever the format version does not have. Times and the metadata
+    log are the commit's to set.
     """
     _History(metadata).check(schema)
+    for name, problem in id_problems(schema):
+        raise InputError(f"column {name!r}: {problem}; drop the column, or set other identifier columns", field=name)
     last_column_id = max(metadata.last_column_id, schema.highest_id)
     for known in metadata.schemas:
         if _content(known) == _content(schema):

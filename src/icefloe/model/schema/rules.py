@@ -49,6 +49,17 @@ def schema_problems(schema: Schema, format_version: int) -> Iterator[tuple[str, 
     for name, field in walk(schema.fields):
         for problem in _field_problems(field, format_version):
             yield name, problem
+    yield from id_problems(schema)
+
+
+def id_problems(schema: Schema) -> Iterator[tuple[str, str]]:
+    """The reserved ids and the unfit identifier fields of a schema, each with the full name of its column.
+
+    Tables of other programs that have them are read, but no schema with them is written.
+    """
+    for name, field in walk(schema.fields):
+        if field.id > MAX_COLUMN_ID:
+            yield name, f"its id {field.id} is reserved; column ids end at {MAX_COLUMN_ID}"
     yield from _identifier_problems(schema)
 
 
@@ -57,8 +68,8 @@ def _field_problems(field: Field, format_version: int) -> Iterator[str]:
         yield "a column needs a name"
     if (problem := named_problem(field.name, field.doc)) is not None:
         yield problem
-    if not 0 < field.id <= MAX_COLUMN_ID:
-        yield f"its id {field.id} is not one of 1 to {MAX_COLUMN_ID}; the ids above are reserved"
+    if field.id < 1:
+        yield f"its id {field.id} is not one of 1 to {MAX_COLUMN_ID}"
     # Nested types are as old as the format; the fields inside them speak for themselves.
     if len(children(field.type)) == 0 and since(field.type) > format_version:
         yield f"type {field.type} needs format version {since(field.type)}, and this is {format_version}"
