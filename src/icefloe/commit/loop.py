@@ -2,7 +2,8 @@
 
 Each attempt applies the updates to a freshly loaded table and ends in one swap. Files are deleted only if it is certain
 that no snapshot references them: after ``Stale``, or after a conflict or another error before the swap. After
-``Unknown`` nothing is deleted.
+``Unknown`` nothing is deleted. After ``Stale`` the table is loaded before files are deleted: a catalog behind a proxy
+that repeats requests may have committed the attempt all the same.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from icefloe.catalogs.catalog import Swap, Swapped, Unknown
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.draft import Draft, Update, Work, draft_of
 from icefloe.commit.result import CommitResult, nothing_done, result_of
-from icefloe.commit.stage import METADATA_FOLDER, finish
+from icefloe.commit.stage import METADATA_FOLDER, Attempt, finish
 from icefloe.commit.unknown_outcomes import check_not_landed, remember_files, unreferenced
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError, IcefloeError
@@ -60,13 +61,15 @@ def land(
 ) -> CommitResult:
     """Commit updates; with ``prepared`` they are already applied to the draft, by a transaction."""
     started, io = time.perf_counter(), work.base.store.io  # it deletes no files outside the table
+    attempt: Attempt | None = None
     for number in _attempts(draft.base, work.env):
         work.attempt = number
-        with before_swap(io, steps, work):  # every earlier attempt was Stale
-            if number > 1:
-                draft = draft_of(table.load())
-                _check_not_relocated(table, work.base, draft.base)
-                work.staging.folder = f"{draft.metadata.location}/{METADATA_FOLDER}"
+        if attempt is not None:  # it was Stale, as every earlier one
+            rebased = _rebased(table, steps, work, draft, attempt)
+            if rebased is None:
+                return _committed(table, steps, work, draft, attempt, started)
+            draft = rebased
+        with before_swap(io, steps, work):
             work.attempt_base = draft.base
             check_not_landed(draft.base, _files(steps))
             if number > 1 or not prepared:
@@ -78,19 +81,18 @@ def land(
             outcome = swap_pointer(table, draft.base.expected, attempt.pointer)
         if isinstance(outcome, Unknown):
             try:
-                outcome = _resolve_unknown(table, attempt.pointer, draft, outcome)
+                _resolve_unknown(table, attempt.pointer, draft, outcome)
             except BaseException:
                 remember(steps, work)
                 raise
+            return _committed(table, steps, work, draft, attempt, started)
         if isinstance(outcome, Swapped):
             pointer = attempt.pointer if outcome.pointer is None else outcome.pointer
             table.remember(pointer, attempt.metadata, replaces=draft.base)
-            logger.info("committed %s: %s, attempt %d", table, ", ".join(step.name for step in steps), number)
-            _delete_old_metadata(io, draft.base.metadata, attempt.metadata)
-            discard(io, work.staging.forget_unlisted())
-            return result_of(str(table), steps, draft, work, time.perf_counter() - started)
+            return _committed(table, steps, work, draft, attempt, started)
         work.roots = {}
-        discard(io, work.staging.forget_attempt())
+    if attempt is not None and _is_seen(table, attempt.pointer, draft):
+        return _committed(table, steps, work, draft, attempt, started)
     discard(io, [*work.staging.written, *_files(steps)])
     raise CommitFailed(
         f"table {table}: gave up after {number} attempts, as other commits were faster; nothing was changed. Try again,"
@@ -98,6 +100,32 @@ def land(
         table=str(table),
         attempts=number,
     )
+
+
+def _rebased(
+    table: TablePointer, steps: tuple[Update, ...], work: Work, draft: Draft, attempt: Attempt
+) -> Draft | None:
+    """The draft that the next attempt starts with; None if the last one is in the table, although it was Stale."""
+    io = work.base.store.io
+    with before_swap(io, steps, work):
+        base = table.load()
+        if _has_landed(base, attempt.pointer, draft):
+            return None
+        discard(io, work.staging.forget_attempt())
+        _check_not_relocated(table, work.base, base)
+        work.staging.folder = f"{base.metadata.location}/{METADATA_FOLDER}"
+        return draft_of(base)
+
+
+def _committed(
+    table: TablePointer, steps: tuple[Update, ...], work: Work, draft: Draft, attempt: Attempt, started: float
+) -> CommitResult:
+    """The result of an attempt that landed; deletes the files that are not needed any more."""
+    io = work.base.store.io
+    logger.info("committed %s: %s, attempt %d", table, ", ".join(step.name for step in steps), work.attempt)
+    _delete_old_metadata(io, draft.base.metadata, attempt.metadata)
+    discard(io, work.staging.forget_unlisted())
+    return result_of(str(table), steps, draft, work, time.perf_counter() - started)
 
 
 def apply_updates(draft: Draft, steps: tuple[Update, ...], work: Work) -> Draft:
@@ -174,20 +202,16 @@ def _attempts(base: Base, env: Env) -> Iterator[int]:
         yield number
 
 
-def _resolve_unknown(table: TablePointer, pointer: str, draft: Draft, outcome: Unknown) -> Swapped:
-    """Check whether a swap of unknown outcome landed.
+def _resolve_unknown(table: TablePointer, pointer: str, draft: Draft, outcome: Unknown) -> None:
+    """Check that a swap of unknown outcome landed.
 
     If it is not in the table, that proves nothing, as it may still land: then the result is CommitStateUnknown.
     """
-    try:
-        landed = _has_landed(table.load(), pointer, draft)
-    except Exception as error:
-        logger.warning("could not check whether %s is committed to %s: %s", pointer, table, error)
-        landed = False
+    landed = _is_seen(table, pointer, draft)
     if not isinstance(outcome.cause, Exception):
         raise outcome.cause  # an interrupt; nothing was deleted
     if landed:
-        return Swapped()
+        return
     raise CommitStateUnknown(
         f"table {table}: the catalog failed during the swap, so {pointer} may or may not be committed. Nothing was"
         " deleted. Check whether it is committed before you repeat the operation",
@@ -195,6 +219,15 @@ def _resolve_unknown(table: TablePointer, pointer: str, draft: Draft, outcome: U
         location=pointer,
         snapshot_ids=tuple(made.snapshot_id for made in draft.made),
     ) from outcome.cause
+
+
+def _is_seen(table: TablePointer, pointer: str, draft: Draft) -> bool:
+    """Whether an attempt is found in the table, loaded again; False also if it cannot be loaded."""
+    try:
+        return _has_landed(table.load(), pointer, draft)
+    except Exception as error:
+        logger.warning("could not check whether %s is committed to %s: %s", pointer, table, error)
+        return False
 
 
 def _has_landed(base: Base, pointer: str, draft: Draft) -> bool:

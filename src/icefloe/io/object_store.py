@@ -1,9 +1,8 @@
 """Files in object stores: S3 and compatible stores, Google Cloud Storage, Azure.
 
 A put is atomic for readers, and durable once the store confirms it. ``put_if_absent`` is a put with a condition that
-the store checks. It is sent only once: the answer "exists" to a repeated request may refer to our own first one. So a
-missing answer is an unknown outcome. All other verbs may be repeated: reads change nothing, and names of new files are
-unique, so bytes that exist there after a failure are ours.
+the store checks (``object_requests``). All other verbs may be repeated: reads change nothing, and names of new files
+are unique.
 """
 
 from __future__ import annotations
@@ -13,17 +12,14 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import obstore
 import pyarrow as pa
-from obstore import exceptions as refused
 
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import (
     AlreadyExists,
-    CommitStateUnknown,
     IcefloeError,
     InputError,
     NoSuchFile,
@@ -34,6 +30,7 @@ from icefloe.io.arrow_view import arrow_view
 from icefloe.io.file_io import FileInfo, raise_not_deleted
 from icefloe.io.local import check_range, short_file
 from icefloe.io.object_files import RangeFile, Upload
+from icefloe.io.object_requests import Bucket, Object, Put, translated_request
 from icefloe.io.retries import DEFAULT_PATIENCE, retried
 from icefloe.io.storage_locations import plain_location, scheme_family, storage_properties
 from icefloe.io.store_settings import open_store
@@ -46,15 +43,6 @@ PARTS_FROM = 64 * MIB  # files from this size on are uploaded in parts
 PART_BYTES = 16 * MIB
 _THREADS = 8
 _DELETED_AT_ONCE = 1000  # the most that S3 takes in one request
-# Errors raised before the store touched the object: the request had no effect.
-_DEFINITE = (
-    FileNotFoundError,  # no such bucket
-    refused.PermissionDeniedError,
-    refused.UnauthenticatedError,
-    refused.NotSupportedError,
-    refused.InvalidPathError,
-    ValueError,  # the client's own checks
-)
 
 
 class _Threads:
@@ -78,22 +66,6 @@ class _Threads:
 _CLIENT_THREADS = _Threads()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bucket:
-    """Two clients for one bucket: one that retries failed requests, one that sends every request once."""
-
-    retrying: Any
-    once: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Object:
-    location: str
-    authority: str
-    bucket: _Bucket
-    key: str
-
-
 class ObjectStoreFileIO:
     """The FileIO of every bucket of one kind of store that the same properties open.
 
@@ -107,7 +79,7 @@ class ObjectStoreFileIO:
         self._scheme = scheme
         self._properties = storage_properties(properties or {})
         self._env = env
-        self._buckets: dict[str, _Bucket] = {}
+        self._buckets: dict[str, Bucket] = {}
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -120,7 +92,7 @@ class ObjectStoreFileIO:
     def read(self, location: str) -> bytes:
         """The whole file."""
         target = self._object(location)
-        with _translated("read", location):
+        with translated_request("read", location):
             return bytes(obstore.get(target.bucket.retrying, target.key).bytes())
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
@@ -131,7 +103,7 @@ class ObjectStoreFileIO:
             self.size(location)
             return b""
         try:
-            with _translated("read", location):
+            with translated_request("read", location):
                 data = bytes(obstore.get_range(target.bucket.retrying, target.key, start=offset, length=length))
         except StorageError:
             # A range that begins past the end gets the same error as any other invalid request.
@@ -147,7 +119,7 @@ class ObjectStoreFileIO:
         """The file's length and its last bytes, at most ``length`` of them, in one request if the store can."""
         target = self._object(location)
         try:
-            with _translated("read", location):
+            with translated_request("read", location):
                 answer = obstore.get(target.bucket.retrying, target.key, options={"range": {"suffix": length}})
                 return answer.meta["size"], bytes(answer.bytes())
         except (StorageError, UnsupportedError):  # no suffix ranges in this store, or not for empty files
@@ -157,7 +129,7 @@ class ObjectStoreFileIO:
     def size(self, location: str) -> int:
         """The file's length in bytes."""
         target = self._object(location)
-        with _translated("look at", location):
+        with translated_request("look at", location):
             return int(obstore.head(target.bucket.retrying, target.key)["size"])
 
     def exists(self, location: str) -> bool:
@@ -171,15 +143,16 @@ class ObjectStoreFileIO:
     def write_new(self, location: str, data: bytes) -> None:
         """Write a file that must not exist yet; durable on return, deleted again on error."""
         target = self._object(location)
+        put = Put(target, data)
         try:
             if len(data) < PARTS_FROM:
-                retried(lambda attempt: self._create(target, data, attempt), passes=_passes, env=self._env)
+                retried(put.create, passes=_passes, env=self._env)
             else:
                 self._upload(target, data)
         except AlreadyExists:
             raise
         except BaseException:
-            self._take_back(target, data)
+            self._take_back(put)
             raise
 
     def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
@@ -199,21 +172,7 @@ class ObjectStoreFileIO:
 
     def put_if_absent(self, location: str, data: bytes) -> bool:
         """Create the file unless the name is taken: True for the only winner."""
-        target = self._object(location)
-        try:
-            obstore.put(target.bucket.once, target.key, data, mode="create")
-        except (refused.AlreadyExistsError, refused.PreconditionError):
-            return False
-        except _DEFINITE as error:
-            with _translated("write", location):
-                raise error
-        except BaseException as error:
-            raise CommitStateUnknown(
-                f"{location} may or may not have been written: {_reason(error)}; nothing was deleted, read it before"
-                " you retry",
-                location=location,
-            ) from error
-        return True
+        return Put(self._object(location), data).is_won(self._env)
 
     def link_if_absent(self, source: str, location: str) -> bool:
         """Create a copy of a file unless the name is taken."""
@@ -226,7 +185,7 @@ class ObjectStoreFileIO:
     def delete(self, locations: Sequence[str]) -> None:
         """Delete files, many per request; files that do not exist are ignored."""
         failures: dict[str, IcefloeError] = {}
-        buckets: defaultdict[str, list[_Object]] = defaultdict(list)
+        buckets: defaultdict[str, list[Object]] = defaultdict(list)
         for target in map(self._object, locations):
             buckets[target.authority].append(target)
         for objects in buckets.values():
@@ -238,7 +197,7 @@ class ObjectStoreFileIO:
         """Every file under the folder ``prefix``, spelled like ``prefix``."""
         base = prefix.rstrip("/")
         folder = self._object(base, is_folder=True)
-        with _translated("list", prefix):
+        with translated_request("list", prefix):
             for page in obstore.list(folder.bucket.retrying, folder.key, chunk_size=1000):
                 for entry in page:
                     inner = entry["path"].removeprefix(folder.key).removeprefix("/")
@@ -258,7 +217,7 @@ class ObjectStoreFileIO:
     def _open_output(self, location: str) -> Any:
         target = self._object(location)
         stream = obstore.open_writer(target.bucket.retrying, target.key, buffer_size=PART_BYTES)
-        return pa.PythonFile(Upload(stream, lambda: _translated("write", location)), mode="w")
+        return pa.PythonFile(Upload(stream, lambda: translated_request("write", location)), mode="w")
 
     def _attempt(self, location: str, data: bytes) -> BaseException | None:
         try:
@@ -267,40 +226,29 @@ class ObjectStoreFileIO:
             return error
         return None
 
-    def _create(self, target: _Object, data: bytes, attempt: int) -> None:
-        try:
-            with _translated("write", target.location):
-                obstore.put(target.bucket.once, target.key, data, mode="create")
-        except AlreadyExists:
-            if attempt == 1 or not self._holds(target, data):
-                raise
-
-    def _upload(self, target: _Object, data: bytes) -> None:
+    def _upload(self, target: Object, data: bytes) -> None:
         if self.exists(target.location):
             raise AlreadyExists(f"there is a file at {target.location} already", location=target.location)
-        with _translated("write", target.location):
+        with translated_request("write", target.location):
             obstore.put(target.bucket.retrying, target.key, data, use_multipart=True, chunk_size=PART_BYTES)
 
-    def _take_back(self, target: _Object, data: bytes) -> None:
-        """Delete the file of a failed write, if its bytes are ours. Errors are ignored: the file is then an orphan."""
+    def _take_back(self, put: Put) -> None:
+        """Delete the file of a failed write, if it is ours. Errors are ignored: the file is then an orphan."""
         with contextlib.suppress(IcefloeError):
-            if self._holds(target, data):
-                self.delete([target.location])
+            if put.is_stored() is not False:
+                self.delete([put.target.location])
 
-    def _holds(self, target: _Object, data: bytes) -> bool:
-        return self.size(target.location) == len(data) and self.read(target.location) == data
-
-    def _delete(self, objects: Sequence[_Object]) -> dict[str, IcefloeError]:
+    def _delete(self, objects: Sequence[Object]) -> dict[str, IcefloeError]:
         """Delete files of one bucket; the errors by location."""
         try:
-            with _translated("delete", objects[0].location):
+            with translated_request("delete", objects[0].location):
                 obstore.delete(objects[0].bucket.retrying, [target.key for target in objects])
             return {}
         except IcefloeError:  # it does not say which files failed: delete them one by one
             errors = _in_parallel(_delete_one, objects)
         return {target.location: error for target, error in zip(objects, errors, strict=True) if error is not None}
 
-    def _object(self, location: str, *, is_folder: bool = False) -> _Object:
+    def _object(self, location: str, *, is_folder: bool = False) -> Object:
         _CLIENT_THREADS.check()
         parsed = plain_location(location)
         key = parsed.path.removeprefix("/")
@@ -313,19 +261,19 @@ class ObjectStoreFileIO:
         if bucket is None:
             # Two threads may both open it; the first one is kept, and both are equivalent.
             bucket = self._buckets.setdefault(parsed.authority, self._open(parsed.scheme, parsed.authority))
-        return _Object(location=location, authority=parsed.authority, bucket=bucket, key=key)
+        return Object(location=location, authority=parsed.authority, bucket=bucket, key=key)
 
-    def _open(self, scheme: str, authority: str) -> _Bucket:
+    def _open(self, scheme: str, authority: str) -> Bucket:
         retries = DEFAULT_PATIENCE.attempts - 1
-        return _Bucket(
+        return Bucket(
             retrying=open_store(scheme, authority, self._properties, retries=retries),
             once=open_store(scheme, authority, self._properties, retries=0),
         )
 
 
-def _delete_one(target: _Object) -> IcefloeError | None:
+def _delete_one(target: Object) -> IcefloeError | None:
     try:
-        with _translated("delete", target.location):
+        with translated_request("delete", target.location):
             obstore.delete(target.bucket.once, target.key)
     except NoSuchFile:
         return None
@@ -344,34 +292,4 @@ def _in_parallel(action: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
 
 def _passes(error: Exception) -> bool:
     """Whether a retry may succeed: not after a definite answer of the store."""
-    return isinstance(error, StorageError) and isinstance(error.__cause__, refused.GenericError)
-
-
-@contextlib.contextmanager
-def _translated(verb: str, location: str) -> Iterator[None]:
-    """Raise errors of the client as errors of this library."""
-    try:
-        yield
-    except (refused.AlreadyExistsError, refused.PreconditionError) as error:
-        raise AlreadyExists(f"there is a file at {location} already", location=location) from error
-    except FileNotFoundError as error:
-        if verb == "write":
-            raise StorageError(
-                f"could not write {location}: there is no such bucket", location=location, retryable=False
-            ) from error
-        raise NoSuchFile(f"no file at {location}", location=location) from error
-    except refused.NotSupportedError as error:
-        raise UnsupportedError(f"the store cannot {verb} {location}: {_reason(error)}", location=location) from error
-    except ValueError as error:
-        raise InputError(f"{location!r} is no name of an object: {_reason(error)}", location=location) from error
-    except (refused.BaseError, OSError) as error:
-        passes = isinstance(error, refused.GenericError)
-        raise StorageError(
-            f"could not {verb} {location}: {_reason(error)}", location=location, retryable=passes
-        ) from error
-
-
-def _reason(error: BaseException) -> str:
-    """The first line of the client's message; the rest is the response body and internals."""
-    text = str(error).partition("\n")[0]
-    return type(error).__name__ if text == "" else text
+    return isinstance(error, StorageError) and error.retryable

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.manifests import encode_leaf, extension
 from icefloe.codecs.value.promoted_bounds import in_terms_of
+from icefloe.errors import AlreadyExists, StorageError
 from icefloe.model.entries import ContentType, partition_key, put, stat
 from icefloe.tree.store import ManifestStore
 
@@ -54,8 +55,18 @@ class Staging:
         self._in_roots: set[str] = set()  # leaves that a root of this attempt lists
 
     def write(self, store: ManifestStore, files: Mapping[str, bytes]) -> None:
-        """Write files of this attempt; all are durable on return."""
-        store.io.write_many(list(files.items()))
+        """Write files of this attempt; all are durable on return.
+
+        Their names are new, so a name that is taken was taken by a repeated request: StorageError, not AlreadyExists.
+        """
+        try:
+            store.io.write_many(list(files.items()))
+        except AlreadyExists as error:
+            raise StorageError(
+                f"{error}, although its name is new: the storage repeated a request, or does not keep the metadata of"
+                " objects; nothing was committed",
+                **error.context,
+            ) from error
         self.written.update({location: len(data) for location, data in files.items()})
         self._of_attempt.extend(files)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
 
+MARK = "x-amz-meta-writer"
 HANG_UP = 0
 SILENCE = -1
 PATIENCE_S = 0.3  # how long the client waits for an answer that does not come
@@ -32,7 +34,11 @@ class ScriptedS3(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.objects: dict[str, bytes] = {}
+        self.lock = threading.Lock()
+        self.marks: dict[str, str] = {}  # the mark of its writer that an object carries, by path
+        self.keeps_marks = True  # as stores do that keep the metadata of objects
         self.faults: list[Fault] = []
+        self.chance: Callable[[str, str], Fault | None] = lambda method, path: None  # faults by request
         self.requests: list[str] = []
         self.authorizations: list[str] = []
         self.protected: set[str] = set()  # what may not be deleted
@@ -47,12 +53,12 @@ class ScriptedS3(ThreadingHTTPServer):
             "s3.request-timeout": str(PATIENCE_S),
         }
 
-    def next_fault(self, method: str) -> Fault | None:
+    def next_fault(self, method: str, path: str) -> Fault | None:
         for fault in self.faults:
             if fault.method == method:
                 self.faults.remove(fault)
                 return fault
-        return None
+        return self.chance(method, path)
 
 
 @contextmanager
@@ -70,7 +76,9 @@ def scripted_s3() -> Iterator[ScriptedS3]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: ScriptedS3
+    _mark = ""
 
     def do_GET(self) -> None:
         self._serve()
@@ -81,10 +89,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def _serve(self) -> None:
+        self._mark = ""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.requests.append(self.command)
         self.server.authorizations.append(self.headers.get("Authorization", ""))
-        fault = self.server.next_fault(self.command)
+        fault = self.server.next_fault(self.command, self.path)
         if fault is None:
             self._answer(*self._effect(body))
             return
@@ -100,12 +109,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _effect(self, body: bytes) -> tuple[int, bytes]:
         objects, path = self.server.objects, self.path.partition("?")[0]
         if self.command == "PUT":
-            if self.headers.get("If-None-Match") == "*" and path in objects:
-                return 412, b""
-            objects[path] = body
+            with self.server.lock:
+                if self.headers.get("If-None-Match") == "*" and path in objects:
+                    return 412, b""
+                objects[path] = body
+            if self.server.keeps_marks:
+                self.server.marks[path] = self.headers.get(MARK, "")
             return 200, b""
         if self.command == "POST":
             return 200, self._deleted(re.findall(rb"<Key>(.*?)</Key>", body), path)
+        if "list-type=2" in self.path:
+            return 200, self._listed(path)
         if path not in objects:
             return 404, b""
         if self.command == "DELETE":
@@ -113,7 +127,19 @@ class _Handler(BaseHTTPRequestHandler):
                 return 403, b""
             del objects[path]
             return 204, b""
+        self._mark = self.server.marks.get(path, "")
         return self._ranged(objects[path])
+
+    def _listed(self, bucket: str) -> bytes:
+        prefix = parse_qs(urlsplit(self.path).query).get("prefix", [""])[0]
+        whole = f"{bucket.rstrip('/')}/{prefix}"
+        found = {path: data for path, data in list(self.server.objects.items()) if path.startswith(whole)}
+        entries = (
+            f"<Contents><Key>{path.split('/', 2)[2]}</Key><Size>{len(data)}</Size>"
+            f"<LastModified>2026-11-01T00:00:00.000Z</LastModified></Contents>"
+            for path, data in found.items()
+        )
+        return f"<ListBucketResult>{''.join(entries)}<IsTruncated>false</IsTruncated></ListBucketResult>".encode()
 
     def _deleted(self, keys: list[bytes], bucket: str) -> bytes:
         parts = []
@@ -144,6 +170,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Last-Modified", "Sun, 01 Nov 2026 00:00:00 GMT")
         if status == 206:
             self.send_header("Content-Range", self._range)
+        if self._mark != "":
+            self.send_header(MARK, self._mark)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)

@@ -190,6 +190,17 @@ def test_a_commit_never_parses_the_snapshots_it_does_not_need():
         list(metadata.snapshots)
 
 
+@pytest.mark.parametrize("is_text", [True, False])
+def test_metadata_with_a_snapshot_id_twice_is_never_written(is_text):
+    """A commit that was made twice wrote it, and no program could open the table."""
+    metadata = decode(document(snapshots=[snapshot(7)])).with_snapshot(value(8), former_location=WHERE)
+    again = metadata.with_snapshot(value(8), former_location=WHERE)
+    if not is_text:
+        again = replace(again, snapshots=Snapshots(tuple(again.snapshots)))
+    with pytest.raises(FormatError, match=f"{LOCATION}: refused to write metadata with snapshot 8 twice"):
+        encode_metadata(again)
+
+
 def test_ten_thousand_snapshots_are_loaded_with_one_snapshot_object(monkeypatch):
     made: list[int] = []
 

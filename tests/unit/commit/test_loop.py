@@ -66,6 +66,8 @@ class Scripted:
         outcome = self.inner.swap(identifier, expected, new)
         if step == "moved and broken":
             raise OSError("out of sockets")
+        if step == "moved and stale":
+            return Stale()
         return Unknown(cause=TimeoutError("answer lost")) if step == "landed" else outcome
 
 
@@ -182,6 +184,19 @@ def test_an_unknown_outcome_that_landed_is_success_and_nothing_is_deleted(world)
     assert result.attempts == 1
     assert world.catalog.swaps == 1
     assert world.io.count("delete") == 0
+    assert world.ids() == [1]
+
+
+@pytest.mark.parametrize("retries", [0, 3])
+def test_a_commit_that_landed_is_acknowledged_once_although_the_catalog_calls_it_stale(world, retries):
+    """A proxy that repeats requests answers the second one; the next attempt committed the same snapshot again."""
+    world.table().set_properties({"commit.retry.num-retries": str(retries)})
+    world.catalog.script = ["moved and stale"]
+    result = world.table().append(rows(1))
+    assert result.snapshot_id in [snapshot.snapshot_id for snapshot in world.table().snapshots]
+    world.catalog.script = ["moved and stale"]
+    world.table().set_properties({"a": "b"})
+    assert world.table().properties["a"] == "b"
     assert world.ids() == [1]
 
 

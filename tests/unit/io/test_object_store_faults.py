@@ -34,23 +34,77 @@ def io(server: ScriptedS3) -> ObjectStoreFileIO:
     return ObjectStoreFileIO("s3", server.properties, Env(sleep=lambda seconds: None))
 
 
-@pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("status", FAILURES)
 def test_a_put_without_an_answer_is_unknown_and_never_sent_again(
-    io: ObjectStoreFileIO, server: ScriptedS3, status: int, after: bool
+    io: ObjectStoreFileIO, server: ScriptedS3, status: int
 ) -> None:
-    server.faults = [Fault(method="PUT", status=status, after=after)]
+    server.faults = [Fault(method="PUT", status=status)]
     with pytest.raises(CommitStateUnknown, match="may or may not"):
         io.put_if_absent("s3://b/v1", b"1")
-    assert server.requests == ["PUT"]
-    assert ("/b/v1" in server.objects) == after
+    assert server.requests == ["PUT", "GET"]
+    assert "/b/v1" not in server.objects
+
+
+@pytest.mark.parametrize("status", [409, 412, *FAILURES])
+def test_a_put_that_was_stored_has_won_whatever_the_answer(
+    io: ObjectStoreFileIO, server: ScriptedS3, status: int
+) -> None:
+    """A gateway that repeats requests answers 412 to the second one; the commit was taken for lost and made again."""
+    server.faults = [Fault(method="PUT", status=status, after=True)]
+    assert io.put_if_absent("s3://b/v1", b"1") is True
+    assert server.requests == ["PUT", "GET"]
+
+
+@pytest.mark.parametrize("other", [b"1", b"2", b"other"])
+@pytest.mark.parametrize("status", [409, 412, *FAILURES])
+def test_a_put_that_finds_the_object_of_another_writer_has_lost(
+    io: ObjectStoreFileIO, server: ScriptedS3, status: int, other: bytes
+) -> None:
+    assert ObjectStoreFileIO("s3", server.properties).put_if_absent("s3://b/v1", other) is True
+    server.faults = [Fault(method="PUT", status=status)]
+    assert io.put_if_absent("s3://b/v1", b"1") is False
+    assert server.objects == {"/b/v1": other}
 
 
 @pytest.mark.parametrize("status", [409, 412])
-def test_a_put_that_meets_another_is_lost_for_certain(io: ObjectStoreFileIO, server: ScriptedS3, status: int) -> None:
+def test_a_put_that_meets_an_object_which_is_not_there_is_unknown(
+    io: ObjectStoreFileIO, server: ScriptedS3, status: int
+) -> None:
     server.faults = [Fault(method="PUT", status=status)]
+    with pytest.raises(CommitStateUnknown, match="may or may not"):
+        io.put_if_absent("s3://b/v1", b"1")
+    assert server.requests == ["PUT", *["GET"] * 4]
+
+
+@pytest.mark.parametrize("fault", ["the store keeps no metadata", "the object cannot be read"])
+def test_a_put_that_cannot_be_recognized_is_unknown(io: ObjectStoreFileIO, server: ScriptedS3, fault: str) -> None:
+    server.faults = [Fault(method="PUT", status=412, after=True)]
+    if fault == "the object cannot be read":
+        server.faults += [Fault(method="GET", status=500)] * 4
+    else:
+        server.keeps_marks = False
+    with pytest.raises(CommitStateUnknown, match="may or may not"):
+        io.put_if_absent("s3://b/v1", b"1")
+    server.objects["/b/v1"] = b"2"
     assert io.put_if_absent("s3://b/v1", b"1") is False
-    assert server.requests == ["PUT"]
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("status", [409, 412])
+def test_a_new_file_is_written_although_the_store_says_that_it_exists(
+    io: ObjectStoreFileIO, server: ScriptedS3, status: int, after: bool
+) -> None:
+    """The commit of a SQL catalog failed with AlreadyExists for a name with a new uuid in it."""
+    server.faults = [Fault(method="PUT", status=status, after=after)]
+    io.write_new("s3://b/new", b"bytes")
+    assert server.objects == {"/b/new": b"bytes"}
+
+
+def test_a_new_file_that_the_store_never_has_is_a_storage_error(io: ObjectStoreFileIO, server: ScriptedS3) -> None:
+    server.faults = [Fault(method="PUT", status=412)] * 4
+    with pytest.raises(StorageError, match="says that it exists") as caught:
+        io.write_new("s3://b/new", b"bytes")
+    assert caught.value.retryable
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
@@ -86,7 +140,7 @@ def test_a_name_is_taken_also_when_the_bytes_are_the_same(io: ObjectStoreFileIO,
     server.objects["/b/new"] = b"bytes"
     with pytest.raises(AlreadyExists):
         io.write_new("s3://b/new", b"bytes")
-    assert server.requests == ["PUT"]
+    assert server.requests == ["PUT", "GET"]
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -94,7 +148,7 @@ def test_a_new_file_that_cannot_be_written_is_gone(io: ObjectStoreFileIO, server
     server.objects["/b/old"] = b"old"
     answers = [412, 500, 500, 500] if after else [500] * 4
     server.faults = [Fault(method="PUT", status=500, after=after), *(Fault(method="PUT", status=s) for s in answers)]
-    server.faults += [Fault(method="HEAD", status=500)] * 4 if after else []
+    server.faults += [Fault(method="GET", status=500)] * 4 if after else []
     with pytest.raises(StorageError, match="s3://b/new"):
         io.write_new("s3://b/new", b"bytes")
     assert server.objects == {"/b/old": b"old"}

@@ -7,6 +7,7 @@ snapshot that otherwise breaks the format is reported when it is read.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -170,11 +171,28 @@ def _root(record: _SnapshotRecord, path: str, places: Places) -> str | None:
 def encode_snapshots(
     snapshots: SnapshotLog, location: str, rules: VersionRules, *, mirrored: bool = False
 ) -> list[Any]:
-    """The JSON of all snapshots; text that is still valid is copied unread."""
+    """The JSON of all snapshots; text that is still valid is copied unread.
+
+    FormatError if two have the same id: no program could read the table.
+    """
     text = snapshots if isinstance(snapshots, LazySnapshots) else None
     if text is None or text.mirrored != mirrored or _moved(text, location, rules):
+        _check_distinct([snapshot.snapshot_id for snapshot in snapshots], location)
         return [snapshot_to_json(snapshot, location, rules, mirrored=mirrored) for snapshot in snapshots]
+    if len(text.positions) < len(text.stored):
+        _check_distinct([snapshot.snapshot_id for snapshot in text], location)
     return list(text.stored)
+
+
+def _check_distinct(snapshot_ids: Sequence[int], location: str) -> None:
+    if len(set(snapshot_ids)) < len(snapshot_ids):
+        twice = next(snapshot_id for snapshot_id, count in Counter(snapshot_ids).items() if count > 1)
+        raise FormatError(
+            f"{location}: refused to write metadata with snapshot {twice} twice; nothing was committed",
+            location=location,
+            snapshot_id=twice,
+            next_step="Call refresh() and look for the snapshot: an earlier attempt may have committed it.",
+        )
 
 
 def _moved(snapshots: LazySnapshots, location: str, rules: VersionRules) -> bool:
