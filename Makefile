@@ -6,8 +6,9 @@
 #                    and 4; in three processes (WORKERS=... for another number)
 #   make thorough    the rest: versions 1 and 3, all cases of crashes and interleavings, hypothesis with more examples,
 #                    300 histories of rows on Spark, 200 operations with faults on a cluster, and streams that are
-#                    killed 20 times, 2,000 histories whose changes are compared (HISTORIES=... OPERATIONS=... KILLS=...
-#                    CHANGES=... for other numbers; SHARE=1/2 for the second half of the test files)
+#                    killed 20 times, 2,000 histories whose changes are compared, 2,000 statements in one session
+#                    (HISTORIES=... OPERATIONS=... KILLS=... CHANGES=... STATEMENTS=... for other numbers; SHARE=1/2 for
+#                    the second half of the test files)
 #   make lint        ruff and mypy
 #   make interop     the tests that run other programs (Maven fetches Apache Iceberg's jar on first use)
 #   make versions    the short page of Spark SQL on Spark 4.1, 4.2 and 4.3, which pip installs into .cache on first use
@@ -38,6 +39,7 @@ HISTORIES ?= 300
 CHANGES ?= 2000
 OPERATIONS ?= 200
 KILLS ?= 20
+STATEMENTS ?= 2000
 SHARE ?= 0/1
 WORKERS ?= 3
 VENV := .venv
@@ -71,7 +73,8 @@ test: $(READY)
 
 thorough: $(READY)
 	@ICEFLOE_TESTS=thorough ICEFLOE_HISTORIES=$(HISTORIES) ICEFLOE_CLUSTER_OPERATIONS=$(OPERATIONS) \
-		ICEFLOE_STREAM_KILLS=$(KILLS) ICEFLOE_CHANGE_HISTORIES=$(CHANGES) ICEFLOE_SHARE=$(SHARE) $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop and not s3a' tests
+		ICEFLOE_STREAM_KILLS=$(KILLS) ICEFLOE_CHANGE_HISTORIES=$(CHANGES) ICEFLOE_STATEMENTS=$(STATEMENTS) \
+		ICEFLOE_SHARE=$(SHARE) $(PYTEST) $(SIDE_BY_SIDE) -m 'not interop and not s3a' tests
 
 lint: $(READY)
 	@$(PY) -m ruff check .

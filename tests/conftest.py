@@ -30,6 +30,7 @@ PROGRAMS = (
     "tests/spark/test_spark_connect.py",
     "tests/spark_sql/test_killed_streams.py",
     "tests/spark_sql/test_local_cluster.py",
+    "tests/spark_sql/test_many_statements.py",
 )
 TOGETHER = {
     "programs": PROGRAMS,

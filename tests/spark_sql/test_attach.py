@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from pyspark.sql import SparkSession
 import icefloe
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.spark_sql.kept import Kept
+from spark_sql.many_statements import statements
 
 
 def other(folder: Path) -> icefloe.Catalog:
@@ -45,6 +48,19 @@ def test_a_new_session_is_attached_by_itself(spark: SparkSession, demo: icefloe.
     second.sql("CREATE TABLE demo.db.u (id bigint)")
     assert [table.name for table in second.catalog.listTables("demo.db")] == ["u"]
     assert [table.name for table in spark.catalog.listTables("demo.db")] == ["t"]
+
+
+def test_statements_leave_no_threads_and_no_sockets_behind(
+    spark: SparkSession, demo: icefloe.Catalog, tmp_path: Path
+) -> None:
+    """In the JVM, adaptive plans and streams call the catalog from threads that are always new."""
+    work = statements(spark, f"{tmp_path}/work", "icefloe")
+    held = []
+    for _ in range(2):
+        for _ in range(10):
+            next(work)()
+        held.append((threading.active_count(), len(os.listdir("/proc/self/fd"))))
+    assert held[1] <= held[0]
 
 
 def test_names_that_spark_cannot_use_are_refused(spark: SparkSession, tmp_path: Path) -> None:

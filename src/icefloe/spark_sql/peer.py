@@ -41,11 +41,6 @@ Handler = Callable[[Any, Any], object]  # (a call, the object of the JVM that ca
 class Peer:
     """Answers the calls about one catalog, from any thread."""
 
-    class Java:
-        """The Java interface that py4j implements for this class."""
-
-        implements = ("java.util.function.BiFunction",)
-
     def __init__(self, name: str, catalog: Catalog) -> None:
         self._handlers = handlers(name, catalog)
 

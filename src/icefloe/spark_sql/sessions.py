@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from icefloe.engines.spark.python_calls import java_function
 from icefloe.engines.spark.session import spark_internals
 from icefloe.errors import InputError
 from icefloe.spark_sql.java_sources import JavaClasses, java_classes
@@ -27,10 +27,9 @@ def attach(spark: SparkSession, name: str, catalog: Catalog) -> None:
     if known is not None and not known.startswith(_OWN_PACKAGES):
         raise InputError(f"the session has another catalog {name!r}: {setting} is {known}; choose another name")
     classes = java_classes(spark)
-    ensure_callback_server_started(spark.sparkContext._gateway)
     peer_id = _peer_id(spark, name)
     classes.call(spark, "KeptPlans", "remove", peer_id)
-    _peers(classes).put(peer_id, Peer(name, catalog))
+    _peers(classes).put(peer_id, java_function(spark, Peer(name, catalog).apply))
     _add_rules(spark, classes)
     spark.conf.set(f"{setting}.peer", peer_id)
     spark.conf.set(setting, classes.name("IcefloeCatalog"))

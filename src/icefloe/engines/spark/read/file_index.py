@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 import pyarrow as pa
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from icefloe.engines.spark.failures import marked
 from icefloe.engines.spark.java_classes import compiled_constructor
+from icefloe.engines.spark.python_calls import java_function
 from icefloe.engines.spark.read import file_format_java, file_index_java
 from icefloe.engines.spark.session import PerJvm, child_session, java_class
 from icefloe.engines.spark.task_python import arrow_stream
@@ -34,12 +34,7 @@ _ANSWERS_KEPT = 4  # Spark may ask several times for one scan: when it plans, ex
 
 
 class _Planner:
-    """The object that the Java class calls: it gets filters as lines of text and returns files as an Arrow stream."""
-
-    class Java:
-        """The Java interface that py4j implements for this class."""
-
-        implements = ("java.util.function.BiFunction",)
+    """What the Java class calls: it gets filters as lines of text and returns files as an Arrow stream."""
 
     def __init__(self, files: Lister) -> None:
         self._files = files
@@ -114,12 +109,10 @@ def relation(
     Hadoop configuration. Without ``is_parquet`` each file is one row with its path and its content, and is not opened
     unless the content is selected.
     """
-    gateway = spark.sparkContext._gateway
-    ensure_callback_server_started(gateway)
     java = child_session(spark, settings)._jsparkSession
     partition, lists = _parsed(java, constants), java_class(spark, "java.util.ArrayList")
     arguments = lists()
-    for argument in (_Planner(files), partition, location, size_bytes):
+    for argument in (java_function(spark, _Planner(files).apply), partition, location, size_bytes):
         arguments.add(argument)
     described = java_class(spark, f"{_SOURCES}.HadoopFsRelation")(
         _FILE_INDEX.of(spark).newInstance(arguments.toArray()),
