@@ -55,6 +55,28 @@ def test_rows_change_in_every_version_and_mode(spark: SparkSession, demo: iceflo
     assert demo.load_table("db.t").scan().count() == 4
 
 
+@pytest.mark.parametrize("statement", ["DELETE FROM {t}", "DELETE FROM {t} WHERE true", "TRUNCATE TABLE {t}"])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_all_rows_are_deleted_without_reading_them(
+    spark: SparkSession, demo: icefloe.Catalog, version: int, statement: str
+) -> None:
+    """Scar: a DELETE without a condition failed with an internal error of Spark."""
+    create(spark, f"'format-version'='{version}'")
+    table = demo.load_table("db.t")
+    table.branch("audit")
+    spark.sql(f"DELETE FROM {TABLE} WHERE false")
+    assert len(table.refresh().snapshots) == 1  # there was nothing to commit
+    spark.sql(statement.format(t=TABLE))
+    assert rows(spark) == []
+    last = table.refresh().scan().snapshot
+    assert last is not None
+    assert last.summary["deleted-records"] == "4"
+    assert last.summary["total-data-files"] == "0"
+    assert len(rows(spark, table=f"{TABLE}.branch_audit")) == 4
+    spark.sql(statement.format(t=f"{TABLE}.branch_audit"))
+    assert rows(spark, table=f"{TABLE}.branch_audit") == []
+
+
 def test_updated_rows_keep_their_ids(spark: SparkSession, demo: icefloe.Catalog) -> None:
     create(spark)
     before = dict(rows(spark, "id, _row_id"))

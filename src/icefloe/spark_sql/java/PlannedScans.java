@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -17,6 +18,7 @@ import scala.collection.immutable.Seq;
 /** Replaces each IcefloeScan by the plan that Python makes for it, with the attribute ids that the query uses. */
 public class PlannedScans extends Rule {
   public TreeNode apply(TreeNode plan) {
+    if (plan instanceof DeleteFromTable) return plan;  // a DELETE of all rows: Spark takes the table from the scan
     Replacement replacement = new Replacement();
     replacement.merged = MergedInserts.target((LogicalPlan) plan);
     if (replacement.merged != null) replacement.operation = MergedInserts.write((LogicalPlan) plan).id;

@@ -21,16 +21,16 @@ public class Predicates {
       message.put("node", "column").set("path", Json.array(((NamedReference) expression).fieldNames()));
       return message;
     }
+    if (expression instanceof Predicate) {  // also true and false, which are literals too
+      message.put("node", "predicate").put("name", ((Predicate) expression).name());
+      message.set("arguments", messages(expression.children()));
+      return message;
+    }
     if (expression instanceof Literal) {
       Object value = ((Literal) expression).value();
       message.put("node", "literal").put("type", ((Literal) expression).dataType().catalogString());
       if (value instanceof byte[]) return message.put("value", (byte[]) value);
       return message.put("value", value == null ? null : value.toString());
-    }
-    if (expression instanceof Predicate) {
-      message.put("node", "predicate").put("name", ((Predicate) expression).name());
-      message.set("arguments", messages(expression.children()));
-      return message;
     }
     return message.put("node", "other").put("text", expression.toString());
   }
