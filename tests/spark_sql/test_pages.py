@@ -24,9 +24,26 @@ from support.sql_pages import (
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_statements_of_a_page_have_their_results(spark: SparkSession, tmp_path: Path, page: Path) -> None:
+    check(spark, tmp_path, page)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("setting", ["spark.sql.adaptive.enabled", "spark.sql.codegen.wholeStage"])
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_results_are_the_same_without_adaptive_plans_or_compiled_stages(
+    spark: SparkSession, tmp_path: Path, page: Path, setting: str
+) -> None:
+    """Scar: MERGE failed in Spark's own metrics without adaptive plans."""
+    check(spark, tmp_path, page, **{setting: "false"})
+
+
+def check(spark: SparkSession, folder: Path, page: Path, **settings: str) -> None:
+    """Run a page in a new session with settings."""
     with new_session(spark) as session:
+        for name, value in settings.items():
+            session.conf.set(name, value)
         for name in CATALOGS:
-            files = f"{tmp_path}/{name}"
+            files = f"{folder}/{name}"
             catalog = icefloe.catalog(name, uri=f"sqlite:///{files}.db", warehouse=f"file://{files}")
             icefloe.attach(session, name, catalog)
         check_page(session, page)

@@ -77,6 +77,17 @@ def test_all_rows_are_deleted_without_reading_them(
     assert rows(spark, table=f"{TABLE}.branch_audit") == []
 
 
+def test_a_merge_runs_without_adaptive_plans(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    """Scar: a task asked a node of Spark for its metrics, which only the driver can make."""
+    create(spark)
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        spark.sql(UPSERT)
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
+    assert rows(spark) == [(1, "Oslo", 10), (2, "Oslo", 22), (3, "Rome", 30), (4, None, 40), (9, "Oslo", 90)]
+
+
 def test_updated_rows_keep_their_ids(spark: SparkSession, demo: icefloe.Catalog) -> None:
     create(spark)
     before = dict(rows(spark, "id, _row_id"))

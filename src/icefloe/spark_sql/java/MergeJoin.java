@@ -22,6 +22,7 @@ import org.apache.spark.sql.catalyst.plans.logical.JoinHint$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.SparkPlanInfo$;
 import org.apache.spark.sql.types.IntegerType$;
 import org.apache.spark.sql.types.LongType$;
 import scala.Option;
@@ -110,6 +111,8 @@ public class MergeJoin {
     Join joined = new Join(
         isTargetLeft ? reduced : rows, isTargetLeft ? rows : reduced, join.joinType(), join.condition(), join.hint());
     Dataset result = frame(replaced(query, joined));
+    // Nodes of Spark make their metrics when they are asked for them, which tasks cannot do.
+    SparkPlanInfo$.MODULE$.fromSparkPlan(result.queryExecution().executedPlan());
     return session().internalCreateDataFrame(result.queryExecution().toRdd(), query.schema(), false);
   }
 
