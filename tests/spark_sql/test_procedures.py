@@ -220,3 +220,34 @@ def test_procedures_compute_statistics(spark: SparkSession, demo: icefloe.Catalo
     assert (entry.statistics_path, entry.snapshot_id) == (file, empty.metadata.current_snapshot_id)
     with pytest.raises(PySparkException, match="the table has no partitions"):
         call(spark, "compute_partition_stats('db.t')")
+
+
+def test_names_in_calls_are_those_of_the_session(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    # Backticks were parts of names, and columns were found in their own case only.
+    t = demo.create_table("db.t", schema="id bigint not null, City string", sort_by=["id"])
+    for number in range(6):
+        t.append(pa.table({"id": [number, 20 - number], "City": ["Oslo", "Rome"]}))
+    assert len(call(spark, "ancestors_of('`demo`.`db`.`t`')")) == 6
+    rewrite = "rewrite_data_files(table => '`db`.t', options => map('rewrite-all', 'true')"
+    assert call(spark, f"{rewrite}, where => 'city = \"Bern\"')")[0][:2] == (0, 0)
+    assert call(spark, f"{rewrite}, where => '1=1', sort_order => 'CITY desc, ID')")[0][:2] == (6, 1)
+    assert t.refresh().scan().to_arrow()["City"].to_pylist() == ["Rome"] * 6 + ["Oslo"] * 6
+    assert call(spark, f"{rewrite}, where => 'ID > 100')")[0][:2] == (0, 0)
+    assert call(spark, f"{rewrite}, strategy => 'sort', sort_order => 'zorder(ID, CITY)')")[0][:2] == (1, 1)
+    assert call(spark, "rewrite_position_delete_files('db.t', map('rewrite-all', 'true'), 'ID >= 0')")[0][:2] == (0, 0)
+    assert call(spark, "write_ordered_by('db.t', array('bucket(4, ID)', 'CITY desc'))") == [(2,)]
+    assert call(spark, "set_identifier_fields('db.t', array('ID'))") == [("id",)]
+    assert len(call(spark, "compute_table_stats(table => 'db.t', columns => array('CITY'))")) == 1
+    assert call(spark, "add_partition_field('db.t', 'truncate(CITY, 2)')")[0][1] == "truncate[2]"
+    assert call(spark, "replace_partition_field('db.t', 'truncate(City, 2)', 'bucket(ID, 4)')")[0][1] == "bucket[4]"
+    assert call(spark, "drop_partition_field('db.t', 'bucket(4, ID)')") == []
+    with pytest.raises(PySparkException, match=r"where => 'length\(city\) > 1' cannot choose files"):
+        call(spark, "rewrite_data_files(table => 'db.t', where => 'length(city) > 1')")
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(PySparkException, match="no column 'ID'"):
+            call(spark, "write_ordered_by('db.t', array('ID'))")
+        with pytest.raises(PySparkException, match="Spark cannot evaluate 'ID = 1'"):
+            call(spark, f"{rewrite}, where => 'ID = 1')")
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")

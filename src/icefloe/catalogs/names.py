@@ -1,7 +1,8 @@
 """Names of tables and namespaces: parsing, joining, suggestions, and their form in paths.
 
 Catalog databases keep a namespace as dotted text, so the parts of a namespace hold no dots. A table's name may hold one
-when it is given as a tuple or between backticks. Names become parts of a path in ``path_part`` and nowhere else.
+when it is given as a tuple or between backticks, which every part may have. Names become parts of a path in
+``path_part`` and nowhere else.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ NameLike = str | Sequence[str]
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
-_QUOTED = re.compile(r"(.+?)\.`((?:[^`]|``)+)`", re.DOTALL)
+_PART = r"(?:`(?:[^`]|``)+`|[^.`][^.]*)"
+_PARTS = re.compile(rf"{_PART}(?:\.{_PART})+", re.DOTALL)
+_ONE = re.compile(_PART, re.DOTALL)
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f/\\%:?#*"<>|]|^\.+$')
 
 
@@ -29,7 +32,7 @@ def parse_identifier(name: NameLike) -> Identifier:
     ('db', 'orders')
     >>> parse_identifier(("lake", "db", "orders.v1"))
     ('lake', 'db', 'orders.v1')
-    >>> parse_identifier("lake.db.`orders.v1`")
+    >>> parse_identifier("`lake`.db.`orders.v1`")
     ('lake', 'db', 'orders.v1')
     """
     return _identifier(name if isinstance(name, str) else tuple(name))
@@ -74,9 +77,9 @@ def spelled(parts: Identifier) -> str:
     >>> spelled(("db", "orders")), spelled(("db", "orders.v1"))
     ('db.orders', 'db.`orders.v1`')
     """
-    table = parts[-1]
-    quoted = f"`{table.replace('`', '``')}`" if "." in table or table.startswith("`") else table
-    return dotted((*parts[:-1], quoted))
+    return dotted(
+        tuple(f"`{part.replace('`', '``')}`" if "." in part or part.startswith("`") else part for part in parts)
+    )
 
 
 def path_part(name: str) -> str:
@@ -119,8 +122,11 @@ def _identifier(name: str | Identifier) -> Identifier:
 
 
 def _split(name: str) -> Identifier:
-    quoted = _QUOTED.fullmatch(name)
-    return tuple(name.split(".")) if quoted is None else (*quoted[1].split("."), quoted[2].replace("``", "`"))
+    """The parts between the dots; those between backticks without them."""
+    if "`" not in name or _PARTS.fullmatch(name) is None:
+        return tuple(name.split("."))
+    parts = _ONE.findall(name)
+    return tuple(part[1:-1].replace("``", "`") if part.startswith("`") else part for part in parts)
 
 
 @lru_cache(maxsize=1024)

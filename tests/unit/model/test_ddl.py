@@ -325,6 +325,9 @@ def test_what_is_no_schema_is_an_input_error(value):
         ("truncate(4,note)", ("truncate[4]", ("note",))),
         ("bucket(16, id, note)", ("bucket[16]", ("id", "note"))),
         ("bucket(16 ,`id`,s.`odd name`)", ("bucket[16]", ("id", "s.odd name"))),
+        ("bucket(id, 4)", ("bucket[4]", ("id",))),  # as Apache Iceberg reads it too
+        ("truncate(note , 2)", ("truncate[2]", ("note",))),
+        ("bucket(id, note, 16)", ("bucket[16]", ("id", "note"))),
         ("identity(id)", ("identity", ("id",))),
         (" id ", ("identity", ("id",))),
         ("`id`", ("identity", ("id",))),
@@ -338,7 +341,18 @@ def test_partition_texts_are_read(text, expected):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "day(nope)", "nope", "days(16, ts)", "bucket(id)", "week(ts)", "day(ts", "day(ts + 1)", "bucket(id, 4)"],
+    [
+        "",
+        "day(nope)",
+        "nope",
+        "days(16, ts)",
+        "bucket(id)",
+        "week(ts)",
+        "day(ts",
+        "day(ts + 1)",
+        "bucket(4, id, 4)",
+        "day(ts, 4)",
+    ],
 )
 def test_partition_texts_that_cannot_be_meant_are_input_errors(text):
     with pytest.raises(InputError):

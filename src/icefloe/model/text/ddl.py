@@ -38,6 +38,7 @@ _CALL = re.compile(
     r"(?P<name>\w+)\s*\(\s*(?:(?P<width>\d{1,9})\s*,\s*)?(?P<sources>" + _COLUMN.format("source") + _NEXT + r")\s*\)"
 )
 _SOURCE = re.compile(r"(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _BARE = re.compile(_COLUMN.format("source"))
 
 
@@ -77,23 +78,31 @@ def parse_partition(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
     ('bucket[16]', ('id',))
     >>> parse_partition("bucket(16, id, city)", parse_ddl("id bigint, city string"))
     ('bucket[16]', ('id', 'city'))
+
+    The number may come last, as in Apache Iceberg.
+
+    >>> parse_partition("truncate(id, 2)", parse_ddl("id bigint"))
+    ('truncate[2]', ('id',))
     """
     called = _CALL.fullmatch(text.strip())
     match = called if called is not None else _BARE.fullmatch(text.strip())
     if match is None:
         raise InputError(f"cannot read the partition {text!r}: write day(ts), bucket(16, id) or a column", text=text)
     listed = match["source"] if called is None else called["sources"]
-    sources = tuple(part.strip().replace("`", "") for part in _SOURCE.findall(listed))
+    sources = [part.strip().replace("`", "") for part in _SOURCE.findall(listed)]
+    width = None if called is None else called["width"]
+    if width is None and len(sources) > 1 and _NUMBER.fullmatch(sources[-1]) and sources[-1] not in schema.by_name:
+        *sources, width = sources
     for source in sources:
         schema.field(source)
     if called is None:
-        return IDENTITY, sources
+        return IDENTITY, tuple(sources)
     name = called["name"].lower()
     transform = _TRANSFORMS.get(_SYNONYMS.get(name, name))
     if transform is None:
         known = ", ".join(transform.name for transform in TRANSFORM_NAMES)
         raise InputError(f"partition {text!r}: there is no transform {called['name']!r}; use one of {known}", text=text)
-    return _with_width(transform, called["width"], text), sources
+    return _with_width(transform, width, text), tuple(sources)
 
 
 def term_text(transform: str, source_ids: Iterable[int], schema: Schema) -> str:

@@ -19,6 +19,7 @@ from icefloe.model.schema.types import INT, LONG, STRING, Field
 from icefloe.scan.changes.history import SnapshotRange, snapshot_range
 from icefloe.scan.changes.plan import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT
 from icefloe.scan.select import Point
+from icefloe.spark_sql.options.session_names import columns
 from icefloe.table.table import Table
 from icefloe.table.table_at import TableAt
 
@@ -32,7 +33,8 @@ def create_changelog_view(table: Table, arguments: Mapping[str, Any]) -> list[tu
     """Create a temporary view of the changes of a table; the row has the name of the view."""
     spark = SparkSession.active()
     options = _options(arguments.get("options", {}))
-    keys = arguments.get("identifier_columns")
+    named = arguments.get("identifier_columns")
+    keys = None if named is None else columns(named, table.refresh().schema)
     images = _is_true(arguments.get("compute_updates"), default=keys is not None)
     changes = table.changes(
         _point(options, _STARTS),

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icefloe.errors import InputError
+from icefloe.spark_sql.options.session_names import columns, filter_of_text, terms
 from icefloe.table.table import Table
 
 Row = tuple[object, ...]
@@ -29,11 +30,12 @@ _ALL = "rewrite-all"
 def rewrite_data_files(table: Table, arguments: Mapping[str, Any]) -> list[Row]:
     """Compact a table on Spark; one row with counts."""
     strategy, sort_by, zorder_by = _order(arguments.get("strategy"), arguments.get("sort_order"))
+    schema = table.refresh().schema
     plan = table.compact(
-        arguments.get("where"),
+        filter_of_text(arguments.get("where"), schema),
         strategy=strategy,
-        sort_by=sort_by,
-        zorder_by=zorder_by,
+        sort_by=None if sort_by is None else terms(sort_by, schema),
+        zorder_by=None if zorder_by is None else columns(zorder_by, schema),
         options=arguments.get("options"),
         branch=arguments.get("branch"),
         spark=SparkSession.active(),
@@ -65,7 +67,8 @@ def rewrite_delete_files(table: Table, arguments: Mapping[str, Any]) -> list[Row
             " be",
             option=unknown[0],
         )
-    result = table.rewrite_deletes(arguments.get("where"), spark=SparkSession.active())
+    where = filter_of_text(arguments.get("where"), table.refresh().schema)
+    result = table.rewrite_deletes(where, spark=SparkSession.active())
     removed = result.equality_files_removed + result.position_files_removed + result.vectors_removed
     added = result.vectors_added + result.position_files_added
     return [(removed, added, result.bytes_removed, result.bytes_added)]

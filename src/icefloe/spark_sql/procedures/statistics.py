@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from icefloe.spark_sql.options.session_names import columns
 from icefloe.spark_sql.procedures.shape import Arguments, Row
 from icefloe.table.table import Table
 
 
 def compute_table_stats(table: Table, arguments: Arguments) -> list[Row]:
     """Count the distinct values of columns on Spark; the row has the statistics file, if there is a snapshot."""
-    columns = arguments.get("columns")
+    named = arguments.get("columns")
     result = table.analyze(
-        None if columns is None else list(columns), snapshot=_snapshot(arguments), spark=SparkSession.active()
+        None if named is None else columns(named, table.refresh().schema),
+        snapshot=_snapshot(arguments),
+        spark=SparkSession.active(),
     )
     return [] if result.statistics_file is None else [(result.statistics_file,)]
 
