@@ -143,3 +143,25 @@ def test_adding_such_a_file_still_gives_the_table_a_mapping(tmp_path):
     table.add_files([f"file://{path}"])
     assert "schema.name-mapping.default" in table.properties
     assert read(tmp_path) == sorted_rows(ROWS)
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_column_that_the_mapping_lists_without_an_id_is_left_out(tmp_path, file_format):
+    """Such a column is in files and not in the table, as the specification allows; the file was refused."""
+    nested = file_format != "avro"
+    schema = "id bigint, s struct<a: bigint>" if nested else "id bigint"
+    inner = '{"names": ["b"], "fields": [{"names": ["c"]}]}'
+    struct = ', {"field-id": 2, "names": ["s"], "fields": [{"field-id": 3, "names": ["a"]}, ' + inner + "]}"
+    mapping = '[{"field-id": 1, "names": ["id"]}, {"names": ["extra"]}' + (struct if nested else "") + "]"
+    table = made(tmp_path, schema, properties={"schema.name-mapping.default": mapping})
+    rows = pa.table({"id": [1, 2], "extra": ["x", "y"]})
+    if nested:
+        rows = rows.append_column("s", pa.array([{"a": 5, "b": {"c": 6, "d": 7}}, None]))
+    path = tmp_path / f"a.{file_format}"
+    write_foreign(path, file_format, rows)
+    table.add_files(str(path))
+    assert read(tmp_path) == ([(1, {"a": 5}), (2, None)] if nested else [(1,), (2,)])
+    path = tmp_path / f"b.{file_format}"
+    write_foreign(path, file_format, rows.append_column("other", pa.array(["x", "y"])))
+    with pytest.raises(InputError, match="the table has no column 'other'"):
+        table.add_files(str(path))

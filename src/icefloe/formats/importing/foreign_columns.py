@@ -35,10 +35,17 @@ def known_names(schemas: Iterable[Schema], mapping: NameMapping) -> Names:
     return {id_: frozenset(names) for id_, names in names_by_id.items()}
 
 
-def check_columns(stored: pa.Schema, known: Names, location: str) -> None:
-    """Refuse a file with a column that the table does not have, or has under another name."""
-    for name, column, is_named in _fields(stored, ""):
-        id_ = field_id(column)
+def check_columns(stored: pa.Schema, known: Names, location: str, mapping: NameMapping) -> None:
+    """Refuse a file with a column that the table does not have, or has under another name.
+
+    A file without ids may have columns that ``mapping`` lists without an id: they are known not to be in the table.
+    """
+    left_out: set[tuple[str, ...]] = set()
+    for path, column, is_named in _fields(stored, ()):
+        id_, name, mapped = field_id(column), ".".join(path), mapping.find(path)
+        if path[:-1] in left_out or (id_ is None and mapped is not None and mapped.field_id is None):
+            left_out.add(path)
+            continue
         if id_ is None and not is_named:
             continue  # elements, keys and values are matched by position
         if id_ is None:
@@ -62,17 +69,17 @@ def check_columns(stored: pa.Schema, known: Names, location: str) -> None:
             )
 
 
-def _fields(fields: Iterable[pa.Field], prefix: str) -> Iterator[tuple[str, pa.Field, bool]]:
-    """Every field at every depth with its full name, and whether its own name identifies it."""
+def _fields(fields: Iterable[pa.Field], inside: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.Field, bool]]:
+    """Every field at every depth with its path, and whether its own name identifies it."""
     for column in fields:
-        yield f"{prefix}{column.name}", column, True
-        yield from _inside(column.type, f"{prefix}{column.name}.")
+        yield (*inside, column.name), column, True
+        yield from _inside(column.type, (*inside, column.name))
 
 
-def _inside(type_: pa.DataType, prefix: str) -> Iterator[tuple[str, pa.Field, bool]]:
+def _inside(type_: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.Field, bool]]:
     plain = storage(type_)
     if pa.types.is_struct(plain):
-        yield from _fields(plain.fields, prefix)
+        yield from _fields(plain.fields, path)
         return
     parts: dict[str, pa.Field] = {}
     if pa.types.is_map(plain):
@@ -80,8 +87,8 @@ def _inside(type_: pa.DataType, prefix: str) -> Iterator[tuple[str, pa.Field, bo
     elif is_list(plain):
         parts = {"element": plain.value_field}
     for role, column in parts.items():
-        yield f"{prefix}{role}", column, False
-        yield from _inside(column.type, f"{prefix}{role}.")
+        yield (*path, role), column, False
+        yield from _inside(column.type, (*path, role))
 
 
 def lax_columns(stored: pa.Schema, schema: Schema) -> tuple[Field, ...]:
@@ -95,4 +102,4 @@ def lax_columns(stored: pa.Schema, schema: Schema) -> tuple[Field, ...]:
 
 
 def _is_lax(column: pa.Field) -> bool:
-    return any(inner.nullable for _, inner, _ in _fields((column,), ""))
+    return any(inner.nullable for _, inner, _ in _fields((column,), ()))

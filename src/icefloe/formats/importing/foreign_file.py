@@ -102,7 +102,8 @@ def imported(
 
 
 def _checked(opened: _OpenFile, *, by_name: bool) -> Imported | None:
-    check_columns(opened.file.schema, opened.target.known, opened.written.location)
+    mapping = opened.target.mapping if by_name else NameMapping()
+    check_columns(opened.file.schema, opened.target.known, opened.written.location, mapping)
     file = opened.checked()
     return None if file is None else Imported(file=file, by_name=by_name)
 
