@@ -111,13 +111,14 @@ def noted(document: dict[str, Any]) -> dict[str, Any]:
         inner = schema["fields"][1]["type"]
         schema["fields"][1]["type"] = {**inner, "fields": each(inner["fields"]), **NOTE}
     specs = [{**spec, "fields": each(spec["fields"])} for spec in document["partition-specs"]]
+    implied = {"main": {"snapshot-id": document["current-snapshot-id"], "type": "branch"}}  # as version 1 leaves it out
     return {
         **document,
         "schemas": each(schemas),
         "partition-specs": each(specs),
         "sort-orders": each(document["sort-orders"]),
         "snapshots": each(document["snapshots"]),
-        "refs": {name: {**ref, **NOTE} for name, ref in document["refs"].items()},
+        "refs": {name: {**ref, **NOTE} for name, ref in document.get("refs", implied).items()},
         **NOTE,
     }
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from icefloe.codecs.json import table_metadata as metadata_json
+from icefloe.codecs.json.snapshots import ref_to_json
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshots
 from icefloe.model.metadata.statistics import EncryptionKey
@@ -359,3 +360,16 @@ def test_a_v4_table_is_where_it_is_known_to_be_and_states_no_location_then(locat
 def test_an_older_table_is_nowhere_but_where_it_says(version):
     with pytest.raises(UnsupportedError, match=f"at {LOCATION}, not at s3://b/copy"):
         decode(document(version, schema=schema(), partition_spec=[]), table_location="s3://b/copy")
+
+
+def test_version_1_has_refs_only_where_a_reader_cannot_know_them():
+    """The key is not in the specification's table of version 1; every table of it had the key."""
+    ref, tag = Ref(snapshot_id=7), Ref(snapshot_id=7, type="tag")
+    metadata = replace(decode(document()), format_version=1, current_snapshot_id=7)
+    for refs, kept in (({"main": ref}, False), ({"main": ref, "eom": tag}, True)):
+        before = replace(metadata, refs=refs)
+        assert ("refs" in encoded(before)) == kept
+        assert decode(encoded(before)).refs == refs
+    assert "refs" in encoded(replace(metadata, refs={"main": replace(ref, min_snapshots_to_keep=5)}))
+    assert "refs" not in encoded(replace(metadata, current_snapshot_id=None, refs={}))
+    assert encoded(replace(metadata, format_version=2, refs={"main": ref}))["refs"] == {"main": ref_to_json(ref)}

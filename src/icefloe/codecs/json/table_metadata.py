@@ -367,6 +367,14 @@ def _stored_current(m: TableMetadata) -> object:
     return _NULL if m.rules.row_lineage else _NO_SNAPSHOT
 
 
+def _stored_refs(m: TableMetadata) -> dict[str, Any] | None:
+    """All branches and tags. Version 1 has none in its table of fields, so a plain main is left out: it is implied."""
+    implied = {} if m.current_snapshot_id is None else {MAIN: Ref(snapshot_id=m.current_snapshot_id)}
+    if not m.rules.sequence_numbers and m.refs == implied:
+        return None
+    return {name: ref_to_json(ref) for name, ref in m.refs.items()}
+
+
 def _stored_log(m: TableMetadata) -> list[MetadataLogEntry]:
     places = _places(m)
     if places.base is None:
@@ -402,7 +410,7 @@ _WRITERS: Mapping[str, Callable[[TableMetadata], Any]] = {
     "metadata-log": _stored_log,
     "sort-orders": lambda m: [sort_order_to_json(order) for order in m.sort_orders],
     "default-sort-order-id": lambda m: m.default_sort_order_id,
-    "refs": lambda m: {name: ref_to_json(ref) for name, ref in m.refs.items()},
+    "refs": _stored_refs,
     "statistics": lambda m: [statistics_to_json(file, _places(m)) for file in m.statistics],
     "partition-statistics": lambda m: [partition_statistics_to_json(s, _places(m)) for s in m.partition_statistics],
     "next-row-id": lambda m: m.next_row_id,
