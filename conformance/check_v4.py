@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import gzip
 import json
 import math
 import re
@@ -581,8 +582,8 @@ class Table:
         self.report, self.check_files, self.file = report, check_files, metadata.name
         raw = metadata.read_bytes() if read is None else read(f"metadata/{metadata.name}")
         try:
-            self.metadata = json.loads(zlib.decompress(raw, 31) if raw[:2] == b"\x1f\x8b" else raw)
-        except (ValueError, zlib.error) as error:
+            self.metadata = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+        except (ValueError, EOFError, OSError, zlib.error) as error:
             raise report.stop("format-version", self.file, f"not JSON: {error}") from error
         version = self.metadata.get("format-version")
         if version != 4:

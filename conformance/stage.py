@@ -6,6 +6,7 @@ gives them: ``data/D4.parquet`` has the ids 40 to 42.
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import uuid
@@ -130,7 +131,7 @@ class Stage:
         """All files by their place in the table; of the metadata files only the last, without the log of the others."""
         prefix = len(self.location) + 1
         found = {info.location[prefix:]: self.io.read(info.location) for info in self.io.list(self.location)}
-        metadata = json.loads(found[self.table.refresh().metadata_location[prefix:]])
+        metadata = json.loads(gzip.decompress(found[self.table.refresh().metadata_location[prefix:]]))
         metadata["metadata-log"] = []
         kept = {place: data for place, data in found.items() if not place.endswith(".metadata.json")}
         return {**dict(sorted(kept.items())), METADATA: encoded(metadata)}

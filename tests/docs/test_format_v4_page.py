@@ -26,6 +26,7 @@ from icefloe.model.entries import AVERAGE_SIZE, ENTRY, MANIFEST_COUNTS, TIGHT
 from icefloe.model.metadata.properties import MANIFEST_DV_INLINE_MAX_BYTES, ROOT_MAX_DATA_FILES
 from icefloe.model.metadata.version_rules import CONTENT_ENTRY_FIELDS, METADATA_FIELDS, fields
 from icefloe.model.schema.types import NAMED, UNKNOWN, VARIANT, Decimal, Fixed, Geography, Geometry, Type
+from support.metadata_documents import metadata_json
 from support.tables import new_catalog
 from unit.codecs.test_entry_checks import MATRIX
 
@@ -131,7 +132,7 @@ def test_the_json_of_expressions_is_read_and_written_as_on_the_page(tmp_path: Pa
         "db.t", schema="a int, city string, at timestamp_ntz", partition_by=["city", "day(at)"], format_version=4
     )
     path = Path(created.metadata_location.removeprefix("file://"))
-    document = json.loads(path.read_text())
+    document = metadata_json(path)
     assert document["expressions"] == shown["expressions"][:1]
     assert document["partition-specs"] == shown["partition-specs"]
     read = decode_metadata(json.dumps({**document, **shown}).encode(), where=path.as_uri())

@@ -34,6 +34,7 @@ from icefloe.table.catalog import Catalog, catalog
 from icefloe.table.table import Table
 from icefloe.tree.root import Leaf, read_root
 from support.engine_work import write_entries
+from support.metadata_documents import metadata_json
 
 SECRET_ROW = 666
 DAY_MS = 86_400_000
@@ -333,7 +334,7 @@ def _with_location(entries: pa.Table, content: ContentType, location: str) -> pa
 
 def _plant_in_metadata(base: Base, place: str, location: str, scene: Scene) -> None:
     """Write a metadata file that names a location, and let the catalog point to it."""
-    document = json.loads(Path(local_path(base.pointer)).read_bytes())
+    document = metadata_json(base.pointer)
     newest = document["snapshots"][-1]
     measure = {"snapshot-id": newest["snapshot-id"], "statistics-path": location, "file-size-in-bytes": 100}
     if place == ROOT:

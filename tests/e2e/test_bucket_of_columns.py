@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from datetime import date
 from decimal import Decimal
@@ -18,6 +17,7 @@ from icefloe.model.schema.types import DATE, INT, LONG, STRING
 from icefloe.model.schema.types import Decimal as DecimalType
 from icefloe.table.table import Table
 from icefloe.transforms import Bucket, BucketOfColumns
+from support.metadata_documents import metadata_json
 from support.tables import new_catalog
 
 pytestmark = pytest.mark.slow
@@ -87,7 +87,7 @@ def test_rows_are_written_to_the_buckets_of_the_joined_bytes(tmp_path: Path, ver
     assert len(expected) == BUCKETS + 1
     (field,) = table.metadata.spec.fields
     assert (field.name, field.transform, len(field.source_ids)) == ("id_city_bucket", f"bucket[{BUCKETS}]", 2)
-    document = json.loads(Path(table.metadata_location.removeprefix("file://")).read_text())
+    document = metadata_json(table.metadata_location)
     assert document["partition-specs"][0]["fields"][0]["source-ids"] == [1, 2]
 
 

@@ -20,6 +20,7 @@ from icefloe.model.partition.update import PartitionUpdate
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, Field, Struct
 from icefloe.table.table import Table
+from support.metadata_documents import metadata_json
 from support.tables import VERSIONS, new_catalog
 
 NOTE = {"x-note": {"by": ["another", None, True], "digits": 12}}
@@ -28,7 +29,7 @@ NOTE = {"x-note": {"by": ["another", None, True], "digits": 12}}
 def put(table: Table, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Make a changed metadata file the current one, as another program would."""
     base = table._pointer.load()
-    document = change(json.loads(path_of(base.pointer).read_bytes()))
+    document = change(metadata_json(base.pointer))
     after = f"{base.pointer.removesuffix('.metadata.json')}-changed.metadata.json"
     path_of(after).write_text(json.dumps(document))
     swapped = table._pointer.catalog.swap(table._pointer.identifier, base.pointer, after)
@@ -45,7 +46,7 @@ def evolve(table: Table, change: Callable[[TableMetadata], TableMetadata]) -> No
 
 
 def stored(table: Table) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path_of(table._pointer.load().pointer).read_bytes())
+    found: dict[str, Any] = metadata_json(table._pointer.load().pointer)
     return found
 
 

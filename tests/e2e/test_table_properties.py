@@ -155,6 +155,24 @@ def test_the_codec_of_metadata_is_taken_in_any_case(tmp_path, codec, compressed)
     assert ids(new_catalog(tmp_path).load_table("db.t")) == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "files"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_metadata_of_version_4_is_compressed_unless_the_table_asks_for_plain_files(tmp_path, kind, version):
+    """At 1,000 snapshots each commit wrote 700 kB of metadata.json beside a root of 11 kB."""
+    uri = f"sqlite:///{tmp_path}/c.db" if kind == "sqlite" else None
+    cat = icefloe.catalog("lake", type=None if uri else "files", uri=uri, warehouse=f"file://{tmp_path}/warehouse")
+    table = cat.create_table("db.t", schema="id bigint", format_version=version)
+    table.append(rows(1))
+    assert (".gz.metadata.json" in table.metadata_location) == (version == 4)
+    table.set_properties({"write.metadata.compression-codec": "none"})
+    table.append(rows(2))
+    assert ".gz" not in table.metadata_location
+    table.set_properties({}, remove=["write.metadata.compression-codec"])
+    table.append(rows(3))
+    assert (".gz.metadata.json" in table.metadata_location) == (version == 4)
+    assert ids(cat.load_table("db.t")) == ids(icefloe.open_table(table.metadata_location)) == [1, 2, 3]
+
+
 def test_versions_of_a_folder_are_compressed_as_the_version_before_them_asks(tmp_path):
     """With the new setting at once, a commit beside the change of the setting tried another name, and both won."""
     cat = icefloe.catalog("lake", type="files", warehouse=f"file://{tmp_path}/warehouse")

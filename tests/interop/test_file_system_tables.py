@@ -24,11 +24,12 @@ def by_iceberg(spark, location: str) -> list[tuple[int, str]]:
     return sorted(tuple(row) for row in spark.read.format("iceberg").load(location).collect())
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_table_of_icefloe_is_read_and_written_by_hadoop_tables_in_turns(version, tmp_path, spark):
+@pytest.mark.parametrize(("version", "codec"), [(1, "none"), (2, "none"), (3, "none"), (2, "gzip")])
+def test_a_table_of_icefloe_is_read_and_written_by_hadoop_tables_in_turns(version, codec, tmp_path, spark):
     lake = icefloe.catalog("files", type="files", warehouse=f"file://{tmp_path}")
     lake.create_namespace("db")
-    table = lake.create_table("db.t", schema="id bigint, note string", format_version=version)
+    properties = {"write.metadata.compression-codec": codec}
+    table = lake.create_table("db.t", schema="id bigint, note string", format_version=version, properties=properties)
     table.append(rows(1, 2))
     location = table.location
     assert by_iceberg(spark, location) == [(1, "n1"), (2, "n2")]
@@ -43,6 +44,7 @@ def test_a_table_of_icefloe_is_read_and_written_by_hadoop_tables_in_turns(versio
     assert table.properties["owner"] == "both"
     table.append(rows(5))
     assert by_iceberg(spark, location) == [(n, f"n{n}") for n in range(1, 6)]
+    assert (".gz." in table.metadata_location) == (codec == "gzip")
     assert sorted(icefloe.open_table(location).scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5]
 
 

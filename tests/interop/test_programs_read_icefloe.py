@@ -91,6 +91,15 @@ def test_rows_are_read_alike_after_append_delete_and_upsert(engine, catalog, spa
     assert normal(table.scan().to_spark(spark).toArrow()) == normal(rows)
 
 
+def test_compressed_metadata_is_read_by_other_programs(catalog, readers):
+    properties = {"write.metadata.compression-codec": "gzip"}
+    table = catalog.create_table("db.zipped", schema=SCHEMA, format_version=2, properties=properties)
+    for start in (0, 20):
+        table.append(events(range(start, start + 20)))
+    assert table.metadata_location.endswith(".gz.metadata.json")
+    check(table, readers, events(range(40)))
+
+
 def test_filters_agree_with_other_programs(catalog, spark, readers, pyiceberg):
     table = catalog.create_table("db.filters", schema=SCHEMA, partition_by=PARTITIONS, format_version=2)
     table.append(events(range(100)))

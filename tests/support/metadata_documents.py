@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
 from icefloe.model.metadata.snapshots import Snapshot, Snapshots
@@ -64,6 +67,12 @@ def decode(given: object, **options: object) -> TableMetadata:
 
 def encoded(metadata: TableMetadata) -> dict[str, object]:
     return json.loads(encode_metadata(metadata))
+
+
+def metadata_json(file: Path | str | bytes) -> dict[str, Any]:
+    """The document of a metadata file, given by its path, its location or its bytes."""
+    data = file if isinstance(file, bytes) else Path(str(file).removeprefix("file://")).read_bytes()
+    return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
 
 
 def plain(metadata: TableMetadata) -> TableMetadata:

@@ -21,6 +21,7 @@ from icefloe.model.entries import MANIFESTS, ContentType
 from icefloe.table.table import Table
 from icefloe.tree.root import read_root
 from support.engine_work import write_entries
+from support.metadata_documents import metadata_json
 from support.tables import new_catalog
 
 FORMATS = pytest.mark.parametrize("file_format", ["parquet", "avro", "orc"])
@@ -342,7 +343,7 @@ def with_expressions(folder: Path, schema: str, *expressions: dict[str, Any]) ->
     """A table whose metadata has expressions that partition nothing."""
     table = new_table(folder, schema, [])
     path = Path(table.metadata_location.removeprefix("file://"))
-    document = json.loads(path.read_text())
+    document = metadata_json(path)
     path.write_text(json.dumps({**document, "expressions": list(expressions)}))
     return reopened(folder)
 

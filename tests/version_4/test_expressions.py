@@ -11,11 +11,12 @@ from partitioned import TO_LEAVES, bucket, new_table, tuples
 
 from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.table.table import Table
+from support.metadata_documents import metadata_json
 from support.tables import new_catalog
 
 
 def document(table: Table) -> dict:
-    return json.loads(Path(table.metadata_location.removeprefix("file://")).read_text())
+    return metadata_json(table.metadata_location)
 
 
 @pytest.mark.parametrize("version", [2, 4])
@@ -82,7 +83,7 @@ def test_54_an_expression_that_partitions_nothing_stays_and_is_used_when_it_fits
         {"expr-id": 30, "expr": {"source-id": 2, "transform": "lower", "name": "lower_city", "note": "x"}},
         {"expr-id": 31, "expr": {"source-ids": [1], "transform": "bucket[8]", "name": "b"}, "more": [1]},
     ]
-    path.write_text(json.dumps({**json.loads(path.read_text()), "expressions": virtual}))  # last-column-id is still 2
+    path.write_text(json.dumps({**metadata_json(path), "expressions": virtual}))  # last-column-id is still 2
     table = new_catalog(tmp_path).load_table("db.t")
     with table.update_schema() as change:
         change.add_column("later", "int")
@@ -104,7 +105,7 @@ def test_54_a_spec_of_bare_expression_ids_is_read(tmp_path):
     table = new_table(tmp_path, "id bigint, city string", ["city", "bucket(16, id)"])
     table.append(pa.table({"id": [34], "city": ["Oslo"]}))
     path = Path(table.metadata_location.removeprefix("file://"))
-    bare = json.loads(path.read_text())
+    bare = metadata_json(path)
     before = bare["partition-specs"]
     bare["partition-specs"] = [{"spec-id": 0, "fields": [{"expr-id": f["expr-id"]} for f in before[0]["fields"]]}]
     path.write_text(json.dumps(bare))
@@ -120,7 +121,7 @@ def test_54_a_spec_of_bare_expression_ids_is_read(tmp_path):
 def test_54_an_expression_with_the_id_of_a_column_is_refused(tmp_path):
     table = new_table(tmp_path, "id bigint, city string", ["bucket(16, id)"])
     path = Path(table.metadata_location.removeprefix("file://"))
-    broken = json.loads(path.read_text())
+    broken = metadata_json(path)
     broken["expressions"][0]["expr-id"] = 2
     path.write_text(json.dumps(broken))
     with pytest.raises(Exception, match=r"expressions\[0\]\.expr-id: 2 is also the id of a column"):

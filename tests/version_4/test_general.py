@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from itertools import pairwise
@@ -17,6 +16,7 @@ from icefloe.codecs.manifest.context import manifest_context
 from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf
 from icefloe.errors import FormatError, InputError
 from icefloe.model.entries import ContentType
+from support.metadata_documents import metadata_json
 from support.metadata_tree import Tree, data_file, planned_files, rows, vector
 from support.tables import new_catalog
 from version_4.scenes import (
@@ -117,7 +117,7 @@ def footer(path: Path) -> dict[bytes, bytes]:
 
 def test_01_every_snapshot_has_exactly_one_root_and_no_manifest_list(stage: Stage) -> None:
     path = Path(stage.table.metadata_location.removeprefix("file://"))
-    snapshots = json.loads(path.read_text())["snapshots"]
+    snapshots = metadata_json(path)["snapshots"]
     named = [snapshot["root-manifest"] for snapshot in snapshots]
     assert len(set(named)) == len(snapshots) == len(stage.snapshots) > 10
     assert all("manifest-list" not in snapshot and "manifests" not in snapshot for snapshot in snapshots)

@@ -23,6 +23,7 @@ from icefloe.table.table import Table
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
 from support.engine_work import write_entries
+from support.metadata_documents import metadata_json
 from support.tables import new_catalog
 
 NOON = dt.datetime(2025, 6, 20, 12, 30)
@@ -156,7 +157,7 @@ def test_49_a_removed_field_of_version_1_is_void_and_has_no_value(tmp_path, sett
     table.rewrite_manifests()
     assert sorted(tuples(table), key=repr) == sorted([("Oslo", 3), later, later], key=repr)
     assert table.scan("city = 'Oslo'").count() == 3
-    spec = json.loads(Path(table.metadata_location.removeprefix("file://")).read_text())["partition-specs"][-1]
+    spec = metadata_json(table.metadata_location)["partition-specs"][-1]
     assert [("expr-id" in field) for field in spec["fields"]] == [name != removed for name in ("city", "id_bucket")]
 
 
@@ -363,7 +364,7 @@ def test_53_tuples_of_old_files_outlive_the_column_they_came_from(tmp_path, sett
 def forgetful(table: Table) -> Table:
     """The table after another program let all schemas but the current one expire."""
     path = Path(table.metadata_location.removeprefix("file://"))
-    document = json.loads(path.read_text())
+    document = metadata_json(path)
     document["schemas"] = [s for s in document["schemas"] if s["schema-id"] == document["current-schema-id"]]
     for snapshot in document["snapshots"]:
         snapshot["schema-id"] = document["current-schema-id"]

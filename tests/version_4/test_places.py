@@ -22,6 +22,7 @@ from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from support.engine_work import write_entries
+from support.metadata_documents import metadata_json
 from support.tables import new_catalog, sorted_rows
 
 ROWS = pa.table({"id": pa.array(range(6), pa.int64()), "city": ["Oslo", "Oslo", "Rome", "Rome", None, None]})
@@ -82,7 +83,7 @@ def test_70_no_metadata_of_the_table_says_where_the_table_is(tmp_path):
     """Not its metadata files, no root, no leaf, and no vector of a leaf; footers of vectors of data files do."""
     table = changed(new_catalog(tmp_path))
     folder = folder_of(table)
-    newest = json.loads(metadata_of(table).read_text())
+    newest = metadata_json(metadata_of(table))
     assert "location" not in newest
     names = {file.name for file in (folder / "metadata").iterdir()}
     stored = [snapshot["root-manifest"] for snapshot in newest["snapshots"]]
@@ -94,7 +95,7 @@ def test_70_no_metadata_of_the_table_says_where_the_table_is(tmp_path):
     for file in [f for f in folder.rglob("*") if f.is_file()]:
         kinds.add((file.parent.name if file.parent.name == "metadata" else "data", file.suffix))
         if file.suffix == ".json":
-            assert not any(str(tmp_path) in text for text in texts(json.loads(file.read_text())))
+            assert not any(str(tmp_path) in text for text in texts(metadata_json(file)))
         elif file.parent.name == "metadata" and file.suffix == ".parquet":
             assert not any(str(tmp_path) in text for text in texts(pq.read_table(file).to_pylist()))
         elif file.suffix == ".puffin" and file.parent.name == "metadata":
@@ -197,7 +198,7 @@ def test_70_a_registered_copy_and_its_original_change_apart_from_each_other(tmp_
     table.append(pa.table({"id": [10], "city": ["Oslo"]}))
     shutil.rmtree(folder_of(table) / "data")
     assert rows(catalog.load_table("db.copy")) == [(5, None), (7, "Rome"), (9, "Oslo")]
-    assert "location" not in json.loads(metadata_of(copy).read_text())
+    assert "location" not in metadata_json(metadata_of(copy))
 
 
 def test_70_a_folder_of_a_catalog_of_folders_may_be_copied_and_renamed(tmp_path):
@@ -221,7 +222,7 @@ def test_70_a_folder_of_a_catalog_of_folders_may_be_copied_and_renamed(tmp_path)
 def stating(table: Table, location: str | None = None) -> Path:
     """The newest metadata file, which now states a location, as other programs write it."""
     path = metadata_of(table)
-    document = json.loads(path.read_text())
+    document = metadata_json(path)
     path.write_text(json.dumps({**document, "location": table.location if location is None else location}))
     return path
 
@@ -240,7 +241,7 @@ def test_70_a_copy_is_read_where_it_is_though_it_states_another_place(tmp_path, 
     assert all(file.startswith(f"file://{place}/") for file in files(copy))
     registered = catalog.register_table("db.copy", f"file://{moved}")
     assert metadata_of(registered) != moved
-    assert "location" not in json.loads(metadata_of(registered).read_text())
+    assert "location" not in metadata_json(metadata_of(registered))
     assert registered.metadata.metadata_log[-1].metadata_file == f"file://{moved}"
     registered.append(pa.table({"id": [9], "city": ["Oslo"]}))
     assert rows(new_catalog(tmp_path).load_table("db.copy")) == sorted([*EXPECTED, (9, "Oslo")], key=repr)
@@ -251,7 +252,7 @@ def test_70_a_place_that_is_stated_and_true_goes_on_being_stated(tmp_path):
     stating(changed(catalog))
     table = new_catalog(tmp_path).load_table("db.t")
     table.append(pa.table({"id": [9], "city": ["Oslo"]}))
-    assert json.loads(metadata_of(table).read_text())["location"] == table.location
+    assert metadata_json(metadata_of(table))["location"] == table.location
     link = tmp_path / "link"
     link.symlink_to(folder_of(table))
     assert rows(icefloe.open_table(str(link / "metadata" / metadata_of(table).name))) == rows(table)
@@ -285,7 +286,7 @@ def test_70_an_upgraded_table_can_be_copied_once_nothing_names_files_by_absolute
     table.append(ROWS)
     table.upgrade(4)
     table.append(ROWS)
-    assert json.loads(metadata_of(table).read_text())["location"] == table.location
+    assert metadata_json(metadata_of(table))["location"] == table.location
 
     def copied(name: str) -> Table:
         shutil.copytree(folder_of(table), tmp_path / name)

@@ -25,6 +25,7 @@ from icefloe.model.entries import MANIFESTS
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.tree.root import read_live_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
+from support.metadata_documents import metadata_json
 from support.shared_files import shared
 from version_4.scenes import DATA, DATA_MANIFEST, DELETE_MANIFEST, DV, MANIFEST_DV, TO_LEAVES, TO_ROOT, Row, Stage
 
@@ -443,7 +444,7 @@ def test_68_a_root_that_breaks_the_format_is_refused_by_scans_and_commits(tmp_pa
 def opened(stage: Stage, edit: Callable[[dict[str, Any]], object]) -> Any:
     """The metadata of a table from its newest file, edited."""
     newest = max((stage.folder / "metadata").glob("*.metadata.json"), key=lambda path: path.name)
-    document = json.loads(newest.read_bytes())
+    document = metadata_json(newest)
     edit(document)
     return decode_metadata(json.dumps(document).encode(), where=newest.as_uri())
 

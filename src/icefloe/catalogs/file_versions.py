@@ -26,7 +26,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from icefloe.catalogs.catalog import Pointer, Stale, Swap, Swapped, Unknown
-from icefloe.codecs.json.table_metadata import GZIP, inflated_metadata
+from icefloe.codecs.json.gzip_members import GZIP
+from icefloe.codecs.json.table_metadata import inflated_metadata
 from icefloe.errors import (
     AlreadyExists,
     CommitStateUnknown,

@@ -112,7 +112,10 @@ def encode_metadata_file(
 
 def metadata_codec(metadata: TableMetadata) -> str:
     """The codec of a table's metadata files, ``none`` or ``gzip``."""
-    return METADATA_COMPRESSION.of(metadata.properties)
+    asked = METADATA_COMPRESSION.of(metadata.properties)
+    if asked != "":
+        return asked
+    return "gzip" if metadata.rules.gzip_metadata else "none"
 
 
 def commit_timestamp(draft: Draft, work: Work) -> int:

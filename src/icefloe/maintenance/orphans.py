@@ -16,6 +16,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.codecs.json.gzip_members import beginning
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.table_location import is_inside, read_metadata
 from icefloe.engines.engine import Engine
@@ -251,7 +252,7 @@ def _table_uuid(base: Base, location: str) -> str | None:
     """The uuid that a metadata file states; empty if it states none, none if it is no complete metadata file."""
     io, folder = base.store.io, base.metadata.location
     try:
-        match = _UUID.match(io.read_range(location, 0, min(io.size(location), _HEAD)))
+        match = _UUID.match(beginning(io.read_range(location, 0, min(io.size(location), _HEAD)), _HEAD))
         if match is not None:
             return match[1].decode(errors="replace")
         return read_metadata(io, location, folder, base.store.context.limits)[0].table_uuid

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import msgspec
 
+from icefloe.codecs.json.gzip_members import MemberCache
 from icefloe.codecs.json.input import (
     Count,
     Extensible,
@@ -97,6 +98,7 @@ class LazySnapshots:
     rules: VersionRules
     where: str  # the metadata file, for errors
     mirrored: bool = False  # V4: whether the text also stores each root under manifest-list
+    members: MemberCache = field(default_factory=MemberCache, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.stored)

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from icefloe.codecs.json.gzip_members import GZIP, MemberCache, compressed, decompressed, encode_members
 from icefloe.codecs.json.input import (
     Count,
     Extensible,
@@ -81,11 +82,9 @@ from icefloe.model.partition.spec import FIRST_PARTITION_FIELD_ID, Expression, P
 from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.schema import Schema
 
-GZIP = b"\x1f\x8b"  # the first bytes
-_GZIP_WINDOW = 31  # makes zlib write a gzip header, with a timestamp of 0
-_GZIP_PART = 64 * 1024
 _NO_SNAPSHOT = -1  # how versions 1 and 2 say "no current snapshot"
 _NULL = msgspec.Raw(b"null")
+_GROWING = ("snapshots", "snapshot-log")  # lists that grow with each commit
 
 
 class _Document(Extensible, frozen=True):
@@ -149,7 +148,7 @@ def decode_metadata(
 def inflated_metadata(data: bytes, limits: Limits) -> bytes:
     """The text, checked to be UTF-8: parts that stay unread are copied for other readers."""
     if data[:2] == GZIP:
-        data = _gunzip(data, limits.metadata_bytes)
+        data = decompressed(data, limits.metadata_bytes)
     if len(data) > limits.metadata_bytes:
         raise LimitError(f"metadata is larger than {limits.metadata_bytes} bytes (Limits.metadata_bytes)")
     if not data.isascii():
@@ -158,29 +157,6 @@ def inflated_metadata(data: bytes, limits: Limits) -> bytes:
         except UnicodeDecodeError as error:
             raise CorruptFile(f"not JSON: byte {error.start} is not UTF-8") from error
     return data
-
-
-def _gunzip(data: bytes, limit: int) -> bytes:
-    """The text of all members of a gzip file, cut off behind ``limit`` bytes."""
-    rest, inflated = memoryview(data), bytearray()
-    while len(rest) > 0 and len(inflated) <= limit:
-        rest = rest[_gunzip_member(rest, limit, inflated) :]
-    return bytes(inflated)
-
-
-def _gunzip_member(data: memoryview, limit: int, inflated: bytearray) -> int:
-    """Inflate the first member: how many bytes it has. It is read in parts, as zlib copies what follows a member."""
-    stream, read = zlib.decompressobj(wbits=_GZIP_WINDOW), 0
-    while not stream.eof and len(inflated) <= limit:
-        if read == len(data):
-            raise CorruptFile("damaged gzip: it is cut short")
-        part = data[read : read + _GZIP_PART]
-        try:
-            inflated += stream.decompress(part, limit + 1 - len(inflated))
-        except zlib.error as error:
-            raise CorruptFile(f"damaged gzip: {error}") from error
-        read += len(part) - len(stream.unused_data)
-    return read
 
 
 def _decode(data: bytes, where: str, limits: Limits, at: str | None) -> TableMetadata:
@@ -329,22 +305,26 @@ def encode_metadata(metadata: TableMetadata, *, compression: str = "none") -> by
     """The bytes of a metadata file; snapshots that were not touched are copied as text.
 
     ``compression`` is the value of the property ``write.metadata.compression-codec``. The same metadata gives the same
-    bytes, gzipped or not.
+    bytes, gzipped or not. V4 has several gzip members, earlier versions one: the gzip reader of Java stops after the
+    first member of a stream that reports nothing as available.
     """
     if compression not in ("none", "gzip"):
         raise InputError(
             f"write.metadata.compression-codec: {compression!r} is not one of none, gzip", compression=compression
         )
     try:
-        data = msgspec.json.encode(_to_json(metadata))
+        document = _to_json(metadata)
+        if compression == "gzip" and metadata.rules.gzip_metadata:
+            return encode_members(document, _GROWING, _members(metadata))
+        data = msgspec.json.encode(document)
     except RecursionError as error:
         raise LimitError(f"{metadata.location}: metadata is nested too deeply", location=metadata.location) from error
-    return data if compression == "none" else _gzip(data)
+    return data if compression == "none" else compressed(data, zlib.Z_DEFAULT_COMPRESSION)
 
 
-def _gzip(data: bytes) -> bytes:
-    stream = zlib.compressobj(wbits=_GZIP_WINDOW)
-    return stream.compress(data) + stream.flush()
+def _members(metadata: TableMetadata) -> MemberCache:
+    """The blocks of the file that this metadata came from and of those since."""
+    return metadata.snapshots.members if isinstance(metadata.snapshots, LazySnapshots) else MemberCache()
 
 
 def _to_json(m: TableMetadata) -> dict[str, Any]:

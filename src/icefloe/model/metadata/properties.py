@@ -209,8 +209,9 @@ DELETE_GRANULARITY = _property("write.delete.granularity", "partition", any_case
 # None: that of data files.
 DELETE_FORMAT = _property("write.delete.format.default", "", any_case=True, rule=_OWN_FORMAT)
 DELETE_TARGET_FILE_SIZE = _property("write.delete.target-file-size-bytes", 64 * 1024 * 1024, rule=_SIZE)
+# None: gzip in V4, no compression before.
 METADATA_COMPRESSION = _property(
-    "write.metadata.compression-codec", "none", any_case=True, rule=one_of("none", "gzip"), lenient=True
+    "write.metadata.compression-codec", "", any_case=True, rule=one_of("none", "gzip"), lenient=True
 )
 # One is kept in any case, and as in other programs a number below that means one.
 PREVIOUS_VERSIONS_MAX = _property(

@@ -36,6 +36,7 @@ class VersionRules:
     column_defaults: bool  # v3+: columns may have an initial and a write default
     source_ids: bool  # v3+: transforms of several columns
     relative_locations: bool  # V4: locations under the table are stored relative
+    gzip_metadata: bool  # V4: metadata files are gzipped unless a property says otherwise
     expressions: bool  # V4: derived partition values have ids in the column id space
 
 
@@ -52,6 +53,7 @@ _RULES = {
         column_defaults=version >= 3,
         source_ids=version >= 3,
         relative_locations=version >= 4,
+        gzip_metadata=version >= 4,
         expressions=version >= 4,
     )
     for version in VERSIONS
