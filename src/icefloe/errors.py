@@ -148,6 +148,15 @@ class UnsupportedError(IcefloeError):
     next_step = "Do without the feature that the message names, or use a program that has it."
 
 
+def is_out_of_space(error: BaseException) -> bool:
+    """Whether a disk or a quota is full.
+
+    >>> is_out_of_space(OSError(errno.ENOSPC, "no space left on device")), is_out_of_space(OSError("broken"))
+    (True, False)
+    """
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def is_permanent(code: int | None) -> bool:
     """Whether an error number of the operating system stays until somebody changes something.
 

@@ -24,7 +24,7 @@ Step = tuple[Statement, dict[str, object]]
 # SQLite answers these before it changes the file, and a statement that commits by itself is rolled back with them.
 _SQLITE_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _SQLITE_REFUSED = frozenset(
-    {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN}
+    {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL}
 )
 # SQLSTATE: serialization failure, deadlock, rollback by the server, a lock not had in time.
 _SERVER_BUSY = frozenset({"40000", "40001", "40002", "40P01", "55P03"})

@@ -58,13 +58,16 @@ def translated(verb: str, location: str, errors: type[Exception] = OSError) -> I
     except errors as error:
         if verb != "write" and isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise NoSuchFile(f"no file at {location}", location=location) from error
-        code = error.errno if isinstance(error, OSError) else None
         reason = getattr(error, "strerror", None) or error
-        failure = StorageError(
-            f"could not {verb} {location}: {reason}", location=location, retryable=not is_permanent(code)
-        )
-        failure.errno = code
-        raise failure from error
+        raise storage_error(f"could not {verb} {location}: {reason}", location, error) from error
+
+
+def storage_error(message: str, location: str, cause: BaseException) -> StorageError:
+    """A ``StorageError`` with the error number of its cause, which decides whether a retry may succeed."""
+    code = cause.errno if isinstance(cause, OSError) else None
+    failure = StorageError(message, location=location, retryable=not is_permanent(code))
+    failure.errno = code
+    return failure
 
 
 class FileIO(Protocol):

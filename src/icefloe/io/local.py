@@ -23,10 +23,9 @@ from icefloe.errors import (
     IcefloeError,
     InputError,
     NoSuchFile,
-    StorageError,
     UnsupportedError,
 )
-from icefloe.io.file_io import FileInfo, delete_each, translated
+from icefloe.io.file_io import FileInfo, delete_each, storage_error, translated
 from icefloe.io.folders import DurableFolders, sync_folder
 from icefloe.io.storage_locations import plain_location
 from icefloe.model.locations import FILE
@@ -244,7 +243,7 @@ def _settle_link(temporary: str, path: str, location: str, error: BaseException)
             location=location,
         ) from error
     if code in _NOT_LINKED:
-        raise StorageError(f"could not write {location}: {os.strerror(code or 0)}", location=location) from error
+        raise storage_error(f"could not write {location}: {os.strerror(code or 0)}", location, error) from error
     raise _unknown(location, "linking it failed") from error
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -24,7 +24,7 @@ from icefloe.commit.unknown_outcomes import cannot_land
 from icefloe.engines.engine import Engine
 from icefloe.engines.file_sets import REFERENCED, Kind, ReferencedFiles, distinct_files, journal_folder
 from icefloe.env import Env
-from icefloe.errors import AlreadyExists, IcefloeError, InputError, NoSuchFile, StorageError
+from icefloe.errors import AlreadyExists, IcefloeError, InputError, NoSuchFile, StorageError, is_out_of_space
 from icefloe.io.file_io import FileIO
 from icefloe.maintenance.containment import inside_mask, is_root
 from icefloe.maintenance.reachable import bytes_of, on_newest, referenced_files
@@ -72,7 +72,7 @@ class Deletion:
 class Journal:
     """The files that a run is about to delete; ``files`` has the columns of reachable files."""
 
-    location: str
+    location: str | None  # None if there was no space for it
     table_uuid: str
     reason: str
     started_ms: int
@@ -169,11 +169,16 @@ class StillFree:
 
 
 def write_journal(base: Base, files: pa.Table, reason: str, env: Env) -> Journal:
-    """Write a journal of files that are about to be deleted; durable on return."""
+    """Write a journal of files that are about to be deleted; durable on return.
+
+    On a full disk there is none, as the space that the files take is needed more. If the run then ends early, the files
+    that are left are orphans.
+    """
     started = env.now_ms()
     folder = journal_folder(base.metadata.location)
+    location = f"{folder}/{started:015d}-{env.new_uuid()}{_JOURNAL}"
     journal = Journal(
-        location=f"{folder}/{started:015d}-{env.new_uuid()}{_JOURNAL}",
+        location=location,
         table_uuid=base.metadata.table_uuid,
         reason=reason,
         started_ms=started,
@@ -188,13 +193,19 @@ def write_journal(base: Base, files: pa.Table, reason: str, env: Env) -> Journal
         "files": files.num_rows,
     }
     lines = [header, *journal.files.to_pylist(), {"end": files.num_rows}]
-    base.store.io.write_new(journal.location, msgspec.json.Encoder().encode_lines(lines))
+    try:
+        base.store.io.write_new(location, msgspec.json.Encoder().encode_lines(lines))
+    except StorageError as error:
+        if not is_out_of_space(error):
+            raise
+        logger.warning("files of %s are deleted without a journal, as the disk is full: %s", base.name, error)
+        return replace(journal, location=None)
     return journal
 
 
 def complete(io: FileIO, journal: Journal, deletion: Deletion, env: Env) -> None:
     """Record that the work of a journal is done; unless files failed, which a later run tries again."""
-    if len(deletion.failed) > 0:
+    if len(deletion.failed) > 0 or journal.location is None:
         return
     done = {
         "finished-ms": env.now_ms(),
@@ -210,9 +221,11 @@ def complete(io: FileIO, journal: Journal, deletion: Deletion, env: Env) -> None
         logger.warning("could not complete the journal %s: %s", journal.location, error)
 
 
-def withdraw(io: FileIO, journal: Journal) -> None:
-    """Remove a journal of which nothing was done and will be done."""
-    _delete_chunk(io, [journal.location])
+def withdraw(io: FileIO, journal: Journal) -> Journal:
+    """Remove a journal of which nothing was done; its files may still be deleted without it."""
+    if journal.location is not None:
+        _delete_chunk(io, [journal.location])
+    return replace(journal, location=None)
 
 
 def unfinished_journals(base: Base) -> list[Journal]:

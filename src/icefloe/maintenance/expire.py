@@ -26,7 +26,7 @@ from icefloe.commit.result import CommitResult
 from icefloe.engines.engine import Engine
 from icefloe.engines.file_sets import REFERENCED, Kind
 from icefloe.env import Env
-from icefloe.errors import CommitStateUnknown, IcefloeError, InputError, NoSuchFile, NoSuchSnapshot
+from icefloe.errors import CommitStateUnknown, IcefloeError, InputError, NoSuchFile, NoSuchSnapshot, is_out_of_space
 from icefloe.maintenance.deletions import (
     Deletion,
     Journal,
@@ -343,7 +343,10 @@ def _ids(base: Base) -> set[int]:
 def _commit(
     plan: ExpirePlan, table: TablePointer, env: Env, journals: list[Journal]
 ) -> tuple[CommitResult, Base, Base]:
-    """Commit the removal; the states before and after it. If it certainly failed, the journal is withdrawn."""
+    """Commit the removal; the states before and after it. If it certainly failed, the journal is withdrawn.
+
+    A journal that took the last space of a disk makes room for the metadata.
+    """
     update = ExpireSnapshots(
         policy=plan.policy,
         snapshot_ids=frozenset(snapshot.snapshot_id for snapshot in plan.expired),
@@ -355,8 +358,11 @@ def _commit(
         result = land(table, (update,), work, draft_of(base))
     except CommitStateUnknown:
         raise
-    except Exception:
+    except Exception as error:
+        had_journals = any(journal.location is not None for journal in journals)
         _withdraw_all(base, journals)
+        if had_journals and is_out_of_space(error):
+            return _commit(plan, table, env, journals)
         raise
     if result.attempts == 0:
         _withdraw_all(base, journals)
@@ -364,8 +370,7 @@ def _commit(
 
 
 def _withdraw_all(base: Base, journals: list[Journal]) -> None:
-    for journal in journals:
-        withdraw(base.store.io, journal)
+    journals[:] = [withdraw(base.store.io, journal) for journal in journals]
 
 
 def _delete_freed(plan: ExpirePlan, before: Base, after: Base, journals: list[Journal], progress: Progress) -> Deletion:

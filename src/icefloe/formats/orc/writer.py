@@ -62,8 +62,8 @@ class OrcWriter:
         self._measurer = Measurer(layout.schema)
         self._rows = 0
         self._size: int | None = None  # of the finished file
-        self._sink = open_sink(io, location)
-        self._writer = orc.ORCWriter(self._sink, stripe_size=self._stripe_bytes, **settings)
+        self._sink = _Sink(open_sink(io, location))
+        self._writer = orc.ORCWriter(pa.PythonFile(self._sink, mode="w"), stripe_size=self._stripe_bytes, **settings)
 
     @property
     def is_full(self) -> bool:
@@ -107,13 +107,15 @@ class OrcWriter:
 
     def abandon(self) -> None:
         """Close the file without finishing it; the caller deletes it."""
-        close_quietly(self._writer, self._sink)
+        self._sink.ignore()
+        close_quietly(self._writer, self._sink.inner)
 
     def _write(self, batch: pa.RecordBatch) -> None:
         columns = [column if column.type.num_fields == 0 else _plain(column) for column in batch.columns]
         batch = pa.RecordBatch.from_arrays(columns, names=[str(number) for number in range(len(columns))])
         with writing(self.location):
             self._writer.write(pa.Table.from_batches([relabel(batch, self._stored)]))
+            self._sink.check()
 
     def _finish(self) -> None:
         if self._size is not None:
@@ -122,9 +124,57 @@ class OrcWriter:
             if self._rows == 0:  # a file without rows still has its columns
                 self._writer.write(self._stored.empty_table())
             self._writer.close()
+            self._sink.check()
             self._size = self._sink.tell()
-            self._sink.close()
+            self._sink.finish()
         self.pending_bytes, self.written_bytes = 0, self._size
+
+
+class _Sink:
+    """An output stream whose errors Arrow does not see: its writer ends the process if a write fails while it closes.
+
+    What is written after an error is dropped; ``check`` raises the error.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.closed = False
+        self._position = 0
+        self._error: Exception | None = None
+
+    def write(self, data: Any) -> int:
+        """Write bytes; all are counted, also those that are dropped."""
+        if self._error is None:
+            try:
+                self.inner.write(data)
+            except Exception as error:
+                self._error = error
+        self._position += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """The number of bytes so far."""
+        return self._position
+
+    def flush(self) -> None:
+        """The stream below is flushed when it is closed."""
+
+    def close(self) -> None:
+        """The stream below is closed by ``finish``."""
+        self.closed = True
+
+    def finish(self) -> None:
+        """Close the stream; errors are raised."""
+        self.inner.close()
+
+    def check(self) -> None:
+        """Raise the error of an earlier write, if there was one."""
+        if self._error is not None:
+            raise self._error
+
+    def ignore(self) -> None:
+        """Drop what is written from now on."""
+        self._error = self._error or OSError("the file is given up")
 
 
 def stored_schema(schema: Schema) -> pa.Schema:

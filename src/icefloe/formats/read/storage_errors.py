@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError, NoSuchFile, StorageError
-from icefloe.io.file_io import FileIO
+from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError, NoSuchFile
+from icefloe.io.file_io import FileIO, storage_error
 
 # What Arrow says, beside errors of a class of their own, where texts take more than the 2 GB that an array can hold.
 _TOO_LARGE = ("overflowed binary array capacity", "not implemented for chunked array outputs")
@@ -28,7 +28,7 @@ def reading(location: str) -> Iterator[None]:
         raise NoSuchFile(f"data file {location} is missing", location=location) from error
     except (OSError, pa.ArrowException) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the machine's doing, not the file's
-            raise StorageError(f"cannot read data file {location}: {error}", location=location) from error
+            raise storage_error(f"cannot read data file {location}: {error}", location, error) from error
         if isinstance(error, pa.ArrowCapacityError) or any(text in str(error) for text in _TOO_LARGE):
             raise LimitError(
                 f"cannot read data file {location}: a part of it holds more text than one array of Arrow, which is"
@@ -51,7 +51,7 @@ def writing(location: str) -> Iterator[None]:
     except IcefloeError:  # as above
         raise
     except OSError as error:
-        raise StorageError(f"cannot write {location}: {error}", location=location) from error
+        raise storage_error(f"cannot write {location}: {error}", location, error) from error
 
 
 def open_sink(io: FileIO, location: str) -> Any:
@@ -65,5 +65,5 @@ def open_sink(io: FileIO, location: str) -> Any:
 def close_quietly(*streams: Any) -> None:
     """Close what is open on a file that is given up; errors are ignored."""
     for stream in streams:
-        with suppress(OSError, pa.ArrowException):
+        with suppress(Exception):  # Arrow raises errors of several kinds after a write that failed
             stream.close()
