@@ -1,7 +1,7 @@
-"""Carries icefloe errors through the JVM: as marked text inside Spark's own exceptions, and back.
+"""Carries icefloe errors through the JVM: as text inside Spark's own exceptions, and back.
 
-The planner that Spark calls, tasks and expressions can pass on only the text of an error. An invisible character marks
-its start and end, so that ``translated`` finds it and people read a plain message.
+The planner that Spark calls, tasks and expressions can pass on only the text of an error. It begins with its kind, and
+ends where Spark adds something: ``translated`` finds it, and people read a plain message.
 """
 
 from __future__ import annotations
@@ -16,8 +16,18 @@ from pyspark.errors import PySparkException
 from icefloe import errors
 from icefloe.errors import IcefloeError, StorageError, UnsupportedError
 
-_MARK = "\u2063"
-_MARKED = re.compile(f"{_MARK}icefloe (\\w+): (.*?){_MARK}", re.DOTALL)
+_KINDS = {
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, IcefloeError)
+}
+_ADDED = (  # what Spark adds to a message
+    r" SQLSTATE: \w{5}",
+    r"\s*\n\tat ",
+    r"\s*\n(?:Driver|JVM) stacktrace:",
+    r"\s*\n=== Streaming Query ===",
+    r"\s*\n\n(?:The above exception was|During handling of)",  # in a task, another error because of this one
+    r"\s*\Z",
+)
+_MARKED = re.compile(rf"\bicefloe ({'|'.join(_KINDS)}): (.*?)(?={'|'.join(_ADDED)})", re.DOTALL)
 
 _NO_ICEFLOE = "ModuleNotFoundError: No module named 'icefloe'"
 _WORKER_PYTHON = (
@@ -33,7 +43,7 @@ _LOST_ROWS = (
 
 def marked(kind: type[IcefloeError], message: str) -> str:
     """The text of an error that ``translated`` will raise as ``kind``."""
-    return f"{_MARK}icefloe {kind.__name__}: {message}{_MARK}"
+    return f"icefloe {kind.__name__}: {message}"
 
 
 @contextmanager
@@ -48,14 +58,13 @@ def marking() -> Iterator[None]:
 def recovered(text: str) -> IcefloeError | None:
     """The error that a text carries, if any.
 
-    >>> recovered("Job aborted: " + marked(errors.InputError, "column 'x' is required") + " at ...")
+    >>> recovered("Job aborted: " + marked(errors.InputError, "column 'x' is required") + "\\n\\tat java.lang...")
     InputError("column 'x' is required")
     """
     match = _MARKED.search(text)
     if match is None:
         return _known(text)
-    kind = getattr(errors, match[1], IcefloeError)
-    return kind(match[2]) if issubclass(kind, IcefloeError) else IcefloeError(match[2])
+    return _KINDS[match[1]](match[2])
 
 
 def _known(text: str) -> IcefloeError | None:
