@@ -30,9 +30,10 @@ from icefloe.codecs.json.input import (
     missing,
     with_unknown,
 )
+from icefloe.codecs.json.records import entry_path
 from icefloe.codecs.json.relative_locations import Places
 from icefloe.errors import FormatError
-from icefloe.model.metadata.snapshots import Ref, Snapshot, SnapshotLog, Snapshots
+from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SnapshotLog, Snapshots
 from icefloe.model.metadata.version_rules import VERSIONS, VersionRules, snapshot_fields
 from icefloe.model.schema.types import Unknown
 
@@ -248,6 +249,24 @@ def ref_from_record(record: RefRecord, path: str, reading: Reading) -> Ref:
         max_ref_age_ms=record.max_ref_age_ms,
         extra=reading.unknown(path),
     )
+
+
+def refs_from_records(records: Mapping[str, RefRecord], current: int | None, reading: Reading) -> dict[str, Ref]:
+    """The branches and tags of a table; a table that is older than refs has a main branch all the same."""
+    refs = {name: ref_from_record(record, entry_path("refs", name), reading) for name, record in records.items()}
+    return refs if MAIN in refs else {**refs, **implied_refs(current)}
+
+
+def implied_refs(current: int | None) -> dict[str, Ref]:
+    """The refs of a table that records none: main at the current snapshot."""
+    return {} if current is None else {MAIN: Ref(snapshot_id=current)}
+
+
+def refs_to_json(refs: Mapping[str, Ref], current: int | None, version: VersionRules) -> dict[str, Any] | None:
+    """All branches and tags. Version 1 has no place for them in its table of fields, so implied ones are left out."""
+    if not version.sequence_numbers and refs == implied_refs(current):
+        return None
+    return {name: ref_to_json(ref) for name, ref in refs.items()}
 
 
 def ref_to_json(ref: Ref) -> dict[str, Any]:

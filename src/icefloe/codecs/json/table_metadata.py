@@ -42,15 +42,15 @@ from icefloe.codecs.json.partition_spec import (
     spec_from_record,
     spec_to_json,
 )
-from icefloe.codecs.json.records import ANY, entry_path
+from icefloe.codecs.json.records import ANY
 from icefloe.codecs.json.relative_locations import Places, table_place
 from icefloe.codecs.json.schema import SchemaRecord, schema_from_record, schema_to_json
 from icefloe.codecs.json.snapshots import (
     LazySnapshots,
     RefRecord,
     encode_snapshots,
-    ref_from_record,
-    ref_to_json,
+    refs_from_records,
+    refs_to_json,
     snapshot_positions,
 )
 from icefloe.codecs.json.statistics import (
@@ -67,7 +67,6 @@ from icefloe.codecs.json.statistics import (
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.metadata.properties import MIRROR_MANIFEST_LIST
-from icefloe.model.metadata.snapshots import MAIN, Ref
 from icefloe.model.metadata.table_metadata import MetadataLogEntry, SnapshotLogEntry, TableMetadata
 from icefloe.model.metadata.version_rules import (
     METADATA_FIELDS,
@@ -213,7 +212,7 @@ def _metadata(
         ),
         snapshot_log=_or(d.snapshot_log, ()),
         metadata_log=_absolute(_or(d.metadata_log, ()), places),
-        refs=_refs(d, current, reading),
+        refs=refs_from_records(_or(d.refs, {}), current, reading),
         statistics=tuple(_each(d.statistics, "statistics", statistics_from_record, reading, places)),
         partition_statistics=tuple(
             _each(d.partition_statistics, "partition-statistics", partition_statistics_from_record, reading, places)
@@ -293,14 +292,6 @@ def _absolute(log: tuple[MetadataLogEntry, ...], places: Places) -> tuple[Metada
     return tuple(msgspec.structs.replace(e, metadata_file=places.absolute(e.metadata_file)) for e in log)
 
 
-def _refs(d: _Document, current: int | None, reading: Reading) -> dict[str, Ref]:
-    refs = {
-        name: ref_from_record(record, entry_path("refs", name), reading) for name, record in _or(d.refs, {}).items()
-    }
-    # Tables older than refs have a main branch all the same.
-    return refs if current is None or MAIN in refs else {**refs, MAIN: Ref(snapshot_id=current)}
-
-
 def encode_metadata(metadata: TableMetadata, *, compression: str = "none") -> bytes:
     """The bytes of a metadata file; snapshots that were not touched are copied as text.
 
@@ -347,14 +338,6 @@ def _stored_current(m: TableMetadata) -> object:
     return _NULL if m.rules.row_lineage else _NO_SNAPSHOT
 
 
-def _stored_refs(m: TableMetadata) -> dict[str, Any] | None:
-    """All branches and tags. Version 1 has none in its table of fields, so a plain main is left out: it is implied."""
-    implied = {} if m.current_snapshot_id is None else {MAIN: Ref(snapshot_id=m.current_snapshot_id)}
-    if not m.rules.sequence_numbers and m.refs == implied:
-        return None
-    return {name: ref_to_json(ref) for name, ref in m.refs.items()}
-
-
 def _stored_log(m: TableMetadata) -> list[MetadataLogEntry]:
     places = _places(m)
     if places.base is None:
@@ -390,7 +373,7 @@ _WRITERS: Mapping[str, Callable[[TableMetadata], Any]] = {
     "metadata-log": _stored_log,
     "sort-orders": lambda m: [sort_order_to_json(order) for order in m.sort_orders],
     "default-sort-order-id": lambda m: m.default_sort_order_id,
-    "refs": _stored_refs,
+    "refs": lambda m: refs_to_json(m.refs, m.current_snapshot_id, m.rules),
     "statistics": lambda m: [statistics_to_json(file, _places(m)) for file in m.statistics],
     "partition-statistics": lambda m: [partition_statistics_to_json(s, _places(m)) for s in m.partition_statistics],
     "next-row-id": lambda m: m.next_row_id,
