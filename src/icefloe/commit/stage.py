@@ -12,7 +12,7 @@ from icefloe.commit.draft import Draft, Work
 from icefloe.commit.summary import manifest_counts, summarize
 from icefloe.env import Env
 from icefloe.model.metadata.properties import METADATA_COMPRESSION
-from icefloe.model.metadata.snapshots import Operation, Snapshot
+from icefloe.model.metadata.snapshots import Operation, Snapshot, Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.tree.apply_changes import apply_changes, rewrite_root
 from icefloe.tree.file_changes import FileChanges
@@ -86,6 +86,30 @@ def make_snapshot(
     work.staging.record_root(root.rows)
     after = metadata.with_snapshot(snapshot, branch=None if staged else branch)
     return replace(draft.with_metadata(after), made=(*draft.made, snapshot))
+
+
+def with_manifest_lists(draft: Draft, work: Work) -> Draft:
+    """The draft with a manifest list for each snapshot that names its manifests itself, which only version 1 can store.
+
+    The lists are written at once: updates that follow may read them.
+    """
+    listed: dict[int, Snapshot] = {}
+    for snapshot in draft.metadata.snapshots:
+        if snapshot.root is None:
+            location = f"{work.staging.folder}/{_root_name(draft, snapshot.snapshot_id, work)}"
+            work.roots[location] = encode_root(
+                read_root(draft.store, snapshot).entries,
+                draft.store.context,
+                snapshot_id=snapshot.snapshot_id,
+                parent_id=snapshot.parent_id,
+                sequence_number=snapshot.sequence_number,
+            )
+            listed[snapshot.snapshot_id] = replace(snapshot, root=location, manifests=())
+    if len(listed) == 0:
+        return draft
+    work.write_roots(draft.store)
+    snapshots = tuple(listed.get(snapshot.snapshot_id, snapshot) for snapshot in draft.metadata.snapshots)
+    return draft.with_metadata(replace(draft.metadata, snapshots=Snapshots(snapshots)))
 
 
 def finish(draft: Draft, work: Work) -> Attempt:

@@ -17,7 +17,19 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.errors import FormatError
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, choose, concat, empty, live, of_type, put
+from icefloe.model.entries import (
+    DELETES,
+    MANIFESTS,
+    ContentType,
+    Status,
+    choose,
+    concat,
+    empty,
+    live,
+    of_status,
+    of_type,
+    put,
+)
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.version_rules import CONTENT_ENTRY_VERSIONS, rules
 from icefloe.tree.inherit import inherit
@@ -149,25 +161,33 @@ def read_root(store: ManifestStore, snapshot: Snapshot | None) -> Root:
 def _named_manifests(store: ManifestStore, snapshot: Snapshot) -> pa.Table:
     """The rows that a manifest list would have, for a v1 snapshot without a list (spec: Snapshots).
 
-    The manifests are read, as only they record their partition spec and counts. One without files has no row.
+    The manifests are read, as only they record their partition spec, their counts and who wrote them. One without files
+    has no row.
     """
     requests = [LeafRequest(location=location, content=ContentType.DATA_MANIFEST) for location in snapshot.manifests]
     named: list[pa.Table] = []
     for request, rows in zip(requests, store.leaves(requests), strict=True):
         if rows.num_rows > 0:
+            rows = inherit(rows, where=request.location, snapshot_id=snapshot.snapshot_id, sequence_number=0)
             row = manifest_row(
-                inherit(rows, where=request.location, snapshot_id=snapshot.snapshot_id, sequence_number=0),
+                rows,
                 store.context,
                 location=request.location,
                 size=store.io.size(request.location),
                 content=request.content,
                 status=Status.EXISTING,
-                snapshot_id=snapshot.snapshot_id,
+                snapshot_id=_writer(rows, snapshot),
                 sequence_number=0,
             )
             named.append(put(put(row, "file_format", "avro"), "format_version", rows["format_version"][0].as_py()))
     rows = concat(named)
     return put(rows, "ordinal", pa.array(np.arange(rows.num_rows), pa.int64()))
+
+
+def _writer(rows: pa.Table, snapshot: Snapshot) -> int:
+    """The snapshot that wrote a manifest: that of its entries that are new or removed there, if it has any."""
+    changed = choose(rows, pc.invert(of_status(rows, Status.EXISTING)))
+    return snapshot.snapshot_id if changed.num_rows == 0 else int(changed["snapshot_id"][0].as_py())
 
 
 def read_leaf(store: ManifestStore, leaf: Leaf, wanted: frozenset[str] | None = None) -> pa.Table:

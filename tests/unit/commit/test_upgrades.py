@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -10,9 +13,12 @@ from icefloe.commit.operations.overwrite import OverwriteFiles
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.errors import InputError
-from icefloe.model.entries import Status
+from icefloe.model.entries import MANIFESTS, Status
+from icefloe.testing.check import check_table
 from icefloe.tree.file_changes import FileChanges
+from icefloe.tree.root import leaves_of, read_root
 from support.entry_tables import at, audit, changed, data, new_world, rows
+from support.tables import new_catalog, sorted_rows
 
 PATHS = [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4), (1, 2, 3, 4)]
 
@@ -140,3 +146,30 @@ def test_the_manifest_list_of_version_3_says_where_its_row_ids_begin():
     world.commit(Append(added=rows(data("new", rows=4))))
     world.commit(Append(added=rows(data("newer", rows=4))))
     assert b"first-row-id\x0419" in world.io.read(world.head.root)
+
+
+@pytest.mark.parametrize("upgrade", [lambda t: t.upgrade(2), lambda t: t.set_properties({"format-version": "4"})])
+def test_snapshots_that_name_their_manifests_get_lists(tmp_path, upgrade):
+    """Only version 1 can store such a snapshot, so the table could not be upgraded before it expired."""
+    table = new_catalog(tmp_path).create_table("db.t", schema="id bigint", partition_by=["id"], format_version=1)
+    for number in range(3):
+        table.append(pa.table({"id": [number, number + 10]}))
+    table.delete("id = 11")
+    base = table._pointer.load()
+    path = Path(table.metadata_location.removeprefix("file://"))
+    document = json.loads(path.read_bytes())
+    for stored, snapshot in zip(document["snapshots"], base.metadata.snapshots, strict=True):
+        stored["manifests"] = [leaf.location for leaf in leaves_of(read_root(base.store, snapshot).rows(*MANIFESTS))]
+        Path(stored.pop("manifest-list").removeprefix("file://")).unlink()
+    path.write_text(json.dumps(document))
+    table = new_catalog(tmp_path).load_table("db.t")
+    ids = [snapshot.snapshot_id for snapshot in table.snapshots]
+    before = [sorted_rows(table.at(snapshot=id_).scan().to_arrow()) for id_ in ids]
+    upgrade(table)
+    table = new_catalog(tmp_path).load_table("db.t")
+    assert [sorted_rows(table.at(snapshot=id_).scan().to_arrow()) for id_ in ids] == before
+    assert all(snapshot.root is not None for snapshot in table.metadata.snapshots)
+    table.append(pa.table({"id": [99]}))
+    table.delete("id = 0")
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 10, 12, 99]
+    assert check_table(table) == []

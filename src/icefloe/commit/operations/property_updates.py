@@ -23,6 +23,11 @@ class SetProperties(MetadataUpdate):
     removals: tuple[str, ...] = ()
     name: str = "set properties"
 
+    @property
+    def upgrades_to(self) -> int | None:
+        """The version that the properties set."""
+        return version_asked(self.updates)
+
     def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The table with the changed properties."""
         check_settable(self.updates)
@@ -61,6 +66,11 @@ class Upgrade(MetadataUpdate):
 
     version: int
     name: str = "upgrade"
+
+    @property
+    def upgrades_to(self) -> int | None:
+        """The later version."""
+        return self.version
 
     def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The upgraded table."""

@@ -44,6 +44,12 @@ class ReplaceTable(MetadataUpdate):
     read: int | None
     name: str = "replace table"
 
+    @property
+    def upgrades_to(self) -> int:
+        """The later one of its version and that of its properties."""
+        asked = version_asked(self.properties)
+        return self.format_version if asked is None else max(self.format_version, asked)
+
     def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The replaced table."""
         if metadata.current_snapshot_id != self.read:
@@ -52,9 +58,7 @@ class ReplaceTable(MetadataUpdate):
                 f" {self.read}; check it before you replace the table",
                 snapshot_ids=[metadata.current_snapshot_id],
             )
-        asked = version_asked(self.properties)
-        version = self.format_version if asked is None else max(self.format_version, asked)
-        metadata = upgraded(metadata, version, table_uuid=str(work.env.new_uuid()))
+        metadata = upgraded(metadata, self.upgrades_to, table_uuid=str(work.env.new_uuid()))
         refs = {name: ref for name, ref in metadata.refs.items() if name != MAIN}
         emptied = replace(metadata, current_snapshot_id=None, refs=refs, snapshot_log=())
         schema = _with_table_ids(self.schema, emptied)
