@@ -32,6 +32,7 @@ from icefloe.codecs.json.input import (
 )
 from icefloe.codecs.json.records import entry_path
 from icefloe.codecs.json.relative_locations import Places
+from icefloe.codecs.json.summaries import with_zeros, without_zeros
 from icefloe.errors import FormatError
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SnapshotLog, Snapshots
 from icefloe.model.metadata.version_rules import VERSIONS, VersionRules, snapshot_fields
@@ -152,13 +153,20 @@ def _snapshot(record: _SnapshotRecord, path: str, places: Places, unknown: Unkno
         timestamp_ms=record.timestamp_ms,
         root=root,
         manifests=tuple(record.manifests or ()) if root is None else (),
-        summary={} if record.summary is None else record.summary,
+        summary=_summary(record),
         schema_id=record.schema_id,
         first_row_id=record.first_row_id,
         added_rows=record.added_rows,
         key_id=record.key_id,
         extra=unknown,
     )
+
+
+def _summary(record: _SnapshotRecord) -> dict[str, str]:
+    """The summary; one of V4 leaves out zeros."""
+    if record.summary is None:
+        return {}
+    return record.summary if record.root_manifest is None else with_zeros(record.summary)
 
 
 def _root(record: _SnapshotRecord, path: str, places: Places) -> str | None:
@@ -212,12 +220,14 @@ def snapshot_to_json(
 
     ``mirrored`` names a root manifest under ``manifest-list`` too, for programs that look for nothing else.
     """
+    root = _root_to_json(snapshot, Places.of(location, rules), rules, mirrored=mirrored)
+    summary = without_zeros(snapshot.summary) if "root-manifest" in root else dict(snapshot.summary)
     written = {
         "snapshot-id": snapshot.snapshot_id,
         "parent-snapshot-id": snapshot.parent_id,
         "sequence-number": snapshot.sequence_number,
         "timestamp-ms": snapshot.timestamp_ms,
-        "summary": dict(snapshot.summary) if len(snapshot.summary) > 0 else None,
+        "summary": summary if len(summary) > 0 else None,
         "schema-id": snapshot.schema_id,
         "first-row-id": snapshot.first_row_id,
         "added-rows": snapshot.added_rows,
@@ -225,7 +235,6 @@ def snapshot_to_json(
     }
     allowed = _WRITTEN[rules.version]
     own = {key: value for key, value in written.items() if value is not None and key in allowed}
-    root = _root_to_json(snapshot, Places.of(location, rules), rules, mirrored=mirrored)
     return with_unknown({**own, **root}, snapshot.extra)
 
 
