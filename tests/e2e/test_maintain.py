@@ -48,6 +48,17 @@ def test_a_neglected_table_becomes_healthy_and_keeps_its_rows(tmp_path: Path, ve
     assert [finding.name for finding in table.health().findings if finding.severity == "warning"] == []
 
 
+def test_a_table_with_a_bound_of_snapshots_stays_small_however_young_they_are(tmp_path: Path) -> None:
+    bounds = {"history.expire.max-snapshots-to-keep": "3", "history.expire.max-snapshot-age-ms": "432000000"}
+    table = table_of(tmp_path, 4, **bounds)
+    result = table.maintain().execute()
+    assert "expire" in [step.name for step in result.done]
+    assert len(table.refresh().snapshots) == 3
+    table.append(pa.table({"id": [16], "part": pa.array([0], pa.int32())}))
+    assert table.expire().execute().snapshots == 1
+    assert (ids(table), check_table(table)) == (list(range(17)), [])
+
+
 def test_a_large_file_is_not_rewritten_for_the_sake_of_a_few_small_ones(tmp_path: Path) -> None:
     table = new_catalog(tmp_path).create_table("db.t", schema="id bigint", format_version=4)
     table.append(pa.table({"id": range(50_000)}))

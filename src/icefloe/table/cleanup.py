@@ -26,8 +26,9 @@ class Cleanup(HeldTable):
         """Plan which snapshots expire, by the retention rules of branches, tags and table properties.
 
         ``older_than`` and ``retain_last`` replace the properties ``history.expire.max-snapshot-age-ms`` and
-        ``history.expire.min-snapshots-to-keep``. ``snapshots`` are ids to expire, and then nothing else does. With
-        ``clean=False`` the plan deletes no files. The plan prints what would go and why; ``execute()`` does it.
+        ``history.expire.min-snapshots-to-keep``; without both, ``history.expire.max-snapshots-to-keep`` bounds the
+        snapshots of each branch however young they are. ``snapshots`` are ids to expire, and then nothing else does.
+        With ``clean=False`` the plan deletes no files. The plan prints what would go and why; ``execute()`` does it.
         With a Spark session the files are found on Spark.
 
         >>> import icefloe, pyarrow as pa

@@ -16,9 +16,10 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, Field
 
 NOW = 1_000
-AGE, FEWEST, REF_AGE, RECORD_AGE = (
+AGE, FEWEST, MOST, REF_AGE, RECORD_AGE = (
     "history.expire.max-snapshot-age-ms",
     "history.expire.min-snapshots-to-keep",
+    "history.expire.max-snapshots-to-keep",
     "history.expire.max-ref-age-ms",
     "history.expire.max-record-age-ms",
 )
@@ -71,6 +72,27 @@ def test_snapshots_past_the_age_expire_and_the_newest_ones_stay():
     assert expired(metadata, older_than_ms=880) == [860, 870]
     assert expired(metadata, older_than_ms=NOW, retain_last=3) == [860, 870]
     assert expired(replace(metadata, properties={FEWEST: "4", AGE: "1"})) == [860]
+
+
+def test_a_table_bounds_the_snapshots_of_a_branch_by_their_number():
+    """A commit every ten seconds made 43,000 snapshots in five days, each of them in every metadata file."""
+    parents = {**line(6, start=950, step=5), 972: 970}  # all younger than 100 ms; 972 is staged
+    refs = {
+        MAIN: Ref(snapshot_id=975),
+        "v1": Ref(snapshot_id=950, type="tag"),
+        "own": Ref(snapshot_id=960, max_snapshot_age_ms=45),
+    }
+    metadata = replace(table(parents, refs), properties={AGE: "100", MOST: "2"})
+    found = apply_policy(metadata, ExpirePolicy(now_ms=NOW), record_in)
+    assert dict(found.expired) == {965: "not among the newest 2 of branch main"}
+    assert found.kept[955] == ("not older than 1970-01-01 00:00:00 UTC, branch own",)
+    assert expired(metadata, older_than_ms=900) == expired(metadata, retain_last=1) == []
+    assert expired(replace(metadata, properties={AGE: "100", MOST: "2", FEWEST: "3"})) == []
+    assert (
+        expired(replace(metadata, properties={AGE: "100", MOST: "0"})) == []
+    )  # no valid bound, which other programs set
+    keyed = table(parents, {MAIN: Ref(snapshot_id=975)}, summaries={960: {IDEMPOTENCY_KEY: "a"}})
+    assert expired(replace(keyed, properties={AGE: "100", MOST: "1", RECORD_AGE: "100"})) == [950, 955]
 
 
 def test_settings_of_a_branch_come_before_arguments_and_properties():

@@ -225,6 +225,8 @@ MERGE_MIN_COUNT = _property("commit.manifest.min-count-to-merge", 100, lenient=T
 
 # What expiry keeps, unless a branch or tag says otherwise.
 MIN_SNAPSHOTS_TO_KEEP = _property("history.expire.min-snapshots-to-keep", 1)
+# However young they are; without a bound by default. Apache Iceberg has none.
+MAX_SNAPSHOTS_TO_KEEP = _property("history.expire.max-snapshots-to-keep", INT_MAX, rule=whole(1, INT_MAX), lenient=True)
 MAX_SNAPSHOT_AGE_MS = _property("history.expire.max-snapshot-age-ms", 5 * 24 * 60 * 60 * 1000)
 MAX_REF_AGE_MS = _property("history.expire.max-ref-age-ms", 2**63 - 1)
 # How long the record of a stream or an idempotency key is kept at least, whatever else expires (decision 040).

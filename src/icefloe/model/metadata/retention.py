@@ -1,10 +1,10 @@
 """Which snapshots and refs expire, and what keeps the others (spec: Snapshot Retention Policy).
 
 The rule is a pure function of the table metadata, a policy and a time, so that every attempt of a commit can apply it
-to the state that it has loaded. Two things go beyond the specification. Snapshots in no branch (staged or rolled back)
-are kept while they are younger than the cut-off, as in Apache Iceberg. And a branch keeps its snapshots down to the
-oldest record of a stream or an idempotency key that is still promised: a record is found by walking from the head to
-it, so the snapshots in between stay too (decision 040).
+to the state that it has loaded. Three things go beyond the specification. Snapshots in no branch (staged or rolled
+back) are kept while they are younger than the cut-off, as in Apache Iceberg. A table can bound the number of snapshots
+of a branch. And a branch keeps its snapshots down to the oldest record of a stream or an idempotency key that is still
+promised: a record is found by walking from the head to it, so the snapshots in between stay too (decision 040).
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from icefloe.model.metadata.properties import MAX_RECORD_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
+from icefloe.model.metadata.properties import (
+    MAX_RECORD_AGE_MS,
+    MAX_SNAPSHOT_AGE_MS,
+    MAX_SNAPSHOTS_TO_KEEP,
+    MIN_SNAPSHOTS_TO_KEEP,
+)
+from icefloe.model.metadata.property_values import INT_MAX
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, retention
 from icefloe.model.metadata.table_metadata import TableMetadata
 
@@ -28,6 +34,7 @@ class ExpirePolicy:
     """What to expire at a time.
 
     ``older_than_ms`` and ``retain_last`` replace the defaults of the table properties, not the settings of a branch.
+    With one of them the table's highest number of snapshots does not apply.
     With ``snapshot_ids`` alone nothing else expires.
     """
 
@@ -68,9 +75,11 @@ def apply_policy(
         firm.setdefault(ref.snapshot_id, []).append(f"{ref.type} {name}")
     _keep_records(metadata, policy, lines, by_id, record_of, firm)
     by_rule: _Reasons = {}
+    crowded: dict[int, str] = {}
     if not policy.only_chosen:
         for name, line in lines.items():
             _keep_newest(metadata, policy, name, refs[name], line, by_rule)
+            crowded |= _beyond_most(metadata, policy, name, refs[name], line)
         _keep_unreferenced(_cutoff(metadata, policy), lines, by_id, by_rule)
     expired: dict[int, str] = {}
     branches = _branches(lines)
@@ -81,7 +90,8 @@ def apply_policy(
             expired[snapshot_id] = "chosen by its id"
         elif not policy.only_chosen and snapshot_id not in by_rule:
             on = branches.get(snapshot_id, ())
-            expired[snapshot_id] = "in no branch or tag" if len(on) == 0 else f"too old for branch {', '.join(on)}"
+            reason = "in no branch or tag" if len(on) == 0 else f"too old for branch {', '.join(on)}"
+            expired[snapshot_id] = crowded.get(snapshot_id, reason)
     kept = {key: (*firm.get(key, ()), *by_rule.get(key, ())) or ("not chosen",) for key in by_id if key not in expired}
     needed = {key: firm[key][0] for key in by_id if key in policy.snapshot_ids and key in firm}
     return Retained(expired=expired, expired_refs=expired_refs, kept=kept, needed=needed)
@@ -132,16 +142,35 @@ def _keep_newest(
     fewest = ref.min_snapshots_to_keep
     if fewest is None:
         fewest = MIN_SNAPSHOTS_TO_KEEP.of(metadata.properties) if policy.retain_last is None else policy.retain_last
-    age = ref.max_snapshot_age_ms
-    cutoff = _cutoff(metadata, policy) if age is None else policy.now_ms - age
+    cutoff, most = _branch_cutoff(metadata, policy, ref), _most(metadata, policy, ref)
     for number, snapshot in enumerate(line):
         if number < fewest:
             reason = f"among the newest {fewest} of branch {name}"
-        elif snapshot.timestamp_ms >= cutoff:
+        elif snapshot.timestamp_ms >= cutoff and number < most:
             reason = f"not older than {at_time(cutoff)}, branch {name}"
         else:
             return
         reasons.setdefault(snapshot.snapshot_id, []).append(reason)
+
+
+def _beyond_most(
+    metadata: TableMetadata, policy: ExpirePolicy, name: str, ref: Ref, line: list[Snapshot]
+) -> dict[int, str]:
+    """The young snapshots of a branch that are more than the table keeps, with that as their reason."""
+    cutoff, most = _branch_cutoff(metadata, policy, ref), _most(metadata, policy, ref)
+    reason = f"not among the newest {most} of branch {name}"
+    return {snapshot.snapshot_id: reason for snapshot in line[most:] if snapshot.timestamp_ms >= cutoff}
+
+
+def _branch_cutoff(metadata: TableMetadata, policy: ExpirePolicy, ref: Ref) -> int:
+    age = ref.max_snapshot_age_ms
+    return _cutoff(metadata, policy) if age is None else policy.now_ms - age
+
+
+def _most(metadata: TableMetadata, policy: ExpirePolicy, ref: Ref) -> int:
+    """How many snapshots a branch keeps at most, unless its own settings or the policy say what it keeps."""
+    own = (ref.max_snapshot_age_ms, policy.older_than_ms, policy.retain_last)
+    return MAX_SNAPSHOTS_TO_KEEP.of(metadata.properties) if own == (None, None, None) else INT_MAX
 
 
 def _keep_unreferenced(
