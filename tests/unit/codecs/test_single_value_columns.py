@@ -155,6 +155,13 @@ def test_bounds_in_memory_are_promoted_as_their_bytes_are(former, type_, values)
     agree()
 
 
+@pytest.mark.parametrize(("bound", "type_"), [("11", LONG), (11.0, LONG), (11, DOUBLE), (b"1", DATE), (1, STRING)])
+def test_bounds_of_another_kind_are_not_converted(bound, type_):
+    """A text that spells a number was read as the bound of a column of numbers."""
+    with pytest.raises(pa.ArrowTypeError, match="cannot become"):
+        promoted(pa.array([bound, None]), type_)
+
+
 @pytest.mark.parametrize("type_", [t for t, _ in VALUES], ids=str)
 def test_columns_refuse_the_bytes_that_single_values_refuse(type_):
     @given(st.binary(max_size=18) | st.sampled_from([4, 8, 16]).flatmap(lambda n: st.binary(min_size=n, max_size=n)))

@@ -6,6 +6,7 @@ column that they bound. Everything that works with entries finds all bounds of a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -20,15 +21,32 @@ from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import column_key, stat
 from icefloe.model.schema.types import Primitive, Type
 
+_BYTES: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+)
+_KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_temporal,
+    lambda type_: pa.types.is_integer(type_) or pa.types.is_date(type_),  # the result of day is either
+    lambda type_: any(is_bytes(type_) for is_bytes in _BYTES),
+)
+
 
 def promoted(array: pa.Array, type_: Type) -> pa.Array:
     """Bounds as values of a type that theirs may become; dates beyond its timestamps are the first or last there is.
 
-    The error is Arrow's own where the values cannot be of that type.
+    The error is Arrow's own where the values cannot be of that type; a text is no number, whatever it spells.
     """
     target = arrow_type(type_)
     if array.type == target:
         return array
+    if array.null_count < len(array) and not any(is_kind(array.type) and is_kind(target) for is_kind in _KINDS):
+        raise pa.ArrowTypeError(f"{array.type} cannot become {target}")
     if array.type != pa.date32() or not isinstance(type_, Primitive) or type_ not in UNITS_PER_DAY:
         return array.cast(target)
     days = np.asarray(pc.fill_null(array.cast(pa.int32()), 0))
