@@ -2,6 +2,7 @@
 
     python check_v4.py <table folder or metadata.json>              findings; exit code 1 if there are any
     python check_v4.py --expected <table folder or metadata.json>   the content of every snapshot, as JSON
+    python check_v4.py --rows <table folder or metadata.json>       findings, those that need the rows of files too
     python check_v4.py --rules                                      the rules
 
 The program is one file. It needs Python 3.11, pyarrow and pyroaring, and shares no code with any implementation. It is
@@ -23,7 +24,7 @@ import sys
 import uuid
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -40,14 +41,22 @@ READ, CHECK = "read", "check"
 RULES: dict[str, tuple[str, str]] = {
     "format-version": (READ, "The metadata file is JSON of format version 4."),
     "snapshot-references": (READ, "Snapshot ids are unique; the current snapshot and every ref name one of them."),
+    "metadata-ids": (READ, "The current schema, default partition spec and default sort order are in the metadata."),
+    "schema-of-snapshot": (CHECK, "schema-id of a snapshot names a schema of the table."),
+    "summary": (
+        CHECK,
+        "operation and the counts in the summary of a snapshot are those of its tree; absent is unknown.",
+    ),
     "one-root": (READ, "Every snapshot has exactly one root manifest."),
     "no-manifest-list": (CHECK, "Manifest lists are no longer used or written."),
     "expressions": (READ, "Columns and expressions share one id space, in which every id is unique."),
     "expression-links": (CHECK, "Each transform of a partition spec, except identity, links to its expression."),
+    "last-column-id": (CHECK, "last-column-id is not below the id of a column or of an expression."),
     "manifest-file": (READ, "A manifest is a Parquet file that can be read."),
     "manifest-keys": (READ, "A manifest has the keys format-version and content, which is data, delete or root."),
     "removed-keys": (CHECK, "The serialized schema and partition spec are removed from the keys of a manifest."),
     "field-ids": (READ, "Columns of a manifest have the ids and types of the content entry structure."),
+    "statistics-type": (READ, "Bounds have the type of their column or expression, and counts are of type long."),
     "content-type": (READ, "A root has entries of types 0 to 5, a data leaf of type 0, a delete leaf of 1 and 2."),
     "status": (READ, "version_info is set, and its status is 0 (EXISTING), 1 (ADDED) or 2 (DELETED)."),
     "sequence-inherited": (READ, "A sequence number may be null only if the status is ADDED."),
@@ -57,13 +66,20 @@ RULES: dict[str, tuple[str, str]] = {
     "file-format": (READ, "file_format is avro, orc or parquet; puffin for vectors; avro or parquet for manifests."),
     "record-count": (READ, "record_count is required and not negative."),
     "partition-spec": (READ, "partition_spec_id is required and names a partition spec of the table."),
+    "partition-values": (
+        READ,
+        "A file has the value of each partition field in its statistics; counts confirm a null.",
+    ),
+    "partition-bounds": (CHECK, "The value of an identity partition is both bounds; an expression has no other upper."),
     "vector-struct": (READ, "deletion_vector must be defined for types 1 and 5, and null for all others."),
     "vector-place": (READ, "A vector has offset and size_in_bytes; one of a manifest may be inline instead."),
     "inline-data-vector": (READ, "Deletion vectors of data files are in Puffin files, never inline."),
     "referenced-file": (READ, "A vector names its file in referenced_file, which is null for types 0, 2 and 3."),
     "manifest-stats": (READ, "manifest_stats must be set for types 3 and 4, and null for all others."),
     "equality-ids": (READ, "equality_ids are required for equality deletes, and null for all others."),
+    "equality-columns": (READ, "equality_ids are ids of columns of the table."),
     "sort-order": (READ, "sort_order_id can only be set for data files."),
+    "known-sort-order": (CHECK, "sort_order_id names a sort order of the table."),
     "split-offsets": (READ, "split_offsets must be sorted ascending."),
     "first-row-id": (READ, "first_row_id is for data files and data manifests only."),
     "unique-location": (READ, "A live file or manifest is listed once."),
@@ -76,7 +92,10 @@ RULES: dict[str, tuple[str, str]] = {
     "vector-cardinality": (READ, "record_count of a vector is its cardinality."),
     "vector-position": (READ, "Positions of a manifest deletion vector are ordinals of rows of its leaf."),
     "vector-of-dead-row": (CHECK, "A manifest deletion vector removes entries that were live."),
+    "vector-age": (CHECK, "A deletion vector of a data file is not older than the file."),
+    "vector-partition": (CHECK, "A deletion vector has the partition spec and the partition values of its data file."),
     "puffin-blob": (CHECK, "offset and size_in_bytes are those of a blob in the footer of the Puffin file."),
+    "puffin-properties": (CHECK, "The footer says of a vector: its type, its file, its cardinality, no compression."),
     "leaf-rows": (READ, "record_count of a manifest is the number of its rows."),
     "leaf-counts": (CHECK, "manifest_stats counts the entries of the manifest by status, and their rows."),
     "leaf-statistics": (CHECK, "A manifest entry has the aggregated statistics of its content, never narrower."),
@@ -96,6 +115,11 @@ RULES: dict[str, tuple[str, str]] = {
     "row-id-range": (CHECK, "New row ids are from first-row-id on, added-rows of them, all below next-row-id."),
     "files": (CHECK, "Every file exists and has the stated size."),
     "rows": (CHECK, "A data file has record_count rows."),
+    "bounds": (CHECK, "With --rows: bounds and counts of a data file are those of its rows."),
+    "partition-of-rows": (
+        CHECK,
+        "With --rows: partition values are the transforms of all rows of the file, never cut.",
+    ),
 }
 
 
@@ -362,7 +386,7 @@ COLUMNS: dict[int, tuple[str, Any]] = {
 }
 CONTENT_STATS, REQUIRED = 149, (134, 101, 5, 148, 103)
 # Statistics of the column or expression n: a struct with id 10000 + 200 n, whose members have the ids that follow it.
-MEASURES = {1: "lower", 2: "upper", 4: "values", 5: "nulls", 6: "nans"}
+MEASURES = {1: "lower", 2: "upper", 3: "tight", 4: "values", 5: "nulls", 6: "nans"}
 Row = dict[str, Any]
 
 
@@ -391,11 +415,50 @@ def _plain_values(array: pa.Array) -> list[Any]:
     return [None if number is None else Temporal(str(type_), number) for number in numbers]
 
 
+Types = Mapping[int, set[str]]  # of columns and expressions by id, with those that a column had before
+
+
+def _is_stored_as(type_: pa.DataType, expected: str) -> bool:
+    """Whether a bound of a column may have this type: that of the column, or one that may be promoted to it."""
+    if isinstance(type_, pa.BaseExtensionType):
+        type_ = type_.storage_type
+    base, _, size = expected.replace(" ", "").rstrip("])").replace("(", "[").partition("[")
+    if base in ("unknown", "variant"):
+        return True
+    if base in ("geometry", "geography"):
+        return pa.types.is_struct(type_) or pa.types.is_binary(type_)
+    if base == "decimal":
+        precision, scale = map(int, size.split(","))
+        return pa.types.is_decimal(type_) and type_.precision <= precision and type_.scale == scale
+    if base == "fixed":
+        return bool(type_ == pa.binary(int(size)))
+    if base == "timestamptz" or base == "timestamptz_ns":
+        return pa.types.is_date(type_) or (pa.types.is_timestamp(type_) and type_.tz is not None)
+    return type_ in _STORED_AS[base]
+
+
+_STORED_AS: dict[str, tuple[pa.DataType, ...]] = {
+    "boolean": (pa.bool_(),),
+    "int": (pa.int32(),),
+    "long": (pa.int64(), pa.int32()),
+    "float": (pa.float32(),),
+    "double": (pa.float64(), pa.float32()),
+    "date": (pa.date32(),),
+    "day": (pa.date32(), pa.int32()),  # of the transform: the specification has both
+    "time": (pa.time64("us"),),
+    "timestamp": (pa.timestamp("us"), pa.date32()),
+    "timestamp_ns": (pa.timestamp("ns"), pa.timestamp("us"), pa.date32()),
+    "string": (pa.string(), pa.large_string()),
+    "uuid": (pa.binary(16),),
+    "binary": (pa.binary(), pa.large_binary()),
+}
+
+
 class Manifest:
     """The rows of a V4 manifest as stored, by the names of the proposal."""
 
-    def __init__(self, data: bytes, file: str, contents: tuple[str, ...], report: Report) -> None:
-        self.file, self.report = file, report
+    def __init__(self, data: bytes, file: str, contents: tuple[str, ...], report: Report, types: Types) -> None:
+        self.file, self.report, self.types = file, report, types
         try:
             parquet = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
             table = parquet.read(use_threads=False)
@@ -454,9 +517,24 @@ class Manifest:
                 continue
             for member, array in zip(struct_.type, struct_.flatten(), strict=True):
                 measure = MEASURES.get((_id(member) or 0) - base)
-                if measure is not None and not pa.types.is_nested(array.type):
+                if measure is None:
+                    continue
+                self._check_type((base - 10_000) // 200, measure, array.type)
+                if not pa.types.is_nested(array.type):
                     for row, value in zip(self.rows, _plain_values(array), strict=True):
                         row["stats"].setdefault((base - 10_000) // 200, {})[measure] = value
+
+    def _check_type(self, owner: int, measure: str, type_: pa.DataType) -> None:
+        if measure in ("lower", "upper"):
+            known = self.types.get(owner, set())
+            is_right = len(known) == 0 or any(_is_stored_as(type_, expected) for expected in known)
+            expected = " or ".join(sorted(known))
+        else:
+            expected = "boolean" if measure == "tight" else "long"
+            is_right = type_ == (pa.bool_() if measure == "tight" else pa.int64())
+        if not is_right:
+            message = f"{measure} of id {owner} is {type_}, expected {expected}"
+            raise self.report.stop("statistics-type", self.file, message)
 
 
 # -- rules for one row
@@ -525,6 +603,13 @@ def _broken_vector_rules(row: Row, inline: bool) -> Iterator[tuple[str, str]]:
 # -- trees
 
 
+_NAMED_IDS = (
+    ("current-schema-id", "schemas", "schema-id"),
+    ("default-spec-id", "partition-specs", "spec-id"),
+    ("default-sort-order-id", "sort-orders", "order-id"),
+)
+
+
 @dataclass(frozen=True)
 class PartitionField:
     """A field of a partition spec; ``owner`` is the id of the column or expression whose statistics have its value."""
@@ -532,6 +617,8 @@ class PartitionField:
     name: str
     id: int
     owner: int | None  # none for void, whose values are null
+    transform: str
+    sources: tuple[int, ...]
 
 
 @dataclass
@@ -578,8 +665,10 @@ class Table:
         read: Callable[[str], bytes] | None = None,
         location: str | None = None,
         check_files: bool = True,
+        check_rows: bool = False,
     ) -> None:
         self.report, self.check_files, self.file = report, check_files, metadata.name
+        self.check_rows = check_rows
         raw = metadata.read_bytes() if read is None else read(f"metadata/{metadata.name}")
         try:
             self.metadata = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
@@ -591,6 +680,7 @@ class Table:
         self.files = Files(metadata.absolute().parent.parent, self.metadata.get("location", location), read)
         self.snapshots = {s["snapshot-id"]: s for s in self.metadata.get("snapshots") or []}
         self.specs = self._specs()
+        self.types = self._types()
         self._stored: dict[str, list[Row]] = {}
         self._checked: dict[str, bool] = {}
         self._check_metadata()
@@ -618,16 +708,25 @@ class Table:
                 add("snapshot-references", self.file, f"{name} is {id_}, which is no snapshot")
         if named.get("ref main", current) != current and current in self.snapshots:
             add("snapshot-references", self.file, "branch main is not at the current snapshot")
-        columns = {id_ for schema in m["schemas"] for id_ in _column_ids(schema)}
+        columns = {id_ for schema in m["schemas"] for id_ in _columns(schema)}
         expressions = [expression["expr-id"] for expression in m.get("expressions") or []]
         for id_, count in Counter(expressions).items():
             if count > 1 or id_ in columns:
                 add("expressions", self.file, f"the id {id_} of an expression is used twice")
+        if max(columns | set(expressions), default=0) > m.get("last-column-id", 0):
+            message = f"last-column-id is {m.get('last-column-id')}, the id {max(columns | set(expressions))} is used"
+            add("last-column-id", self.file, message)
+        for key, kind, name in _NAMED_IDS:
+            if m.get(key) not in {each[name] for each in m.get(kind) or []}:
+                add("metadata-ids", self.file, f"{key} is {m.get(key)}, which is not in {kind}")
         for snapshot in self.snapshots.values():
             self._check_numbers(snapshot)
 
     def _check_numbers(self, snapshot: Mapping[str, Any]) -> None:
         id_, parent = snapshot["snapshot-id"], self.snapshots.get(snapshot.get("parent-snapshot-id"))
+        schemas = {schema.get("schema-id", 0) for schema in self.metadata["schemas"]}
+        if snapshot.get("schema-id") not in (None, *schemas):
+            self.report.add("schema-of-snapshot", self.file, f"snapshot {id_} has schema {snapshot['schema-id']}")
         number, last = snapshot.get("sequence-number", 0), self.metadata.get("last-sequence-number", 0)
         before = -1 if parent is None or "root-manifest" not in snapshot else parent.get("sequence-number", 0)
         if number > last or number <= before:
@@ -645,7 +744,7 @@ class Table:
     def _specs(self) -> dict[int, list[PartitionField]]:
         expressions = {e["expr-id"]: e for e in self.metadata.get("expressions") or []}
         by_field = {_partition_field_id(e): id_ for id_, e in expressions.items()}
-        columns = {i: name for schema in self.metadata["schemas"] for i, name in _column_names(schema).items()}
+        columns = {i: name for schema in self.metadata["schemas"] for i, (name, _) in _columns(schema).items()}
         specs: dict[int, list[PartitionField]] = {}
         for spec in self.metadata["partition-specs"]:
             fields = specs.setdefault(spec["spec-id"], [])
@@ -660,8 +759,20 @@ class Table:
                     self.report.add("expression-links", self.file, f"{transform} of spec {spec['spec-id']} has none")
                 linked = _partition_field_id(expressions[link]) if link in expressions else None
                 id_ = whole.get("field-id", linked if linked is not None else 1000 + number)
-                fields.append(PartitionField(str(whole.get("name")), id_, owner))
+                sources = tuple(whole.get("source-ids") or [whole["source-id"]] if transform != "void" else ())
+                fields.append(PartitionField(str(whole.get("name")), id_, owner, transform, sources))
         return specs
+
+    def _types(self) -> Types:
+        types: dict[int, set[str]] = {}
+        for schema in self.metadata["schemas"]:
+            for id_, (_, type_) in _columns(schema).items():
+                types.setdefault(id_, set()).update([type_] if isinstance(type_, str) else [])
+        for expression in self.metadata.get("expressions") or []:
+            inner = expression["expr"]
+            sources = inner.get("source-ids") or [inner.get("source-id")]
+            types[expression["expr-id"]] = _result_types(inner.get("transform", ""), types.get(sources[0], set()))
+        return types
 
     # -- roots and leaves
 
@@ -696,13 +807,19 @@ class Table:
             raise self.report.stop("files", where, f"{place} cannot be read: {error}") from error
 
     def _manifest(self, data: bytes, place: str, contents: tuple[str, ...]) -> list[Row]:
-        manifest = Manifest(data, place, contents, self.report)
+        manifest = Manifest(data, place, contents, self.report, self.types)
         count = len(self.report.findings)
         for row in manifest.rows:
             for rule, message in broken_row_rules(row, manifest.content):
                 self.report.add(rule, place, message, row["row"])
             if row["partition_spec_id"] not in self.specs:
                 self.report.add("partition-spec", place, f"spec {row['partition_spec_id']} is unknown", row["row"])
+            elif row["content_type"] in (DATA, DV, EQUALITY):
+                for message in _missing_partition_values(row, self.specs[row["partition_spec_id"]]):
+                    self.report.add("partition-values", place, message, row["row"])
+            if not set(row["equality_ids"] or ()) <= set(self.types):
+                message = f"equality_ids are {row['equality_ids']}, not all of them columns"
+                self.report.add("equality-columns", place, message, row["row"])
             for name, target in (("location", "place"), ("referenced_file", "target")):
                 try:
                     row[target] = None if row[name] is None else self.files.place(row[name])
@@ -741,7 +858,7 @@ class Table:
             if place not in self._stored:
                 data = self._read(place, tree.place)
                 if data[:4] == b"Obj\x01":
-                    self._stored[place] = self._old_leaf(data, place)
+                    self._stored[place] = self._old_leaf(data, place, row["partition_spec_id"])
                 else:
                     contents = ("data",) if row["content_type"] == DATA_MANIFEST else ("delete", "deletes")
                     self._stored[place] = self._manifest(data, place, contents)
@@ -749,7 +866,7 @@ class Table:
             _inherit(rows, row["snapshot_id"], row["sequence_number"], row["first_row_id"])
         return tree.leaves[place]
 
-    def _old_leaf(self, data: bytes, place: str) -> list[Row]:
+    def _old_leaf(self, data: bytes, place: str, spec_id: int) -> list[Row]:
         """The rows of a manifest of versions 1 to 3 (proposal: how manifest entry fields map)."""
         rows = []
         for number, entry in enumerate(self._avro(data, place)[1]):
@@ -761,7 +878,8 @@ class Table:
                 | {"content_type": file.get(134) or 0, "location": file[100], "place": self.files.place(file[100])}
                 | {"file_format": str(file[101]).lower(), "file_size_in_bytes": file[104]}
                 | {"record_count": None if file[103] < 0 else file[103]}  # some older writers did not know it
-                | {"partition": file.get(102) or {}, "first_row_id": file.get(142), "equality_ids": file.get(135)}
+                | {"partition_spec_id": spec_id, "partition": file.get(102) or {}}
+                | {"first_row_id": file.get(142), "equality_ids": file.get(135)}
                 | {
                     "offset": file.get(144),
                     "size_in_bytes": file.get(145),
@@ -820,10 +938,8 @@ class Table:
         if blob is None:
             data = self._read(row["place"], tree.place)
             blob = data[row["offset"] : row["offset"] + row["size_in_bytes"]]
-            if self.check_files and not any(
-                (b["offset"], b["length"]) == (row["offset"], row["size_in_bytes"]) for b in _blobs(data)
-            ):
-                self.report.add("puffin-blob", row["place"], f"no blob at {row['offset']} in the footer")
+            if self.check_files:
+                self._check_blob(row, _blobs(data))
         try:
             found = vector_positions(blob)
         except (ValueError, struct.error) as error:
@@ -838,6 +954,28 @@ class Table:
                 message = f"position {found.max()}, the manifest has {length} rows"
                 raise self.report.stop("vector-position", tree.place, message, row["row"])
         return found
+
+    def _check_blob(self, row: Row, blobs: list[dict[str, Any]]) -> None:
+        """What the footer of a Puffin file says of a vector."""
+        place = row["offset"], row["size_in_bytes"]
+        said = next((blob for blob in blobs if (blob.get("offset"), blob.get("length")) == place), None)
+        if said is None:
+            self.report.add("puffin-blob", row["place"], f"no blob at {row['offset']} in the footer")
+            return
+        properties = said.get("properties") or {}
+        file = _plain(properties.get("referenced-data-file", ""))
+        for is_right, message in (
+            (said.get("type") == "deletion-vector-v1", f"the type is {said.get('type')}"),
+            (said.get("compression-codec") is None, f"the vector is compressed by {said.get('compression-codec')}"),
+            ((said.get("snapshot-id"), said.get("sequence-number")) == (-1, -1), "snapshot and sequence are not -1"),
+            (
+                properties.get("cardinality") == str(row["record_count"]),
+                f"cardinality: {properties.get('cardinality')}",
+            ),
+            (f"/{file}".endswith(f"/{row['target']}"), f"referenced-data-file is {file!r}, not {row['target']}"),
+        ):
+            if not is_right:
+                self.report.add("puffin-properties", row["place"], f"blob at {row['offset']}: {message}")
 
     def _check_leaf(self, tree: Tree, leaf: Row, rows: list[Row]) -> None:
         add, is_old = self.report.add, leaf["file_format"] == "avro"
@@ -868,6 +1006,8 @@ class Table:
         """The rules between the live files of a snapshot."""
         add = self.report.add
         files = {row["place"]: leaf for row, leaf in tree.of(DATA)}
+        data = {row["place"]: row for row, _ in tree.of(DATA)}
+        self._check_values(tree)
         affinity = {leaf["place"]: leaf["target"] for leaf in tree.manifests() if not tree.is_list}
         vectors: dict[str, int] = {}
         for row, leaf in tree.of(DV):
@@ -880,6 +1020,8 @@ class Table:
                 add("orphan-vector", leaf or tree.place, f"{row['target']} is not live", row["row"])
             elif leaf is not None and affinity.get(leaf) not in (None, files[row["target"]]):
                 add("affinity-scope", leaf, f"{row['target']} is not in {affinity[leaf]}", row["row"])
+            if row["target"] in data:
+                self._check_vector_of(data[row["target"]], row, leaf or tree.place)
             if self.check_files and self.files.is_reachable(row["place"]):
                 self.positions(tree, row)
         if not tree.is_list and tree.snapshot.get("first-row-id") is not None:
@@ -889,6 +1031,46 @@ class Table:
                 self._check_file(row, tree.place)
             for row in tree.manifests():
                 self._check_file(row, tree.place)
+
+    def _check_values(self, tree: Tree) -> None:
+        """Partition values and sort orders of live files."""
+        orders = {order["order-id"] for order in self.metadata.get("sort-orders") or []}
+        for row, leaf in tree.live.values():
+            where = leaf or tree.place
+            if row["sort_order_id"] not in (None, *orders):
+                self.report.add("known-sort-order", where, f"sort_order_id is {row['sort_order_id']}", row["row"])
+            for part in () if "partition" in row else self.specs[row["partition_spec_id"] or 0]:
+                stats = row["stats"].get(part.owner, {})
+                lower, upper = stats.get("lower"), stats.get("upper")
+                is_both = part.transform == "identity" or upper is not None
+                if is_both and (not _same(lower, upper) or stats.get("tight") is False):
+                    message = f"partition field {part.name} has the bounds {lower!r} and {upper!r}"
+                    cut = ", which are cut" if stats.get("tight") is False else ""
+                    self.report.add("partition-bounds", where, message + cut, row["row"])
+
+    def _check_vector_of(self, data: Row, vector: Row, where: str) -> None:
+        if vector["sequence_number"] < data["sequence_number"]:
+            message = f"sequence_number is {vector['sequence_number']}, {data['place']} has {data['sequence_number']}"
+            self.report.add("vector-age", where, message, vector["row"])
+        ids, values = (
+            [vector["partition_spec_id"], data["partition_spec_id"]],
+            [self.tuple_of(r) for r in (vector, data)],
+        )
+        if ids[0] != ids[1] or not all(map(_same, *values)):
+            message = f"spec {ids[0]} and {values[0]}, {data['place']} has spec {ids[1]} and {values[1]}"
+            self.report.add("vector-partition", where, message, vector["row"])
+
+    def tuple_of(self, row: Row) -> list[Any]:
+        """The partition values of a file: of its own, before version 4, or those in its statistics."""
+        values = []
+        for part in self.specs[row["partition_spec_id"] or 0]:
+            if "partition" in row:
+                values.append(row["partition"].get(part.id))
+                continue
+            stats = row["stats"].get(part.owner, {})
+            is_nan = stats.get("lower") is None and (stats.get("nans") or 0) > 0
+            values.append(math.nan if is_nan else stats.get("lower"))
+        return values
 
     def _check_row_ids(self, tree: Tree) -> None:
         end, next_id = 0, self.metadata.get("next-row-id", 0)
@@ -924,6 +1106,10 @@ class Table:
             if count != row["record_count"]:
                 message = f"{place} has {count} rows, record_count is {row['record_count']}"
                 self.report.add("rows", where, message, row["row"])
+            elif self.check_rows:
+                parts = list(zip(self.specs[row["partition_spec_id"] or 0], self.tuple_of(row), strict=True))
+                for rule, message in broken_by_rows(row, parts, self.files.read(place)):
+                    self.report.add(rule, where, f"{place}: {message}", row["row"])
 
 
 def _blobs(data: bytes) -> list[dict[str, Any]]:
@@ -939,26 +1125,30 @@ def _empty_row(number: int) -> Row:
     return dict.fromkeys((*names, "place", "target")) | groups | {"row": number, "stats": {}}
 
 
-def _column_names(schema: Mapping[str, Any]) -> dict[int, str]:
-    """The columns of a schema at any depth, by id."""
-    found: dict[int, str] = {}
+def _columns(schema: Mapping[str, Any]) -> dict[int, tuple[str, Any]]:
+    """The columns of a schema at any depth, by id: name and type."""
+    found: dict[int, tuple[str, Any]] = {}
     pending: list[Any] = [schema]
     while pending:
         type_ = pending.pop()
         if not isinstance(type_, dict):
             continue
         for inner in type_.get("fields", ()):
-            found[inner["id"]] = inner["name"]
+            found[inner["id"]] = inner["name"], inner["type"]
             pending.append(inner["type"])
         for part in ("element", "key", "value"):
             if f"{part}-id" in type_:
-                found[type_[f"{part}-id"]] = part
+                found[type_[f"{part}-id"]] = part, type_[part]
                 pending.append(type_[part])
     return found
 
 
-def _column_ids(schema: Mapping[str, Any]) -> Iterable[int]:
-    return _column_names(schema)
+def _result_types(transform: str, sources: set[str]) -> set[str]:
+    """The types that results of a transform may have; none if they are not known."""
+    name = transform.partition("[")[0]
+    if name in ("identity", "truncate"):
+        return sources
+    return {"day"} if name == "day" else {"int"} if name in ("bucket", "year", "month", "hour") else set()
 
 
 def _partition_field_id(expression: Mapping[str, Any]) -> int | None:
@@ -1006,11 +1196,178 @@ def _narrow_statistics(leaf: Row, rows: list[Row]) -> Iterator[str]:
                     yield f"id {owner}: {name} bound {total[name]}, but an entry has {bound}"
 
 
+def _missing_partition_values(row: Row, fields: list[PartitionField]) -> Iterator[str]:
+    """The partition fields whose value is not in the statistics of a file, or is null where counts say otherwise."""
+    for part in fields:
+        if part.owner is None:
+            continue
+        stats = row["stats"].get(part.owner)
+        if stats is None:
+            yield f"there is no value of partition field {part.name}"
+            continue
+        total = row["record_count"] if stats.get("values") is None else stats["values"]
+        nulls, nans = stats.get("nulls"), stats.get("nans")
+        if stats.get("lower") is not None or (nans is not None and nans == total):
+            continue
+        if stats.get("upper") is not None or nulls not in (None, total):
+            yield f"partition field {part.name} has no lower bound, and is not null: {stats}"
+        source = row["stats"].get(part.sources[0], {}) if part.transform != "identity" else {}
+        values = row["record_count"] if source.get("values") is None else source["values"]
+        if source.get("lower") is not None or (source.get("nulls") is not None and source["nulls"] < values):
+            yield f"partition field {part.name} is null, its column has values: {source}"
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two partition values are equal, one of which may be from an Avro manifest."""
+    if one is None or other is None:
+        return one is other
+    if isinstance(one, Temporal) != isinstance(other, Temporal):  # the result of day is a date or a number
+        one, other = (value.number if isinstance(value, Temporal) else value for value in (one, other))
+    if isinstance(one, str) != isinstance(other, str):
+        one, other = (uuid.UUID(value).bytes if isinstance(value, str) else value for value in (one, other))
+    if isinstance(one, float) and math.isnan(one):
+        return isinstance(other, float) and math.isnan(other)
+    return bool(_rank(one) == _rank(other))
+
+
 def _rank(bound: Any) -> Any:
     """What a bound is compared by: dates as times, since the column may have been promoted since the entry."""
     if not isinstance(bound, Temporal):
         return bound
     return bound.number * (86_400_000_000_000 if "date" in bound.unit else 1 if "ns" in bound.unit else 1_000)
+
+
+# -- rows of data files
+
+
+def broken_by_rows(row: Row, parts: list[tuple[PartitionField, Any]], data: bytes) -> Iterator[tuple[str, str]]:
+    """The rules that the entry of a Parquet file breaks, by the rows of the file."""
+    table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+    columns = dict(_leaf_columns(table))
+    for owner, stats in row["stats"].items():
+        if owner in columns:
+            yield from (("bounds", f"id {owner}: {message}") for message in _wrong_statistics(stats, columns[owner]))
+    for part, said in parts:
+        apply = _transform(part.transform)
+        source = columns.get(part.sources[0]) if len(part.sources) == 1 else None
+        if apply is None or source is None:
+            continue
+        found = [None if value is None else apply(value) for value in source.values]
+        wrong = next((value for value in found if not _same(value, said)), said)
+        if not _same(wrong, said):
+            yield "partition-of-rows", f"partition field {part.name} is {said!r}, a row has {wrong!r}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """The different values of a column, and counts of all."""
+
+    values: list[Any]
+    rows: int
+    nulls: int
+    nans: int
+
+
+def _leaf_columns(table: pa.Table) -> Iterator[tuple[int, Column]]:
+    """The columns of a file, those of structs included, by field id."""
+    pending = [(field, table.column(number)) for number, field in enumerate(table.schema)]
+    while pending:
+        field, array = pending.pop()
+        array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        if pa.types.is_struct(field.type):
+            pending += zip(field.type, array.flatten(), strict=True)
+        elif _id(field) is not None and not pa.types.is_nested(field.type):
+            storage = array.storage if isinstance(array, pa.ExtensionArray) else array
+            values = _plain_values(storage.unique())
+            is_float = pa.types.is_floating(storage.type)
+            nans = sum(math.isnan(value) for value in storage.drop_null().to_pylist()) if is_float else 0
+            yield int(_id(field) or 0), Column(values, len(array), array.null_count, nans)
+
+
+def _wrong_statistics(stats: Mapping[str, Any], column: Column) -> Iterator[str]:
+    for name, count in (("values", column.rows), ("nulls", column.nulls), ("nans", column.nans)):
+        if stats.get(name) not in (None, count):
+            yield f"{name} is {stats[name]}, counted {count}"
+    ranks = {_rank(v): v for v in column.values if v is not None and not (isinstance(v, float) and math.isnan(v))}
+    if len(ranks) == 0:
+        return
+    for name, value in (("lower", ranks[min(ranks)]), ("upper", ranks[max(ranks)])):
+        bound = stats.get(name)
+        if bound is None:
+            continue
+        if _rank(bound) > _rank(value) if name == "lower" else _rank(bound) < _rank(value):
+            yield f"{name} bound is {bound!r}, a row has {value!r}"
+        elif stats.get("tight") is True and not _same(bound, value):
+            yield f"{name} bound is {bound!r}, which is not tight: rows have {value!r}"
+
+
+def _transform(text: str) -> Callable[[Any], Any] | None:
+    """A partition transform of one value that is not null; none if it is not known."""
+    name, _, size = text.rstrip("]").partition("[")
+    if name == "identity":
+        return lambda value: value
+    if name == "bucket":
+        return lambda value: (murmur3(_hashed(value)) & 0x7FFFFFFF) % int(size)
+    if name == "truncate":
+        return lambda value: _truncated(value, int(size))
+    if name in ("year", "month", "day", "hour"):
+        return lambda value: _period(value, name)
+    return None
+
+
+def _truncated(value: Any, width: int) -> Any:
+    if isinstance(value, (str, bytes)):
+        return value[:width]
+    if isinstance(value, Decimal):
+        unscaled = int(value.scaleb(-int(value.as_tuple().exponent)))
+        return Decimal(unscaled - unscaled % width).scaleb(int(value.as_tuple().exponent))
+    return value - value % width
+
+
+def _period(value: Temporal, name: str) -> int:
+    seconds, _ = divmod(_rank(value), 1_000_000_000)
+    if name == "hour":
+        return int(seconds // 3600)
+    days = int(seconds // 86400)
+    if name == "day":
+        return days
+    years = 400 * (days // 146_097)  # so that dates far away are within those of Python
+    date = datetime.date(1970, 1, 1) + datetime.timedelta(days=days % 146_097)
+    return years + date.year - 1970 if name == "year" else 12 * (years + date.year - 1970) + date.month - 1
+
+
+def _hashed(value: Any) -> bytes:
+    """The bytes of a value that bucket hashes."""
+    if isinstance(value, Temporal):
+        value = value.number // 1_000 if "ns" in value.unit else value.number
+    if isinstance(value, int):
+        return struct.pack("<q", value)
+    if isinstance(value, Decimal):
+        unscaled = int(value.scaleb(-int(value.as_tuple().exponent)))
+        length = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
+        return unscaled.to_bytes(length, "big", signed=True)
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def murmur3(data: bytes) -> int:
+    """The 32-bit Murmur3 hash, x86 variant, with seed 0."""
+    mask, result = 0xFFFFFFFF, 0
+
+    def mixed(word: int) -> int:
+        word = word * 0xCC9E2D51 & mask
+        return (word << 15 | word >> 17) * 0x1B873593 & mask
+
+    whole = len(data) // 4 * 4
+    for (word,) in struct.iter_unpack("<I", data[:whole]):
+        result ^= mixed(word)
+        result = (result << 13 | result >> 19) & mask
+        result = (result * 5 + 0xE6546B64) & mask
+    if whole < len(data):
+        result ^= mixed(int.from_bytes(data[whole:], "little"))
+    result ^= len(data)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        result = (result ^ result >> shift) * factor & mask
+    return result
 
 
 # -- a snapshot and its parent
@@ -1043,6 +1400,7 @@ class History:
         for row, leaf in tree.live.values():
             if (row["sequence_number"] or 0) > number:
                 add("sequence-order", leaf or tree.place, f"sequence_number is {row['sequence_number']}", row["row"])
+        self._check_summary()
         if self.parent is None and tree.snapshot.get("parent-snapshot-id") is not None:
             return  # the parent has expired, or cannot be read
         self._check_files(set() if self.parent is None else set(self.parent.live))
@@ -1135,6 +1493,31 @@ class History:
             if leaf in listed and len(old - tree.vectors.get(leaf, BitMap64())) > 0:
                 add("vector-grows", tree.place, f"the vector of {leaf} lacks positions that it had")
 
+    def _check_summary(self) -> None:
+        """The counts of the summary, as far as it has them."""
+        tree, summary = self.tree, self.tree.snapshot.get("summary") or {}
+        where = f"{self.table.file}: snapshot {tree.id}"
+        counts = _totals([row for row, _ in tree.live.values()])
+        operation = summary.get("operation")
+        if operation not in ("append", "replace", "overwrite", "delete"):
+            self.report.add("summary", where, f"operation is {operation}")
+        if self.parent is not None or tree.snapshot.get("parent-snapshot-id") is None:
+            before = {} if self.parent is None else self.parent.live
+            added = _totals([row for key, (row, _) in tree.live.items() if key not in before])
+            removed = _totals([row for key, (row, _) in before.items() if key not in tree.live])
+            counts |= {f"added{name[5:]}": added[name] for name in added}
+            counts |= {f"deleted{name[5:]}": removed[name] for name in ("total-data-files", "total-records")}
+            names = ("total-files-size", "total-delete-files", "total-position-deletes", "total-equality-deletes")
+            counts |= {f"removed{name[5:]}": removed[name] for name in names}
+            if operation == "append" and removed["total-data-files"] != 0:
+                self.report.add("summary", where, "operation is append, and data files were removed")
+            if operation == "delete" and added["total-data-files"] != 0:
+                self.report.add("summary", where, "operation is delete, and data files were added")
+        for name, count in counts.items():
+            said = summary.get(name)
+            if count is not None and said is not None and said != str(count):
+                self.report.add("summary", where, f"{name} is {said}, counted {count}")
+
     def _check_changes(self) -> None:
         before = set() if self.parent is None else set(self.parent.live)
         try:
@@ -1147,6 +1530,25 @@ class History:
             for key in sorted(recorded ^ actual, key=repr):
                 message = f"{key[1]} is {name}" + (", not recorded" if key in actual else " by the root only")
                 self.report.add("changes", self.tree.place, message)
+
+
+def _totals(rows: list[Row]) -> dict[str, int | None]:
+    """The counts of a summary for some files; none if the record count of one is not known."""
+
+    def records(kind: int) -> int | None:
+        counts = [row["record_count"] for row in rows if row["content_type"] == kind]
+        return None if None in counts else sum(counts)
+
+    data = sum(row["content_type"] == DATA for row in rows)
+    return {
+        "total-data-files": data,
+        "total-delete-files": len(rows) - data,
+        "total-records": records(DATA),
+        "total-position-deletes": records(DV),
+        "total-equality-deletes": records(EQUALITY),
+        # Vectors share files, so each counts with its own bytes.
+        "total-files-size": sum(row["size_in_bytes"] or row["file_size_in_bytes"] or 0 for row in rows),
+    }
 
 
 def recorded_changes(table: Table, tree: Tree) -> tuple[set[tuple[Any, ...]], set[tuple[Any, ...]]]:
@@ -1222,7 +1624,7 @@ class Contents:
             "sequence-number": row["sequence_number"],
             "file-sequence-number": row["file_sequence_number"],
             "spec-id": row["partition_spec_id"] or 0,
-            "partition": dict(zip((f.name for f in fields), map(_json_value, self._tuple(row)), strict=True)),
+            "partition": dict(zip((f.name for f in fields), map(_json_value, self.table.tuple_of(row)), strict=True)),
         }
 
     def _data_file(self, tree: Tree, row: Row) -> dict[str, Any]:
@@ -1248,18 +1650,6 @@ class Contents:
             positions = list(self.table.positions(tree, row))
             found |= {"offset": row["offset"], "referenced-file": row["target"], "positions": positions}
         return found
-
-    def _tuple(self, row: Row) -> list[Any]:
-        """The partition values of a file: of its own, before version 4, or those in its statistics."""
-        values = []
-        for part in self.table.specs[row["partition_spec_id"] or 0]:
-            if "partition" in row:
-                values.append(row["partition"].get(part.id))
-                continue
-            stats = row["stats"].get(part.owner, {})
-            is_nan = stats.get("lower") is None and (stats.get("nans") or 0) > 0
-            values.append(math.nan if is_nan else stats.get("lower"))
-        return values
 
     def _deleted(self, tree: Tree, row: Row) -> set[int]:
         """The deleted positions of a data file, by vectors, position deletes and equality deletes."""
@@ -1287,7 +1677,7 @@ class Contents:
         if len(self.table.specs[delete["partition_spec_id"] or 0]) == 0:
             return True
         same = row["partition_spec_id"] == delete["partition_spec_id"]
-        return same and repr(self._tuple(row)) == repr(self._tuple(delete))
+        return same and all(map(_same, self.table.tuple_of(row), self.table.tuple_of(delete)))
 
     def _read(self, place: str) -> tuple[int, dict[int | None, list[Any]]]:
         """The number of rows of a Parquet file, and its columns by field id."""
@@ -1334,17 +1724,19 @@ def check(
     read: Callable[[str], bytes] | None = None,
     location: str | None = None,
     check_files: bool = True,
+    check_rows: bool = False,
 ) -> tuple[list[Finding], Table | None]:
     """The findings in a table, and the table if its metadata can be read.
 
     ``read`` reads a file by its place, for tables that are not in a folder; ``location`` is then that of the table.
-    Without ``check_files`` data files are not opened.
+    Without ``check_files`` data files are not opened. With ``check_rows`` their rows are compared with their entries.
     """
     report = Report()
     table = None
     try:
         metadata = newest_metadata(place) if read is None else place
-        table = Table(metadata, report, read=read, location=location, check_files=check_files)
+        options = {"check_files": check_files, "check_rows": check_rows}
+        table = Table(metadata, report, read=read, location=location, **options)
     except Broken:
         pass
     except (KeyError, TypeError, AttributeError) as error:
@@ -1356,13 +1748,14 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Check a table of format version 4.")
     parser.add_argument("table", nargs="?", type=Path, help="the folder of a table, or its metadata file")
     parser.add_argument("--expected", action="store_true", help="print the content of every snapshot, as JSON")
+    parser.add_argument("--rows", action="store_true", help="compare the rows of data files with their statistics")
     parser.add_argument("--rules", action="store_true", help="print the rules")
     options = parser.parse_args(arguments)
     if options.rules or options.table is None:
         for name, (level, statement) in RULES.items():
             print(f"{name} ({level}): {statement}")
         return 0
-    findings, table = check(options.table)
+    findings, table = check(options.table, check_rows=options.rows)
     if options.expected and table is not None:
         print(json.dumps(Contents(table).expected(), indent=1))
     for finding in findings:

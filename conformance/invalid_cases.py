@@ -233,6 +233,62 @@ add(
 )
 
 
+for key, text in (
+    ("current-schema-id", "current-schema-id names no schema."),
+    ("default-spec-id", "default-spec-id names no partition spec."),
+    ("default-sort-order-id", "default-sort-order-id names no sort order."),
+):
+    add(f"{key}-unknown", "metadata-ids", text, metadata(lambda m, key=key: m.update({key: 7})))  # type: ignore[misc]
+add(
+    "snapshot-of-an-unknown-schema",
+    "schema-of-snapshot",
+    "schema-id of a snapshot names no schema.",
+    metadata(lambda m: head(m).update({"schema-id": 7})),
+)
+add(
+    "last-column-id-below-a-column",
+    "last-column-id",
+    "last-column-id is below the id of a column.",
+    metadata(lambda m: m.update({"last-column-id": 0})),
+)
+add(
+    "last-column-id-below-an-expression",
+    "last-column-id",
+    "last-column-id is below the id of an expression, so that a new column would get it.",
+    metadata(lambda m: m.update({"last-column-id": 2})),
+    "partition-bucket-truncate",
+)
+
+
+def summary(**values: str) -> Edit:
+    """Set keys of the summary of the current snapshot."""
+    return metadata(lambda m: head(m)["summary"].update({key.replace("_", "-"): v for key, v in values.items()}))
+
+
+add("summary-of-other-rows", "summary", "total-records is not that of the tree.", summary(total_records="9"))
+add(
+    "summary-of-other-deletes",
+    "summary",
+    "total-delete-files is not that of its tree.",
+    summary(total_delete_files="1"),
+)
+add(
+    "summary-of-other-changes",
+    "summary",
+    "added-data-files is not what the snapshot added.",
+    summary(added_data_files="2"),
+    "append-to-root",
+)
+add("summary-without-operation", "summary", "operation is none of the four.", summary(operation="upsert"))
+add(
+    "summary-of-an-append-that-removes",
+    "summary",
+    "operation is append, and a data file was removed.",
+    summary(operation="append"),
+    "overwrite-in-root",
+)
+
+
 def with_list(files: Files) -> None:
     """The second V4 snapshot gets a manifest list, as in version 3."""
     lists = [place for place in files.files if "/snap-" in place]
@@ -316,6 +372,37 @@ add(
     columns(with_id("referenced_file", 100)),
 )
 add("record-count-is-text", "field-ids", "record_count is a string.", columns(as_type("record_count", pa.string())))
+
+
+def statistics_as(member: str, type_: pa.DataType) -> Callable[[pa.Table], pa.Table]:
+    """The table with another type of a member of the statistics of column id."""
+
+    def change(table: pa.Table) -> pa.Table:
+        index = table.schema.get_field_index("content_stats")
+        stats = table.column(index).combine_chunks()
+        owners = [
+            _replaced(stats.field(n), member, type_) if owner.name == "id" else stats.field(n)
+            for n, owner in enumerate(stats.type)
+        ]
+        fields = [owner.with_type(array.type) for owner, array in zip(stats.type, owners, strict=True)]
+        column = pa.StructArray.from_arrays(owners, fields=fields, mask=stats.is_null())
+        return table.set_column(index, table.schema.field(index).with_type(column.type), column)
+
+    return change
+
+
+def _replaced(owner: pa.StructArray, member: str, type_: pa.DataType) -> pa.StructArray:
+    arrays = [owner.field(n).cast(type_) if f.name == member else owner.field(n) for n, f in enumerate(owner.type)]
+    fields = [field.with_type(array.type) for field, array in zip(owner.type, arrays, strict=True)]
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=owner.is_null())
+
+
+add(
+    "bound-is-of-another-type",
+    "statistics-type",
+    "The lower bound of a column of type long is a string.",
+    columns(statistics_as("lower_bound", pa.string())),
+)
 
 # -- one entry
 
@@ -517,6 +604,13 @@ add(
     put(EQUALITY, equality_ids=None),
 )
 add("data-file-with-equality-ids", "equality-ids", "A data file has equality_ids.", put(DATA, equality_ids=[1]))
+add(
+    "equality-ids-of-no-column",
+    "equality-columns",
+    "An equality delete file names a column that the table never had.",
+    put(EQUALITY, equality_ids=[1, 99]),
+)
+add("sort-order-unknown", "known-sort-order", "sort_order_id names no sort order.", put(DATA, sort_order_id=7))
 add("sort-order-of-a-vector", "sort-order", "A deletion vector has a sort order.", put(DV, sort_order_id=0))
 add("sort-order-of-a-manifest", "sort-order", "A manifest has a sort order.", put(DATA_MANIFEST, sort_order_id=0))
 add("split-offsets-descend", "split-offsets", "split_offsets descend.", put(DATA, split_offsets=[40, 4]))
@@ -665,6 +759,131 @@ add(
     "puffin-blob",
     "The footer lists no blob at the offset of the vector.",
     puffin(lambda d, offset, size: d.replace(b'"offset":4', b'"offset":5')),
+)
+
+for part, old, new in (
+    ("file", b"/data/D4.parquet", b"/data/D5.parquet"),
+    ("cardinality", b'"cardinality":"1"', b'"cardinality":"2"'),
+    ("type", b'"type":"deletion-vector-v1"', b'"type":"deletion-vector-v2"'),
+):
+    add(
+        f"puffin-footer-with-another-{part}",
+        "puffin-properties",
+        f"The footer of a Puffin file has another {part} of the vector than its entry.",
+        puffin(lambda d, offset, size, old=old, new=new: d.replace(old, new)),  # type: ignore[misc]
+    )
+add(
+    "vector-older-than-its-file",
+    "vector-age",
+    "A deletion vector has a smaller sequence number than its data file, so that it does not apply.",
+    info(DV, sequence_number=1),
+)
+
+# -- partition values and statistics of files
+
+
+def stats(name: str, base: str, number: int = 0, kind: int = DATA, **values: object) -> tuple[Edit, str]:
+    """Set statistics of an entry of a root, of a column or expression by its name; and the case that it is in."""
+
+    def change(rows: list[Row]) -> None:
+        row_of(rows, kind, number)["content_stats"][name].update(values)
+
+    return lambda files: files.edit_root(change), base
+
+
+def without_statistics(name: str) -> Edit:
+    """Drop the statistics of a column or an expression from the root."""
+
+    def change(table: pa.Table) -> pa.Table:
+        index = table.schema.get_field_index("content_stats")
+        column = table.column(index).combine_chunks()
+        kept = [(field, column.field(n)) for n, field in enumerate(column.type) if field.name != name]
+        fields, arrays = zip(*kept, strict=True)
+        rest = pa.StructArray.from_arrays(list(arrays), fields=list(fields), mask=column.is_null())
+        return table.set_column(index, table.schema.field(index).with_type(rest.type), rest)
+
+    return columns(change)
+
+
+add(
+    "partition-value-missing",
+    "partition-values",
+    "There are no statistics of an identity partition.",
+    without_statistics("city"),
+    "partition-identity",
+)
+add(
+    "partition-value-of-an-expression-missing",
+    "partition-values",
+    "There are no statistics of the expression of a partition field.",
+    without_statistics("id_bucket"),
+    "partition-by-expression-id",
+)
+add(
+    "partition-value-null-without-nulls",
+    "partition-values",
+    "A partition value has no bound, and the counts say that it is not null.",
+    *stats("city", "partition-identity", lower_bound=None, upper_bound=None, null_value_count=0),
+)
+add(
+    "partition-value-null-of-a-column-with-values",
+    "partition-values",
+    "The bucket of a column is null, and the column has values.",
+    *stats("id_bucket", "partition-by-expression-id", lower_bound=None, value_count=None, null_value_count=None),
+)
+add(
+    "partition-value-of-two-bounds",
+    "partition-bounds",
+    "The bounds of an identity partition differ.",
+    *stats("city", "partition-identity", upper_bound="Pisa"),
+)
+add(
+    "partition-value-cut",
+    "partition-bounds",
+    "The bounds of an identity partition are cut.",
+    *stats("city", "partition-identity", tight_bounds=False),
+)
+add(
+    "partition-value-truncated",
+    "partition-of-rows",
+    "The value of an identity partition lacks its last letters.",
+    *stats("city", "partition-identity", lower_bound="Llanfair", upper_bound="Llanfair", number=3),
+)
+add(
+    "partition-value-of-another-bucket",
+    "partition-of-rows",
+    "The partition value is not the bucket of the rows.",
+    *stats("id_bucket", "partition-by-expression-id", lower_bound=3),
+)
+add(
+    "vector-of-another-partition",
+    "vector-partition",
+    "A deletion vector has another partition value than its data file.",
+    *stats("city", "partition-of-a-vector", kind=DV, lower_bound="Rome", upper_bound="Rome"),
+)
+add(
+    "lower-bound-of-a-file-too-high",
+    "bounds",
+    "The lower bound of a data file is above the value of a row.",
+    *stats("id", "append-two-files", lower_bound=11),
+)
+add(
+    "upper-bound-of-a-file-too-low",
+    "bounds",
+    "The upper bound of a data file is below the value of a row.",
+    *stats("id", "append-two-files", upper_bound=11),
+)
+add(
+    "bounds-claimed-to-be-tight",
+    "bounds",
+    "tight_bounds is true, and no row has the lower bound.",
+    *stats("id", "append-two-files", lower_bound=9),
+)
+add(
+    "null-count-of-a-file-wrong",
+    "bounds",
+    "null_value_count of a data file is not that of its rows.",
+    *stats("id", "append-two-files", null_value_count=1),
 )
 
 # -- leaves

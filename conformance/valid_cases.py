@@ -467,6 +467,15 @@ def partition_bucket_truncate(name: str) -> Mapping[str, bytes]:
     return stage.files()
 
 
+@case(PARTITIONS, "A deletion vector has the partition values of its data file.")
+def partition_of_a_vector(name: str) -> Mapping[str, bytes]:
+    stage = Stage(name, "id bigint, city string", partition_by=["city"])
+    cities = ["Oslo", "Oslo", "Rome"]
+    stage.table.append(pa.table({"id": pa.array([1, 2, 3], pa.int64()), "city": cities}))
+    stage.table.delete("id = 1")
+    return stage.files()
+
+
 @case(PARTITIONS, "Year, month, day and hour of a timestamp.")
 def partition_times(name: str) -> Mapping[str, bytes]:
     by = ["year(a)", "month(b)", "day(c)", "hour(d)"]

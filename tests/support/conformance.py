@@ -5,7 +5,9 @@ The checker shares no code with icefloe, so it finds faults that a reader and a 
 
 from __future__ import annotations
 
+import gzip
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -26,6 +28,7 @@ sys.path.insert(0, str(CONFORMANCE))
 check_v4: Any = import_module("check_v4")
 
 _HEAD_BYTES = 200  # of a metadata file, in which its format version is
+_GZIP = b"\x1f\x8b"
 _VERSION_4 = (b'"format-version":4', b'"format-version": 4')
 _PASSED = pytest.StashKey[bool]()
 
@@ -43,9 +46,13 @@ def nonconformities_in(folder: Path) -> Iterator[str]:
         files = (path for path in found if path.parent.parent == table)
         for file in sorted(files, key=check_v4.metadata_number, reverse=True):
             data = file.read_bytes()
-            if not data.rstrip().endswith(b"}"):
+            try:
+                document = gzip.decompress(data) if data[:2] == _GZIP else data
+            except (EOFError, OSError, zlib.error):
                 continue  # half of a file, as crashes leave it
-            if not any(text in data[:_HEAD_BYTES] for text in _VERSION_4):
+            if not document.rstrip().endswith(b"}"):
+                continue
+            if not any(text in document[:_HEAD_BYTES] for text in _VERSION_4):
                 break
             findings, _ = check_v4.check(file)
             # A commit that failed may leave its metadata file, but not its root.
