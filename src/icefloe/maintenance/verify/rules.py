@@ -27,7 +27,7 @@ class Rule(StrEnum):
     LOCATIONS = "locations"  # V4 stores locations under the table relative to it, earlier versions none
     SCHEMAS = "schemas"  # ids of columns are not reserved, identifier fields are never null
     HISTORY = "history"  # parents, logs, refs and numbers of snapshots agree
-    SUMMARY = "summary"  # the figures of a snapshot's summary are those of its tree
+    SUMMARY = "summary"  # the operation and figures of a snapshot's summary are those of its tree
     CHANGES = "changes"  # the changes that a tree records are those from its parent
     CARRIED = "carried-over"  # files keep their numbers from snapshot to snapshot
     MANIFEST_COUNTS = "manifest-counts"
@@ -45,8 +45,8 @@ class Rule(StrEnum):
     RECORD_COUNTS = "record-counts"  # data files have as many rows as their entries say
     VALUE_COUNTS = "value-counts"  # values, nulls and NaNs of columns, as entries say
     BOUNDS = "bounds"  # recorded bounds contain every value
-    PARTITIONS = "partitions"  # partition tuples are the transforms of the rows
-    SORT_ORDER = "sort-order"  # rows are in the order that entries state
+    PARTITIONS = "partitions"  # partition tuples are whole, and the transforms of the rows
+    SORT_ORDER = "sort-order"  # entries state an order of the table, and rows are in it
     UNREFERENCED = "unreferenced"  # no file in the table's folder is without a reference
 
 

@@ -14,10 +14,23 @@ import pyarrow.compute as pc
 
 from icefloe.maintenance.verify.findings import Finding, broken, finding
 from icefloe.maintenance.verify.rules import Rule
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, choose, live, of_type, partition_key, stat
+from icefloe.model.entries import (
+    DELETES,
+    MANIFESTS,
+    TIGHT,
+    ContentType,
+    Status,
+    choose,
+    column_key,
+    live,
+    of_type,
+    partition_key,
+    stat,
+)
 from icefloe.model.location_columns import one_array, respelled
-from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
+from icefloe.model.metadata.snapshots import Operation, Snapshot, SummaryKey
 from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.tree.root import Leaf, Root
 
 _CARRIED = ("snapshot_id", "sequence_number", "file_sequence_number", "record_count", "partition_spec_id")
@@ -109,6 +122,10 @@ def check_files(view: View, metadata: TableMetadata) -> Iterator[Finding]:
     yield from _twice(where, deletes["key"], deletes["ordinal"], "a delete file or deletion vector comes twice")
     yield from _sequence(where, view.files, view.snapshot.sequence_number)
     yield from _row_ids(view, data, metadata)
+    orders = pa.array([order.order_id for order in metadata.sort_orders], data["sort_order_id"].type)
+    unknown = pc.and_(data["sort_order_id"].is_valid(), pc.invert(pc.is_in(data["sort_order_id"], value_set=orders)))
+    yield from broken(Rule.SORT_ORDER, where, unknown, "its sort_order_id is that of no sort order", data["ordinal"])
+    yield from _cut_values(view, metadata)
     yield from _vectors(view, data, metadata)
     yield from _equality(view, metadata)
     yield from _affinity(view, data)
@@ -175,6 +192,18 @@ def partition_differences(
             yield pc.and_(differs, pc.is_valid(place)), f"{name} is not that of its data file"
 
 
+def _cut_values(view: View, metadata: TableMetadata) -> Iterator[Finding]:
+    """The value of an identity partition is stored as the bounds of its column, and must be whole."""
+    for spec in metadata.specs:
+        for field in spec.fields:
+            name = stat(TIGHT, column_key(field.source_id))
+            if field.transform == IDENTITY and name in view.files.column_names:
+                mine = pc.equal(view.files["partition_spec_id"], spec.spec_id)
+                cut = pc.and_(mine, pc.fill_null(pc.invert(view.files[name]), False))
+                message = f"the value of partition field {field.name!r} is cut: its bounds are not tight"
+                yield from broken(Rule.PARTITIONS, view.where, cut, message, view.files["ordinal"])
+
+
 def _equality(view: View, metadata: TableMetadata) -> Iterator[Finding]:
     rows = view.of(ContentType.EQUALITY_DELETES)
     if rows.num_rows == 0:
@@ -211,11 +240,24 @@ def check_summary(view: View, changes: pa.Table | None) -> Iterator[Finding]:
     expected = _totals(view)
     if changes is not None:
         expected |= _counts(changes)
+    for message in _operation(view.snapshot, expected):
+        yield finding(rule=Rule.SUMMARY, location=view.where, message=message)
     for key, count in expected.items():
         recorded = view.snapshot.summary.get(key)
         if recorded is not None and recorded != str(count):
             message = f"snapshot {view.snapshot.snapshot_id}: {key} is {recorded}, the tree says {count}"
             yield finding(rule=Rule.SUMMARY, location=view.where, message=message)
+
+
+def _operation(snapshot: Snapshot, counts: Mapping[str, int]) -> Iterator[str]:
+    """What is wrong with the operation; version 1 may leave out the summary."""
+    operation, name = snapshot.summary.get(SummaryKey.OPERATION), f"snapshot {snapshot.snapshot_id}"
+    if len(snapshot.summary) > 0 and operation not in [str(known) for known in Operation]:
+        yield f"{name}: operation is {operation!r}, which is none of {', '.join(Operation)}"
+    if operation == Operation.APPEND and counts.get(SummaryKey.DELETED_DATA_FILES, 0) > 0:
+        yield f"{name}: operation is append, and data files were removed"
+    if operation == Operation.DELETE and counts.get(SummaryKey.ADDED_DATA_FILES, 0) > 0:
+        yield f"{name}: operation is delete, and data files were added"
 
 
 def _totals(view: View) -> dict[str, int]:

@@ -19,7 +19,7 @@ from icefloe.codecs.manifest.entry_columns import relativized, single
 from icefloe.codecs.manifest.field_ids import LOCATION, REFERENCED_FILE
 from icefloe.codecs.manifest.manifests import PARQUET_MAGIC
 from icefloe.codecs.puffin.deletion_vector import decode_dv
-from icefloe.codecs.puffin.puffin_file import PuffinFooter, decode_puffin_footer
+from icefloe.codecs.puffin.puffin_file import DELETION_VECTOR, PuffinFooter, decode_puffin_footer
 from icefloe.deletes.position_files import read_positions
 from icefloe.engines.file_sets import may_be_orphan
 from icefloe.errors import IcefloeError, NotFound
@@ -214,6 +214,8 @@ class Vectors:
         if len(mine) != 1 or mine[0].location.length != row["dv_size_in_bytes"]:
             yield f"{where}: no blob of {row['dv_size_in_bytes']} bytes at {row['dv_offset']}"
             return
+        if mine[0].type != DELETION_VECTOR:
+            yield f"{where}: the blob at {row['dv_offset']} is of type {mine[0].type}, not {DELETION_VECTOR}"
         named_file = mine[0].properties.get("referenced-data-file", "")
         if not self._names(named_file, row["referenced_file"]):
             yield f"{where}: the blob at {row['dv_offset']} is for {named_file}, its entry for {row['referenced_file']}"
