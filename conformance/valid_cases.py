@@ -372,7 +372,7 @@ def rewrite_manifests(name: str) -> Mapping[str, bytes]:
     stage.remove("D2")
     stage.append("D4")
     stage.table.delete("id = 10")
-    stage.table.rewrite_manifests()
+    stage.table.rewrite_manifests().execute()
     return stage.files()
 
 
@@ -729,7 +729,7 @@ def upgrade_remove_from_avro_leaf(name: str) -> Mapping[str, bytes]:
 def upgrade_rewrite_manifests(name: str) -> Mapping[str, bytes]:
     stage = old(name, 2)
     stage.table.upgrade(4)
-    stage.table.rewrite_manifests()
+    stage.table.rewrite_manifests().execute()
     return stage.files()
 
 

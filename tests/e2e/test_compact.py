@@ -297,8 +297,8 @@ RIVALS = {
     "upsert": lambda table: table.upsert(rows(5, 8), on=["id"]),
     "upsert by equality": lambda table: table.upsert(rows(5, 8), on=["city", "id"], deletes="equality"),
     "compact": lambda table: table.compact(options=SMALL).execute(),
-    "rewrite deletes": lambda table: table.rewrite_deletes(),
-    "rewrite manifests": lambda table: table.rewrite_manifests(),
+    "rewrite deletes": lambda table: table.rewrite_deletes().execute(),
+    "rewrite manifests": lambda table: table.rewrite_manifests().execute(),
 }
 
 

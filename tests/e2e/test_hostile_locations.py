@@ -64,9 +64,9 @@ def maintain(scene: Scene) -> None:
     actions: tuple[Callable[[Table], object], ...] = (
         lambda table: table.verify(snapshots="all", files=True, rows=True),
         lambda table: table.compact(options={"rewrite-all": True}).execute(),
-        lambda table: table.rewrite_deletes(),
+        lambda table: table.rewrite_deletes().execute(),
         lambda table: table.erase("id = 5 or id = 9").execute(),
-        lambda table: table.rewrite_manifests(),
+        lambda table: table.rewrite_manifests().execute(),
         lambda table: table.maintain(orphans=True).execute(),
     )
     for act in actions:

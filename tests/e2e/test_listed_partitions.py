@@ -78,7 +78,7 @@ def test_merged_and_rewritten_manifests_tell_it_too(tmp_path: Path, version: int
     table.overwrite(pa.table({"p": pa.array([4], pa.int32()), "x": pa.array([0], pa.int64())}), "p = 9 or p is null")
     (merged,) = check(tmp_path)
     assert (merged.added_files_count, merged.deleted_files_count) == (1, 2)
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     (whole,) = check(tmp_path)
     assert whole.deleted_files_count == 0
     assert theirs(tmp_path).scan(AlwaysTrue()).to_arrow().num_rows == table.scan().to_arrow().num_rows == 5

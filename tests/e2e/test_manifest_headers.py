@@ -85,7 +85,7 @@ def test_the_list_says_the_spec_of_a_manifest_whatever_its_header_says(tmp_path,
     table.append(rows(2))
     table.delete("b = 'x'")
     check(table)
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     check(table)
     assert table.scan().to_arrow().num_rows == 24 - 6  # "x" is in two of eight rows
 
@@ -143,7 +143,7 @@ def test_the_list_says_that_a_manifest_holds_deletes(tmp_path, content):
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 4, 6, 7, 8]
     table.delete("id = 8")
     assert check_table(table) == []
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     assert sorted(reopened(table).scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 4, 6, 7]
 
 

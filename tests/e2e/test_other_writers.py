@@ -118,7 +118,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     )
     table.append(rows(1, 2, 3))
     table.append(rows(4, 5))
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     table.append(rows(6, 7))
     table.append(rows(8))
     table.delete("id = 6")
@@ -170,7 +170,7 @@ def test_manifests_are_merged(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", every(2, HABITS), indirect=True)
 def test_manifests_are_written_again(folder: Path) -> None:
-    opened(folder).rewrite_manifests()
+    opened(folder).rewrite_manifests().execute()
     check(folder, 1, 2, 3, 4, 5, 7, 8)
 
 
@@ -193,5 +193,5 @@ def test_version_4_merges_them(folder: Path) -> None:
     assert table.delete("id = 7").rows_deleted == 1
     table.append(rows(10))
     check(folder, 1, 2, 3, 4, 5, 8, 9, 10)
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     check(folder, 1, 2, 3, 4, 5, 8, 9, 10)

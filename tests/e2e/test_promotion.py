@@ -78,7 +78,7 @@ def test_dates_measured_before_they_became_timestamps_are_committed_after_it(tmp
         assert ids(seen) == [1, 2, 3]
         assert seen.scan(later).plan().files == 2
         assert ids(seen, later) == [2, 3]
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     assert table.delete("id = 2").rows_deleted == 1
     assert ids(table) == [1, 3]
 

@@ -135,7 +135,7 @@ def test_such_a_table_lives_on_in_every_later_version(tmp_path, layout, version)
     table.delete("b = 'z' and a = 2")
     table.update({"n": "n + 1"}, where="a = 3")
     check(table)
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     check(table)
     assert [f["field-id"] for s in stored(table)["partition-specs"] for f in s["fields"]].count(1000) == 2
     assert table.scan("a = 0").plan().files_skipped > 0

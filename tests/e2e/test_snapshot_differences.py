@@ -169,7 +169,7 @@ def test_the_files_of_any_two_snapshots_differ_as_their_plans_do(version, steps)
             case "overwrite":
                 table.overwrite(rows(number), where=f"id <= {number}")
             case _:
-                table.rewrite_manifests()
+                table.rewrite_manifests().execute()
     points = [snapshot.snapshot_id for snapshot in table.snapshots]
     counts = {point: table.at(snapshot=point).scan().count() for point in points}
     for before in points:

@@ -171,7 +171,7 @@ def test_manifests_are_merged_and_written_again(tmp_path, file_format):
     table = made(tmp_path, file_format, **{"commit.manifest.min-count-to-merge": "2"})
     table.append(rows(13))
     check(tmp_path, *ALL, 13)
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     check(tmp_path, *ALL, 13)
 
 
@@ -188,7 +188,7 @@ def test_row_ids_do_not_overlap_after_an_upgrade(tmp_path, file_format, version,
         assert table.delete("id = 4").rows_deleted == 1
         left.remove(4)
     else:
-        table.rewrite_manifests()
+        table.rewrite_manifests().execute()
     check(tmp_path, *left)
     found = new_catalog(tmp_path).load_table("db.t").scan(columns=["id", "_row_id"]).to_arrow()
     assert found["_row_id"].null_count == 0
@@ -196,7 +196,7 @@ def test_row_ids_do_not_overlap_after_an_upgrade(tmp_path, file_format, version,
     for _ in range(3):
         table.append(rows(20))
     table.delete("id = 20")
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     check(tmp_path, *left)
     again = new_catalog(tmp_path).load_table("db.t").scan(columns=["id", "_row_id"]).to_arrow()
     assert sorted_rows(again) == sorted_rows(found)

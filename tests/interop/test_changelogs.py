@@ -26,7 +26,7 @@ def changed_table(catalog, version: int):
     table.append(people(4, 5, city="Rome"))
     table.update({"amount": "amount + 1"}, where="id in (2, 4)")
     table.delete("id = 3")
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     table.overwrite(people(5, 6, city="Rome", amount=7), where="city = 'Rome'")
     table.append(people(7, city=None))
     return table

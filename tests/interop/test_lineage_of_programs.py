@@ -74,7 +74,7 @@ def test_lineage_that_icefloe_wrote(partitions, catalog, spark):
     assert {key: value for key, value in second.items() if key < 100} == expected
     assert second[100][1] == second[101][1] == 6
     assert len({row_id for row_id, _ in second.values()}) == len(second)
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     assert read_alike(table, spark) == second
     spark.sql(f"UPDATE lake.{name} SET note = 'theirs' WHERE id IN (2, 4)")
     number = table.refresh().metadata.last_sequence_number

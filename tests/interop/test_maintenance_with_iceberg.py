@@ -35,7 +35,7 @@ def neglected(catalog, name: str, version: int) -> Table:
 
 
 ACTIONS: dict[str, Callable[[Table], object]] = {
-    "rewrite deletes": lambda table: table.rewrite_deletes(),
+    "rewrite deletes": lambda table: table.rewrite_deletes().execute(),
     "compact": lambda table: table.compact(options={"min-input-files": "2"}).execute(),
     "compact sorted": lambda table: table.compact(
         strategy="sort", sort_by=["id desc"], options={"rewrite-all": "true"}
@@ -43,7 +43,7 @@ ACTIONS: dict[str, Callable[[Table], object]] = {
     "compact in z-order": lambda table: table.compact(
         strategy="zorder", zorder_by=["id", "amount"], options={"rewrite-all": "true"}
     ).execute(),
-    "rewrite manifests": lambda table: table.rewrite_manifests(),
+    "rewrite manifests": lambda table: table.rewrite_manifests().execute(),
     "expire": lambda table: table.expire(older_than=FUTURE).execute(),
     "remove orphans": lambda table: table.remove_orphans().execute(),
     "maintain": lambda table: table.maintain().execute(),

@@ -110,7 +110,7 @@ def evolved(catalog: Catalog, version: int) -> Table:
     head = table.metadata.current_snapshot_id
     table.append(renamed(rows(70)))
     table.rollback(snapshot=head)
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     table.append(renamed(rows(80)))
     table.set_sort_order("id")
     table.append(renamed(rows(81)))

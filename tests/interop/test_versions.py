@@ -36,7 +36,7 @@ def test_rows_are_read_alike_through_appends_deletes_and_merged_manifests(versio
         pc.invert(pc.or_(pc.greater_equal(rows["id"], 70), pc.fill_null(pc.equal(rows["city"], "Oslo"), False)))
     )
     check(table, readers, rows)
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     check(table, readers, rows)
 
 
@@ -79,7 +79,7 @@ def test_a_table_upgraded_step_by_step_is_read_alike(catalog, readers):
         table.delete(f"id = {version * 20}")
         rows = rows.filter(pc.not_equal(rows["id"], version * 20))
         check(table, readers, rows)
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     check(table, strict, rows)
 
 

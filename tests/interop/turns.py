@@ -92,7 +92,7 @@ class Icefloe:
         self.table.upgrade(version)
 
     def rewrite(self) -> None:
-        self.table.rewrite_manifests()
+        self.table.rewrite_manifests().execute()
 
     def set_property(self, name: str, value: str) -> None:
         self.table.set_properties({name: value})

@@ -194,11 +194,11 @@ def keeps_rows(life: Life, action: Callable[[], object]) -> None:
 
 def rewrite(life: Life, rng: random.Random) -> None:
     if life.table.metadata.current_snapshot_id is not None:
-        keeps_rows(life, life.table.rewrite_manifests)
+        keeps_rows(life, lambda: life.table.rewrite_manifests().execute())
 
 
 def rewrite_deletes(life: Life, rng: random.Random) -> None:
-    keeps_rows(life, life.table.rewrite_deletes)
+    keeps_rows(life, lambda: life.table.rewrite_deletes().execute())
 
 
 def compact(life: Life, rng: random.Random) -> None:

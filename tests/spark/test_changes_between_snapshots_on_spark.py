@@ -38,7 +38,7 @@ def history_of(table: Table) -> int:
     table.delete("id = 3")
     table.append(people(3, 4, city="Rome"))
     table.update({"amount": "7"}, where="id = 1")
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     assert start is not None
     return start
 

@@ -55,7 +55,7 @@ def lived_in(folder: Path, version: int) -> Table:
     table.delete("id in (4, 104)")  # all rows of a file
     if version > 1:
         table.upsert(rows(1, 8, note="b"), on=["id"], deletes="equality")
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     table.delete("id in (6, 106)")
     table.append(rows(30))
     for snapshot in (table.snapshots[1], table.snapshots[-1]):

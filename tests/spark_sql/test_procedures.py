@@ -127,6 +127,8 @@ def test_manifests_are_rewritten_unless_there_is_one_only(spark: SparkSession, d
     rewritten = t.metadata.current_snapshot_id
     assert call(spark, "rewrite_manifests('db.t')") == [(0, 0)]
     assert t.refresh().metadata.current_snapshot_id == rewritten
+    t.set_properties({"commit.manifest.target-size-bytes": "1"})
+    assert call(spark, "rewrite_manifests('db.t')") == [(1, 2)]  # a large one is split
     demo.create_table("db.empty", schema="id bigint")
     assert call(spark, "rewrite_manifests('db.empty')") == [(0, 0)]
     columns = spark.sql("CALL demo.system.rewrite_manifests('db.empty')").columns

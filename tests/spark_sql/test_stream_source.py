@@ -120,7 +120,7 @@ def test_snapshots_that_are_no_appends_are_refused_or_skipped(
     table.append(rows(4))
     table.delete("id = 4")
     table.append(rows(5))
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     assert [str(snapshot.operation) for snapshot in table.metadata.snapshots][1:] == [
         "overwrite",
         "append",

@@ -428,7 +428,7 @@ class History:
         self.model.states.clear()
 
     def rewrite_manifests(self, rng: random.Random) -> None:
-        self.each(lambda lane: lane.table.rewrite_manifests())
+        self.each(lambda lane: lane.table.rewrite_manifests().execute())
 
 
 VERBS: dict[str, Callable[[History, random.Random], None]] = {

@@ -150,7 +150,7 @@ def test_column_sizes_survive_an_upgrade_and_a_rewrite_as_average_sizes(
     table.append(pa.table({"id": [1], "name": ["x"]}))
     carried = {row["file_path"]: dict(row["column_sizes"]) for row in table.inspect.files().to_pylist()}
     assert carried[before["file_path"]] == dict(before["column_sizes"])  # the manifest is still the old one
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     table = reopened(tmp_path)
     (row,) = (row for row in table.inspect.files().to_pylist() if row["file_path"] == before["file_path"])
     sizes = dict(row["column_sizes"])
@@ -170,7 +170,7 @@ def test_average_sizes_stay_as_they_are_through_commits_flushes_and_rewrites(tmp
         lambda: table.append(pa.table({"id": [4], "name": ["d"]})),
         lambda: table.set_properties(TO_LEAVES),
         lambda: table.append(pa.table({"id": [5], "name": ["e"]})),
-        table.rewrite_manifests,
+        lambda: table.rewrite_manifests().execute(),
     ):
         step()
         first = tree(reopened(tmp_path)).slice(0, 1).to_pylist()[0]
@@ -292,7 +292,7 @@ def test_boxes_of_a_version_3_table_survive_the_upgrade(tmp_path: Path) -> None:
     before = corners(table)
     table.upgrade(4)
     table.append(shapes(point(9.0, 9.0)))
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     assert before == [[1.0, -4.0, 3.0, 2.0]]
     assert sorted(corners(reopened(tmp_path))) == [[1.0, -4.0, 3.0, 2.0], [9.0, 9.0, 9.0, 9.0]]
     assert table.scan().near("place", x_min=8, y_min=8, x_max=10, y_max=10).plan().files == 1
@@ -406,7 +406,7 @@ def test_statistics_of_an_unknown_expression_are_carried_over(tmp_path: Path) ->
     table.append(rows)
     table.set_properties(TO_LEAVES)
     table.append(rows)
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     table = reopened(tmp_path)
     values = tree(table)["lower_bound:32"].to_pylist()
     assert values == ["a", None, None]

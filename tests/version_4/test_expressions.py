@@ -70,7 +70,7 @@ def test_54_fields_that_compute_the_same_value_share_an_expression(tmp_path):
     assert ids == [[2], [None], [None, 2]]
     table.set_properties(TO_LEAVES)
     table.append(pa.table({"id": [37]}))
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     expected = [(bucket(34),), (None, bucket(35)), (None, bucket(36)), (None, bucket(37))]
     assert sorted(tuples(table), key=repr) == sorted(expected, key=repr)
     assert table.scan("id = 36").plan().files == 1

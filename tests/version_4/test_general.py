@@ -99,7 +99,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     stage.append("D6")
     stage.append("D7", "D8")
     stage.remove("D3")
-    stage.table.rewrite_manifests()
+    stage.table.rewrite_manifests().execute()
     stage.append("D9")
     # 40 left with D4, which was overwritten as a whole; 11 was put back by the upsert, 41 as well
     assert stage.ids() == sorted({*tens(1, 5, 6, 7, 8, 9), 41} - {10})

@@ -69,7 +69,7 @@ def test_the_file_that_an_inline_vector_names_is_neither_freed_nor_an_orphan(tmp
     orphans = table.remove_orphans(older_than=LATER, allow_recent=True, max_share=1.0).files["location"].to_pylist()
     assert orphans == []
     table.append(pa.table({"id": [99]}))
-    table.rewrite_manifests()  # no root after it names the file
+    table.rewrite_manifests().execute()  # no root after it names the file
     table.append(pa.table({"id": [98]}))
     table.expire(older_than=LATER, retain_last=1).execute()
     assert len(table.snapshots) == 1
@@ -215,5 +215,5 @@ def test_split_offsets_that_do_not_ascend_are_refused_in_v4_and_sorted_in_older_
         return
     world.commit(Append(added=rows))
     world.table().upgrade(4)
-    world.table().rewrite_manifests()
+    world.table().rewrite_manifests().execute()
     assert world.entries()["split_offsets"].to_pylist() == [[4, 4, 900]]

@@ -154,7 +154,7 @@ def test_49_a_removed_field_of_version_1_is_void_and_has_no_value(tmp_path, sett
     table.append(rows)
     later = (None, 3) if removed == "city" else ("Oslo", None)
     assert sorted(tuples(table), key=repr) == sorted([("Oslo", 3), later, later], key=repr)
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     assert sorted(tuples(table), key=repr) == sorted([("Oslo", 3), later, later], key=repr)
     assert table.scan("city = 'Oslo'").count() == 3
     spec = metadata_json(table.metadata_location)["partition-specs"][-1]
@@ -356,7 +356,7 @@ def test_53_tuples_of_old_files_outlive_the_column_they_came_from(tmp_path, sett
     assert tuples(table) == [*before, ()]
     table.set_properties(TO_LEAVES)
     table.append(pa.table({"id": [8]}))  # which moves the rows of the root to leaves
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     assert sorted(tuples(table), key=repr) == sorted([*before, (), ()], key=repr)
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 7, 8]
 
@@ -386,12 +386,12 @@ def test_53_a_column_that_no_schema_has_any_more_stops_no_commit(tmp_path, versi
     table = forgetful(table)
     table.append(pa.table({"id": [7]}))
     table.remove_files([table.scan().plan().tasks["location"].to_pylist()[-1]])
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     if version < 4:
         table.upgrade(4)
     table.set_properties(TO_LEAVES)
     table.append(pa.table({"id": [8]}))
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     left = sorted(table.scan().to_arrow()["id"].to_pylist())
     assert len(left) == 4
     found = [value for value, spec in zip(raw_values(table), spec_ids(table), strict=True) if spec == 0]

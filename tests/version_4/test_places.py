@@ -295,7 +295,7 @@ def test_70_an_upgraded_table_can_be_copied_once_nothing_names_files_by_absolute
 
     with pytest.raises(UnsupportedError, match="still names"):
         copied("one")
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     with pytest.raises(UnsupportedError, match="still names"):
         copied("two")  # its older snapshots do
     head = table.metadata.current_snapshot_id

@@ -112,7 +112,7 @@ def test_60_an_upgrade_and_the_first_commits_after_it_leave_the_lineage_of_a_v3_
     after = lineage(table.scan)
     after.pop(1000)
     assert after == kept
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     after = lineage(table.scan)
     after.pop(1000)
     assert after == kept
@@ -156,7 +156,7 @@ def test_64_snapshots_take_their_row_ids_from_the_counter_of_the_table(version, 
     table.upsert(notes(0, 100, note="new"), on=["id"])
     table.remove_files(table.scan("id = 20", columns=["_file"]).to_arrow()["_file"].to_pylist())
     before = len(table.snapshots)
-    table.rewrite_manifests()
+    table.rewrite_manifests().execute()
     rewritten = [(11, 0)] * (len(table.snapshots) - before)  # none if there was nothing to rewrite
     table.append(notes(30, 31))
     check_counter(table)
@@ -504,7 +504,7 @@ def test_a_row_has_one_id_for_life_and_the_number_of_its_last_change(version, pr
         elif kind == "delete":
             table.delete(f"id in ({', '.join(map(str, keys))})")
         elif kind == "rewrite" and len(before) > 0:
-            table.rewrite_manifests()
+            table.rewrite_manifests().execute()
         found = lineage(table.scan)
         number = table.metadata.last_sequence_number
         changed = keys if kind == "upsert" else set()

@@ -370,7 +370,7 @@ def test_63_written_again_no_manifest_is_avro_and_the_rows_are_the_same(tmp_path
     table.upgrade(4)
     table.append(pa.table({"id": [9], "city": ["Bern"]}))
     before = sorted_rows(table.scan().to_arrow())
-    result = table.rewrite_manifests()
+    result = table.rewrite_manifests().execute()
     assert result.operation == "replace"
     assert sorted_rows(table.scan().to_arrow()) == before
     base = table._pointer.load()

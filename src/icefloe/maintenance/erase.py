@@ -63,7 +63,7 @@ class ErasedTable(Protocol):
         ...
 
     def rewrite_deletes(self, *, branch: str | None = None, spark: Any = None) -> Any:
-        """Rewrite deletes."""
+        """Plan to rewrite deletes."""
         ...
 
     def compact(
@@ -308,7 +308,7 @@ class _Erasure:
             deleted += self._table.delete(self._where, branch=branch, spark=self._spark).rows_deleted
         self._progress(1, total, _STEP)
         for branch in branches:
-            self._table.rewrite_deletes(branch=branch, spark=self._spark)
+            self._table.rewrite_deletes(branch=branch, spark=self._spark).execute()
             self._table.compact(options=_REWRITE, branch=branch, spark=self._spark).execute()
             self._rewrite_manifests(branch)
         self._progress(2, total, _STEP)

@@ -77,11 +77,11 @@ class MaintainedTable(Protocol):
         ...
 
     def rewrite_deletes(self, *, spark: Any = None) -> Any:
-        """Rewrite deletes."""
+        """Plan to rewrite deletes."""
         ...
 
     def rewrite_manifests(self) -> Any:
-        """Rewrite manifests."""
+        """Plan to rewrite manifests."""
         ...
 
     def expire(self, *, spark: Any = None) -> Any:
@@ -215,9 +215,9 @@ class _Run:
     def run(self) -> MaintainResult:
         started = time.monotonic()
         actions: Mapping[str, Callable[[], Any]] = {
-            "rewrite_deletes": lambda: self._table.rewrite_deletes(spark=self._plan._spark),
+            "rewrite_deletes": lambda: self._table.rewrite_deletes(spark=self._plan._spark).execute(),
             "compact": self._compact,
-            "rewrite_manifests": self._table.rewrite_manifests,
+            "rewrite_manifests": lambda: self._table.rewrite_manifests().execute(),
             "expire": lambda: self._table.expire(spark=self._plan._spark).execute(),
             "remove_orphans": lambda: self._table.remove_orphans(spark=self._plan._spark).execute(),
         }

@@ -32,6 +32,25 @@ from icefloe.scan.tasks import Plan
 from icefloe.tree.file_changes import FileChanges
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """The deletes of a branch that are converted, and the data files that they apply to."""
+
+    files: PlannedFiles
+    deletes: pa.Table
+    tasks: pa.Table
+
+
+def planned_conversion(target: Target, where: Expr = ALWAYS_TRUE) -> Conversion:
+    """The deletes to convert of the data files of a branch that may contain rows matching ``where``."""
+    files = target.planned()
+    pairs = _Pairs.of(files.plan)
+    considered = None if where == ALWAYS_TRUE else target.plan(where).tasks["location"].combine_chunks()
+    chosen = pairs.convertible(considered, vectors=target.metadata.rules.deletion_vectors)
+    tasks = files.plan.tasks.take(pa.array(np.unique(pairs.owners[chosen[pairs.numbers]])))
+    return Conversion(files=files, deletes=files.plan.deletes.filter(pa.array(chosen)), tasks=tasks)
+
+
 def convert_deletes(
     target: Target, engine: Engine, where: Expr = ALWAYS_TRUE, unused: FileChanges | None = None
 ) -> RowDelta | None:
@@ -40,19 +59,13 @@ def convert_deletes(
     A delete file that also applies to other data files is kept. ``unused`` are deletes to remove in the same commit.
     None if there is nothing to do.
     """
-    files = target.planned()
-    pairs = _Pairs.of(files.plan)
-    considered = None if where == ALWAYS_TRUE else target.plan(where).tasks["location"].combine_chunks()
-    chosen = pairs.convertible(considered, vectors=target.metadata.rules.deletion_vectors)
+    planned = planned_conversion(target, where)
     more = FileChanges() if unused is None else unused
-    if target.head is None or (not chosen.any() and more.only_adds):
+    if target.head is None or (planned.deletes.num_rows == 0 and more.only_adds):
         return None
-    tasks = files.plan.tasks.take(pa.array(np.unique(pairs.owners[chosen[pairs.numbers]])))
-    changes = _converted(target, files, tasks, engine)
+    changes = _converted(target, planned.files, planned.tasks, engine)
     return RowDelta(
-        changes=changes.combined(FileChanges(removed_deletes=files.plan.deletes.filter(pa.array(chosen)))).combined(
-            more
-        ),
+        changes=changes.combined(FileChanges(removed_deletes=planned.deletes)).combined(more),
         read=target.head,
         branch=target.branch,
         isolation=Isolation.SNAPSHOT,  # equality deletes do not apply to rows that were added since

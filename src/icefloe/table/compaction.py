@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from icefloe.commit.operations.rewrite import RewriteManifests, partition_field_ids
-from icefloe.commit.result import CommitResult
 from icefloe.engines.choose import engine_for
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.maintenance.compact.execute import execute_compaction
 from icefloe.maintenance.compact.plan import CompactPlan, plan_compaction
-from icefloe.maintenance.compact.rewrite_deletes import RewriteDeletesResult, rewrite_deletes
+from icefloe.maintenance.compact.rewrite_deletes import RewriteDeletesPlan, plan_rewrite_deletes
+from icefloe.maintenance.compact.rewrite_manifests import RewriteManifestsPlan, plan_rewrite_manifests
 from icefloe.model.metadata.snapshots import MAIN
 from icefloe.table.held_table import HeldTable
 
@@ -63,8 +63,10 @@ class Compaction(HeldTable):
 
     def rewrite_deletes(
         self, where: str | Expr | None = None, *, branch: str | None = MAIN, spark: Any = None
-    ) -> RewriteDeletesResult:
-        """Convert equality and position delete files to deletion vectors; rows and row ids do not change.
+    ) -> RewriteDeletesPlan:
+        """Plan to convert equality and position delete files to deletion vectors; ``execute()`` does it.
+
+        Rows and row ids do not change.
 
         Version 2 has no deletion vectors: there each data file gets one position delete file. Considers the data files
         that may contain rows matching ``where``; without it, deletes that apply to no data file are removed too.
@@ -74,33 +76,42 @@ class Compaction(HeldTable):
         ...     "docs.rewrite_deletes", schema="id bigint", format_version=3)
         >>> result = t.append(pa.table({"id": [1, 2, 3]}))
         >>> result = t.upsert(pa.table({"id": [2]}), on=["id"], deletes="equality")
-        >>> result = t.rewrite_deletes()
+        >>> plan = t.rewrite_deletes()
+        >>> plan.equality_files, plan.data_files
+        (1, 1)
+        >>> result = plan.execute()
         >>> result.equality_files_removed, result.vectors_added, t.scan().count()
         (1, 1, 3)
         """
-        return rewrite_deletes(
+        return plan_rewrite_deletes(
             self.name,
             self._pointer,
-            self._target(branch),
+            lambda: self._target(branch),
             engine_for(spark),
             parse_filter(where),
             all_files=where is None,
         )
 
-    def rewrite_manifests(self, cluster_by: Sequence[str] | None = None) -> CommitResult:
-        """Rewrite the manifests, sorted by partition and with the target size of the table.
+    def rewrite_manifests(self, cluster_by: Sequence[str] | None = None) -> RewriteManifestsPlan:
+        """Plan to rewrite the manifests, sorted by partition and with the target size of the table.
 
-        ``cluster_by`` names the partition fields to sort by first. If the manifests are in this form already, nothing
-        is committed.
+        ``cluster_by`` names the partition fields to sort by first. The plan says why; ``execute()`` does it. If the
+        manifests are in this form already, nothing is committed.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.rewrite_manifests", schema="id bigint")
         >>> for number in range(3):
         ...     result = t.append(pa.table({"id": [number]}))
-        >>> t.rewrite_manifests().operation, t.scan().count()
+        >>> plan = t.rewrite_manifests()
+        >>> plan.manifests, plan.reasons
+        (3, ('several manifests are smaller than 4194304 bytes on average',))
+        >>> plan.execute().operation, t.scan().count()
         ('replace', 3)
-        >>> t.rewrite_manifests().snapshot_id is None
+        >>> t.rewrite_manifests().is_empty
         True
         """
-        fields = () if cluster_by is None else partition_field_ids(self._pointer.load().metadata, cluster_by)
-        return self._commit(RewriteManifests(cluster_by=fields))
+        target = self._target(MAIN)
+        fields = () if cluster_by is None else partition_field_ids(target.metadata, cluster_by)
+        return plan_rewrite_manifests(
+            self.name, target, fields, lambda: self._commit(RewriteManifests(cluster_by=fields))
+        )

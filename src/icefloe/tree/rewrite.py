@@ -27,8 +27,10 @@ from icefloe.model.metadata.version_rules import rules
 from icefloe.tree.delete_leaf_affinity import data_leaves_among, split_by_data_leaf, with_current_affinity
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.root import Root, leaves_of, read_live_leaves, with_status
-from icefloe.tree.staging import sorted_by_partition
+from icefloe.tree.staging import empty_leaf_size, sorted_by_partition
 from icefloe.tree.store import ManifestStore
+
+_LARGE = 2  # target sizes from which on a leaf is split
 
 
 def rewrite_leaves(writer: LeafWriter, root: Root) -> pa.Table:
@@ -52,34 +54,63 @@ def rewrite_leaves(writer: LeafWriter, root: Root) -> pa.Table:
     return with_current_affinity(concat([with_status(kept, Status.EXISTING), *written]), {})
 
 
-def is_rewritten(
+def reasons_to_rewrite(
     store: ManifestStore, root: Root, properties: Mapping[str, str], cluster_by: tuple[int, ...] = ()
-) -> bool:
-    """Whether a root and its leaves are as a rewrite would leave them, by the rows of the root.
+) -> tuple[str, ...]:
+    """What a rewrite would change about the leaves of a root, in words; none if it would leave them as they are.
 
-    That is: all entries of leaves are live, leaves have about the target size or are the only one of their kind, and
-    their partitions do not overlap. A rewrite would only turn ADDED into EXISTING then, which is no reason for one.
+    Without a reason all entries of leaves are live, leaves have about the target size or are the only one of their
+    kind, and their partitions do not overlap. A rewrite would only turn ADDED into EXISTING then.
     """
     rules_ = rules(store.context.format_version)
-    leaves = choose(root.entries, pc.and_(of_type(root.entries, *MANIFESTS), live(root.entries)))
+    leaves = live_leaves(root)
     if leaves.num_rows == 0:
-        return True
-    removed = leaves["deleted_files_count"]
-    if removed.null_count > 0 or len(root.dead) > 0 or pc.any(pc.not_equal(removed, 0)).as_py() is True:
-        return False
+        return ()
     data = choose(leaves, of_type(leaves, ContentType.DATA_MANIFEST))
-    if rules_.row_lineage and data["first_row_id"].null_count > 0:
-        return False
-    if rules_.root_holds_files and pc.unique(leaves["format_version"]).to_pylist() != [store.context.format_version]:
-        return False
-    target = (LEAF_TARGET_SIZE if rules_.root_holds_files else MERGE_TARGET_SIZE).of(properties)
+    target = _target(store, properties)
+    removed, versions = leaves["deleted_files_count"], pc.unique(leaves["format_version"]).to_pylist()
+    reasons = {
+        "manifests list removed files": len(root.dead) > 0 or pc.any(pc.not_equal(removed, 0)).as_py() is True,
+        "manifests have no counts": removed.null_count > 0,
+        "manifests have no row ids": rules_.row_lineage and data["first_row_id"].null_count > 0,
+        "manifests have an older form": rules_.root_holds_files and versions != [store.context.format_version],
+        f"several manifests are smaller than {target // 2} bytes on average": _are_small(leaves, target),
+        f"manifests are larger than {_LARGE * target} bytes": large_leaves(store, leaves, properties) > 0,
+        "partitions of manifests overlap": _overlap(data, store, cluster_by),
+    }
+    return tuple(reason for reason, holds in reasons.items() if holds)
+
+
+def live_leaves(root: Root) -> pa.Table:
+    """The live rows of leaves."""
+    return choose(root.entries, pc.and_(of_type(root.entries, *MANIFESTS), live(root.entries)))
+
+
+def _are_small(leaves: pa.Table, target: int) -> bool:
     kinds = leaves.group_by(["content_type", "partition_spec_id", "referenced_file"]).aggregate(
         [("file_size_in_bytes", "sum"), ([], "count_all")]
     )
     small = pc.less(kinds["file_size_in_bytes_sum"], pc.multiply(kinds["count_all"], target // 2))
-    if pc.any(pc.and_(pc.greater(kinds["count_all"], 1), small)).as_py() is True:
-        return False
-    return not _overlap(data, store, cluster_by)
+    return pc.any(pc.and_(pc.greater(kinds["count_all"], 1), small)).as_py() is True
+
+
+def large_leaves(store: ManifestStore, leaves: pa.Table, properties: Mapping[str, str]) -> int:
+    """How many leaves a rewrite splits: those whose entries take much more than the target size."""
+    limit = _LARGE * _target(store, properties)
+    entries = pc.add(leaves["added_files_count"], leaves["existing_files_count"])
+    large = leaves.filter(pc.and_(pc.greater(leaves["file_size_in_bytes"], limit), pc.greater(entries, 1)))
+    found, kind = 0, ["content_type", "partition_spec_id"]
+    for content, spec_id in zip(*large.group_by(kind).aggregate([]).to_pydict().values(), strict=True):
+        same = pc.and_(pc.equal(large["content_type"], content), pc.equal(large["partition_spec_id"], spec_id))
+        fixed = empty_leaf_size(store, ContentType(content), spec_id)
+        found += int(pc.sum(pc.and_(same, pc.greater(large["file_size_in_bytes"], limit + fixed))).as_py())
+    return found
+
+
+def _target(store: ManifestStore, properties: Mapping[str, str]) -> int:
+    """The target size of a leaf, in bytes."""
+    holds_files = rules(store.context.format_version).root_holds_files
+    return (LEAF_TARGET_SIZE if holds_files else MERGE_TARGET_SIZE).of(properties)
 
 
 def _overlap(leaves: pa.Table, store: ManifestStore, cluster_by: tuple[int, ...]) -> bool:

@@ -19,10 +19,12 @@ import pyarrow.compute as pc
 from icefloe.codecs.manifest.manifests import encode_leaf, extension
 from icefloe.codecs.value.promoted_bounds import in_terms_of
 from icefloe.errors import AlreadyExists, StorageError
-from icefloe.model.entries import ContentType, partition_key, put, stat
+from icefloe.model.entries import ContentType, empty, partition_key, put, stat
 from icefloe.tree.store import ManifestStore
 
 _SAMPLE = 1000  # rows encoded to estimate the size of a leaf
+_UNCERTAIN = 4  # a leaf may be larger than its size in memory lets expect, by no more than this factor
+_FULL = 1.5  # target sizes that a leaf of several entries may have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,29 +155,47 @@ class Staging:
         content: ContentType,
         spec_id: int,
     ) -> Iterator[NewLeaf]:
-        """Leaves of about ``target`` bytes, each with a range of partitions; the size of a row is sampled."""
-        if target is None or estimated_size(rows) <= target:
-            yield self._write_leaf(store, rows, content=content, spec_id=spec_id)
+        """Leaves of about ``target`` bytes, each with a range of partitions; the size of a row is sampled.
+
+        Bytes that a leaf has without entries are not counted. A leaf of several entries is not much larger.
+        """
+
+        def encoded(part: pa.Table) -> bytes:
+            return encode_leaf(part, store.context, content=content, spec_id=spec_id)
+
+        row_size, fixed = 0.0, 0
+        if target is not None and rows.num_rows > 1 and estimated_size(rows) * _UNCERTAIN > target:
+            sample = rows.slice(0, _SAMPLE)
+            fixed = empty_leaf_size(store, content, spec_id)
+            row_size = (len(encoded(sample)) - fixed) / sample.num_rows
+        if target is None or round(rows.num_rows * row_size / target) < 2:
+            yield self._write_leaf(store, rows, encoded(rows), content=content, spec_id=spec_id)
             return
-        rows = sorted_by_partition(rows, store, cluster_by).combine_chunks()
-        sample = rows.slice(0, _SAMPLE)
-        encoded = encode_leaf(sample, store.context, content=content, spec_id=spec_id)
-        start, row_size = 0, len(encoded) / sample.num_rows
+        rows, start = sorted_by_partition(rows, store, cluster_by).combine_chunks(), 0
         while start < rows.num_rows:
             remaining = rows.num_rows - start
             count = -(-remaining // max(1, round(remaining * row_size / target)))
-            leaf = self._write_leaf(store, rows.slice(start, count), content=content, spec_id=spec_id)
-            start, row_size = start + count, leaf.size / count
-            yield leaf
+            data = encoded(rows.slice(start, count))
+            while count > 1 and len(data) - fixed > _FULL * target:  # a few rows compress less well than many
+                count = max(1, min(count - 1, count * target // (len(data) - fixed)))
+                data = encoded(rows.slice(start, count))
+            yield self._write_leaf(store, rows.slice(start, count), data, content=content, spec_id=spec_id)
+            start, row_size = start + count, (len(data) - fixed) / count
 
-    def _write_leaf(self, store: ManifestStore, rows: pa.Table, *, content: ContentType, spec_id: int) -> NewLeaf:
-        data = encode_leaf(rows, store.context, content=content, spec_id=spec_id)
+    def _write_leaf(
+        self, store: ManifestStore, rows: pa.Table, data: bytes, *, content: ContentType, spec_id: int
+    ) -> NewLeaf:
         location = f"{self.folder}/{self._uuid}-m{next(self._numbers)}.{extension(store.context)}"
         self.write(store, {location: data})
         self._leaves.add(location)
         stored = put(rows, "ordinal", pa.array(np.arange(rows.num_rows), pa.int64()))
         store.remember_leaf(location, stored, content=content, spec_id=spec_id)
         return NewLeaf(location=location, size=len(data), content=content, spec_id=spec_id, rows=stored)
+
+
+def empty_leaf_size(store: ManifestStore, content: ContentType, spec_id: int) -> int:
+    """The bytes that a leaf has without entries: the schemas in it."""
+    return len(encode_leaf(empty(), store.context, content=content, spec_id=spec_id))
 
 
 def sorted_by_partition(rows: pa.Table, store: ManifestStore, first: tuple[int, ...] = ()) -> pa.Table:

@@ -91,7 +91,10 @@ def test_maintain_leaves_what_is_over_its_budget(run: CommandLine, many: icefloe
 def test_rewrite_deletes_makes_vectors_of_delete_files(run: CommandLine, many: icefloe.Table) -> None:
     many.upsert(pa.table({"id": [3], "note": ["new"]}), on=["id"], deletes="equality")
     assert run("inspect", "shop.many", "delete_files", "-o", "json").json[0]["content"] == 2
-    answer = run("rewrite-deletes", "shop.many", "-o", "json")
+    plan = run("rewrite-deletes", "shop.many", "-o", "json")
+    assert (plan.code, plan.json["equality_files"], plan.json["dangling"]) == (ExitCode.OK, 1, 0)
+    assert run("inspect", "shop.many", "delete_files", "-o", "json").json[0]["content"] == 2  # it is a plan
+    answer = run("rewrite-deletes", "shop.many", "--execute", "-o", "json")
     assert (answer.code, answer.json["equality_files_removed"]) == (ExitCode.OK, 1)
     assert run("inspect", "shop.many", "delete_files", "-o", "json").json[0]["content"] == 1
     assert sorted(many.refresh().scan("id = 3").to_arrow()["note"].to_pylist()) == ["new"]
@@ -99,8 +102,14 @@ def test_rewrite_deletes_makes_vectors_of_delete_files(run: CommandLine, many: i
 
 
 def test_rewrite_manifests_changes_no_row(run: CommandLine, many: icefloe.Table) -> None:
-    assert run("rewrite-manifests", "shop.many").code == ExitCode.OK
-    assert many.refresh().scan().count() == 6
+    many.set_properties({"commit.root.max-data-files": "0"})
+    many.append(pa.table({"id": [7], "note": ["seven"]}))
+    before = len(many.snapshots)
+    plan = run("rewrite-manifests", "shop.many")
+    assert (plan.code, plan.out.endswith("nothing was changed; --execute does it\n")) == (ExitCode.OK, True)
+    assert len(many.refresh().snapshots) == before
+    assert run("rewrite-manifests", "shop.many", "--execute").code == ExitCode.OK
+    assert (len(many.refresh().snapshots), many.scan().count()) == (before + 1, 7)
 
 
 def test_analyze_stores_distinct_values(run: CommandLine, many: icefloe.Table) -> None:

@@ -121,7 +121,7 @@ def test_manifests_that_overlap_are_found_and_rewriting_them_helps(version):
     finding = named(health(made), "manifests")
     assert finding.command == "t.rewrite_manifests()"
     assert before.manifests_per_partition > 6
-    made.table().rewrite_manifests()
+    made.table().rewrite_manifests().execute()
     after = figures(made)
     assert after.manifests == finding.gain["manifests"] == 1
     assert after.manifests_per_partition == finding.gain["manifests_per_partition"] == 1

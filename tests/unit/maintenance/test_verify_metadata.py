@@ -281,7 +281,7 @@ def test_a_leaf_that_moves_old_rows_and_is_called_added_is_found():
     made = new_world(4, **SMALL)
     for name in "abcde":
         made.commit(Append(added=rows(data(name))))
-    assert made.table().rewrite_manifests().snapshots == 1
+    assert made.table().rewrite_manifests().execute().snapshots == 1
     root = root_of(made)
     place = row_of(root.rows, LEAVES)
     assert findings(made) == []

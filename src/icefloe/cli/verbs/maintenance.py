@@ -99,9 +99,11 @@ def rewrite_deletes(
     ] = None,
     branch: Annotated[str, typer.Option(help="Branch to change.")] = "main",
     on_spark: OnSpark = False,
+    execute: Execute = False,
 ) -> Record:
     """Convert equality and position delete files to deletion vectors. No row changes."""
-    return _shown(session.table(table).rewrite_deletes(where, branch=branch, spark=session.spark(on_spark)))
+    plan = session.table(table).rewrite_deletes(where, branch=branch, spark=session.spark(on_spark))
+    return _planned(session, plan, execute=execute)
 
 
 class Strategy(StrEnum):
@@ -145,9 +147,10 @@ def rewrite_manifests(
     session: Session,
     table: TableName,
     cluster_by: Annotated[list[str] | None, typer.Option(help="Partition field to sort by first.")] = None,
+    execute: Execute = False,
 ) -> Record:
     """Rewrite the manifests, sorted by partition and with the target size of the table. No row changes."""
-    return _shown(session.table(table).rewrite_manifests(cluster_by or None))
+    return _planned(session, session.table(table).rewrite_manifests(cluster_by or None), execute=execute)
 
 
 def analyze(

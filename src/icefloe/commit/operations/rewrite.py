@@ -15,7 +15,7 @@ from icefloe.model.entries import live, put
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.tree.file_changes import FileChanges
-from icefloe.tree.rewrite import is_rewritten
+from icefloe.tree.rewrite import reasons_to_rewrite
 from icefloe.tree.root import read_root
 
 
@@ -115,7 +115,8 @@ class RewriteManifests(SnapshotOperation):
             return draft
         root = read_root(draft.store, head)
         drops = self.drop_removed and not pc.all(live(root.entries)).as_py()
-        if not drops and is_rewritten(draft.store, root, draft.metadata.properties, self.cluster_by):
+        reasons = reasons_to_rewrite(draft.store, root, draft.metadata.properties, self.cluster_by)
+        if not drops and len(reasons) == 0:
             return draft
         return self.with_snapshot(draft, work, None, self.cluster_by)
 

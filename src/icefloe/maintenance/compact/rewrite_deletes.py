@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,11 +14,14 @@ from icefloe.engines.engine import Engine
 from icefloe.expr.filter.nodes import Expr
 from icefloe.maintenance.compact.dangling_deletes import dangling_deletes
 from icefloe.model.entries import ContentType, count, of_type
-from icefloe.rows.convert_deletes import convert_deletes
+from icefloe.progress import Progress, silent
+from icefloe.rows.convert_deletes import convert_deletes, planned_conversion
 from icefloe.rows.target import Target
 from icefloe.scan.plan import all_deletes
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
+
+_STEP = "snapshots"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +58,69 @@ class RewriteDeletesResult:
         )
 
 
-def rewrite_deletes(
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RewriteDeletesPlan:
+    """The deletes that would be written in another form, and those that apply to no data file; ``execute`` does it."""
+
+    table: str
+    equality_files: int
+    position_files: int
+    data_files: int  # that these delete files apply to
+    dangling: int  # deletes that apply to no data file
+    bytes: int  # of the delete files that would be removed
+    makes_vectors: bool  # deletion vectors, or in version 2 one position delete file for each data file
+    _run: Callable[[], RewriteDeletesResult] = field(compare=False)
+
+    def execute(self, progress: Progress = silent) -> RewriteDeletesResult:
+        """Convert the deletes on the newest state of the table, as one snapshot."""
+        progress(0, 1, _STEP)
+        result = self._run()
+        progress(1, 1, _STEP)
+        return result
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return self.equality_files + self.position_files + self.dangling == 0
+
+    def as_dict(self) -> dict[str, object]:
+        """Everything that the plan shows, as plain values."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if not each.name.startswith("_")}
+
+    def __repr__(self) -> str:
+        if self.is_empty:
+            return f"rewrite deletes {self.table}: nothing to do"
+        form = "deletion vectors" if self.makes_vectors else "one position delete file each"
+        return (
+            f"rewrite deletes {self.table}: {self.equality_files} equality delete files and {self.position_files}"
+            f" position delete files ({self.bytes} bytes) that apply to {self.data_files} data files become {form};"
+            f" {self.dangling} deletes that apply to no data file are removed"
+        )
+
+
+def plan_rewrite_deletes(
+    name: str, table: TablePointer, load: Callable[[], Target], engine: Engine, where: Expr, *, all_files: bool
+) -> RewriteDeletesPlan:
+    """Plan to convert the deletes of data files that may contain matching rows; with ``all_files`` dangling ones go."""
+    target = load()
+    conversion = planned_conversion(target, where)
+    dangling = _dangling(target) if all_files else FileChanges()
+    deletes, unused = conversion.deletes, dangling.removed_deletes
+    return RewriteDeletesPlan(
+        table=name,
+        equality_files=count(of_type(deletes, ContentType.EQUALITY_DELETES)),
+        position_files=count(of_type(deletes, ContentType.POSITION_DELETES)),
+        data_files=conversion.tasks.num_rows,
+        dangling=unused.num_rows + dangling.revectored.num_rows,
+        bytes=_sum(deletes, "file_size_in_bytes") + _sum(unused, "file_size_in_bytes"),
+        makes_vectors=target.metadata.rules.deletion_vectors,
+        _run=lambda: _rewrite(name, table, load(), engine, where, all_files=all_files),
+    )
+
+
+def _rewrite(
     name: str, table: TablePointer, target: Target, engine: Engine, where: Expr, *, all_files: bool
 ) -> RewriteDeletesResult:
-    """Convert the deletes of data files that may contain matching rows; with ``all_files`` remove dangling ones too."""
     dangling = _dangling(target) if all_files else FileChanges()
     update = convert_deletes(target, engine, where, dangling)
     if update is None:

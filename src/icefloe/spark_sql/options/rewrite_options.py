@@ -68,7 +68,7 @@ def rewrite_delete_files(table: Table, arguments: Mapping[str, Any]) -> list[Row
             option=unknown[0],
         )
     where = filter_of_text(arguments.get("where"), table.refresh().schema)
-    result = table.rewrite_deletes(where, spark=SparkSession.active())
+    result = table.rewrite_deletes(where, spark=SparkSession.active()).execute()
     removed = result.equality_files_removed + result.position_files_removed + result.vectors_removed
     added = result.vectors_added + result.position_files_added
     return [(removed, added, result.bytes_removed, result.bytes_added)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from icefloe.commit.result import CommitResult
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
+from icefloe.spark_sql.options.session_names import is_case_sensitive
 from icefloe.spark_sql.procedures.shape import Arguments, Row
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
@@ -15,13 +17,22 @@ _SOURCE = re.compile(r"`?(parquet|orc|avro)`?\.`(.+)`", re.IGNORECASE)
 
 
 def rewrite_manifests(table: Table, arguments: Arguments) -> list[Row]:
-    """Rewrite the manifests, unless there is only one; the row has the numbers of replaced and new ones."""
-    before = table.at().snapshot
-    if before is None or _manifests(before) == 1:
+    """Rewrite the manifests, unless there is a single one of about the target size; how many went and how many came."""
+    sort_by, before = arguments.get("sort_by"), table.refresh().at().snapshot
+    plan = table.rewrite_manifests(None if sort_by is None else _partition_fields(table, sort_by))
+    if before is None or (_manifests(before) == 1 and plan.large == 0):
         return [(0, 0)]
-    made = _made(table, table.rewrite_manifests(arguments.get("sort_by")))
+    made = _made(table, plan.execute())
     counts = (_count(made, SummaryKey.MANIFESTS_REPLACED), _count(made, SummaryKey.MANIFESTS_CREATED))
     return [(0, 0) if made is None else counts]
+
+
+def _partition_fields(table: Table, names: Sequence[str]) -> list[str]:
+    """The names of partition fields as the table spells them, by the case rule of the session."""
+    if is_case_sensitive():
+        return list(names)
+    known = {field.name.lower(): field.name for spec in table.metadata.specs for field in spec.fields}
+    return [known.get(name.lower(), name) for name in names]
 
 
 def _manifests(snapshot: Snapshot) -> int | None:
