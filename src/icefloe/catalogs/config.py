@@ -167,9 +167,18 @@ def _require_name(name: str, uri: str | None) -> None:
 
 
 def _require_place(settings: CatalogSettings) -> None:
-    """Refuse a SQLite file or a folder of tables that is not there, or whose parent is not."""
-    path = None if settings.create else _local_place(settings)
+    """Refuse a SQLite file or a folder of tables that is not there, or whose parent is not, or that is the other."""
+    path = _local_place(settings)
     if path is None:
+        return
+    if os.path.exists(path) and os.path.isdir(path) != (settings.type == _FILES):
+        kinds = ("a file", "the folder of its tables") if settings.type == _FILES else ("a folder", "a SQLite file")
+        raise InputError(
+            f"catalog {settings.name!r} cannot be at {path}: it is {kinds[0]}, not {kinds[1]}",
+            catalog=settings.name,
+            location=path,
+        )
+    if settings.create:
         return
     if not os.path.isdir(os.path.dirname(path)):
         problem = f"catalog {settings.name!r} cannot be at {path}: folder {os.path.dirname(path)} does not exist"

@@ -69,9 +69,9 @@ def test_an_error_about_the_catalog_names_what_is_wrong(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "setup.cfg").write_text("[metadata]\n" * 20, "utf-8")
-    answer = run("tables", "--uri", uri, options=False)
+    answer = run("tables", "--uri", uri.format(tmp_path), options=False)
     assert (answer.code, answer.out) == (code, "")
-    assert answer.err.startswith(f"error: {message}")
+    assert answer.err.startswith(f"error: {message.format(tmp_path)}")
     assert answer.err.count("\n") == 1
 
 
