@@ -47,6 +47,7 @@ from icefloe.model.schema.types import (
     Type,
     since,
 )
+from support.conformance import nonconformities
 from support.tables import stored_by_others
 
 pytestmark = pytest.mark.slow
@@ -175,6 +176,7 @@ def test_every_type_and_nesting_comes_back(catalog: Any, tmp_path: Path, file_fo
     same(table.scan().to_arrow(), rows.filter(pa.array([id_ != 3 for id_ in range(6)])))
     # What was recorded of every column is so.
     assert table.verify("all", rows=True).findings == ()
+    assert nonconformities(table, rows=True) == []
 
 
 @pytest.mark.parametrize("file_format", FORMATS)

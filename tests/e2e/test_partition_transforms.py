@@ -11,6 +11,7 @@ import pytest
 
 from icefloe.errors import InputError
 from icefloe.inspect.outline import outline_snapshot
+from support.conformance import nonconformities
 from support.tables import VERSIONS, new_catalog, sorted_rows
 
 pytestmark = pytest.mark.slow
@@ -75,6 +76,7 @@ def test_a_partitioned_table_answers_as_one_that_is_not(
         each.delete(where)
     assert sorted_rows(table.scan().to_arrow()) == sorted_rows(plain.scan().to_arrow())
     assert table.verify("all", rows=True).findings == ()
+    assert nonconformities(table, rows=True) == []
 
 
 @pytest.mark.parametrize("partition", ["hour(d)", "month(id)", "truncate(3, ts)", "year(name)"])

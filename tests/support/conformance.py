@@ -33,10 +33,10 @@ _VERSION_4 = (b'"format-version":4', b'"format-version": 4')
 _PASSED = pytest.StashKey[bool]()
 
 
-def nonconformities(table: Table | Base, *, data: bool = True) -> list[str]:
+def nonconformities(table: Table | Base, *, data: bool = True, rows: bool = False) -> list[str]:
     """What the checker finds in a table, wherever its files are; nothing in tables of other versions."""
     base = table._pointer.load() if isinstance(table, Table) else table
-    return [str(finding) for finding in _findings(base, base.store.io, data=data)]
+    return [str(finding) for finding in _findings(base, base.store.io, data=data, rows=rows)]
 
 
 def nonconformities_in(folder: Path) -> Iterator[str]:
@@ -61,7 +61,7 @@ def nonconformities_in(folder: Path) -> Iterator[str]:
                 break
 
 
-def _findings(base: Base, io: FileIO, *, data: bool = True) -> list[Any]:
+def _findings(base: Base, io: FileIO, *, data: bool = True, rows: bool = False) -> list[Any]:
     metadata = base.metadata
     if metadata.format_version != LATEST_FORMAT_VERSION:
         return []
@@ -73,7 +73,8 @@ def _findings(base: Base, io: FileIO, *, data: bool = True) -> list[Any]:
             raise OSError(str(error)) from error
 
     name = Path(base.pointer.rpartition("/")[2])
-    findings, _ = check_v4.check(name, read=read, location=metadata.location, check_files=data)
+    options = {"check_files": data, "check_rows": rows}
+    findings, _ = check_v4.check(name, read=read, location=metadata.location, **options)
     return list(findings)
 
 

@@ -20,6 +20,7 @@ from icefloe.model.corners import coordinates
 from icefloe.model.entries import MANIFESTS, ContentType
 from icefloe.table.table import Table
 from icefloe.tree.root import read_root
+from support.conformance import nonconformities
 from support.engine_work import write_entries
 from support.metadata_documents import metadata_json
 from support.tables import new_catalog
@@ -332,6 +333,7 @@ def test_boxes_that_were_stored_as_bytes_are_still_read(tmp_path: Path) -> None:
     assert corners(again) == [[1.0, 2.0, 1.0, 2.0]]
     again.append(shapes(point(5.0, 5.0)))
     assert isinstance(stored(manifest_files(again)[0], "place")[0]["lower_bound"], dict)
+    assert nonconformities(again, rows=True) == []
 
 
 # -- virtual columns
