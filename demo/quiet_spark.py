@@ -9,6 +9,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+# A minute of small queries: the first compiler of the JVM pays for itself, the second one does not. With one compiler,
+# the JVM keeps so little room for compiled code that it is full before the demo ends.
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 LOG4J = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -32,8 +35,7 @@ def start_spark(folder: Path) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.log.level": "ERROR",  # or the session lowers the level of the file to WARN
-        # A minute of small queries: the first compiler of the JVM pays for itself, the second one does not.
-        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={settings.as_uri()}",
+        "spark.driver.extraJavaOptions": f"{QUICK_START} -Dlog4j2.configurationFile={settings.as_uri()}",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),

@@ -17,6 +17,7 @@ from pyiceberg_core.datafusion import IcebergDataFusionTable
 from pyspark.sql import SparkSession
 
 from support.jars import classpath
+from support.servers.java_options import QUICK_START
 from support.shared_files import shared
 from support.tables import new_catalog
 
@@ -47,8 +48,7 @@ def spark(folder, catalog):
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "2g")
         .config("spark.ui.showConsoleProgress", "false")
-        # Small queries spend most of their time in the compiler of the JVM.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", QUICK_START)
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "Asia/Kolkata")
         .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")

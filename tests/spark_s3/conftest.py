@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 import icefloe
 from icefloe.table.catalog import Catalog
 from support.jars import s3a_classpath
+from support.servers.java_options import QUICK_START
 from support.servers.s3 import S3Server
 
 
@@ -29,7 +30,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.jars", s3a_classpath())
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", QUICK_START)
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")

@@ -25,7 +25,7 @@ def session(folder: str) -> SparkSession:
     builder = SparkSession.builder.master("local[1]").appName("chained streams").config("spark.ui.enabled", "false")
     for name, value in {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "1",
