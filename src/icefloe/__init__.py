@@ -26,6 +26,7 @@ from icefloe.errors import (
     NoSuchSnapshot,
     NoSuchTable,
     NotFound,
+    OutOfMemory,
     StorageError,
     UnsupportedError,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "NoSuchSnapshot",
     "NoSuchTable",
     "NotFound",
+    "OutOfMemory",
     "PartitionEdit",
     "Plan",
     "Ref",

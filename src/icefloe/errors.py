@@ -15,6 +15,7 @@ IcefloeError
 ├── FormatError           the table or file breaks the format: names the location and the field
 │   ├── CorruptFile
 │   └── LimitError
+│       └── OutOfMemory   give the process more memory, or read less; the file may be sound (also a MemoryError)
 └── UnsupportedError      newer or wider than this library: names the feature
 
 ``retryable`` and ``next_step`` are set for each class; the place that raises an error may set them for that error.
@@ -23,8 +24,17 @@ IcefloeError
 from __future__ import annotations
 
 import errno
+import re
 from typing import Any
 
+# What Arrow, zlib, zstd, C++ and Python say where memory, or a thread for the work, is not to be had.
+_NO_MEMORY = re.compile(
+    r"alloc of size|bad_alloc|out of memory|not enough memory|cannot allocate memory|insufficient memory|Error -4 |"
+    r"Allocation error|can't start new thread",
+    re.IGNORECASE,
+)
+_ALLOCATION = re.compile(r"(?:alloc of size|Unable to allocate) ([0-9.]+)(?: ([KMGTPEZ])iB)?")
+_IMPLAUSIBLE = 2.0**40
 _PERMANENT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG})
 
 
@@ -142,6 +152,12 @@ class LimitError(FormatError):
     next_step = "Check where the file comes from: the limits guard against damaged and hostile input."
 
 
+class OutOfMemory(LimitError, MemoryError):
+    """The process could not allocate memory to read a file, which may be sound."""
+
+    next_step = "Give the process more memory, or read fewer rows, columns or files at a time. The file may be sound."
+
+
 class UnsupportedError(IcefloeError):
     """A feature that this library does not handle, named in the message."""
 
@@ -155,6 +171,33 @@ def is_out_of_space(error: BaseException) -> bool:
     (True, False)
     """
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def damaged(error: BaseException, message: str, **context: object) -> CorruptFile | OutOfMemory:
+    """The error to raise where reading a file failed: CorruptFile, or OutOfMemory if an allocation did.
+
+    Decoders report a failed allocation in many ways. A size that no machine has comes from damaged bytes.
+
+    >>> type(damaged(MemoryError(), "cannot read x")), type(damaged(ValueError("bad page"), "cannot read x"))
+    (<class 'icefloe.errors.OutOfMemory'>, <class 'icefloe.errors.CorruptFile'>)
+    """
+    if is_out_of_memory(error):
+        return OutOfMemory(f"too little memory: {message}", **context)
+    return CorruptFile(message, **context)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory could not be allocated."""
+    text = str(error)
+    if not isinstance(error, MemoryError) and _NO_MEMORY.search(text) is None:
+        return getattr(error, "errno", None) == errno.ENOMEM
+    size = _ALLOCATION.search(text)
+    return isinstance(error, OutOfMemory) or size is None or _bytes_of(size) < _IMPLAUSIBLE
+
+
+def _bytes_of(size: re.Match[str]) -> float:
+    number, unit = float(size[1]), size[2]
+    return number * 1024 ** " KMGTPEZ".index(unit[0]) if unit else number
 
 
 def is_permanent(code: int | None) -> bool:

@@ -318,6 +318,8 @@ def _decode_journal(location: str, data: bytes) -> Journal | None:
             started_ms=int(header["started-ms"]),
             files=files,
         )
+    except MemoryError:
+        raise
     except (msgspec.DecodeError, IndexError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
         logger.warning("the journal %s is not used: %s", location, error)
         return None

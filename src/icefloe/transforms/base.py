@@ -170,6 +170,8 @@ class Transform(ABC):
         type_ = arrow_type(source)
         try:
             array = pa.array([value], type_)
+        except MemoryError:
+            raise
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise InputError(f"{self}: {value!r} is no value of type {source}: {error}", value=value) from error
         result = self.apply(array, source)[0]
@@ -249,6 +251,8 @@ def _as_type(array: pa.Array, source: Type) -> pa.Array:
         return array
     try:
         return array.cast(wanted)
+    except MemoryError:
+        raise
     except pa.ArrowException as error:
         raise InputError(f"Arrow {array.type} cannot be read as {source}: {error}", type=str(source)) from error
 

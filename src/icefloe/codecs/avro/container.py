@@ -22,7 +22,7 @@ from icefloe.codecs.avro.compression import compressor, decompress
 from icefloe.codecs.avro.encode import encode_metadata, encode_records, number
 from icefloe.codecs.avro.projection import ColumnTree, Shape, arrow_struct, joined, taken_apart
 from icefloe.codecs.avro.vectorized import FEWEST_RECORDS, decode_together
-from icefloe.errors import CorruptFile, IcefloeError, LimitError, UnsupportedError
+from icefloe.errors import CorruptFile, IcefloeError, LimitError, UnsupportedError, damaged
 from icefloe.limits import Limits
 
 BLOCK_BYTES = 64 * 1024
@@ -71,7 +71,7 @@ def read_container(data: bytes, *, where: str, limits: Limits) -> Container:
     except IcefloeError:
         raise
     except Exception as error:  # whatever damaged bytes make the decoder do
-        raise CorruptFile(f"{where}: not a readable Avro file: {error}", location=where) from error
+        raise damaged(error, f"{where}: not a readable Avro file: {error}", location=where) from error
 
 
 def _read(cursor: Cursor, where: str, limits: Limits) -> Container:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from icefloe.codecs.avro.container import Container, read_container, write_container
 from icefloe.codecs.avro.file_schema import Plain, stored_schema
 from icefloe.codecs.avro.projection import ColumnTree, Shape
-from icefloe.errors import CorruptFile, IcefloeError, UnsupportedError
+from icefloe.errors import IcefloeError, UnsupportedError, damaged
 from icefloe.limits import Limits
 
 _TYPES: Mapping[str, pa.DataType] = {
@@ -65,7 +65,7 @@ def read_records(data: bytes, *, where: str, limits: Limits) -> AvroRecords:
     except IcefloeError:
         raise
     except Exception as error:  # a schema or a value that is not what it should be
-        raise CorruptFile(f"{where}: not a readable Avro file: {error!r}", location=where) from error
+        raise damaged(error, f"{where}: not a readable Avro file: {error!r}", location=where) from error
 
 
 def with_field(rows: pa.StructArray, index: int, values: pa.Array) -> pa.StructArray:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from icefloe.errors import CorruptFile
+from icefloe.errors import CorruptFile, damaged
 
 GZIP = b"\x1f\x8b"  # the first bytes
 _WINDOW = 31  # makes zlib write a gzip header, with a timestamp of 0
@@ -90,7 +90,7 @@ def _decompress_member(data: memoryview, limit: int, inflated: bytearray) -> int
         try:
             inflated += stream.decompress(part, limit + 1 - len(inflated))
         except zlib.error as error:
-            raise CorruptFile(f"damaged gzip: {error}") from error
+            raise damaged(error, f"damaged gzip: {error}") from error
         read += len(part) - len(stream.unused_data)
     return read
 

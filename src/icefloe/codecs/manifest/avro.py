@@ -33,7 +33,7 @@ from icefloe.codecs.manifest.entry_columns import columns_of, partition_value
 from icefloe.codecs.manifest.v3_entries import DELETES, Facts, StoredRows, check_tuple, entry_table, facts_of
 from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
 from icefloe.codecs.value.inferred_types import infer_types
-from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, UnsupportedError
+from icefloe.errors import FormatError, IcefloeError, InputError, UnsupportedError, damaged
 from icefloe.model.entries import UNKNOWN_COUNT, ContentType, Status, partition_key, stat
 from icefloe.model.metadata.version_rules import (
     DATA_FILE_FIELDS,
@@ -78,7 +78,7 @@ def decode_manifest(
     except IcefloeError:
         raise
     except Exception as error:  # a schema or a value that is not what the spec says
-        raise CorruptFile(f"{where}: not a readable manifest: {error!r:.200}", location=where) from error
+        raise damaged(error, f"{where}: not a readable manifest: {error!r:.200}", location=where) from error
 
 
 def _stored(

@@ -382,6 +382,8 @@ def _measures(struct: pa.StructArray, key: str, type_: Type, owner: int, where: 
         try:
             if array.type != target:
                 array = promoted(array, type_) if bound else array.cast(target)
+        except MemoryError:
+            raise
         except pa.ArrowException as error:
             raise FormatError(
                 f"{where}: content_stats.{field.name} of id {owner} is {array.type}, expected {target}", location=where

@@ -19,7 +19,7 @@ from icefloe.codecs.manifest.avro_schemas import AvroFields, avro_fields, manife
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import CONTAINS_NAN, CONTAINS_NULL, columns_of, has_nan, to_table
 from icefloe.codecs.value.bounds import decode_bounds, encode_bounds
-from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, UnsupportedError
+from icefloe.errors import FormatError, IcefloeError, InputError, UnsupportedError, damaged
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import COUNTS, MANIFEST_COUNTS, ContentType, Status, partition_key, stat
 from icefloe.model.metadata.version_rules import MANIFEST_LIST_FIELDS, required, rules, written
@@ -72,7 +72,7 @@ def decode_manifest_list(data: bytes, context: ManifestContext, *, where: str) -
     except IcefloeError:
         raise
     except Exception as error:  # a schema or a value that is not what the spec says
-        raise CorruptFile(f"{where}: not a readable manifest list: {error!r}", location=where) from error
+        raise damaged(error, f"{where}: not a readable manifest list: {error!r}", location=where) from error
 
 
 def _decode(container: Container, context: ManifestContext, where: str) -> pa.Table:

@@ -37,7 +37,7 @@ from icefloe.codecs.manifest.field_ids import (
 from icefloe.codecs.manifest.parquet_layout import Layout, Size, field_of, group_field, layout_of, with_short_footer
 from icefloe.codecs.manifest.partition_from_stats import check_null_partitions
 from icefloe.codecs.manifest.utf8_checks import check_text
-from icefloe.errors import CorruptFile, FormatError, IcefloeError, InputError, LimitError, UnsupportedError
+from icefloe.errors import FormatError, IcefloeError, InputError, LimitError, UnsupportedError, damaged
 from icefloe.model.entries import ENTRY, ContentType, column_key
 
 FORMAT_VERSION = "4"
@@ -148,7 +148,7 @@ def open_manifest(data: bytes, *, where: str) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, pre_buffer=False)
     except Exception as error:  # whatever a damaged file makes the Parquet reader do
-        raise CorruptFile(f"{where}: not a readable Parquet manifest: {error}", location=where) from error
+        raise damaged(error, f"{where}: not a readable Parquet manifest: {error}", location=where) from error
 
 
 def decode_parquet_manifest(
@@ -170,7 +170,7 @@ def decode_parquet_manifest(
     except IcefloeError:
         raise
     except Exception as error:  # whatever a damaged file makes the Parquet reader do
-        raise CorruptFile(f"{where}: not a readable Parquet manifest: {error}", location=where) from error
+        raise damaged(error, f"{where}: not a readable Parquet manifest: {error}", location=where) from error
 
 
 def parquet_manifest_names(
@@ -184,7 +184,7 @@ def parquet_manifest_names(
     except IcefloeError:
         raise
     except Exception as error:  # whatever a damaged file makes the Parquet reader do
-        raise CorruptFile(f"{where}: not a readable Parquet manifest: {error}", location=where) from error
+        raise damaged(error, f"{where}: not a readable Parquet manifest: {error}", location=where) from error
     both = pa.concat_arrays([names, relativized(names, context.location)])
     if any(has_name(locations, both, column) for locations in stored.itercolumns()):
         return True
@@ -327,6 +327,8 @@ def _stored_column(array: pa.Array | None, slot: Slot, length: int, where: str, 
         if pa.types.is_integer(array.type) != pa.types.is_integer(type_):
             raise pa.ArrowTypeError("text is not parsed to a number, nor is a number printed")
         return array.cast(type_)
+    except MemoryError:
+        raise
     except pa.ArrowException as error:
         raise FormatError(
             f"{where}: {slot.name} (field id {slot.id}) is {array.type}, expected {type_}", location=where

@@ -20,7 +20,7 @@ from icefloe.codecs.manifest.entry_columns import single
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.codecs.manifest.v3_entries import Facts, StoredRows, check_tuple, entry_table, facts_of
 from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
-from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError
+from icefloe.errors import FormatError, IcefloeError, LimitError, damaged
 from icefloe.model.entries import ContentType
 
 ById = Mapping[int, pa.Array]
@@ -34,7 +34,7 @@ def holds_version_3_entries(file: pq.ParquetFile, *, where: str) -> bool:
     except IcefloeError:
         return False  # a column without an id; the decoder of V4 manifests reports it
     except Exception as error:  # whatever a damaged file makes the Parquet reader do
-        raise CorruptFile(f"{where}: not a readable Parquet manifest: {error}", location=where) from error
+        raise damaged(error, f"{where}: not a readable Parquet manifest: {error}", location=where) from error
 
 
 def decode_parquet_entries(
@@ -61,7 +61,7 @@ def decode_parquet_entries(
     except IcefloeError:
         raise
     except Exception as error:  # whatever a damaged file makes the Parquet reader do
-        raise CorruptFile(f"{where}: not a readable Parquet manifest: {error!r:.200}", location=where) from error
+        raise damaged(error, f"{where}: not a readable Parquet manifest: {error!r:.200}", location=where) from error
 
 
 def _by_id(table: pa.Table, where: str) -> dict[int, pa.Array]:

@@ -16,7 +16,7 @@ from icefloe.codecs.manifest.content_stats import field_id, with_id
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import columns_of, partition_value, single
 from icefloe.codecs.manifest.utf8_checks import check_text
-from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError, UnsupportedError
+from icefloe.errors import FormatError, IcefloeError, LimitError, UnsupportedError, damaged
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import ContentType, live, partition_key
 from icefloe.model.metadata.statistics import PartitionStatisticsFile
@@ -157,7 +157,7 @@ def decode_partition_statistics(data: bytes, context: ManifestContext, *, where:
     except IcefloeError:
         raise
     except Exception as error:  # whatever a damaged file makes the Parquet reader do
-        raise CorruptFile(f"{where}: not readable partition statistics: {error!r:.200}", location=where) from error
+        raise damaged(error, f"{where}: not readable partition statistics: {error!r:.200}", location=where) from error
 
 
 def _decoded(table: pa.Table, context: ManifestContext, where: str) -> pa.Table:

@@ -11,7 +11,7 @@ import zlib
 
 from pyroaring import BitMap64
 
-from icefloe.errors import CorruptFile, FormatError, InputError, LimitError
+from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, damaged
 from icefloe.limits import DEFAULT, Limits
 
 MAGIC = bytes.fromhex("d1d33964")
@@ -51,7 +51,7 @@ def decode_dv(data: bytes, *, where: str, cardinality: int | None, limits: Limit
     try:
         bitmap = BitMap64.deserialize(vector)
     except (ValueError, IndexError) as error:
-        raise CorruptFile(f"{where}: the deletion vector is no Roaring bitmap: {error}", location=where) from error
+        raise damaged(error, f"{where}: the deletion vector is no Roaring bitmap: {error}", location=where) from error
     if len(bitmap) > 0 and bitmap.max() > MAX_POSITION:
         raise FormatError(f"{where}: the deletion vector has position {bitmap.max()}, beyond a long", location=where)
     if cardinality is not None and len(bitmap) != cardinality:

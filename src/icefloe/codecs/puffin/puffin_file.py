@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError
+from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, UnsupportedError, damaged
 from icefloe.limits import DEFAULT, Limits
 
 MAGIC = b"PFA1"
@@ -224,7 +224,7 @@ def _decompress(data: bytes, codec: str, limit: int, where: str) -> bytes:
         with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
             decompressed: Any = stream.read(limit + 1)
     except (OSError, pa.ArrowException) as error:
-        raise CorruptFile(f"{where}: broken {codec} data: {error}", location=where) from error
+        raise damaged(error, f"{where}: broken {codec} data: {error}", location=where) from error
     if len(decompressed) > limit:
         raise LimitError(f"{where}: more than {limit} bytes after decompression", location=where)
     return bytes(decompressed)

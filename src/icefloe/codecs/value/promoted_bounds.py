@@ -62,6 +62,8 @@ def in_terms_of(entries: pa.Table, context: ManifestContext) -> pa.Table:
             continue
         try:
             bounds = promoted(entries.column(index).combine_chunks(), type_)
+        except MemoryError:
+            raise
         except pa.ArrowException as error:
             stored_type = schema.field(index).type
             raise InputError(

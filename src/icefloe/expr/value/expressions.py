@@ -82,6 +82,8 @@ def parse_value(text: str | Value, *, env: Env = SYSTEM) -> Value:
         raise _refused(text, "it is not a value in SQL") from error
     except RecursionError as error:
         raise _refused(text, "it is nested too deeply") from error
+    except MemoryError:
+        raise
     except (ValueError, ArithmeticError, pa.ArrowException) as error:
         raise _refused(text, str(error)) from error
 
@@ -119,6 +121,8 @@ def evaluate_value(
             return _by_chunk(value.node, columns, wanted)
         return _evaluated(value.node, columns, rows, wanted)
     except IcefloeError:
+        raise
+    except MemoryError:
         raise
     except (ValueError, ArithmeticError, pa.ArrowException) as error:
         raise InputError(f"cannot compute {_shown(value.text)!r}: {error}", value=value.text) from error

@@ -43,6 +43,8 @@ def to_spark_sql(value: Value, columns: Mapping[str, pa.DataType], *, wanted: pa
         return (printer.sql(value.node) if wanted is None else printer.sql_for(value.node, wanted)).text
     except IcefloeError:
         raise
+    except MemoryError:
+        raise
     except (ValueError, pa.ArrowException) as error:
         raise InputError(f"cannot compute {value.text!r}: {error}", value=value.text) from error
 

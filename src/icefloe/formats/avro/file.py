@@ -21,7 +21,7 @@ from icefloe.codecs.avro.container import Block
 from icefloe.codecs.avro.data_rows import RowDecoder
 from icefloe.codecs.avro.file_schema import StoredSchema, stored_schema, takes_nothing
 from icefloe.codecs.avro.logical_types import Projection, fixed_bytes, project, typed
-from icefloe.errors import CorruptFile, IcefloeError, LimitError
+from icefloe.errors import CorruptFile, IcefloeError, LimitError, damaged
 from icefloe.formats.parquet.field_ids import labelled
 from icefloe.formats.read.align import without_columns
 from icefloe.formats.read.data_file import Piece, StoredFile, WholePieces
@@ -209,4 +209,4 @@ def _decoding(location: str) -> Iterator[None]:
     except IcefloeError:
         raise
     except Exception as error:
-        raise CorruptFile(f"cannot read data file {location}: {error!r:.200}", location=location) from error
+        raise damaged(error, f"cannot read data file {location}: {error!r:.200}", location=location) from error

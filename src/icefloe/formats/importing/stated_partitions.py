@@ -68,6 +68,8 @@ def value_of(stated_value: object, column: PartitionColumn) -> object:
     try:
         value = _from_text(stated_value, type_) if isinstance(stated_value, str) else stated_value
         array = pa.array([value.bytes if isinstance(value, uuid.UUID) else value], arrow_type(type_))
+    except MemoryError:
+        raise
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise InputError(
             f"partition {name}={stated_value!r} is no value of type {type_}: {error}", field=name

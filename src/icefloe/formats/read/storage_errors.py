@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError, NoSuchFile
+from icefloe.errors import FormatError, IcefloeError, LimitError, NoSuchFile, damaged, is_out_of_memory
 from icefloe.io.file_io import FileIO, storage_error
 
 # What Arrow says, beside errors of a class of their own, where texts take more than the 2 GB that an array can hold.
@@ -24,10 +24,13 @@ def reading(location: str) -> Iterator[None]:
         raise error if "location" in error.context else _at(error, location) from error
     except IcefloeError:  # storage of this library speaks for itself, also through Arrow
         raise
+    except MemoryError as error:
+        raise damaged(error, f"cannot read data file {location}: {error!r}", location=location) from error
     except FileNotFoundError as error:
         raise NoSuchFile(f"data file {location} is missing", location=location) from error
     except (OSError, pa.ArrowException) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the machine's doing, not the file's
+        no_memory = is_out_of_memory(error)
+        if isinstance(error, OSError) and error.errno is not None and not no_memory:  # the machine's, not the file's
             raise storage_error(f"cannot read data file {location}: {error}", location, error) from error
         if isinstance(error, pa.ArrowCapacityError) or any(text in str(error) for text in _TOO_LARGE):
             raise LimitError(
@@ -35,7 +38,7 @@ def reading(location: str) -> Iterator[None]:
                 f" 2 GB ({error}); write the file again with smaller row groups or stripes",
                 location=location,
             ) from error
-        raise CorruptFile(f"cannot read data file {location}: {error}", location=location) from error
+        raise damaged(error, f"cannot read data file {location}: {error}", location=location) from error
 
 
 def _at(error: FormatError, location: str) -> FormatError:

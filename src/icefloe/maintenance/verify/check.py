@@ -21,7 +21,7 @@ from icefloe.engines.file_sets import list_files
 from icefloe.errors import IcefloeError
 from icefloe.limits import MIB
 from icefloe.maintenance.verify.delete_files import check_delete_files
-from icefloe.maintenance.verify.findings import Finding, finding, guarded
+from icefloe.maintenance.verify.findings import Finding, finding, guarded, problem_of
 from icefloe.maintenance.verify.history import check_history
 from icefloe.maintenance.verify.leaves import check_hidden, check_leaf
 from icefloe.maintenance.verify.row_checks import RowChecks
@@ -170,7 +170,7 @@ class Check:
             read_metadata(io, pointer, metadata.location, limits)
             yield from check_stored_roots(io.read(pointer), pointer, metadata.location, limits)
         except IcefloeError as error:
-            yield finding(rule=Rule.READABLE, location=pointer, message=str(error))
+            yield finding(rule=Rule.READABLE, location=pointer, message=problem_of(error))
         logged = [entry.metadata_file for entry in metadata.metadata_log]
         yield from check_log(io, metadata, pointer, logged if self._chosen is None else logged[-1:], limits)
         statistics = metadata.statistics_files
@@ -210,7 +210,7 @@ class Check:
             root = read_root(self._store, snapshot)
             yield from self._locations(None if quiet else snapshot.root)
         except IcefloeError as error:
-            yield finding(rule=Rule.READABLE, location=where, message=str(error))
+            yield finding(rule=Rule.READABLE, location=where, message=problem_of(error))
             return None
         leaves: list[tuple[Leaf, pa.Table]] = []
         files = [with_manifest(root.rows(*_FILES), None)]
@@ -222,7 +222,7 @@ class Check:
                 shown = pc.invert(pa.array(position_mask(hidden, rows.num_rows, leaf.location)))
                 yield from self._locations(None if quiet else leaf.location)
             except IcefloeError as error:
-                yield finding(rule=Rule.READABLE, location=leaf.location, message=str(error))
+                yield finding(rule=Rule.READABLE, location=leaf.location, message=problem_of(error))
                 continue
             if not quiet:
                 yield from self._leaf(where, manifests.slice(number, 1), leaf, rows, snapshot)
@@ -286,7 +286,7 @@ class Check:
         try:
             changes = snapshot_changes(self._store, self._metadata, view.snapshot)
         except IcefloeError as error:
-            yield finding(rule=Rule.READABLE, location=view.where, message=str(error))
+            yield finding(rule=Rule.READABLE, location=view.where, message=problem_of(error))
             return
         yield from check_changes(view, parent, changes)
         yield from check_carried(view, parent)

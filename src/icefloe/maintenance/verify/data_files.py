@@ -18,7 +18,7 @@ from icefloe.formats.read.inherited_columns import Lineage
 from icefloe.formats.read.reader import read_file
 from icefloe.io.file_io import FileIO
 from icefloe.maintenance.verify.file_measures import FileChecks
-from icefloe.maintenance.verify.findings import Finding, finding, guarded
+from icefloe.maintenance.verify.findings import Finding, finding, guarded, problem_of
 from icefloe.maintenance.verify.rules import Rule
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID
@@ -85,7 +85,7 @@ class DataFileChecks:
                     yield from self._lineage(batch, file.location)
         except IcefloeError as error:
             reading.is_complete = False
-            yield finding(rule=Rule.READABLE, location=file.location, message=str(error))
+            yield finding(rule=Rule.READABLE, location=file.location, message=problem_of(error))
             return
         yield from checks.findings()
 

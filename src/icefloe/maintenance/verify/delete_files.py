@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.deletes.delete_index import DeleteOutcome, attach_deletes
 from icefloe.errors import IcefloeError
-from icefloe.maintenance.verify.findings import Finding, broken, finding
+from icefloe.maintenance.verify.findings import Finding, broken, finding, problem_of
 from icefloe.maintenance.verify.rules import Rule
 from icefloe.maintenance.verify.snapshots import View, partition_differences
 from icefloe.model.entries import DELETES, ContentType, choose
@@ -30,7 +30,8 @@ def check_delete_files(view: View, metadata: TableMetadata, context: ManifestCon
     yield from _targets(view, positions, data, metadata)
     try:
         outcomes = attach_deletes(data, deletes, context).outcomes
-    except IcefloeError:
+    except IcefloeError as error:
+        problem_of(error)
         return  # the rules of deletion vectors report it
     dangling = pc.and_(pc.is_null(deletes["dv_offset"]), pc.equal(outcomes, int(DeleteOutcome.NO_FILE)))
     dangling_files = choose(deletes, dangling)

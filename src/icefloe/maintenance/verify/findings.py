@@ -82,10 +82,17 @@ def broken(
         yield finding(rule=rule, location=location, message=more)
 
 
+def problem_of(error: BaseException) -> str:
+    """The text of an error for a finding. Too little memory is no finding but ends the check: the file may be sound."""
+    if isinstance(error, MemoryError):
+        raise error
+    return str(error)
+
+
 def guarded(findings: Iterator[Finding], where: str) -> Iterator[Finding]:
     """The findings; an error that ends them is a finding itself."""
     try:
         yield from findings
     except _UNEXPECTED as error:
-        message = f"the check could not go on: {type(error).__name__}: {error}"
+        message = f"the check could not go on: {type(error).__name__}: {problem_of(error)}"
         yield finding(rule=Rule.READABLE, location=where, message=message)

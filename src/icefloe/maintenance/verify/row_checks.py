@@ -23,7 +23,7 @@ from icefloe.deletes.equality_files import DeleteFile, read_index
 from icefloe.engines.engine import Engine
 from icefloe.errors import IcefloeError
 from icefloe.maintenance.verify.data_files import DataFileChecks
-from icefloe.maintenance.verify.findings import Finding, finding, guarded
+from icefloe.maintenance.verify.findings import Finding, finding, guarded, problem_of
 from icefloe.maintenance.verify.rules import Rule
 from icefloe.maintenance.verify.snapshots import View
 from icefloe.model.entries import DELETES, ContentType
@@ -95,7 +95,7 @@ class RowChecks:
                         message = f"row id {one} of {file.location} is that of another live row"
                         yield finding(rule=Rule.ROW_IDS, location=view.where, message=message)
             except IcefloeError as error:
-                yield finding(rule=Rule.READABLE, location=file.location, message=str(error))
+                yield finding(rule=Rule.READABLE, location=file.location, message=problem_of(error))
 
     def _deleted_rows(self, attached: Attached, mapping: NameMapping | None) -> DeletedRows:
         return DeletedRows(
@@ -117,7 +117,9 @@ class RowChecks:
             try:
                 read_index(self._store.io, [file], ids, fields=known_fields(self._metadata), mapping=checks.mapping)
             except IcefloeError as error:
-                yield finding(rule=Rule.EQUALITY_DELETES, location=view.where, row=row["ordinal"], message=str(error))
+                yield finding(
+                    rule=Rule.EQUALITY_DELETES, location=view.where, row=row["ordinal"], message=problem_of(error)
+                )
 
 
 def _without(files: pa.Table, seen: set[str]) -> pa.Table:

@@ -25,7 +25,7 @@ from icefloe.engines.file_sets import may_be_orphan
 from icefloe.errors import IcefloeError, NotFound
 from icefloe.io.file_io import FileIO
 from icefloe.limits import Limits
-from icefloe.maintenance.verify.findings import Finding, broken, finding
+from icefloe.maintenance.verify.findings import Finding, broken, finding, problem_of
 from icefloe.maintenance.verify.rules import Rule, Severity
 from icefloe.model.arrow.conform import FIELD_ID
 from icefloe.model.entries import ContentType, of_type
@@ -135,7 +135,7 @@ def _size_of(io: FileIO, location: str) -> int | str:
     except NotFound:
         return "is missing"
     except IcefloeError as error:
-        return f"cannot be looked up: {error}"
+        return f"cannot be looked up: {problem_of(error)}"
 
 
 def check_unreferenced(listing: pa.Table, files: pa.Table, table_location: str) -> Iterator[Finding]:
@@ -168,7 +168,7 @@ def check_log(
         except NotFound:
             continue
         except (IcefloeError, msgspec.MsgspecError) as error:
-            message = f"a former metadata file cannot be read: {error}"
+            message = f"a former metadata file cannot be read: {problem_of(error)}"
             yield finding(rule=Rule.READABLE, location=location, message=message, severity=Severity.WARNING)
             continue
         if uuid is not None and metadata.table_uuid not in ("", uuid):
@@ -204,7 +204,7 @@ class Vectors:
             positions = decode_dv(blob, where=where, cardinality=row["record_count"])
             footer = self._footer(where)
         except IcefloeError as error:
-            yield str(error)
+            yield problem_of(error)
             return
         if size is not None and len(positions) > 0 and positions.max() >= size:
             yield f"{where}: position {positions.max()} is past the {size} rows of {row['referenced_file']}"
@@ -260,7 +260,7 @@ class PositionFiles:
         try:
             positions_by_file = read_positions(self._io, where, row["file_format"], sizes, self._table)
         except IcefloeError as error:
-            yield str(error)
+            yield problem_of(error)
             return
         for file, positions in positions_by_file.items():
             size = sizes[file]

@@ -14,7 +14,7 @@ from icefloe.commit.base import TablePointer
 from icefloe.engines.engine import Engine
 from icefloe.errors import IcefloeError, InputError, NoSuchTable
 from icefloe.maintenance.verify.check import Check, Checked
-from icefloe.maintenance.verify.findings import Finding, finding
+from icefloe.maintenance.verify.findings import Finding, finding, problem_of
 from icefloe.maintenance.verify.rules import Rule, Severity
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -140,7 +140,7 @@ def _findings(
             "restore the file from a backup; else cat.register_table(name, metadata_location) with the newest metadata "
             "file that can be read, after cat.drop_table(name)"
         )
-        return [finding(rule=Rule.READABLE, location=location, message=str(error), remedy=remedy)], Checked()
+        return [finding(rule=Rule.READABLE, location=location, message=problem_of(error), remedy=remedy)], Checked()
     check = Check(
         base.store,
         base.metadata,

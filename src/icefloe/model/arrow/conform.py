@@ -285,6 +285,8 @@ def _cast(array: pa.Array, type_: Type, name: str) -> pa.Array:
         if pa.types.is_fixed_size_binary(target) and not pa.types.is_fixed_size_binary(array.type):
             array = array.cast(pa.binary())
         cast = array.cast(target)
+    except MemoryError:
+        raise
     except pa.ArrowException as error:
         raise InputError(f"column {name!r} is {type_}; {array.type} values do not fit: {error}", field=name) from error
     if type_ == FLOAT and array.type == pa.float64() and not cast.cast(pa.float64()).equals(array):

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.codecs.varint import read_varint
-from icefloe.errors import CorruptFile, LimitError, UnsupportedError
+from icefloe.errors import CorruptFile, LimitError, UnsupportedError, damaged
 
 _NONE, _ZLIB = 0, 1
 _ARROW_CODECS = {2: "snappy", 4: "lz4_raw", 5: "zstd"}
@@ -96,7 +96,7 @@ class Blocks:
         try:
             return self._block(chunk)
         except OSError as error:  # raised by Arrow for damaged bytes
-            raise CorruptFile(f"a compressed block in the ORC file is damaged: {error}") from error
+            raise damaged(error, f"a compressed block in the ORC file is damaged: {error}") from error
 
     def _block(self, chunk: bytes) -> bytes:
         if self.codec == _ZLIB:

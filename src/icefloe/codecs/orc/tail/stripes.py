@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from icefloe.codecs.orc.tail.protobuf import Blocks, Message, bytes_of, message_of, number_of
 from icefloe.codecs.varint import read_varint
-from icefloe.errors import CorruptFile
+from icefloe.errors import CorruptFile, damaged
 from icefloe.limits import DEFAULT, Limits
 
 ReadRange = Callable[[int, int], bytes]  # offset and length
@@ -54,7 +54,7 @@ def read_stripes(read: ReadRange, size: int, *, limits: Limits = DEFAULT) -> tup
     try:
         return _stripes(read, size, limits)
     except (IndexError, struct.error, zlib.error, pa.ArrowException, ValueError) as error:
-        raise CorruptFile(f"the end of the ORC file cannot be read: {error}") from error
+        raise damaged(error, f"the end of the ORC file cannot be read: {error}") from error
 
 
 def _stripes(read: ReadRange, size: int, limits: Limits) -> tuple[OrcStripe, ...]:

@@ -58,6 +58,8 @@ class IndexedSource:
             if kind_of(common) == OTHER:
                 raise ValueError(f"{common} cannot be a key")
             key = _as_key(values, common)
+        except MemoryError:
+            raise
         except (ValueError, pa.ArrowException) as error:
             raise InputError(f"merge: {pair.target.text!r}: {error}", value=pair.target.text) from error
         node = pair.target.node
