@@ -35,9 +35,10 @@ def new_table(folder: Path, version: int) -> Table:
 @pytest.mark.parametrize("version", first(1, (4, 2, 3)))
 def test_findings_of_tasks_are_those_of_this_process(spark, tmp_path, version):
     table = new_table(tmp_path, version)
+    table.append(spark.sql("SELECT 50L id, 'Bern' city, 1.0D x"))
     here, there = (table.verify(rows=True, files=True, spark=where) for where in (None, spark))
     assert (there.findings, there.checked) == (here.findings, here.checked) == ((), here.checked)
-    assert (there.checked.data_files, there.checked.rows) == (6, 12)
+    assert (there.checked.data_files, there.checked.rows, there.checked.rows_without_checksums) == (7, 13, 0)
     paths = [Path(location.removeprefix("file://")) for location in table.scan().plan().tasks["location"].to_pylist()]
     rows = pq.ParquetFile(paths[0]).read()
     pq.write_table(rows.slice(0, 1), paths[0])  # fewer rows, other counts

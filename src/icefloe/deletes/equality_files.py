@@ -16,6 +16,7 @@ import pyarrow as pa
 from icefloe.deletes.equality_index import EqualityIndex
 from icefloe.deletes.equality_pruning import Mask
 from icefloe.errors import FormatError, UnsupportedError
+from icefloe.formats.parquet.checksums import Checksums
 from icefloe.formats.parquet.field_ids import field_id, struct_ids
 from icefloe.formats.read.align import Aligner
 from icefloe.formats.read.promotion import storage
@@ -64,21 +65,29 @@ def read_index(
     *,
     fields: Mapping[int, Field],
     mapping: NameMapping | None = None,
+    checksums: Checksums | None = None,
 ) -> EqualityIndex:
     """An index of the rows of delete files, at least one, that all compare the columns ``ids``."""
     listed, wanted = list(files), frozenset(ids)
     with open_file(io, listed[0].location, listed[0].file_format, mapping) as stored:
         schema = delete_schema(stored.schema, wanted, fields, listed[0].location)
     with ThreadPoolExecutor(min(_THREADS, len(listed)), thread_name_prefix="icefloe-deletes") as pool:
-        tables = list(pool.map(lambda file: _read(io, file, schema, wanted, mapping), listed))
+        tables = list(pool.map(lambda file: _read(io, file, schema, wanted, mapping, checksums), listed))
     ages = np.repeat([file.sequence_number for file in listed], [table.num_rows for table in tables]).astype(np.int64)
     return EqualityIndex(schema, pa.concat_tables(tables), ages)
 
 
-def _read(io: FileIO, file: DeleteFile, schema: Schema, ids: frozenset[int], mapping: NameMapping | None) -> pa.Table:
+def _read(
+    io: FileIO,
+    file: DeleteFile,
+    schema: Schema,
+    ids: frozenset[int],
+    mapping: NameMapping | None,
+    checksums: Checksums | None,
+) -> pa.Table:
     """The delete columns of one file."""
     batches = []
-    with open_file(io, file.location, file.file_format, mapping) as stored:
+    with open_file(io, file.location, file.file_format, mapping, checksums=checksums) as stored:
         _check_present(ids, struct_ids(stored.schema), file.location)
         align: Aligner | None = None
         for piece in stored.pieces:

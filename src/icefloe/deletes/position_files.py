@@ -24,6 +24,7 @@ from icefloe.deletes.partition_keys import Ints, scopes
 from icefloe.deletes.vectors import with_partitions
 from icefloe.env import SYSTEM
 from icefloe.errors import FormatError, InputError
+from icefloe.formats.parquet.checksums import Checksums
 from icefloe.formats.parquet.field_ids import field_id
 from icefloe.formats.parquet.file import open_parquet
 from icefloe.formats.parquet.stats import PARQUET
@@ -52,7 +53,12 @@ _MAPPING = NameMapping(fields=tuple(MappedField(names=(f.name,), field_id=f.id) 
 
 
 def read_positions(
-    io: FileIO, location: str, file_format: str | None, wanted: Iterable[str], table_location: str | None = None
+    io: FileIO,
+    location: str,
+    file_format: str | None,
+    wanted: Iterable[str],
+    table_location: str | None = None,
+    checksums: Checksums | None = None,
 ) -> dict[str, BitMap64]:
     """The positions that a delete file deletes in the wanted data files; files without any are left out.
 
@@ -60,7 +66,7 @@ def read_positions(
     """
     names = pa.array(sorted(set(wanted)), pa.string())
     by_file: dict[int, BitMap64] = {}
-    with _opened(io, location, file_format) as file:
+    with _opened(io, location, file_format, checksums) as file:
         for piece in _pieces(file, names):
             for batch in file.read(piece, POSITION_DELETES.fields, _ROWS):
                 _collect(by_file, batch, names, location, table_location)
@@ -83,9 +89,11 @@ def read_position_rows(io: FileIO, location: str, file_format: str | None, row: 
                 yield align(batch)
 
 
-def _opened(io: FileIO, location: str, file_format: str | None) -> AbstractContextManager[StoredFile]:
+def _opened(
+    io: FileIO, location: str, file_format: str | None, checksums: Checksums | None = None
+) -> AbstractContextManager[StoredFile]:
     if file_format is None or file_format.lower() == PARQUET:
-        return open_parquet(io, location, _MAPPING, repeating=(DELETE_FILE_PATH.name,))
+        return open_parquet(io, location, _MAPPING, repeating=(DELETE_FILE_PATH.name,), checksums=checksums)
     return open_file(io, location, file_format, _MAPPING)
 
 

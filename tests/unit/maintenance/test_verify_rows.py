@@ -325,3 +325,78 @@ def test_a_box_of_shapes_encloses_the_points_of_the_file(type_, x, found):
     pq.write_table(stored.set_column(index, field, pa.array(points(-1.0, x), pa.binary())), sink)
     io.replace(entry, sink.getvalue().to_pybytes())
     assert faults(table.verify(rows=True)) == found
+
+
+def numbers_table(codec: str = "uncompressed") -> tuple[Table, str]:
+    """A table of one file, and its location. Any bits are a number, so a flipped one breaks nothing but a value."""
+    lake = catalog(f"lake{next(NAMES)}", uri="memory://")
+    properties = {"write.parquet.compression-codec": codec, "write.parquet.page-row-limit": "500"}
+    table = lake.create_table("db.t", schema="id bigint, x int", format_version=4, properties=properties)
+    values = list(range(2000))
+    table.append(pa.table({"id": [n * 2**40 for n in values], "x": pa.array(values[::-1], pa.int32())}))
+    return table, table.scan().plan().tasks["location"][0].as_py()
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", "zstd"])
+def test_a_flipped_bit_of_a_page_is_found(codec):
+    """The table was sound, as the changed value lay between the bounds of its column."""
+    table, location = numbers_table(codec)
+    io = storage(table)
+    data = io.read(location)
+    assert table.verify(rows=True).ok
+    footer = pq.read_metadata(pa.BufferReader(data))
+    for chunk in (footer.row_group(0).column(place) for place in range(2)):
+        start = min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset)))
+        end = start + chunk.total_compressed_size
+        for at in range(end - 1, start + 100, -(end - start) // 5):  # the header before the page is not in its checksum
+            io.replace(location, data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
+            result = table.verify(rows=True)
+            assert [finding.rule for finding in result.findings if finding.severity is Severity.ERROR] == [
+                Rule.READABLE
+            ]
+            assert location in result.findings[0].location
+    assert result.checked.rows_without_checksums == 0
+
+
+def test_rows_of_files_without_checksums_are_counted():
+    table = one_file(4)
+    assert table.verify(rows=True).checked.rows_without_checksums == 0
+    rewrite(table, lambda rows: rows)
+    table.append(ROWS)
+    result = table.verify(rows=True)
+    assert (result.checked.rows, result.checked.rows_without_checksums) == (8, 4)
+    assert "8 rows in 2 data files (4 of them in files without checksums)" in repr(result)
+    lake = catalog(f"lake{next(NAMES)}", uri="memory://")
+    avro = lake.create_table("db.t", schema="id bigint", properties={"write.format.default": "avro"})
+    avro.append(pa.table({"id": [1, 2]}))
+    assert avro.verify(rows=True).checked.rows_without_checksums == 2
+
+
+def test_a_file_without_rows_needs_no_checksum():
+    table = one_file(4)
+    rewrite(table, lambda rows: rows.slice(0, 0))
+    assert table.verify(rows=True).checked.rows_without_checksums == 0
+
+
+@pytest.mark.parametrize("kind", ["position", "equality"])
+def test_a_flipped_bit_of_a_delete_file_is_found(kind):
+    """It deleted another row, and the table was sound."""
+    lake = catalog(f"lake{next(NAMES)}", uri="memory://")
+    properties = {"write.parquet.compression-codec": "uncompressed", "write.delete.mode": "merge-on-read"}
+    table = lake.create_table("db.t", schema="id bigint", format_version=2, properties=properties)
+    table.append(pa.table({"id": list(range(100))}))
+    before = {file.location for file in storage(table).list(table.location)}
+    if kind == "position":
+        table.delete("id = 3 or id = 4 or id = 6")
+    else:
+        table.upsert(pa.table({"id": [3, 4, 6]}), on=["id"], deletes="equality")
+    io, plan = storage(table), table.scan().plan()
+    (location,) = [file for file in plan.deletes["location"].to_pylist() if file not in before]
+    data = io.read(location)
+    footer = pq.read_metadata(pa.BufferReader(data))
+    chunk = footer.row_group(0).column(footer.num_columns - 1)
+    start = min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset)))
+    at = data.rindex((4).to_bytes(8, "little"), start, start + chunk.total_compressed_size)
+    assert table.verify(rows=True).ok
+    io.replace(location, data[:at] + b"\x05" + data[at + 1 :])
+    assert not table.verify(rows=True).ok

@@ -125,7 +125,8 @@ def encode_partition_statistics(
         fields.append(with_id(name, type_, id_, required=required))
         arrays.append(single(rows[name]).cast(type_))
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), sink, compression="zstd", store_schema=False)
+    table = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    pq.write_table(table, sink, compression="zstd", store_schema=False, write_page_checksum=True)
     data = bytes(sink.getvalue())
     return data, PartitionStatisticsFile(
         snapshot_id=snapshot_id, statistics_path=location, file_size_in_bytes=len(data)
@@ -148,7 +149,7 @@ def decode_partition_statistics(data: bytes, context: ManifestContext, *, where:
     """The rows of a partition statistics file. Columns are looked up by field id; optional columns may be absent."""
     _check_ids(context, where)
     try:
-        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
+        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
         if file.metadata.num_rows > context.limits.manifest_entries:
             raise LimitError(f"{where}: {file.metadata.num_rows} partitions, more than the limit", location=where)
         table = file.read(use_threads=False)

@@ -84,6 +84,7 @@ def parquet_options(layout: Layout) -> ParquetOptions:
             "store_schema": False,
             "store_decimal_as_integer": True,
             "use_compliant_nested_type": True,
+            "write_page_checksum": True,
             "write_page_index": True,
         },
     )

@@ -19,6 +19,7 @@ from icefloe.expr.filter.filter_columns import filter_columns
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, Expr, Not, Predicate, leaves
 from icefloe.formats.avro.file import open_avro
 from icefloe.formats.orc.file import open_orc
+from icefloe.formats.parquet.checksums import Checksums
 from icefloe.formats.parquet.field_ids import struct_ids
 from icefloe.formats.parquet.file import open_parquet
 from icefloe.formats.read.data_file import StoredFile
@@ -47,9 +48,18 @@ _BY_COLUMN = frozenset({"parquet", "orc"})  # formats of which a column can be r
 
 
 def open_file(
-    io: FileIO, location: str, file_format: str | None, mapping: NameMapping | None = None, *, alone: bool = True
+    io: FileIO,
+    location: str,
+    file_format: str | None,
+    mapping: NameMapping | None = None,
+    *,
+    alone: bool = True,
+    checksums: Checksums | None = None,
 ) -> AbstractContextManager[StoredFile]:
-    """An open data file of any format that is handled; a file of an unnamed format is taken for Parquet."""
+    """An open data file of any format that is handled; a file of an unnamed format is taken for Parquet.
+
+    Only Parquet has ``checksums``.
+    """
     opener = _OPENERS.get("parquet" if file_format is None else file_format.lower())
     if opener is None:
         raise UnsupportedError(
@@ -57,6 +67,8 @@ def open_file(
             format=file_format,
             location=location,
         )
+    if checksums is not None and opener is open_parquet:
+        return open_parquet(io, location, mapping, alone=alone, checksums=checksums)
     return opener(io, location, mapping, alone=alone)
 
 
@@ -76,6 +88,7 @@ def read_file(
     share: Share = WHOLE,
     alone: bool = True,
     batch_rows: int = BATCH_ROWS,
+    checksums: Checksums | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The columns of ``schema`` for rows that are not dropped and match a filter, batch by batch, in file order.
 
@@ -84,7 +97,7 @@ def read_file(
     may have metadata columns; ``lineage`` is what rows inherit then, and with ``_deleted`` dropped rows come back too.
     ``mapping`` gives ids to the columns of a file without any. With ``row_positions`` a last column ``_pos`` holds each
     row's position in the file. ``share`` says which part of the file to read, ``alone`` whether it may take
-    all processors.
+    all processors. With ``checksums`` the pages are compared with theirs.
     """
     if filter == ALWAYS_FALSE:
         return
@@ -93,7 +106,7 @@ def read_file(
     if mapping is not None and mapping.assumed and len(constants) > 0:
         # Files often lack partition columns, so another column may lie at the position of one.
         mapping = replace(mapping, fields=tuple(field for field in mapping.fields if field.field_id not in constants))
-    with open_file(io, location, file_format, mapping, alone=alone) as file:
+    with open_file(io, location, file_format, mapping, alone=alone, checksums=checksums) as file:
         reading = Reading(
             file=file,
             location=location,

@@ -84,7 +84,8 @@ def _moved_parquet(data: bytes, moves: Moves, where: str) -> MovedDeletes:
     rows = _sorted(rows.set_column(paths, rows.schema.field(paths), moves.moved(rows.column(paths))), paths, positions)
     codec = file.metadata.row_group(0).column(0).compression if file.metadata.num_row_groups > 0 else "ZSTD"
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="none" if codec == "UNCOMPRESSED" else codec, store_schema=False)
+    compression = "none" if codec == "UNCOMPRESSED" else codec
+    pq.write_table(rows, sink, compression=compression, store_schema=False, write_page_checksum=True)
     return _bounded(sink.getvalue().to_pybytes(), rows.column(paths))
 
 

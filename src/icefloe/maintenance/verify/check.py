@@ -71,6 +71,7 @@ class Checked:
     files: int = 0  # looked up in storage
     data_files: int = 0  # read
     rows: int = 0  # read
+    rows_without_checksums: int = 0  # of those, rows whose files have none: a wrong value in them may not be found
 
     def as_dict(self) -> dict[str, int]:
         """All counts by name."""
@@ -131,6 +132,7 @@ class Check:
             files=self._file_count,
             data_files=0 if rows is None else rows.files_read,
             rows=0 if rows is None else rows.rows_read,
+            rows_without_checksums=0 if rows is None else rows.rows_without_checksums,
         )
 
     def follow(self, metadata: TableMetadata) -> None:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.json.name_mapping import decode_mapping
 from icefloe.errors import IcefloeError
+from icefloe.formats.parquet.checksums import Checksums
 from icefloe.formats.read.inherited_columns import Lineage
 from icefloe.formats.read.reader import read_file
 from icefloe.io.file_io import FileIO
@@ -33,6 +34,7 @@ REPORT = pa.schema(
         pa.field("location", pa.string()),
         pa.field("rows", pa.int64()),
         pa.field("is_readable", pa.bool_()),
+        pa.field("has_checksums", pa.bool_()),
         pa.field("findings", pa.binary()),  # pickled
     ]
 )
@@ -55,6 +57,7 @@ class _Reading:
     def __init__(self) -> None:
         self.rows = 0
         self.is_complete = True
+        self.checksums = Checksums()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +73,21 @@ class DataFileChecks:
         for file in self.files(entries):
             reading = _Reading()
             found = tuple(guarded(self._findings(io, file, reading), file.location))
-            report = {"location": [file.location], "rows": [reading.rows], "is_readable": [reading.is_complete]}
-            yield pa.table({**report, "findings": [pickle.dumps(found)]}, schema=REPORT)
+            report = {
+                "location": [file.location],
+                "rows": [reading.rows],
+                "is_readable": [reading.is_complete],
+                "has_checksums": [reading.checksums.present],
+                "findings": [pickle.dumps(found)],
+            }
+            yield pa.table(report, schema=REPORT)
 
     def _findings(self, io: FileIO, file: DataFile, reading: _Reading) -> Iterator[Finding]:
         with_ids = file.lineage.first_row_id is not None
         wanted = Schema(fields=(*self.schema.fields, *LINEAGE)) if with_ids else self.schema
         checks = FileChecks(file.entry, self.schema, self.metadata)
         try:
-            for batch in self.batches(io, file, wanted):
+            for batch in self.batches(io, file, wanted, checksums=reading.checksums):
                 reading.rows += batch.num_rows
                 checks.add(batch)
                 if with_ids:

@@ -22,6 +22,7 @@ from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.deletes.equality_files import DeleteFile, read_index
 from icefloe.engines.engine import Engine
 from icefloe.errors import IcefloeError
+from icefloe.formats.parquet.checksums import Checksums
 from icefloe.maintenance.verify.data_files import DataFileChecks
 from icefloe.maintenance.verify.findings import Finding, finding, guarded, problem_of
 from icefloe.maintenance.verify.rules import Rule
@@ -49,6 +50,7 @@ class RowChecks:
         self._unreadable: set[str] = set()  # reported already
         self.files_read = 0
         self.rows_read = 0
+        self.rows_without_checksums = 0
 
     def of_snapshot(self, view: View) -> Iterator[Finding]:
         """Findings about the rows of a snapshot that were not read yet, and about its row ids if it is a head."""
@@ -74,6 +76,7 @@ class RowChecks:
         self._unreadable.update(report["location"].filter(pc.invert(report["is_readable"])).to_pylist())
         self.files_read += report.num_rows
         self.rows_read += pc.sum(report["rows"]).as_py()
+        self.rows_without_checksums += pc.sum(pc.if_else(report["has_checksums"], 0, report["rows"])).as_py()
         for found in report["findings"].to_pylist():
             yield from pickle.loads(found)
 
@@ -114,8 +117,9 @@ class RowChecks:
             self._seen.add(row["location"])
             ids = [] if row["equality_ids"] is None else row["equality_ids"]
             file = DeleteFile(**{name: row[name] for name in names[:3]})
+            fields, checksums = known_fields(self._metadata), Checksums()
             try:
-                read_index(self._store.io, [file], ids, fields=known_fields(self._metadata), mapping=checks.mapping)
+                read_index(self._store.io, [file], ids, fields=fields, mapping=checks.mapping, checksums=checksums)
             except IcefloeError as error:
                 yield finding(
                     rule=Rule.EQUALITY_DELETES, location=view.where, row=row["ordinal"], message=problem_of(error)

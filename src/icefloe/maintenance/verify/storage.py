@@ -23,6 +23,7 @@ from icefloe.codecs.puffin.puffin_file import DELETION_VECTOR, PuffinFooter, dec
 from icefloe.deletes.position_files import read_positions
 from icefloe.engines.file_sets import may_be_orphan
 from icefloe.errors import IcefloeError, NotFound
+from icefloe.formats.parquet.checksums import Checksums
 from icefloe.io.file_io import FileIO
 from icefloe.limits import Limits
 from icefloe.maintenance.verify.findings import Finding, broken, finding, problem_of
@@ -258,7 +259,8 @@ class PositionFiles:
     def _problems(self, row: Mapping[str, Any], sizes: Mapping[str, int | None]) -> Iterator[str]:
         where = row["location"]
         try:
-            positions_by_file = read_positions(self._io, where, row["file_format"], sizes, self._table)
+            kind = row["file_format"]
+            positions_by_file = read_positions(self._io, where, kind, sizes, self._table, Checksums())
         except IcefloeError as error:
             yield problem_of(error)
             return

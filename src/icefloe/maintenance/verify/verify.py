@@ -87,7 +87,9 @@ class VerifyResult:
         else:
             left.append("storage (files=True)")
         if self.rows:
-            done.append(f"{plural(checked.rows, 'row')} in {plural(checked.data_files, 'data file')}")
+            bare = checked.rows_without_checksums
+            said = "" if bare == 0 else f" ({bare:,} of them in files without checksums)"
+            done.append(f"{plural(checked.rows, 'row')} in {plural(checked.data_files, 'data file')}{said}")
         else:
             left.append("rows (rows=True)")
         return f"checked {', '.join(done)}" + (f"; not checked: {', '.join(left)}" if len(left) > 0 else "")

@@ -33,6 +33,7 @@ _TYPE, _ENCODINGS, _NAMES, _CODEC, _VALUES, _PLAIN_SIZE, _SIZE, _DATA_AT, _DICTI
 _OFFSET, _LENGTH, _FIRST_ROW = 1, 2, 3  # of PageLocation
 _NULL_PAGES, _LOWERS, _UPPERS, _NULL_COUNTS = 1, 2, 3, 5  # of ColumnIndex
 _PAGE_HEADERS = {5: 2, 8: 4}  # of PageHeader: that of a data page, or of one of version 2, and where its encoding is
+_CHECKSUM = 4  # of PageHeader
 _BY_DICTIONARY = frozenset({2, 8})  # encodings
 
 # The entry of an absent column: every field that readers require, and no data.
@@ -83,6 +84,7 @@ class PageHeader:
 
     values: int
     by_dictionary: bool
+    has_checksum: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,5 +224,9 @@ def read_page_header(data: bytes, start: int = 0) -> PageHeader:
     for id_, encoding in _PAGE_HEADERS.items():
         if id_ in header:
             page = header.message(id_)
-            return PageHeader(values=page.number(1), by_dictionary=page.number(encoding) in _BY_DICTIONARY)
+            return PageHeader(
+                values=page.number(1),
+                by_dictionary=page.number(encoding) in _BY_DICTIONARY,
+                has_checksum=_CHECKSUM in header,
+            )
     raise CorruptFile("a page of the Parquet file is no data page")

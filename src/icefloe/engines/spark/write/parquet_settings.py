@@ -38,6 +38,7 @@ def parquet_settings(schema: Schema, properties: Mapping[str, str]) -> dict[str,
         "parquet.page.size": str(PARQUET_PAGE_SIZE.of(properties)),
         "parquet.page.row.count.limit": str(PARQUET_PAGE_ROWS.of(properties)),
         "parquet.dictionary.page.size": str(PARQUET_DICT_SIZE.of(properties)),
+        "parquet.page.write-checksum.enabled": "true",
         **_level(properties),
     }
     for path, rate in options.blooms.items():
