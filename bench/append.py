@@ -1,4 +1,4 @@
-"""Bench ``append``: what one small commit costs, early in a table's life and after hundreds of commits.
+"""Bench ``append``: what one small commit costs, early in a table's life and after thousands of commits.
 
 Every contender lives in a fresh process of its own, keeps its table open and appends the same 1,000 rows of 10 columns
 again and again. The processes take turns, a few commits each, so that whatever else the machine does hits all alike.
@@ -19,30 +19,41 @@ from report import Table
 from workers import Worker
 
 TITLE = "append: one file of 1,000 rows per commit"
+FAR = ("icefloe v4", "icefloe v4, maintained")
 PEERS = ("pyiceberg", "Apache Iceberg fast", "Apache Iceberg", "delta-rs", "delta-rs by path")
-CONTENDERS = ("icefloe v4", "icefloe v2", *PEERS, "data file only")
+CONTENDERS = (*FAR, "icefloe v2", *PEERS, "data file only")
 TURN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How much to do: the commits to look at, how many around each, and the rows of a commit."""
+    """How much to do: the commits to look at, how many around each, and the rows of a commit.
+
+    Tables of version 4 go on to ``far``, the others stop after ``peers`` commits.
+    """
 
     first: int = 10
     middle: int = 500
     last: int = 1000
+    far: int = 5000
+    peers: int = 1000
     window: int = 10
     rows: int = 1000
 
     @property
     def points(self) -> tuple[int, ...]:
         """The commits that are looked at."""
-        return self.first, self.middle, self.last
+        return self.first, self.middle, self.last, self.far
+
+    def commits(self, contender: str) -> int:
+        """The commits of a contender."""
+        wanted = self.far if contender in (*FAR, "data file only") else self.peers
+        return wanted + self.window // 2
 
 
 def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
     """Append with every contender in turns; samples by contender and commit number."""
-    total = sizes.last + sizes.window // 2
+    total = max(map(sizes.commits, CONTENDERS))
     with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as folder:
         workers = {
             name: Worker("append_worker.py", name, str(Path(folder) / str(i)), str(sizes.rows))
@@ -53,7 +64,8 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
             for turn, done in enumerate(range(0, total, TURN)):
                 shift = turn % len(CONTENDERS)
                 for name in CONTENDERS[shift:] + CONTENDERS[:shift]:
-                    samples[name] += workers[name].run(min(TURN, total - done))
+                    if (count := min(TURN, sizes.commits(name) - done)) > 0:
+                        samples[name] += workers[name].run(count)
                 if done % 100 == 0:
                     tell(f"append: {done} of {total} commits by each of {len(CONTENDERS)} contenders")
         finally:
@@ -69,14 +81,15 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
 def _windows(samples: Sequence[Sample], sizes: Sizes) -> dict[str, list[Sample]]:
     """The samples of the commits around those that are looked at."""
     half = sizes.window // 2
-    around = {str(at): samples[max(0, at - half) : at + half] for at in sizes.points}
+    reached = [at for at in sizes.points if at <= len(samples)]
+    around = {str(at): samples[max(0, at - half) : at + half] for at in reached}
     return {at: [{key: round(value, 3) for key, value in s.items()} for s in found] for at, found in around.items()}
 
 
 def _series(samples: Sequence[Sample]) -> list[Sample]:
     """Medians of ten commits each, for the plots."""
     parts = [samples[start : start + TURN] for start in range(0, len(samples), TURN)]
-    keys = ("cpu_ms", "wall_ms", "metadata_files", "metadata_bytes")
+    keys = ("cpu_ms", "wall_ms", "metadata_files", "metadata_bytes", "json_bytes")
     return [{key: round(median(part, key), 3) for key in keys} for part in parts]
 
 
@@ -107,25 +120,28 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
     """Costs at each of the commits, and how they compare."""
     sizes, samples = result["sizes"], result["samples"]
     points = list(next(iter(samples.values())))
-    return [*(_costs(samples, at) for at in points), _ratios(samples, points, sizes["rows"])]
+    return [*(_costs(samples, at) for at in points), _ratios(samples, sizes["rows"])]
 
 
 def _costs(samples: Mapping[str, Any], at: str) -> Table:
     data = median(samples["data file only"][at], "cpu_ms")
     rows = []
-    for name in filter(samples.__contains__, CONTENDERS):
+    for name in (name for name in CONTENDERS if at in samples.get(name, {})):
         found = samples[name][at]
         own = "-" if name == "data file only" else f"{max(0.0, median(found, 'cpu_ms') - data):.1f}"
         files, size = median(found, "metadata_files"), median(found, "metadata_bytes")
-        rows.append([name, spread(found, "cpu_ms"), own, spread(found, "wall_ms"), f"{files:.0f}", f"{size:,.0f}"])
+        json = median(found, "json_bytes")
+        cells = [spread(found, "cpu_ms"), own, spread(found, "wall_ms"), f"{files:.0f}", f"{size:,.0f}", f"{json:,.0f}"]
+        rows.append([name, *cells])
     return Table(
         title=f"Around commit {at}, median of {len(samples[CONTENDERS[0]][at])} commits",
-        columns=("", "CPU ms", "less the data file", "wall ms", "metadata files", "metadata bytes"),
+        columns=("", "CPU ms", "less the data file", "wall ms", "metadata files", "metadata bytes", "metadata.json"),
         rows=rows,
     )
 
 
-def _ratios(samples: Mapping[str, Any], points: Sequence[str], count: int) -> Table:
+def _ratios(samples: Mapping[str, Any], count: int) -> Table:
+    points = list(samples[PEERS[0]])
     rows = []
     for own in ("icefloe v4", "icefloe v2"):
         for peer in filter(samples.__contains__, PEERS):
@@ -139,7 +155,9 @@ def _ratios(samples: Mapping[str, Any], points: Sequence[str], count: int) -> Ta
     note = (
         f"Each commit appends {count:,} rows of 10 columns. CPU is user and system time of the process, all threads."
         " Metadata files and bytes are those that a commit adds: metadata.json, manifest lists and manifests, or"
-        " _delta_log. All keep the table object open, except delta-rs by path, which opens the table for every commit."
+        " _delta_log; the last column is the part of metadata.json. The maintained table keeps 100 snapshots; its"
+        " maintenance, after every 100 commits, is not counted. All keep the table object open, except delta-rs by"
+        " path, which opens the table for every commit."
         " delta-rs writes a checkpoint every 100 commits, and opening is cheap after it, so its times vary."
         " Apache Iceberg commits from a warm JVM, with its fast append or its default append, which merges manifests."
         " pyarrow writes its data files, and its CPU is the mean of ten commits."

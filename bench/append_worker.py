@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +31,15 @@ class Foreign:
 
     append: Append
     process: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintained:
+    """A contender whose table is maintained after so many commits."""
+
+    append: Append
+    maintain: Append
+    every: int = 100
 
 
 def rows(count: int) -> pa.Table:
@@ -57,6 +67,14 @@ def icefloe(folder: Path, data: pa.Table, version: int) -> Append:
     cat = library.catalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/wh")
     table = cat.create_table("db.t", schema=data.schema, format_version=version)
     return lambda: table.append(data)
+
+
+def maintained(folder: Path, data: pa.Table) -> Maintained:
+    library = importlib.import_module("icefloe")
+    cat = library.catalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/wh")
+    properties = {"history.expire.max-snapshots-to-keep": "100"}
+    table = cat.create_table("db.t", schema=data.schema, format_version=4, properties=properties)
+    return Maintained(append=lambda: table.append(data), maintain=lambda: table.maintain().execute())
 
 
 def pyiceberg(folder: Path, data: pa.Table) -> Append:
@@ -140,8 +158,9 @@ def data_file_only(folder: Path, data: pa.Table) -> Append:
     return lambda: pq.write_table(data, target / f"{next(numbers)}.parquet", compression="zstd")
 
 
-CONTENDERS: dict[str, Callable[[Path, pa.Table], Append | Foreign]] = {
+CONTENDERS: dict[str, Callable[[Path, pa.Table], Append | Foreign | Maintained]] = {
     "icefloe v4": lambda folder, data: icefloe(folder, data, 4),
+    "icefloe v4, maintained": maintained,
     "icefloe v2": lambda folder, data: icefloe(folder, data, 2),
     "pyiceberg": pyiceberg,
     "Apache Iceberg fast": lambda folder, data: apache(folder, data, fast=True),
@@ -157,22 +176,24 @@ class MetadataFolder:
 
     def __init__(self, folder: Path) -> None:
         self._places = [*folder.glob("**/metadata"), *folder.glob("**/_delta_log")]
-        self._seen: set[Path] = set()
+        self._seen: set[str] = set()
 
-    def news(self) -> tuple[int, int]:
-        """Files and bytes since the last call."""
-        found = {path for place in self._places for path in place.iterdir() if path.is_file() and path.suffix != ".crc"}
-        new = found - self._seen
+    def news(self) -> tuple[int, int, int]:
+        """Files, bytes, and the bytes of metadata.json among them, since the last call."""
+        found = {os.path.join(place, name) for place in self._places for name in os.listdir(place)}
+        new = [Path(path) for path in found - self._seen]
         self._seen = found
-        return len(new), sum(path.stat().st_size for path in new)
+        sizes = {path.name: path.stat().st_size for path in new if path.is_file() and path.suffix != ".crc"}
+        json_bytes = sum(size for name, size in sizes.items() if name.endswith(".metadata.json"))
+        return len(sizes), sum(sizes.values()), json_bytes
 
 
 def one_commit(append: Append, metadata: MetadataFolder, process: int | None) -> Sample:
     before = Clock.now(process)
     append()
     sample = before.until(Clock.now(process))
-    files, size = metadata.news()
-    return {**sample, "metadata_files": files, "metadata_bytes": size}
+    files, size, json_size = metadata.news()
+    return {**sample, "metadata_files": files, "metadata_bytes": size, "json_bytes": json_size}
 
 
 def commits(append: Append, metadata: MetadataFolder, process: int | None, count: int) -> list[Sample]:
@@ -188,12 +209,19 @@ def commits(append: Append, metadata: MetadataFolder, process: int | None, count
 def main(contender: str, folder: str, count: str) -> None:
     Path(folder).mkdir()
     made = CONTENDERS[contender](Path(folder), rows(int(count)))
-    append, process = (made.append, made.process) if isinstance(made, Foreign) else (made, None)
+    append = made.append if isinstance(made, (Foreign, Maintained)) else made
+    process = made.process if isinstance(made, Foreign) else None
     metadata = MetadataFolder(Path(folder))
     metadata.news()
     print("[]", flush=True)  # ready
+    done = 0
     for line in sys.stdin:
-        print(json.dumps(commits(append, metadata, process, int(line))), flush=True)
+        samples = commits(append, metadata, process, int(line))
+        done += len(samples)
+        if isinstance(made, Maintained) and done % made.every == 0:
+            made.maintain()
+            metadata.news()
+        print(json.dumps(samples), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from rich.console import Console
 
 import append
 import bitmaps
+import checksums
 import commits
 import compaction
 import decoders
@@ -73,6 +74,7 @@ BENCHES = {
     "bitmaps": bitmaps,
     "huge": huge,
     "rows": rows,
+    "checksums": checksums,
     "lookups": lookups,
     "writes": writes,
     "affinity": affinity,
