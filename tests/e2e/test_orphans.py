@@ -86,6 +86,7 @@ def test_a_plan_shows_location_bytes_age_and_a_guess_of_the_kind(tmp_path):
         "metadata/m.avro": "manifest",
         "metadata/s.stats": "statistics",
         "metadata/.v3.metadata.json.0123456789abcdef0123456789abcdef.tmp": "temporary",
+        "metadata/.exclusive-01234567-89ab-cdef-0123-456789abcdef.tmp": "temporary",  # a check whose program died
         "notes.txt": "other",
     }
     for name in names:

@@ -48,7 +48,8 @@ _BATCH = 10_000  # listed files that are held as objects
 _FOLDED_ROWS = 100_000  # named files that are held before those that are there twice are removed
 # Files of other programs: a segment that begins with a dot or an underscore and is not a partition such as _day=1.
 _HIDDEN = r"/[._][^/=]*(/|$)"
-_TEMPORARY = r"/\.[^/]*\.[0-9a-f]{32}\.tmp$"  # of this library, from a writer that died
+# Of this library, from a writer that died: unfinished files, and those by which it checked the storage.
+_TEMPORARY = r"/\.([^/]*\.[0-9a-f]{32}|exclusive-[0-9a-f-]{36})\.tmp$"
 _HINT = r"/version-hint\.text$"
 
 

@@ -10,7 +10,7 @@ import contextlib
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
-from icefloe.errors import IcefloeError, UnsupportedError
+from icefloe.errors import CommitStateUnknown, IcefloeError, StorageError, UnsupportedError
 from icefloe.io.file_io import FileIO
 
 _WRITERS = 4
@@ -54,6 +54,12 @@ def _race(io: FileIO, location: str) -> None:
                 " so commits by file name would be lost there; use a SQL catalog",
                 location=location,
             )
+    except CommitStateUnknown as error:
+        raise StorageError(
+            f"could not check that only one writer can create {location}: {error.__cause__ or error}; nothing was"
+            " committed",
+            location=location,
+        ) from error
     finally:
         with contextlib.suppress(IcefloeError):
             io.delete([location])

@@ -15,6 +15,7 @@ import pytest
 from icefloe.env import Env
 from icefloe.errors import AlreadyExists, CommitStateUnknown, CorruptFile, NoSuchFile, StorageError, UnsupportedError
 from icefloe.io import object_store
+from icefloe.io.exclusive import check_exclusive
 from icefloe.io.object_store import ObjectStoreFileIO
 from icefloe.limits import MIB
 from support.servers.faulty_s3 import HANG_UP, SILENCE, Fault, ScriptedS3, scripted_s3
@@ -105,6 +106,18 @@ def test_a_new_file_that_the_store_never_has_is_a_storage_error(io: ObjectStoreF
     with pytest.raises(StorageError, match="says that it exists") as caught:
         io.write_new("s3://b/new", b"bytes")
     assert caught.value.retryable
+
+
+def test_a_check_of_the_storage_that_fails_is_no_commit_of_unknown_outcome(
+    io: ObjectStoreFileIO, server: ScriptedS3
+) -> None:
+    """The files of the commit stayed, and its user had to look for a snapshot that never was."""
+    server.faults = [Fault(method="PUT", status=503)] * 4
+    with pytest.raises(StorageError, match="could not check that only one writer") as caught:
+        check_exclusive(io, "s3://b/wh/t/metadata")
+    assert caught.value.retryable
+    check_exclusive(io, "s3://b/wh/t/metadata")
+    assert server.objects == {}
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
