@@ -173,6 +173,21 @@ def test_cached_tables_show_changes(spark: SparkSession, demo: icefloe.Catalog) 
         spark.sql(f"UNCACHE TABLE IF EXISTS {TABLE}")
 
 
+def test_a_cached_table_is_not_another_one_of_its_name(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    """Scar: after others had dropped the table and made another one, its name still gave the old rows."""
+    create(spark)
+    spark.sql(f"CACHE TABLE {TABLE}")
+    try:
+        before = rows(spark, "id")
+        demo.load_table("db.t").append(pa.table({"id": [5], "city": ["Bern"], "n": pa.array([50], pa.int32())}))
+        assert rows(spark, "id") == before  # as Spark caches it, until REFRESH TABLE
+        demo.drop_table("db.t")
+        demo.create_table("db.t", schema="id bigint").append(pa.table({"id": [7]}))
+        assert rows(spark) == [(7,)]
+    finally:
+        spark.sql(f"UNCACHE TABLE IF EXISTS {TABLE}")
+
+
 @pytest.mark.thorough
 def test_values_that_differ_from_run_to_run_are_computed_once(
     spark: SparkSession, demo: icefloe.Catalog, monkeypatch: pytest.MonkeyPatch

@@ -39,6 +39,7 @@ def describe(loaded: LoadedTable, catalog_name: str) -> TableDescription:
     at, metadata = loaded.at, loaded.at.metadata
     return TableDescription(
         handle=loaded.key,
+        id=loaded.at.metadata.table_uuid,
         name=".".join((catalog_name, *loaded.handle.identifier)),
         schema=schema_json(at.schema),
         metadata_columns=schema_json(at.scan(columns=_metadata_columns(at)).schema),
@@ -84,6 +85,7 @@ def _describe_metadata_table(loaded: LoadedTable, kind: str, catalog_name: str) 
         columns = schema_from_arrow(loaded.at.inspect.schema(kind), format_version=LATEST_FORMAT_VERSION)
     return TableDescription(
         handle=loaded.key,
+        id=loaded.at.metadata.table_uuid,
         name=".".join((catalog_name, *loaded.handle.identifier, kind)),
         schema=schema_json(columns),
         metadata_columns=schema_json(Schema(fields=())),

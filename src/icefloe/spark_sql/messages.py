@@ -341,6 +341,7 @@ class TableDescription(Message, frozen=True, kw_only=True):
     """What Spark asks of a table. Schemas are the JSON of StructTypes."""
 
     handle: str
+    id: str | None  # that of the table, in all of its states
     name: str
     schema: str
     metadata_columns: str

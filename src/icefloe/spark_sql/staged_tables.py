@@ -70,6 +70,7 @@ class StagedTables:
         )
         return TableDescription(
             handle=handle,
+            id=None,
             name=".".join((self._name, *call.identifier)),
             schema=schema_json(columns),
             metadata_columns=schema_json(Schema(fields=())),

@@ -96,3 +96,14 @@ SELECT max_by(summary['team'], committed_at) FROM demo.db.u.snapshots;
 --> sales
 spark.catalog.tableExists("demo.db.u");
 --> true
+
+-- A DataFrame reads the state of the table in which it was made.
+spark.range(1).writeTo("demo.db.state").create();
+spark.table("demo.db.state").transform(lambda before: [spark.sql("INSERT INTO demo.db.state VALUES (1)"), before][1]).orderBy("id");
+--> 0
+--iceberg [state-of-frames]: it reads the newest state
+--iceberg> 0
+--iceberg> 1
+spark.table("demo.db.state").orderBy("id");
+--> 0
+--> 1

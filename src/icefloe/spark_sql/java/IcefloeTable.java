@@ -42,6 +42,9 @@ public class IcefloeTable implements Table, SupportsRead, SupportsWrite, Support
   /** Text by which Python finds the table again, in the same state. */
   String handle() { return Json.text(description, "handle"); }
 
+  /** The same for all states of a table: Spark takes a cached table of its name only if it is the same one. */
+  public String id() { return Json.text(description, "id"); }
+
   public String name() { return Json.text(description, "name"); }
   public StructType schema() { return schema; }
   public Map properties() { return Json.map(Json.at(description, "properties")); }
