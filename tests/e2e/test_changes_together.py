@@ -53,7 +53,7 @@ def test_figures_of_a_transaction_are_those_of_its_changes(table):
 def test_branches_inside_of_a_transaction(table):
     table.append(people(1, 2, 3))
     with table.transaction() as tx:
-        tx.delete("id = 1", branch="dev")
+        tx.delete("id = 1", branch="dev", create_branch=True)
         tx.update({"amount": "0"}, where="id = 2", branch="dev")
         tx.append(people(4), branch="dev")
         tx.overwrite(people(30), where="id = 3")
@@ -221,10 +221,10 @@ def test_a_merge_that_added_nothing_conflicts_if_the_rows_it_found_are_gone(tabl
 def test_a_branch_that_another_commit_made_first_has_not_what_a_transaction_did_before_it(table):
     """A vector about a file of main came to a branch that never had the file."""
     table.append(people(1, 2))
-    for other in (lambda: table.branch("dev"), lambda: table.append(people(100), branch="dev")):
+    for other in (lambda: table.branch("dev"), lambda: table.append(people(100), branch="dev", create_branch=True)):
         late = table.transaction()
         late.append(people(3, 4))
-        late.append(people(5, 6), branch="dev")
+        late.append(people(5, 6), branch="dev", create_branch=True)
         late.append(people(7), branch="dev")
         late.delete("id in (3, 5)", branch="dev")
         other()
@@ -239,7 +239,7 @@ def test_a_branch_that_another_commit_made_first_has_not_what_a_transaction_did_
 def test_a_branch_that_another_commit_made_first_takes_what_read_only_the_branch(table):
     table.append(people(1, 2))
     late = table.transaction()
-    late.append(people(5, 6, city="Rome"), branch="dev")
+    late.append(people(5, 6, city="Rome"), branch="dev", create_branch=True)
     late.delete("id = 5 and city = 'Rome'", branch="dev")
     table.branch("dev")
     table.append(people(100), branch="dev")

@@ -201,7 +201,7 @@ def world_with_secret(version: int, mode: str) -> World:
     table.set_properties({**UNCOMPRESSED, "write.delete.mode": mode, "write.update.mode": mode})
     table.append(rows(20, SECRET))
     table.update({"part": "5"}, where=f"id = {SECRET}")
-    table.append(rows(SECRET, 21), branch="side")
+    table.append(rows(SECRET, 21), branch="side", create_branch=True)
     table.append(rows(SECRET, part=6))
     table.delete("part = 6")
     return world

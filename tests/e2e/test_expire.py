@@ -65,7 +65,7 @@ def test_an_expiry_keeps_what_refs_need_and_deletes_exactly_what_is_not_reachabl
     table.tag("first")
     table.append(rows(4, 5))
     table.delete("id = 2")
-    table.append(rows(6), branch="side")
+    table.append(rows(6), branch="side", create_branch=True)
     table.append(rows(7), wap_id="audit")
     table.delete("id > 3 and id < 6")
     table.upsert(rows(1, 8, note="b"), on=["id"])
@@ -219,7 +219,7 @@ def test_a_snapshot_that_is_newer_than_the_plan_is_not_removed_by_it(tmp_path):
 def test_a_branch_past_its_age_goes_with_its_snapshots(tmp_path):
     table = new_table(tmp_path)
     first = table.append(rows(1)).snapshot_id
-    table.append(rows(2), branch="old")
+    table.append(rows(2), branch="old", create_branch=True)
     head = table.refs["old"].snapshot_id
     table.remove_ref("old")
     table._commit(SetRef(ref_name="old", ref=Ref(snapshot_id=head, max_ref_age_ms=DAY_MS)))

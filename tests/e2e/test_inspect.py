@@ -37,7 +37,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
     with table.update_partitioning() as edit:
         edit.add("bucket(2, id)", name="shard")
     table.append(people(100, 101, 102, city="Rome"))
-    table.append(people(200, city="Bern"), branch="side")
+    table.append(people(200, city="Bern"), branch="side", create_branch=True)
     table.update({"amount": "7"}, where="id = 101")
     return table
 

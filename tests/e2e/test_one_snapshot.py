@@ -117,7 +117,7 @@ def test_appends_to_two_branches_are_refused(tmp_path: Path) -> None:
     with table.transaction(one_snapshot=True) as tx:
         tx.append(numbers(1))
         with pytest.raises(InputError, match="appends to one branch, this one to 'main'"):
-            tx.append(numbers(2), branch="dev")
+            tx.append(numbers(2), branch="dev", create_branch=True)
     assert ids(table) == [1]
 
 

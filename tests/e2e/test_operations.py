@@ -6,6 +6,7 @@ import gzip
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icefloe.commit.base import TablePointer
@@ -45,7 +46,7 @@ def ids(table: Table, **where) -> list[int]:
 
 def test_a_commit_to_a_branch_leaves_main_alone(table):
     table.append(rows(1))
-    table.append(rows(2), branch="dev")
+    table.append(rows(2), branch="dev", create_branch=True)
     table.delete("id = 1", branch="dev")
     table.upsert(rows(2, 3), on=["id"], branch="dev")
     assert ids(table) == [1]
@@ -57,7 +58,7 @@ def test_a_commit_to_a_branch_leaves_main_alone(table):
 
 def test_a_branch_that_main_has_left_behind_cannot_be_published(table):
     table.append(rows(1))
-    table.append(rows(2), branch="dev")
+    table.append(rows(2), branch="dev", create_branch=True)
     table.append(rows(3))
     with pytest.raises(InputError, match="cannot be moved forward"):
         table.publish("dev")
@@ -65,7 +66,7 @@ def test_a_branch_that_main_has_left_behind_cannot_be_published(table):
 
 
 def test_a_branch_of_an_empty_table_begins_empty(table):
-    table.append(rows(1), branch="dev")
+    table.append(rows(1), branch="dev", create_branch=True)
     assert ids(table) == []
     assert ids(table, branch="dev") == [1]
     assert table.metadata.current_snapshot_id is None
@@ -130,6 +131,80 @@ def test_a_branch_of_an_empty_table_needs_a_good_name(table, name):
     with pytest.raises(InputError, match="name"):
         table.branch(name)
     assert table.refresh().snapshots == ()
+
+
+BRANCH_WRITES = {
+    "append": lambda to, **options: to.append(rows(9), **options),
+    "append merging": lambda to, **options: to.append(rows(9), schema_mode="merge", **options),
+    "delete": lambda to, **options: to.delete("id = 1", **options),
+    "update": lambda to, **options: to.update({"id": "id + 10"}, **options),
+    "upsert": lambda to, **options: to.upsert(rows(1, 9), on=["id"], **options),
+    "overwrite": lambda to, **options: to.overwrite(rows(9), overwrite_all=True, **options),
+    "overwrite partitions": lambda to, **options: to.overwrite_partitions(rows(9), **options),
+    "merge": lambda to, **options: to.merge(rows(1), "t.id = s.id", **options).when_matched_delete().execute(),
+}
+
+
+@pytest.mark.parametrize("verb", BRANCH_WRITES)
+def test_a_misspelled_branch_is_an_error_and_no_new_branch(table, tmp_path, verb):
+    # Any name made a branch, so that rows meant for one were in another that nobody reads.
+    table.append(rows(1))
+    table.branch("audit")
+    before, files = table.metadata_location, sorted(tmp_path.rglob("*.parquet"))
+    with pytest.raises(NoSuchSnapshot, match="has no branch 'adit'; it has: main, audit") as caught:
+        BRANCH_WRITES[verb](table, branch="adit")
+    assert "t.branch('adit')" in caught.value.next_step
+    with pytest.raises(NoSuchSnapshot, match="has no branch 'adit'"), table.transaction() as tx:
+        BRANCH_WRITES[verb](tx, branch="adit")
+    assert (table.refresh().metadata_location, sorted(tmp_path.rglob("*.parquet"))) == (before, files)
+    BRANCH_WRITES[verb](table, branch="adit", create_branch=True)
+    with table.transaction() as tx:
+        BRANCH_WRITES[verb](tx, branch="other", create_branch=True)
+    assert set(table.refs) == {"main", "audit", "adit", "other"}
+    assert ids(table) == ids(table, branch="audit") == [1]
+    assert ids(table, branch="adit") == ids(table, branch="other") != [1]
+
+
+def test_files_are_added_to_branches_that_exist(table, tmp_path):
+    table.append(rows(1))
+    pq.write_table(rows(2), tmp_path / "old.parquet")
+    for plan in (table.compact, table.rewrite_deletes):
+        with pytest.raises(NoSuchSnapshot, match="has no branch 'adit'; it has: main"):
+            plan(branch="adit")
+    with pytest.raises(NoSuchSnapshot, match="has no branch 'adit'"):
+        table.add_files(str(tmp_path / "old.parquet"), branch="adit")
+    with table.transaction() as tx:
+        tx.add_files(str(tmp_path / "old.parquet"), branch="adit", create_branch=True)
+        with pytest.raises(NoSuchSnapshot, match="has no branch 'other'"):
+            tx.scan(branch="other")
+    assert (ids(table), ids(table, branch="adit")) == ([1], [1, 2])
+
+
+def test_main_and_other_branches_are_set_to_snapshots(table):
+    first, second = (table.append(rows(number)).snapshot_id for number in (1, 2))
+    table.tag("v1", snapshot=first)
+    table.rollback(snapshot=first)
+    table.set_current_snapshot(second)  # it is in no history now, which rollback refuses
+    assert ids(table) == [1, 2]
+    table.set_current_snapshot(ref="v1")
+    assert table.metadata.current_snapshot_id == first
+    table.branch("audit", snapshot=first)
+    table.append(rows(3), branch="audit")
+    table.fast_forward("main", to="audit")
+    assert ids(table) == [1, 3]
+    table.fast_forward("copy", to="v1")
+    assert ids(table, branch="copy") == [1]
+    table.fast_forward("copy", to="main")
+    assert ids(table, branch="copy") == [1, 3]
+    table.append(rows(4), branch="copy")
+    with pytest.raises(InputError, match="'copy' has snapshots that 'main' does not have"):
+        table.fast_forward("copy", to="main")
+    for arguments in ({}, {"snapshot": first, "ref": "v1"}):
+        with pytest.raises(InputError, match="give either a snapshot id or"):
+            table.set_current_snapshot(**arguments)
+    for arguments in ({"snapshot": 5}, {"ref": "absent"}):
+        with pytest.raises(NoSuchSnapshot, match=r"5|absent"):
+            table.set_current_snapshot(**arguments)
 
 
 def test_a_staged_snapshot_is_seen_when_it_is_published_and_only_once(table):

@@ -107,7 +107,7 @@ def test_points_are_ids_tags_branches_and_times():
     table = new_table(4)
     first = table.append(rows(1)).snapshot_id
     table.tag("one")
-    table.append(rows(2), branch="side")
+    table.append(rows(2), branch="side", create_branch=True)
     table.append(rows(3))
     moment = datetime.fromtimestamp(table.snapshots[0].timestamp_ms / 1000, UTC) + timedelta(milliseconds=0)
     for point in (first, "one", moment, moment.isoformat()):

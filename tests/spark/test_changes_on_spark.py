@@ -56,7 +56,7 @@ def test_lineage_that_is_not_final_is_left_out(spark, tmp_path):
     late = table.transaction()
     late.append(people(10, 11))
     late.delete("id in (1, 10)", spark=spark)
-    table.append(people(20, 21), branch="other")
+    table.append(people(20, 21), branch="other", create_branch=True)
     late.commit()
     lineage = lineage_of(table)
     assert {key: lineage[key] for key in (2, 3)} == {2: (1, 1), 3: (2, 1)}

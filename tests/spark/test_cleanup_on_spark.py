@@ -50,7 +50,7 @@ def lived_in(folder: Path, version: int) -> Table:
     for number in range(4, 8):
         table.append(rows(number, number + 100))
     table.delete("id in (2, 105)")
-    table.append(rows(20), branch="side")
+    table.append(rows(20), branch="side", create_branch=True)
     table.append(rows(21), wap_id="audit")
     table.delete("id in (4, 104)")  # all rows of a file
     if version > 1:

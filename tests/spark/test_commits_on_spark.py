@@ -72,7 +72,7 @@ def test_a_transaction_mixes_operations_of_both_engines(spark: SparkSession, lak
 def test_branches_and_staged_snapshots_take_rows_of_spark(spark: SparkSession, lake: Catalog) -> None:
     table = lake.create_table("db.t", schema="id bigint")
     table.append(pa.table({"id": [1]}))
-    table.append(spark.range(2, 4), branch="audit")
+    table.append(spark.range(2, 4), branch="audit", create_branch=True)
     table.delete("id = 2", branch="audit", spark=spark)
     assert [row["id"] for row in contents(table)] == [1]
     assert sorted(table.at(branch="audit").scan().to_arrow()["id"].to_pylist()) == [1, 3]

@@ -171,7 +171,7 @@ def test_a_stream_aggregates_joins_and_reads_branches(
     assert {(False, 3), (True, 3)} <= set(last)
     joined = read(spark).join(spark.table(TABLE).where("id < 2").select("id"), "id")
     assert ids(joined, tmp_path / "b") == [0, 1]
-    table.append(rows(99), branch="audit")
+    table.append(rows(99), branch="audit", create_branch=True)
     assert 99 in ids(read(spark, branch="audit"), tmp_path / "c")
     with pytest.raises(PySparkException, match="nowhere"):
         run(read(spark, branch="nowhere"), tmp_path / "d")

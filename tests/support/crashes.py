@@ -235,7 +235,7 @@ OTHERS: dict[str, Act] = {
     "remove files": lambda table: table.remove_files(table.scan("part = 2").plan().tasks["location"].to_pylist()),
     "transaction": transaction,
     "schema": change_schema,
-    "branch commit": lambda table: table.append(rows(80), branch="side"),
+    "branch commit": lambda table: table.append(rows(80), branch="side", create_branch=True),
     "cherry-pick": cherry_pick,
     "rollback": lambda table: table.rollback(snapshot=table.snapshots[0].snapshot_id),
     "remove snapshots": remove_snapshots,

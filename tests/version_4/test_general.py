@@ -335,7 +335,7 @@ def test_05_what_a_rolled_back_snapshot_deleted_is_there_again(tmp_path: Path) -
 FIRST: dict[str, Callable[[Stage], object]] = {
     "append": lambda stage: stage.append("D1", "D2"),
     "upsert": lambda stage: stage.upsert(1, 2, 3),
-    "append to a branch": lambda stage: stage.table.append(pa.table({"id": [1]}), branch="dev"),
+    "append to a branch": lambda stage: stage.table.append(pa.table({"id": [1]}), branch="dev", create_branch=True),
     "staged append": lambda stage: stage.table.append(pa.table({"id": [1]}), wap_id="one"),
 }
 

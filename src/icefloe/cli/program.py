@@ -23,6 +23,8 @@ _VERBS: tuple[tuple[str, str, Verb], ...] = (
     (_HISTORY, "branch", history.branch),
     (_HISTORY, "tag", history.tag),
     (_HISTORY, "rollback", history.rollback),
+    (_HISTORY, "set-current-snapshot", history.set_current_snapshot),
+    (_HISTORY, "fast-forward", history.fast_forward),
     (_CONTENTS, "scan", contents.scan),
     (_CONTENTS, "explain", contents.explain),
     (_CONTENTS, "tree", contents.tree),

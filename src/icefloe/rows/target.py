@@ -18,7 +18,7 @@ from icefloe.commit.operations.snapshot_operation import file_locations
 from icefloe.commit.phases import Phase, PhaseTimer
 from icefloe.engines.work import FinalLineage, PlannedFiles, ScanRequest, TableFiles
 from icefloe.env import Env
-from icefloe.errors import InputError
+from icefloe.errors import InputError, NoSuchSnapshot
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SummaryKey, ref_problem
@@ -28,16 +28,22 @@ from icefloe.scan.metadata_filter import tested_metadata_columns
 from icefloe.scan.tasks import Plan
 
 
-def branch_of(branch: str | None) -> str:
-    """The name of a branch, main by default; InputError if it is no valid name.
+def branch_of(branch: str | None, metadata: TableMetadata, *, create: bool = False) -> str:
+    """The name of a branch of a table, main by default; with ``create`` of one that may be made.
 
-    >>> branch_of(None)
-    'main'
+    NoSuchSnapshot if the table has no such branch, InputError if no branch can have the name.
     """
     name = MAIN if branch is None else branch
     problem = ref_problem(name, Ref(snapshot_id=0))
     if problem is not None:
         raise InputError(f"branch {name!r}: {problem}", ref=name)
+    if name != MAIN and name not in metadata.refs and not create:
+        known = [MAIN, *(known for known, ref in metadata.refs.items() if ref.type == "branch" and known != MAIN)]
+        raise NoSuchSnapshot(
+            f"table {metadata.location} has no branch {name!r}; it has: {', '.join(known)}",
+            ref=name,
+            next_step=f"Create it first with t.branch({name!r}), or write with create_branch=True.",
+        )
     return name
 
 

@@ -18,7 +18,7 @@ from icefloe.spark_sql.conditions import filter_of
 from icefloe.spark_sql.messages import CanDelete, ChangeRows, DeleteRows
 from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
-from icefloe.spark_sql.writes import branch_of, frame_of
+from icefloe.spark_sql.writes import branch_of, frame_of, is_first_write
 from icefloe.table.found_rows import commit_found_rows
 
 _KINDS = {"DELETE": DELETES, "UPDATE": UPDATES, "MERGE": MERGES}
@@ -42,7 +42,12 @@ class RowChangeCalls:
     def delete_rows(self, call: DeleteRows) -> None:
         """Delete the rows that match a filter."""
         loaded = self._loads.find(call.handle)
-        loaded.table.delete(_filter(loaded, call), branch=branch_of(loaded, {}), spark=SparkSession.active())
+        loaded.table.delete(
+            _filter(loaded, call),
+            branch=branch_of(loaded, {}),
+            create_branch=is_first_write(loaded, {}),
+            spark=SparkSession.active(),
+        )
 
     def change_rows(self, call: ChangeRows, passed: Any) -> None:
         """Commit what Spark has decided about the rows of a table, which it read in the state of the handle."""

@@ -43,17 +43,17 @@ class WriteCalls:
         if wap_id is not None and call.mode == "append" and is_plain and is_to_main:
             loaded.table.append(rows, wap_id=wap_id)
             return
-        branch = branch_of(loaded, call.options)
+        to = {"branch": branch_of(loaded, call.options), "create_branch": is_first_write(loaded, call.options)}
         if is_plain:
-            _write(loaded.table, loaded, call, rows, branch=branch)
+            _write(loaded.table, loaded, call, rows, **to)
             return
         with loaded.table.transaction(summary=summary) as work:
-            _write(work, loaded, call, rows, branch=branch, schema_mode="merge" if is_merged else "strict")
+            _write(work, loaded, call, rows, **to, schema_mode="merge" if is_merged else "strict")
 
     def truncate_table(self, call: TruncateTable) -> None:
         """Delete all rows."""
         loaded = self._loads.find(call.handle)
-        loaded.table.delete(ALWAYS_TRUE, branch=branch_of(loaded, {}))
+        loaded.table.delete(ALWAYS_TRUE, branch=branch_of(loaded, {}), create_branch=is_first_write(loaded, {}))
 
 
 def _write(to: Table | Transaction, loaded: LoadedTable, call: WriteRows, rows: DataFrame, **options: Any) -> None:
@@ -97,3 +97,8 @@ def branch_of(loaded: LoadedTable, options: dict[str, str]) -> str:
     if branch is None:
         raise UnsupportedError("a snapshot or a tag cannot be written; write to the table or to one of its branches")
     return branch
+
+
+def is_first_write(loaded: LoadedTable, options: dict[str, str]) -> bool:
+    """Whether a write creates its branch: that of the setting ``spark.wap.branch``, which may not exist yet."""
+    return branch_option(options) is None and loaded.handle.branch not in loaded.at.metadata.refs

@@ -24,8 +24,10 @@ class HeldTable:
         """The name in the catalog."""
         return str(self._pointer)
 
-    def _target(self, branch: str | None) -> rows.Target:
-        return rows.Target(base=self._pointer.load(), env=self._env, branch=rows.branch_of(branch))
+    def _target(self, branch: str | None, *, create_branch: bool = False) -> rows.Target:
+        base = self._pointer.load()
+        name = rows.branch_of(branch, base.metadata, create=create_branch)
+        return rows.Target(base=base, env=self._env, branch=name)
 
     def _commit(self, update: Update | Sequence[Update]) -> CommitResult:
         return commit(self._pointer, update, self._env)

@@ -8,17 +8,45 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
+from icefloe.commit.idempotency import CommitKey, committed_snapshot
 from icefloe.engines.choose import is_spark
+from icefloe.engines.engine import Engine
 from icefloe.env import Env
 from icefloe.errors import CommitFailed, ConflictError, InputError
 from icefloe.model.metadata.properties import COMMIT_MAX_WAIT_MS, COMMIT_MIN_WAIT_MS, OPERATION_RETRIES
+from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.rows.target import Target
 
 R = TypeVar("R")
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How an operation is run: the options that all operations on rows share."""
+
+    engine: Engine
+    branch: str | None
+    create: bool  # the branch, if the table has none of this name
+    retries: int | None
+    source: object = None
+    key: CommitKey | None = None
+    staged: bool = False
+
+    @property
+    def summary(self) -> dict[str, str]:
+        """The keys that the operation adds to the summary of its snapshot."""
+        return {**self.engine.summary, **({} if self.key is None else self.key.summary)}
+
+    def committed(self, target: Target) -> Snapshot | None:
+        """The snapshot that an earlier run with the same key made."""
+        if self.key is None:
+            return None
+        return committed_snapshot(target.metadata, target.branch, self.key, staged=self.staged)
 
 
 def run_again(

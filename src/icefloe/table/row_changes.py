@@ -23,8 +23,7 @@ from icefloe.rows.schema_merge import SchemaMode
 from icefloe.table.apply_changes import DELETED_COLUMN, changes_merge
 from icefloe.table.held_table import HeldTable
 from icefloe.table.merge import MergeBuilder, MergeResult, merge_done_before, merge_result
-from icefloe.table.operation_runs import run_again
-from icefloe.table.run_options import RunOptions
+from icefloe.table.operation_runs import RunOptions, run_again
 from icefloe.table.transaction import Transaction
 
 DeleteName = Literal["position", "equality"]
@@ -52,6 +51,7 @@ class RowChanges(HeldTable):
         *,
         schema_mode: SchemaMode = "strict",
         branch: str | None = MAIN,
+        create_branch: bool = False,
         wap_id: str | None = None,
         retries: int | None = None,
         idempotency_key: str | None = None,
@@ -69,14 +69,9 @@ class RowChanges(HeldTable):
         >>> t.scan().to_arrow().to_pylist()
         [{'id': 1, 'note': 'new'}]
         """
-        run = RunOptions(
-            engine=engine_of(data),
-            branch=branch,
-            retries=retries,
-            source=data,
-            key=commit_key(idempotency_key, query, batch),
-            staged=wap_id is not None,
-        )
+        engine, key = engine_of(data), commit_key(idempotency_key, query, batch)
+        run = RunOptions(engine=engine, branch=branch, create=create_branch, retries=retries, source=data, key=key)
+        run = replace(run, staged=wap_id is not None)
         if schema_mode != "strict":
             return self._append_merging(data, schema_mode, wap_id, run)
         return self._change(lambda target: rows.append(target, data, run.engine, wap_id=wap_id), run)
@@ -88,6 +83,7 @@ class RowChanges(HeldTable):
         *,
         overwrite_all: bool = False,
         branch: str | None = MAIN,
+        create_branch: bool = False,
         retries: int | None = None,
         idempotency_key: str | None = None,
         query: str | None = None,
@@ -106,7 +102,9 @@ class RowChanges(HeldTable):
         """
         rows.check_overwrite(where, overwrite_all=overwrite_all)
         key = commit_key(idempotency_key, query, batch)
-        run = RunOptions(engine=engine_of(data), branch=branch, retries=retries, source=data, key=key)
+        run = RunOptions(
+            engine=engine_of(data), branch=branch, create=create_branch, retries=retries, source=data, key=key
+        )
         return self._change(lambda target: rows.overwrite(target, data, where, run.engine), run)
 
     def overwrite_partitions(
@@ -114,6 +112,7 @@ class RowChanges(HeldTable):
         data: Any,
         *,
         branch: str | None = MAIN,
+        create_branch: bool = False,
         retries: int | None = None,
         idempotency_key: str | None = None,
         query: str | None = None,
@@ -132,7 +131,9 @@ class RowChanges(HeldTable):
         [3, 10]
         """
         key = commit_key(idempotency_key, query, batch)
-        run = RunOptions(engine=engine_of(data), branch=branch, retries=retries, source=data, key=key)
+        run = RunOptions(
+            engine=engine_of(data), branch=branch, create=create_branch, retries=retries, source=data, key=key
+        )
         return self._change(lambda target: rows.overwrite_partitions(target, data, run.engine), run)
 
     def delete(
@@ -140,6 +141,7 @@ class RowChanges(HeldTable):
         where: str | Expr,
         *,
         branch: str | None = MAIN,
+        create_branch: bool = False,
         spark: Any = None,
         retries: int | None = None,
         idempotency_key: str | None = None,
@@ -152,7 +154,8 @@ class RowChanges(HeldTable):
         >>> t.delete("id >= 2").rows_deleted, t.scan().count()
         (2, 1)
         """
-        run = RunOptions(engine=engine_for(spark), branch=branch, retries=retries, key=commit_key(idempotency_key))
+        key = commit_key(idempotency_key)
+        run = RunOptions(engine=engine_for(spark), branch=branch, create=create_branch, retries=retries, key=key)
         return self._change(lambda target: rows.delete(target, where, run.engine), run)
 
     def update(
@@ -161,6 +164,7 @@ class RowChanges(HeldTable):
         where: str | Expr | None = None,
         *,
         branch: str | None = MAIN,
+        create_branch: bool = False,
         spark: Any = None,
         retries: int | None = None,
         idempotency_key: str | None = None,
@@ -174,7 +178,8 @@ class RowChanges(HeldTable):
         >>> sorted(t.scan().to_arrow()["note"].to_pylist())
         ['B!', 'a']
         """
-        run = RunOptions(engine=engine_for(spark), branch=branch, retries=retries, key=commit_key(idempotency_key))
+        key = commit_key(idempotency_key)
+        run = RunOptions(engine=engine_for(spark), branch=branch, create=create_branch, retries=retries, key=key)
         return self._change(lambda target: rows.update(target, changes, where, run.engine), run)
 
     def upsert(
@@ -184,6 +189,7 @@ class RowChanges(HeldTable):
         *,
         deletes: DeleteName | None = None,
         branch: str | None = MAIN,
+        create_branch: bool = False,
         retries: int | None = None,
         idempotency_key: str | None = None,
         query: str | None = None,
@@ -207,7 +213,9 @@ class RowChanges(HeldTable):
         1
         """
         key = commit_key(idempotency_key, query, batch)
-        run = RunOptions(engine=engine_of(data), branch=branch, retries=retries, source=data, key=key)
+        run = RunOptions(
+            engine=engine_of(data), branch=branch, create=create_branch, retries=retries, source=data, key=key
+        )
         return self._change(lambda target: rows.upsert(target, data, on, run.engine, deletes=deletes), run)
 
     def merge(
@@ -216,6 +224,7 @@ class RowChanges(HeldTable):
         on: str | Value | Sequence[str],
         *,
         branch: str | None = MAIN,
+        create_branch: bool = False,
         idempotency_key: str | None = None,
     ) -> MergeBuilder[MergeResult]:
         """Update, delete and insert rows by those of a source, as one snapshot; ``on`` joins the two.
@@ -235,7 +244,9 @@ class RowChanges(HeldTable):
         key = commit_key(idempotency_key)
 
         def run(merge: Merge, retries: int | None) -> MergeResult:
-            options = RunOptions(engine=engine, branch=branch, retries=retries, source=source, key=key)
+            options = RunOptions(
+                engine=engine, branch=branch, create=create_branch, retries=retries, source=source, key=key
+            )
 
             def once(target: rows.Target) -> MergeResult:
                 prepared = rows.merge(target, merge, source, engine)
@@ -258,6 +269,7 @@ class RowChanges(HeldTable):
         columns: Sequence[str] | None = None,
         deleted_column: str = DELETED_COLUMN,
         branch: str | None = MAIN,
+        create_branch: bool = False,
         retries: int | None = None,
         idempotency_key: str | None = None,
     ) -> MergeResult:
@@ -275,7 +287,9 @@ class RowChanges(HeldTable):
         True
         """
         merge = changes_merge(
-            lambda source, on: self.merge(source, on, branch=branch, idempotency_key=idempotency_key),
+            lambda source, on: self.merge(
+                source, on, branch=branch, create_branch=create_branch, idempotency_key=idempotency_key
+            ),
             engine_of(data),
             self._pointer.load().metadata.schema,
             data,
@@ -295,6 +309,7 @@ class RowChanges(HeldTable):
         partition: Partition = None,
         file_format: str | None = None,
         branch: str | None = MAIN,
+        create_branch: bool = False,
     ) -> CommitResult:
         """Add existing data files without copying them: Parquet, ORC or Avro files, or folders of them.
 
@@ -310,9 +325,8 @@ class RowChanges(HeldTable):
         >>> t.add_files(f"{folder}/old.parquet").rows_added, t.scan().count()
         (2, 2)
         """
-        steps = add_files(
-            self._pointer.load(), paths, partition=partition, file_format=file_format, branch=rows.branch_of(branch)
-        )
+        target = self._target(branch, create_branch=create_branch)
+        steps = add_files(target.base, paths, partition=partition, file_format=file_format, branch=target.branch)
         return (
             self._run(rows.Prepared(operation=Operation.APPEND), PhaseTimer())
             if len(steps) == 0
@@ -336,7 +350,7 @@ class RowChanges(HeldTable):
 
         def once(target: rows.Target) -> CommitResult:
             with Transaction(self._pointer, self._env, run.summary) as work:
-                work.append(data, schema_mode=schema_mode, branch=run.branch)
+                work.append(data, schema_mode=schema_mode, branch=run.branch, create_branch=run.create)
             return rows.Prepared(operation=Operation.APPEND).nothing(self.name) if work.result is None else work.result
 
         result, runs = self._repeat(once, run, self._done_before)
@@ -357,20 +371,21 @@ class RowChanges(HeldTable):
     def _repeat(
         self, once: Callable[[rows.Target], R], run: RunOptions, done_before: Callable[[Snapshot], R]
     ) -> tuple[R, int]:
+        def load() -> rows.Target:
+            return self._target(run.branch, create_branch=run.create)
+
         def unless_committed(target: rows.Target) -> R:
             earlier = run.committed(target)
             if earlier is None:
                 try:
                     return once(target)
                 except ConflictError:  # the other commit may be that of the same change
-                    earlier = run.committed(self._target(run.branch))
+                    earlier = run.committed(load())
                     if earlier is None:
                         raise
             return done_before(earlier)
 
-        return run_again(
-            unless_committed, lambda: self._target(run.branch), retries=run.retries, source=run.source, env=self._env
-        )
+        return run_again(unless_committed, load, retries=run.retries, source=run.source, env=self._env)
 
     def _run(self, prepared: rows.Prepared, timer: PhaseTimer) -> CommitResult:
         if prepared.update is None:

@@ -4,42 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from icefloe.commit.operations.cherry_pick import CherryPick
 from icefloe.commit.operations.property_updates import SetProperties, Upgrade
-from icefloe.commit.operations.ref_updates import CURRENT, FastForward, RemoveRef, SetCurrentSnapshot, SetRef
 from icefloe.commit.operations.schema_updates import ChangePartitioning, ChangeSchema, SetSortOrder
 from icefloe.commit.result import CommitResult
 from icefloe.engines.choose import engine_for
-from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.inspect.history import HistoryEntry, history_of
 from icefloe.maintenance.erase import ErasePlan, plan_erasure
 from icefloe.maintenance.maintain import BudgetLike, MaintainPlan, plan_maintenance
 from icefloe.maintenance.relocate.plan import KeptSnapshots, Outside, RelocatePlan, plan_relocation
 from icefloe.model.evolution.schema_update import update_of
-from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot
+from icefloe.model.metadata.snapshots import Ref, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.partition.update import PartitionUpdate
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.sort_order_text import sort_order
 from icefloe.model.text.text_checks import property_names
-from icefloe.scan.select import select_snapshot
 from icefloe.table.changes import ChangeFeeds
 from icefloe.table.checks import Checks, Statistics
 from icefloe.table.cleanup import Cleanup
 from icefloe.table.compaction import Compaction
 from icefloe.table.edits import PartitionEdit, SchemaEdit
 from icefloe.table.inspect import InspectedTable
+from icefloe.table.refs import RefChanges
 from icefloe.table.row_changes import RowChanges
 from icefloe.table.scan import Scan
 from icefloe.table.table_at import TableAt, table_at
 from icefloe.table.transaction import Transaction
 
 
-class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction, Statistics):
+class Table(RowChanges, RefChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction, Statistics):
     """A table in a catalog. Each change is one snapshot.
 
     The object holds one state of the table. Properties and scans read that state and never ask the catalog, so they
@@ -291,82 +288,6 @@ class Table(RowChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction
         return plan_relocation(
             self._pointer, self._env, new_location, copy=copy, snapshots=snapshots, outside=outside, switch=switch
         )
-
-    def branch(self, name: str, *, snapshot: int | None = None) -> CommitResult:
-        """Create a branch at a snapshot, by default at that of main; without one the branch gets an empty snapshot.
-
-        >>> import icefloe, pyarrow as pa
-        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.branch", schema="id bigint")
-        >>> result = t.append(pa.table({"id": [1]}))
-        >>> result = t.branch("dev")
-        >>> result = t.append(pa.table({"id": [2]}), branch="dev")
-        >>> t.scan().count(), t.at(branch="dev").scan().count()
-        (1, 2)
-        """
-        return self._set_ref(name, "branch", snapshot)
-
-    def tag(self, name: str, *, snapshot: int | None = None) -> CommitResult:
-        """Tag a snapshot, by default the current one, with a name.
-
-        >>> import icefloe, pyarrow as pa
-        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.tag", schema="id bigint")
-        >>> result = t.append(pa.table({"id": [1]}))
-        >>> result = t.tag("v1")
-        >>> result = t.append(pa.table({"id": [2]}))
-        >>> t.at(tag="v1").scan().count()
-        1
-        """
-        return self._set_ref(name, "tag", snapshot)
-
-    def remove_ref(self, name: str) -> CommitResult:
-        """Remove a branch or tag."""
-        return self._commit(RemoveRef(ref_name=name))
-
-    def publish(self, branch: str) -> CommitResult:
-        """Move main to the head of a branch that was created from it.
-
-        >>> import icefloe, pyarrow as pa
-        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.publish", schema="id bigint")
-        >>> result = t.append(pa.table({"id": [1]}), branch="dev")
-        >>> result = t.publish("dev")
-        >>> t.scan().count()
-        1
-        """
-        return self._commit(FastForward(branch=MAIN, to=branch))
-
-    def cherry_pick(self, snapshot: int) -> CommitResult:
-        """Apply the changes of a staged snapshot to main.
-
-        >>> import icefloe, pyarrow as pa
-        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.cherry_pick", schema="id bigint")
-        >>> staged = t.append(pa.table({"id": [1]}), wap_id="load-7")
-        >>> t.scan().count()
-        0
-        >>> result = t.cherry_pick(staged.snapshot_id)
-        >>> t.scan().count()
-        1
-        """
-        return self._commit(CherryPick(snapshot_id=snapshot))
-
-    def rollback(self, *, snapshot: int | None = None, timestamp: datetime | str | None = None) -> CommitResult:
-        """Set main to one of its earlier snapshots, by id or by the time at which it was current.
-
-        >>> import icefloe, pyarrow as pa
-        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.rollback", schema="id bigint")
-        >>> first = t.append(pa.table({"id": [1]}))
-        >>> second = t.append(pa.table({"id": [2]}))
-        >>> result = t.rollback(snapshot=first.snapshot_id)
-        >>> t.scan().count()
-        1
-        """
-        chosen = select_snapshot(self._pointer.load().metadata, snapshot=snapshot, timestamp=timestamp)
-        if chosen is None or (snapshot is None and timestamp is None):
-            raise InputError("rollback: say where to, by snapshot= or timestamp=")
-        return self._commit(SetCurrentSnapshot(snapshot_id=chosen.snapshot_id, rollback=True))
-
-    def _set_ref(self, name: str, kind: Literal["branch", "tag"], snapshot: int | None) -> CommitResult:
-        ref = Ref(snapshot_id=CURRENT if snapshot is None else snapshot, type=kind)
-        return self._commit(SetRef(ref_name=name, ref=ref, fresh=True))
 
     def scan(self, where: str | Expr | None = None, columns: Iterable[str] | None = None) -> Scan:
         """Read the current snapshot: the rows that match a filter, with all columns or those in ``columns``.

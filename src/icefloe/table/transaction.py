@@ -91,12 +91,14 @@ class Transaction(CommittedBlock):
         """The table after the operations so far."""
         return self._draft.metadata
 
-    def append(self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN) -> None:
+    def append(
+        self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN, create_branch: bool = False
+    ) -> None:
         """Add rows; with ``schema_mode="merge"``, first add the columns that the table lacks."""
-        self._check_one_branch(rows.branch_of(branch))
+        self._check_one_branch(rows.branch_of(branch, self.metadata, create=create_branch))
         engine = engine_of(data)
         with self._with_columns_of(data, schema_mode, engine) as data:
-            self._run(rows.append(self._target(branch), data, engine), engine)
+            self._run(rows.append(self._target(branch, create_branch), data, engine), engine)
 
     def overwrite(
         self,
@@ -106,26 +108,31 @@ class Transaction(CommittedBlock):
         overwrite_all: bool = False,
         schema_mode: SchemaMode = "strict",
         branch: str | None = MAIN,
+        create_branch: bool = False,
     ) -> None:
         """Replace the rows that match, or all rows, by other rows; ``schema_mode`` is that of ``append``."""
         self._check_combinable("overwrite")
         rows.check_overwrite(where, overwrite_all=overwrite_all)
         engine = engine_of(data)
         with self._with_columns_of(data, schema_mode, engine) as data:
-            self._run(rows.overwrite(self._target(branch), data, where, engine), engine)
+            self._run(rows.overwrite(self._target(branch, create_branch), data, where, engine), engine)
 
-    def overwrite_partitions(self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN) -> None:
+    def overwrite_partitions(
+        self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN, create_branch: bool = False
+    ) -> None:
         """Replace all rows of the partitions of the new rows; ``schema_mode`` is that of ``append``."""
         self._check_combinable("overwrite_partitions")
         engine = engine_of(data)
         with self._with_columns_of(data, schema_mode, engine) as data:
-            self._run(rows.overwrite_partitions(self._target(branch), data, engine), engine)
+            self._run(rows.overwrite_partitions(self._target(branch, create_branch), data, engine), engine)
 
-    def delete(self, where: str | Expr, *, branch: str | None = MAIN, spark: Any = None) -> None:
+    def delete(
+        self, where: str | Expr, *, branch: str | None = MAIN, create_branch: bool = False, spark: Any = None
+    ) -> None:
         """Delete the rows that match."""
         self._check_combinable("delete")
         engine = engine_for(spark)
-        self._run(rows.delete(self._target(branch), where, engine), engine)
+        self._run(rows.delete(self._target(branch, create_branch), where, engine), engine)
 
     def update(
         self,
@@ -133,12 +140,13 @@ class Transaction(CommittedBlock):
         where: str | Expr | None = None,
         *,
         branch: str | None = MAIN,
+        create_branch: bool = False,
         spark: Any = None,
     ) -> None:
         """Set columns of the rows that match, or of all."""
         self._check_combinable("update")
         engine = engine_for(spark)
-        self._run(rows.update(self._target(branch), changes, where, engine), engine)
+        self._run(rows.update(self._target(branch, create_branch), changes, where, engine), engine)
 
     def upsert(
         self,
@@ -147,13 +155,16 @@ class Transaction(CommittedBlock):
         *,
         deletes: Literal["position", "equality"] | None = None,
         branch: str | None = MAIN,
+        create_branch: bool = False,
     ) -> None:
         """Replace rows by key, and add the others."""
         self._check_combinable("upsert")
         engine = engine_of(data)
-        self._run(rows.upsert(self._target(branch), data, on, engine, deletes=deletes), engine)
+        self._run(rows.upsert(self._target(branch, create_branch), data, on, engine, deletes=deletes), engine)
 
-    def merge(self, source: Any, on: str | Value | Sequence[str], *, branch: str | None = MAIN) -> MergeBuilder[None]:
+    def merge(
+        self, source: Any, on: str | Value | Sequence[str], *, branch: str | None = MAIN, create_branch: bool = False
+    ) -> MergeBuilder[None]:
         """Update, delete and insert rows by those of a source; see ``Table.merge``."""
         self._check_open()
         self._check_combinable("merge")
@@ -162,7 +173,7 @@ class Transaction(CommittedBlock):
         def run(merge: Merge, retries: int | None) -> None:
             if retries is not None:
                 raise InputError("merge: retries= has no use in a transaction, which commits at its end")
-            self._run(rows.merge(self._target(branch), merge, source, engine).change, engine)
+            self._run(rows.merge(self._target(branch, create_branch), merge, source, engine).change, engine)
 
         return MergeBuilder(on, run, engine, self._env)
 
@@ -176,10 +187,11 @@ class Transaction(CommittedBlock):
         columns: Sequence[str] | None = None,
         deleted_column: str = DELETED_COLUMN,
         branch: str | None = MAIN,
+        create_branch: bool = False,
     ) -> None:
         """Apply the last change of each key, if it is newer than the row in the table; see ``Table.apply_changes``."""
         changes_merge(
-            lambda source, on: self.merge(source, on, branch=branch),
+            lambda source, on: self.merge(source, on, branch=branch, create_branch=create_branch),
             engine_of(data),
             self.metadata.schema,
             data,
@@ -198,12 +210,17 @@ class Transaction(CommittedBlock):
         partition: Partition = None,
         file_format: str | None = None,
         branch: str | None = MAIN,
+        create_branch: bool = False,
     ) -> None:
         """Add existing data files without copying them; see ``Table.add_files``."""
         self._check_open()
         self._check_combinable("add_files")
         steps = add_files(
-            self._base, paths, partition=partition, file_format=file_format, branch=rows.branch_of(branch)
+            self._base,
+            paths,
+            partition=partition,
+            file_format=file_format,
+            branch=rows.branch_of(branch, self.metadata, create=create_branch),
         )
         with self._together():
             for step in steps:
@@ -233,7 +250,9 @@ class Transaction(CommittedBlock):
         self, where: str | Expr | None = None, columns: Sequence[str] | None = None, *, branch: str | None = MAIN
     ) -> Scan:
         """Read the table after the operations so far."""
-        return Scan(self._base, self._draft.head(rows.branch_of(branch)), where, columns, self.metadata.schema)
+        return Scan(
+            self._base, self._draft.head(rows.branch_of(branch, self.metadata)), where, columns, self.metadata.schema
+        )
 
     def commit(self) -> CommitResult:
         """Commit all operations; a second call is an error."""
@@ -271,11 +290,12 @@ class Transaction(CommittedBlock):
         base, draft = self._draft.base, self._draft
         return Base(pointer=base.pointer, metadata=draft.metadata, store=draft.store, name=base.name)
 
-    def _target(self, branch: str | None) -> rows.Target:
+    def _target(self, branch: str | None, create_branch: bool) -> rows.Target:
         """A branch after the operations so far; row lineage that they assigned changes if the commit is retried."""
         self._check_open()
         final = FinalLineage.of(self._draft.base.metadata)
-        return rows.Target(base=self._base, env=self._env, branch=rows.branch_of(branch), final=final)
+        name = rows.branch_of(branch, self.metadata, create=create_branch)
+        return rows.Target(base=self._base, env=self._env, branch=name, final=final)
 
     def _run(self, prepared: rows.Prepared, engine: Engine) -> None:
         with self._together():

@@ -57,3 +57,15 @@ def test_rollback_to_a_time_before_the_table_is_an_error(run: CommandLine, order
     answer = run("rollback", "shop.orders", "--at", "2001-01-01T00:00:00+00:00")
     assert answer.code == ExitCode.ERROR
     assert "has no snapshot at or before" in answer.err
+
+
+def test_main_and_branches_are_set_to_other_snapshots(run: CommandLine, orders: icefloe.Table) -> None:
+    first, last = (snapshot.snapshot_id for snapshot in orders.snapshots)
+    done = run("set-current-snapshot", "shop.orders", "--snapshot", first)
+    assert done.out == f"main of shop.orders is at snapshot {first}\n"
+    run("tag", "shop.orders", "v2", "--snapshot", last)
+    assert run("set-current-snapshot", "shop.orders", "--ref", "v2", "-o", "json").json["snapshot_id"] == last
+    run("branch", "shop.orders", "audit", "--snapshot", first)
+    done = run("fast-forward", "shop.orders", "audit", "main")
+    assert done.out == f"audit of shop.orders is at snapshot {last}\n"
+    assert run("set-current-snapshot", "shop.orders").code == ExitCode.USAGE

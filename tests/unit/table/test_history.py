@@ -37,7 +37,7 @@ def test_refs_are_branches_and_tags_by_name(tmp_path: Path, version: int) -> Non
     table = new_catalog(tmp_path).create_table("db.t", schema="id bigint", format_version=version)
     first = table.append(rows(1)).snapshot_id
     table.tag("v1")
-    audit = table.append(rows(2), branch="audit").snapshot_id
+    audit = table.append(rows(2), branch="audit", create_branch=True).snapshot_id
     assert {name: (ref.type, ref.snapshot_id) for name, ref in table.refs.items()} == {
         "main": ("branch", first),
         "v1": ("tag", first),

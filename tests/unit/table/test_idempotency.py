@@ -125,7 +125,7 @@ def test_a_run_after_an_unknown_outcome_finds_what_landed(table: Table, pointers
 
 
 def test_a_key_belongs_to_its_branch(table: Table) -> None:
-    table.append(rows(4), branch="audit", idempotency_key="job")
+    table.append(rows(4), branch="audit", create_branch=True, idempotency_key="job")
     assert not table.append(rows(4), idempotency_key="job").already_committed
     assert table.append(rows(4), branch="audit", idempotency_key="job").already_committed
 

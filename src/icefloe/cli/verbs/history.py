@@ -117,3 +117,33 @@ def rollback(
         text=f"{opened.name} is at snapshot {ids[0]}; --execute sets it to {ids[1]}"
         + ("" if then is None else f", committed at {_time(then).isoformat(timespec='seconds')}"),
     )
+
+
+def set_current_snapshot(
+    session: Session,
+    table: TableName,
+    snapshot: Annotated[int | None, typer.Option(help="Any snapshot of the table.")] = None,
+    ref: Annotated[str | None, typer.Option(help="Or the snapshot of this branch or tag.")] = None,
+) -> Record:
+    """Set main to any snapshot, also to one that is not in its history."""
+    opened = session.table(table)
+    opened.set_current_snapshot(snapshot, ref=ref)
+    return _moved(opened, "main")
+
+
+def fast_forward(
+    session: Session,
+    table: TableName,
+    branch: Annotated[str, typer.Argument(help="The branch that moves.")],
+    to: Annotated[str, typer.Argument(help="A branch or tag that has all its snapshots.")],
+) -> Record:
+    """Move a branch forward to the snapshot of another branch or tag."""
+    opened = session.table(table)
+    opened.fast_forward(branch, to=to)
+    return _moved(opened, branch)
+
+
+def _moved(table: Table, branch: str) -> Record:
+    """A branch that was moved."""
+    fields: dict[str, Any] = {"branch": branch, "snapshot_id": table.refs[branch].snapshot_id}
+    return Record(fields=fields, text=f"{branch} of {table.name} is at snapshot {fields['snapshot_id']}")

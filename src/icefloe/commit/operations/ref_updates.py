@@ -69,14 +69,20 @@ class RemoveRef(MetadataUpdate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetCurrentSnapshot(MetadataUpdate):
-    """Sets the current snapshot of main. A ``rollback`` must be to an ancestor of the current one."""
+    """Sets the current snapshot of main, to that of ``ref_name`` if it is given.
+
+    A ``rollback`` must be to an ancestor of the current one.
+    """
 
     snapshot_id: int
+    ref_name: str | None = None
     rollback: bool = False
     name: str = "set current snapshot"
 
     def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
         """The table with the snapshot as the head of main."""
+        if self.ref_name is not None:
+            return metadata.set_current_snapshot(metadata.ref(self.ref_name).snapshot_id, timestamp_ms=timestamp_ms)
         head = metadata.current_snapshot_id
         if self.rollback and (head is None or not _is_ancestor(metadata, self.snapshot_id, head)):
             raise InputError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from icefloe.commit.operations.ref_updates import FastForward, SetCurrentSnapshot
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.spark_sql.procedures.shape import Arguments, Row
@@ -37,9 +36,8 @@ def set_current_snapshot(table: Table, arguments: Arguments) -> list[Row]:
     if ("snapshot_id" in arguments) == ("ref" in arguments):
         raise InputError("set_current_snapshot: give either snapshot_id or ref")
     before = _current(table)
-    named = arguments.get("ref")
-    snapshot = int(arguments["snapshot_id"]) if named is None else table.metadata.ref(named).snapshot_id
-    table._commit(SetCurrentSnapshot(snapshot_id=snapshot))
+    snapshot = arguments.get("snapshot_id")
+    table.set_current_snapshot(None if snapshot is None else int(snapshot), ref=arguments.get("ref"))
     return [(before, _current(table.refresh()))]
 
 
@@ -70,7 +68,7 @@ def fast_forward(table: Table, arguments: Arguments) -> list[Row]:
     """Move a branch forward to the snapshot of another ref; the row has the ids before and after."""
     branch = arguments["branch"]
     before = table.refs.get(branch)
-    table._commit(FastForward(branch=branch, to=arguments["to"]))
+    table.fast_forward(branch, to=arguments["to"])
     after = table.refresh().refs[branch].snapshot_id
     return [(branch, None if before is None else before.snapshot_id, after)]
 
