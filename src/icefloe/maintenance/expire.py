@@ -302,6 +302,7 @@ def _execute(plan: ExpirePlan, progress: Progress) -> ExpireResult:
     if plan.clean and commit.attempts > 0:
         try:
             deletion = _delete_freed(plan, before, after, journals, progress)
+            base.store.cache.forget(deletion.files["location"])
         except IcefloeError as error:  # the snapshots are gone; the next run deletes the files
             logger.warning("expired snapshots of %s, but could not delete all files: %s", table, error)
             problem = str(error)

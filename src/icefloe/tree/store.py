@@ -18,7 +18,9 @@ from itertools import islice
 from threading import Lock
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import has_name
@@ -37,11 +39,19 @@ Key = tuple[str, int, Listed | None]  # location, hash of the schemas; a root ha
 Wanted = frozenset[str] | None  # statistics keys, or all
 
 
+_NOTHING: tuple[None, Wanted, int] = (None, frozenset(), 0)
+_CHUNK_BYTES = 1_100  # of objects for each array, by measurement: 1,053 to 1,075 with their small buffers
+
+
 class ManifestCache:
-    """Decoded manifests by location; evicts the least recently used."""
+    """Decoded manifests by location; evicts the least recently used.
+
+    Most manifests are small. A table of one row takes 1 kB of memory for each of its columns, whose buffers have a few
+    bytes, so the columns are counted too.
+    """
 
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
-        self._tables: OrderedDict[Key, tuple[pa.Table, Wanted]] = OrderedDict()
+        self._tables: OrderedDict[Key, tuple[pa.Table, Wanted, int]] = OrderedDict()  # the last is the size
         self._bytes = 0
         self._max_bytes = max_bytes
         self._lock = Lock()
@@ -49,7 +59,7 @@ class ManifestCache:
     def get(self, key: Key, wanted: Wanted = None) -> pa.Table | None:
         """The table of a key, if it has all wanted statistics; becomes the most recently used."""
         with self._lock:
-            table, has = self._tables.get(key, (None, None))
+            table, has, _ = self._tables.get(key, _NOTHING)
             if table is None or not _covers(has, wanted):
                 return None
             self._tables.move_to_end(key)
@@ -58,25 +68,48 @@ class ManifestCache:
     def known(self, key: Key) -> Wanted:
         """The statistics keys that the table of a key was decoded with; none if there is no table."""
         with self._lock:
-            return self._tables.get(key, (None, frozenset()))[1]
+            return self._tables.get(key, _NOTHING)[1]
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that the tables take."""
+        return self._bytes
+
+    def forget(self, locations: pa.ChunkedArray) -> None:
+        """Drop the tables of files that were deleted."""
+        with self._lock:
+            keys = list(self._tables)
+            gone = pc.is_in(pa.array([key[0] for key in keys], pa.string()), value_set=locations)
+            for place in np.flatnonzero(gone).tolist():
+                self._bytes -= self._tables.pop(keys[place])[2]
 
     def put(self, key: Key, table: pa.Table, has: Wanted = None) -> None:
         """Store a table and evict others until all fit; a table larger than the cache is not stored."""
-        size = table.get_total_buffer_size()
+        size = held_bytes(table)
         if size > self._max_bytes:
             return
         with self._lock:
-            old, known = self._tables.get(key, (None, None))
+            old, known, old_size = self._tables.get(key, _NOTHING)
             if old is not None:
                 if _covers(known, has):
                     return  # another thread has stored as much
-                self._bytes -= old.get_total_buffer_size()
-            self._tables[key] = (table, has)
+                self._bytes -= old_size
+            self._tables[key] = (table, has, size)
             self._tables.move_to_end(key)
             self._bytes += size
             while self._bytes > self._max_bytes:
-                _, (evicted, _) = self._tables.popitem(last=False)
-                self._bytes -= evicted.get_total_buffer_size()
+                _, (*_, evicted) = self._tables.popitem(last=False)
+                self._bytes -= evicted
+
+
+def held_bytes(table: pa.Table) -> int:
+    """The memory that a table takes: its buffers, and the objects around them.
+
+    >>> held_bytes(pa.table({"a": [1], "b": [2]}))
+    2216
+    """
+    chunks = table.num_columns * (table.column(0).num_chunks if table.num_columns > 0 else 0)
+    return int(table.get_total_buffer_size()) + _CHUNK_BYTES * chunks
 
 
 def _covers(has: Wanted, wanted: Wanted) -> bool:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -17,7 +19,7 @@ from icefloe.model.entries import ContentType
 from icefloe.model.schema.types import LONG
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.disk_cache import DiskCache
-from icefloe.tree.store import LeafRequest, ManifestCache, ManifestStore
+from icefloe.tree.store import LeafRequest, ManifestCache, ManifestStore, held_bytes
 from support.manifests.sample import IDS, column_stats, context, data_file, mixed_partition, table
 
 V2 = context(2)
@@ -119,11 +121,51 @@ def test_what_a_caller_says_of_a_leaf_does_not_decide_for_the_next_caller(tmp_pa
 
 def test_the_least_recently_used_leaf_goes_first() -> None:
     io = storage(m0=leaf_bytes(), m1=leaf_bytes(), m2=leaf_bytes())
-    size = store_of(io).leaf(LEAF, content=ContentType.DATA_MANIFEST).nbytes
+    size = held_bytes(store_of(io).leaf(LEAF, content=ContentType.DATA_MANIFEST))
     store = store_of(io, cache=ManifestCache(2 * size + 100))
     for number in (0, 1, 0, 2, 0, 1):
         store.leaf(f"memory://wh/m{number}.avro", content=ContentType.DATA_MANIFEST)
     assert reads(io) == 1 + 4
+
+
+def test_deleted_manifests_are_dropped() -> None:
+    io = storage(m0=leaf_bytes(), m1=leaf_bytes())
+    store = store_of(io)
+    sizes = [held_bytes(store.leaf(f"memory://wh/m{n}.avro", content=ContentType.DATA_MANIFEST)) for n in range(2)]
+    assert store.cache.held_bytes == sum(sizes)
+    store.cache.forget(pa.chunked_array([[LEAF, "memory://wh/other"]]))
+    assert store.cache.held_bytes == sizes[1]
+    store.leaf(LEAF, content=ContentType.DATA_MANIFEST)
+    assert reads(io) == 3
+
+
+MEASURED = """
+import gc, sys
+import pyarrow as pa
+from icefloe.tree.store import ManifestCache
+def resident():
+    with open("/proc/self/statm") as sizes:
+        return int(sizes.read().split()[1]) * 4096
+columns, cache = int(sys.argv[1]), ManifestCache()
+def put(first, count):
+    for n in range(first, first + count):
+        schema = pa.schema([pa.field(f"lower_bound:{c}", pa.int64()) for c in range(columns)])
+        cache.put((f"m{n}", 0, None), pa.table([pa.array([n, n], pa.int64()) for _ in range(columns)], schema=schema))
+put(0, 100)  # memory that every process takes
+gc.collect()
+counted, before = cache.held_bytes, resident()
+put(1_000, 1_000)
+print((cache.held_bytes - counted) / (resident() - before))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="measures the memory of a process")
+@pytest.mark.parametrize("columns", [40, 130])
+def test_the_cache_counts_the_memory_that_small_manifests_take(columns: int) -> None:
+    """It counted the buffers alone, a few percent of it: a process with many small manifests grew without a limit."""
+    done = subprocess.run([sys.executable, "-c", MEASURED, str(columns)], capture_output=True, text=True, check=True)
+    assert 0.6 < float(done.stdout) < 1.7, done.stdout
 
 
 def test_several_leaves_come_in_order_and_errors_where_they_belong() -> None:
