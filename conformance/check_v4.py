@@ -113,7 +113,7 @@ RULES: dict[str, tuple[str, str]] = {
     "sequence-order": (CHECK, "Sequence numbers grow from parent to child, up to last-sequence-number."),
     "row-ids": (CHECK, "Every live data file has a first row id, and no two files share row ids."),
     "row-id-range": (CHECK, "New row ids are from first-row-id on, added-rows of them, all below next-row-id."),
-    "files": (CHECK, "Every file exists and has the stated size."),
+    "files": (CHECK, "Every file exists, has the stated size and can be read; with --rows also its pages."),
     "rows": (CHECK, "A data file has record_count rows."),
     "bounds": (CHECK, "With --rows: bounds and counts of a data file are those of its rows."),
     "partition-of-rows": (
@@ -1107,10 +1107,20 @@ class Table:
                 message = f"{place} has {count} rows, record_count is {row['record_count']}"
                 self.report.add("rows", where, message, row["row"])
             elif self.check_rows:
-                shapes = {id_ for id_, types in self.types.items() if any(type_.startswith("geo") for type_ in types)}
-                parts = list(zip(self.specs[row["partition_spec_id"] or 0], self.tuple_of(row), strict=True))
-                for rule, message in broken_by_rows(row, parts, shapes, self.files.read(place)):
-                    self.report.add(rule, where, f"{place}: {message}", row["row"])
+                self._check_rows(row, where)
+
+    def _check_rows(self, row: Row, where: str) -> None:
+        place = row["place"]
+        shapes = {id_ for id_, types in self.types.items() if any(type_.startswith("geo") for type_ in types)}
+        parts = list(zip(self.specs[row["partition_spec_id"] or 0], self.tuple_of(row), strict=True))
+        try:
+            source = pa.BufferReader(self.files.read(place))
+            table = pq.ParquetFile(source, page_checksum_verification=True).read(use_threads=False)
+        except Exception as error:  # whatever a damaged file makes the Parquet reader do
+            self.report.add("files", where, f"{place} cannot be read: {error}", row["row"])
+            return
+        for rule, message in broken_by_rows(row, parts, shapes, table):
+            self.report.add(rule, where, f"{place}: {message}", row["row"])
 
 
 def _blobs(data: bytes) -> list[dict[str, Any]]:
@@ -1242,10 +1252,9 @@ def _rank(bound: Any) -> Any:
 
 
 def broken_by_rows(
-    row: Row, parts: list[tuple[PartitionField, Any]], shapes: set[int], data: bytes
+    row: Row, parts: list[tuple[PartitionField, Any]], shapes: set[int], table: pa.Table
 ) -> Iterator[tuple[str, str]]:
     """The rules that the entry of a Parquet file breaks, by its rows; bounds of ``shapes`` are boxes."""
-    table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
     columns = dict(_leaf_columns(table))
     for owner, stats in row["stats"].items():
         if owner in columns and owner not in shapes:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from editing import (
     ADDED,
@@ -1168,12 +1169,26 @@ add(
 
 # -- files
 
+
+def damaged(file: bytes) -> bytes:
+    """A Parquet file with another last byte of its first column."""
+    column = pq.ParquetFile(pa.BufferReader(file)).metadata.row_group(0).column(0)
+    end = (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size - 1
+    return file[:end] + bytes([file[end] ^ 1]) + file[end + 1 :]
+
+
 add("data-file-missing", "files", "A data file does not exist.", lambda files: files.files.pop("data/D4.parquet"))
 add(
     "data-file-of-another-size",
     "files",
     "file_size_in_bytes is not the size of the file.",
     put(DATA, file_size_in_bytes=1),
+)
+add(
+    "data-file-with-a-damaged-page",
+    "files",
+    "A byte in a page of a data file is not what was written; the size is right.",
+    lambda files: files.files.update({"data/D4.parquet": damaged(files.files["data/D4.parquet"])}),
 )
 add(
     "data-file-with-fewer-rows",
