@@ -53,12 +53,16 @@ DEFAULT_ALGORITHM: EdgeAlgorithm = "spherical"
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Shapes on a plane, as well-known binary; ``crs`` names the coordinate reference system."""
+    """Shapes on a plane, as well-known binary; ``crs`` names the coordinate reference system.
+
+    >>> str(parse_type("geometry")), str(parse_type("geography"))  # all parameters, as Appendix C of the spec has them
+    ('geometry(OGC:CRS84)', 'geography(OGC:CRS84, spherical)')
+    """
 
     crs: str = DEFAULT_CRS
 
     def __str__(self) -> str:
-        return "geometry" if self.crs == DEFAULT_CRS else f"geometry({self.crs})"
+        return f"geometry({self.crs})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +73,7 @@ class Geography:
     algorithm: EdgeAlgorithm = DEFAULT_ALGORITHM
 
     def __str__(self) -> str:
-        if self.algorithm != DEFAULT_ALGORITHM:
-            return f"geography({self.crs}, {self.algorithm})"
-        return "geography" if self.crs == DEFAULT_CRS else f"geography({self.crs})"
+        return f"geography({self.crs}, {self.algorithm})"
 
 
 @dataclass(frozen=True, slots=True)
