@@ -44,13 +44,13 @@ class Counts:
         >>> counts.consistent(pa.array([3, 3, 3]), whole=True).nulls.to_pylist()
         [1, None, None]
         """
-        wrong = self._contradictions(rows, whole)
+        wrong = self.contradictions(rows, whole=whole)
         if wrong is None or pc.any(wrong).as_py() is not True:
             return self
         kept = [c if c is None else pc.if_else(wrong, None, c) for c in (self.values, self.nulls, self.nans)]
         return Counts(values=kept[0], nulls=kept[1], nans=kept[2])
 
-    def _contradictions(self, rows: Any, whole: bool) -> Any:
+    def contradictions(self, rows: Any, *, whole: bool) -> Any:
         """Where counts cannot be true together; None if there is nothing to compare."""
         parts = [count for count in (self.nulls, self.nans) if count is not None]
         if self.nulls is not None and self.nans is not None:

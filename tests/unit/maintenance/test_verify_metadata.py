@@ -399,6 +399,16 @@ def test_a_file_that_is_missing_or_has_another_length_is_found_once(real):
     assert len(problems) == 2
 
 
+@pytest.mark.parametrize("counts", [(-1, 0), (3, 5), (10, 11)])
+def test_counts_that_contradict_each_other_are_reported(counts):
+    made = new_world(4)
+    wrong = data("a") | {"value_count:1": counts[0], "null_value_count:1": counts[1]}
+    made.commit(Append(added=rows(wrong, data("b"))))
+    (problem,) = findings(made)
+    assert (problem.rule, problem.severity, problem.location) == (Rule.VALUE_COUNTS, "warning", wrong["location"])
+    assert "the counts of column 1 contradict each other, in 1 files" in problem.message
+
+
 # -- what metadata says by itself
 
 

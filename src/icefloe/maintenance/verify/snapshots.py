@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.maintenance.verify.findings import Finding, broken, finding
-from icefloe.maintenance.verify.rules import Rule
+from icefloe.maintenance.verify.rules import Rule, Severity
+from icefloe.model.counts import Counts
 from icefloe.model.entries import (
     DELETES,
     MANIFESTS,
@@ -26,6 +27,7 @@ from icefloe.model.entries import (
     of_type,
     partition_key,
     stat,
+    stat_keys,
 )
 from icefloe.model.location_columns import one_array, respelled
 from icefloe.model.metadata.snapshots import Operation, Snapshot, SummaryKey
@@ -113,6 +115,17 @@ def _twice(where: str, names: pa.ChunkedArray, places: pa.ChunkedArray | None, m
         yield from broken(Rule.UNIQUE, where, pc.is_in(names, value_set=twice), message, places)
 
 
+def _contradictory_counts(view: View) -> Iterator[Finding]:
+    """Counts that cannot be true together. Filters ignore them here; other programs may skip the files."""
+    for key in (key for key in stat_keys(view.files) if not key.startswith("p")):
+        wrong = Counts.of(view.files, key).contradictions(None, whole=False)
+        files = view.files["location"].filter(wrong) if wrong is not None else ()
+        if len(files) > 0:
+            message = f"the counts of column {key} contradict each other, in {len(files)} files"
+            rule, location = Rule.VALUE_COUNTS, str(files[0])
+            yield finding(rule=rule, location=location, message=message, severity=Severity.WARNING)
+
+
 def check_files(view: View, metadata: TableMetadata) -> Iterator[Finding]:
     """Check the live files: no file twice, no overlapping row ids, and deletes that fit their data files."""
     where = view.where
@@ -126,6 +139,7 @@ def check_files(view: View, metadata: TableMetadata) -> Iterator[Finding]:
     unknown = pc.and_(data["sort_order_id"].is_valid(), pc.invert(pc.is_in(data["sort_order_id"], value_set=orders)))
     yield from broken(Rule.SORT_ORDER, where, unknown, "its sort_order_id is that of no sort order", data["ordinal"])
     yield from _cut_values(view, metadata)
+    yield from _contradictory_counts(view)
     yield from _vectors(view, data, metadata)
     yield from _equality(view, metadata)
     yield from _affinity(view, data)
