@@ -35,7 +35,9 @@ _NO_MEMORY = re.compile(
 )
 _ALLOCATION = re.compile(r"(?:alloc of size|Unable to allocate) ([0-9.]+)(?: ([KMGTPEZ])iB)?")
 _IMPLAUSIBLE = 2.0**40
-_PERMANENT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG})
+_PERMANENT = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG, errno.ENXIO}
+)
 
 
 class IcefloeError(Exception):

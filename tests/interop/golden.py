@@ -47,8 +47,8 @@ TABLES = (  # by their folders
 class Relative(LocalFileIO):
     """Local files named relative to the working folder, which icefloe itself does not take."""
 
-    def read(self, location: str) -> bytes:
-        return super().read(absolute(location))
+    def read(self, location: str, limit: int | None = None) -> bytes:
+        return super().read(absolute(location), limit)
 
     def arrow_path(self, location: str) -> tuple[Any, str]:
         return super().arrow_path(absolute(location))

@@ -34,6 +34,7 @@ from icefloe.errors import (
     CorruptFile,
     FormatError,
     IcefloeError,
+    LimitError,
     NotFound,
     StorageError,
 )
@@ -45,6 +46,7 @@ from icefloe.model.locations import FILE, parse_location, same_location
 
 METADATA = "metadata"
 HINT = "version-hint.text"
+_HINT_BYTES = 64
 # The plain name, the one for gzip, and the one that releases before 0.9 gave to gzip.
 _NAME = re.compile(r"v([1-9]\d{0,17})(?:\.metadata\.json|\.gz\.metadata\.json|\.metadata\.json\.gz)")
 _PLAIN, _COMPRESSED = ".metadata.json", ".gz.metadata.json"
@@ -89,7 +91,7 @@ class FileVersions:
 
     def create(self, staged: str, *, keep: bool) -> None:
         """Make the file ``staged`` version 1, and delete it unless ``keep``; ``AlreadyExists`` if one is."""
-        data = inflated_metadata(self._io.read(staged), DEFAULT)
+        data = inflated_metadata(self._io.read(staged, DEFAULT.metadata_bytes), DEFAULT)
         self._exclusive.require(self._metadata)
         if self.head() is not None or not self._io.put_if_absent(self._name(1, _PLAIN), data):
             raise AlreadyExists(f"there is a table at {self._metadata} already", location=self._metadata)
@@ -136,7 +138,7 @@ class FileVersions:
         kept: str | None = None
         while (last := self.head()) is not None:
             copy = f"{self._metadata}/dropped-{uuid.uuid4()}.json"
-            self._io.write_new(copy, self._io.read(last.location))
+            self._io.write_new(copy, self._io.read(last.location, DEFAULT.metadata_bytes))
             self._io.delete([f"{self._metadata}/{HINT}"])
             older = sorted((version.number, version.location) for version in self._listed())
             self._io.delete([location for number, location in older if number <= last.number])
@@ -210,8 +212,8 @@ class FileVersions:
 
     def _hint(self) -> int | None:
         try:
-            text = self._io.read(f"{self._metadata}/{HINT}").strip()
-        except (NotFound, StorageError):
+            text = self._io.read(f"{self._metadata}/{HINT}", _HINT_BYTES).strip()
+        except (NotFound, StorageError, LimitError):
             return None
         return int(text) if re.fullmatch(rb"[1-9]\d{0,17}", text) is not None else None
 

@@ -27,7 +27,7 @@ def read_metadata(
 
     UnsupportedError if these differ and the table names its files by absolute locations, as before V4.
     """
-    data = io.read(location)
+    data = io.read(location, limits.metadata_bytes)
     try:
         metadata = decode_metadata(data, where=location, limits=limits)
     except FormatError:  # it may lack a location and not be in a metadata folder; else it is broken either way

@@ -16,6 +16,7 @@ from pyroaring import BitMap64
 from icefloe.codecs.puffin.deletion_vector import decode_dv, encode_dv
 from icefloe.codecs.puffin.puffin_file import deletion_vector_blob, encode_puffin
 from icefloe.env import CREATED_BY
+from icefloe.errors import LimitError
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.entries import ContentType, Status, concat, entries, put, stat, stat_keys
@@ -34,6 +35,12 @@ def load_vectors(io: FileIO, tasks: pa.Table, limits: Limits = DEFAULT) -> dict[
     rows = rows.sort_by([("dv_location", "ascending"), ("dv_offset", "ascending")])
     for run in _runs(rows.to_pylist()):
         start = run[0]["dv_offset"]
+        if _end(run[-1]) - start > max(limits.deletion_vector_bytes, _MAX_READ_BYTES):
+            raise LimitError(
+                f"{run[0]['dv_location']}: a deletion vector of {_end(run[-1]) - start} bytes at {start}, limit"
+                f" {limits.deletion_vector_bytes}",
+                location=run[0]["dv_location"],
+            )
         data = io.read_range(run[0]["dv_location"], start, _end(run[-1]) - start)
         for task in run:
             blob = data if len(run) == 1 else data[task["dv_offset"] - start : _end(task) - start]

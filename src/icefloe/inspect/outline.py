@@ -21,6 +21,7 @@ from icefloe.codecs.manifest.context import manifest_context
 from icefloe.inspect.node import Node, listing, range_text, short_name
 from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
+from icefloe.limits import DEFAULT
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, live, of_type, partition_key, stat
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -59,7 +60,7 @@ def outline(metadata_location: str, snapshot_id: int | None = None, *, shown: in
             └── c2b9915f….parquet  data, ADDED, 10 rows, 2.0 kB
     """
     io = file_io(metadata_location)
-    data = io.read(metadata_location)
+    data = io.read(metadata_location, DEFAULT.metadata_bytes)
     metadata = decode_metadata(data, where=metadata_location)
     snapshot = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
     return outline_metadata(io, metadata, snapshot, metadata_location, len(data), shown=shown)

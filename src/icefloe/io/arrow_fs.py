@@ -17,7 +17,7 @@ from pyarrow import fs
 
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import AlreadyExists, InputError, NoSuchFile, StorageError, UnsupportedError
-from icefloe.io.file_io import FileInfo, delete_each, translated
+from icefloe.io.file_io import FileInfo, check_size, delete_each, translated
 from icefloe.io.local import LocalFileIO, check_range, short_file
 from icefloe.io.retries import retried
 from icefloe.io.storage_locations import plain_location
@@ -44,12 +44,13 @@ class ArrowFileIO:
         self._env = env
         self._disk = LocalFileIO() if isinstance(file_system, fs.LocalFileSystem) and self._base == "" else None
 
-    def read(self, location: str) -> bytes:
+    def read(self, location: str, limit: int | None = None) -> bytes:
         """The whole file."""
         path = self._path(location)
 
         def read() -> bytes:
             with self._files.open_input_file(path) as file:
+                check_size(location, file.size(), limit)
                 return bytes(file.read())
 
         return self._reading(location, read)

@@ -57,10 +57,10 @@ class Contained:
         """The same storage for a table whose location or data path has changed."""
         return Contained(self.inner, table_location, self._roots, data_path)
 
-    def read(self, location: str) -> bytes:
+    def read(self, location: str, limit: int | None = None) -> bytes:
         """The whole file."""
         self._check_read(location)
-        return self.inner.read(location)
+        return self.inner.read(location, limit)
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """A part of the file."""

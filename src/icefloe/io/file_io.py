@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from icefloe.errors import AlreadyExists, NoSuchFile, StorageError, is_permanent
+from icefloe.errors import AlreadyExists, LimitError, NoSuchFile, StorageError, is_permanent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,12 @@ def translated(verb: str, location: str, errors: type[Exception] = OSError) -> I
         raise storage_error(f"could not {verb} {location}: {reason}", location, error) from error
 
 
+def check_size(location: str, size: int, limit: int | None) -> None:
+    """``LimitError`` if a file has more than ``limit`` bytes."""
+    if limit is not None and size > limit:
+        raise LimitError(f"{location} has {size} bytes, more than the limit of {limit}", location=location, limit=limit)
+
+
 def storage_error(message: str, location: str, cause: BaseException) -> StorageError:
     """A ``StorageError`` with the error number of its cause, which decides whether a retry may succeed."""
     code = cause.errno if isinstance(cause, OSError) else None
@@ -80,8 +86,8 @@ class FileIO(Protocol):
     file ``/a%20b c``, as other Iceberg libraries write and read it.
     """
 
-    def read(self, location: str) -> bytes:
-        """The whole file."""
+    def read(self, location: str, limit: int | None = None) -> bytes:
+        """The whole file; ``LimitError`` before it is read if it has more than ``limit`` bytes."""
         ...
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -25,7 +26,7 @@ from icefloe.errors import (
     NoSuchFile,
     UnsupportedError,
 )
-from icefloe.io.file_io import FileInfo, delete_each, storage_error, translated
+from icefloe.io.file_io import FileInfo, check_size, delete_each, storage_error, translated
 from icefloe.io.folders import DurableFolders, sync_folder
 from icefloe.io.storage_locations import plain_location
 from icefloe.model.locations import FILE
@@ -45,18 +46,18 @@ class LocalFileIO:
         self._folders = DurableFolders()
         self._arrow = fs.LocalFileSystem()
 
-    def read(self, location: str) -> bytes:
+    def read(self, location: str, limit: int | None = None) -> bytes:
         """The whole file."""
-        with translated("read", location), open(local_path(location), "rb", buffering=0) as file:
-            return file.readall()
+        with _opened(location) as (descriptor, size):
+            check_size(location, size, limit)
+            return _read_at(descriptor, 0, size)
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes from ``offset``."""
         check_range(location, offset, length)
-        with translated("read", location), open(local_path(location), "rb", buffering=0) as file:
+        with _opened(location) as (descriptor, size):
             # Asking for no more than the file holds keeps a wrong length from allocating memory.
-            available = max(0, os.fstat(file.fileno()).st_size - offset)
-            data = _read_at(file.fileno(), offset, min(length, available))
+            data = _read_at(descriptor, offset, min(length, max(0, size - offset)))
         if len(data) < length:
             raise short_file(location, offset, length, got=len(data))
         return data
@@ -67,7 +68,7 @@ class LocalFileIO:
         with translated("look at", location):
             if os.path.isdir(path):
                 raise NoSuchFile(f"{location} is a folder, not a file", location=location)
-            return os.stat(path).st_size
+            return _checked(os.stat(path)).st_size
 
     def exists(self, location: str) -> bool:
         """Whether there is a file (not a folder) at the location."""
@@ -154,8 +155,12 @@ class LocalFileIO:
                         yield FileInfo(location=child, size=status.st_size, modified_ms=modified)
 
     def arrow_path(self, location: str) -> tuple[Any, str]:
-        """Arrow's local file system and the path."""
-        return self._arrow, local_path(location)
+        """Arrow's local file system and the path, which must not be that of a pipe or a device."""
+        path = local_path(location)
+        if os.path.lexists(path) and not os.path.isdir(path):
+            with translated("open", location):
+                _checked(os.stat(path))
+        return self._arrow, path
 
     def _publish(self, source: str, path: str, location: str) -> bool:
         """Link a durable file to its final name and make that durable."""
@@ -259,6 +264,27 @@ def _unknown(location: str, reason: str) -> CommitStateUnknown:
         f"{location} may or may not have been written: {reason}; nothing was deleted, read it before you retry",
         location=location,
     )
+
+
+@contextlib.contextmanager
+def _opened(location: str) -> Iterator[tuple[int, int]]:
+    """The descriptor and the length of a file that is open to be read. A pipe or a device might never end."""
+    path = local_path(location)
+    with translated("read", location):
+        _checked(os.stat(path))  # opening a device may have effects
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            yield descriptor, _checked(os.fstat(descriptor)).st_size
+        finally:
+            os.close(descriptor)
+
+
+def _checked(status: os.stat_result) -> os.stat_result:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.ENXIO, "it is not a regular file, but a pipe, a socket or a device")
+    return status
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

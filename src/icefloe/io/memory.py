@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from icefloe.errors import AlreadyExists, InputError, NoSuchFile, UnsupportedError
 from icefloe.io.arrow_view import arrow_view
-from icefloe.io.file_io import FileInfo
+from icefloe.io.file_io import FileInfo, check_size
 from icefloe.io.local import check_range, short_file
 from icefloe.io.storage_locations import plain_location
 
@@ -43,9 +43,11 @@ class MemoryFileIO:
             " file:// locations"
         )
 
-    def read(self, location: str) -> bytes:
+    def read(self, location: str, limit: int | None = None) -> bytes:
         """The whole file."""
-        return self._find(location).data
+        data = self._find(location).data
+        check_size(location, len(data), limit)
+        return data
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes from ``offset``."""

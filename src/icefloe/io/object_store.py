@@ -27,7 +27,7 @@ from icefloe.errors import (
     UnsupportedError,
 )
 from icefloe.io.arrow_view import arrow_view
-from icefloe.io.file_io import FileInfo, raise_not_deleted
+from icefloe.io.file_io import FileInfo, check_size, raise_not_deleted
 from icefloe.io.local import check_range, short_file
 from icefloe.io.object_files import RangeFile, Upload
 from icefloe.io.object_requests import Bucket, Object, Put, translated_request
@@ -89,11 +89,13 @@ class ObjectStoreFileIO:
     def __reduce__(self) -> tuple[Any, ...]:
         return ObjectStoreFileIO, (self._scheme, self._properties)
 
-    def read(self, location: str) -> bytes:
+    def read(self, location: str, limit: int | None = None) -> bytes:
         """The whole file."""
         target = self._object(location)
         with translated_request("read", location):
-            return bytes(obstore.get(target.bucket.retrying, target.key).bytes())
+            answer = obstore.get(target.bucket.retrying, target.key)
+            check_size(location, answer.meta["size"], limit)
+            return bytes(answer.bytes())
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """Exactly ``length`` bytes from ``offset``."""

@@ -282,7 +282,7 @@ def _remove_old_journals(base: Base, env: Env) -> None:
 
 def _is_torn(base: Base, location: str) -> bool:
     try:
-        return _decode_journal(location, base.store.io.read(location)) is None
+        return _decode_journal(location, base.store.read(location)) is None
     except IcefloeError:
         return False
 
@@ -294,7 +294,7 @@ def _done_of(journal: str) -> str:
 def _read_journal(base: Base, location: str) -> Journal | None:
     """A journal; none if it is incomplete, unreadable or of another table: then nothing is deleted because of it."""
     try:
-        journal = _decode_journal(location, base.store.io.read(location))
+        journal = _decode_journal(location, base.store.read(location))
     except NoSuchFile:  # another run has removed it
         return None
     except IcefloeError as error:

@@ -50,9 +50,9 @@ class CountingFileIO:
         """How many bytes these verbs read or wrote."""
         return sum(call.size for call in self.calls if call.verb in verbs)
 
-    def read(self, location: str) -> bytes:
+    def read(self, location: str, limit: int | None = None) -> bytes:
         """The whole file."""
-        data = self.inner.read(location)
+        data = self.inner.read(location, limit)
         self._record("read", location, len(data))
         return data
 

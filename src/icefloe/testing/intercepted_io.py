@@ -40,9 +40,9 @@ class InterceptedFileIO(ABC):
     ) -> _T:
         """Run a call, or fail before, after or halfway through it."""
 
-    def read(self, location: str) -> bytes:
+    def read(self, location: str, limit: int | None = None) -> bytes:
         """The whole file."""
-        return self._call("read", location, lambda: self.inner.read(location))
+        return self._call("read", location, lambda: self.inner.read(location, limit))
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """A part of the file."""

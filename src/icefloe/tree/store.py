@@ -160,7 +160,7 @@ class ManifestStore:
         key = self._key(location, None)
         table = self.cache.get(key)
         if table is None:
-            table = decode_root(self.io.read(location), self.context, where=location)
+            table = decode_root(self.read(location), self.context, where=location)
             self.cache.put(key, table)
         return table
 
@@ -258,7 +258,11 @@ class ManifestStore:
         """A leaf from the folder on disk, or the bytes of its file."""
         key = self._disk_key(request)
         cached = None if self.disk is None or key is None else self.disk.get(key, request.wanted)
-        return self.io.read(request.location) if cached is None else cached
+        return self.read(request.location) if cached is None else cached
+
+    def read(self, location: str) -> bytes:
+        """The bytes of a manifest, if it is not too large."""
+        return self.io.read(location, self.context.limits.manifest_bytes)
 
     def _disk_key(self, request: LeafRequest) -> DiskKey | None:
         if self.disk is None or request.size is None:

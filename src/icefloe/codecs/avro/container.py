@@ -65,16 +65,17 @@ def read_container(data: bytes, *, where: str, limits: Limits) -> Container:
     if len(data) > limits.manifest_bytes:
         raise LimitError(f"{where}: {len(data)} bytes, limit {limits.manifest_bytes}", location=where)
     if not data.startswith(MAGIC):
-        raise CorruptFile(f"{where}: not an Avro file, it begins with {data[:4].hex()}", location=where)
+        raise CorruptFile(f"{where}: not an Avro file", location=where)
     try:
-        return _read(Cursor(data, len(MAGIC)), where, limits)
+        budget = limits.inflated(len(data), limits.manifest_bytes * _INFLATED_PER_LIMIT)
+        return _read(Cursor(data, len(MAGIC)), where, limits, budget)
     except IcefloeError:
         raise
     except Exception as error:  # whatever damaged bytes make the decoder do
         raise damaged(error, f"{where}: not a readable Avro file: {error}", location=where) from error
 
 
-def _read(cursor: Cursor, where: str, limits: Limits) -> Container:
+def _read(cursor: Cursor, where: str, limits: Limits, budget: int) -> Container:
     header = cursor.metadata()
     sync = cursor.take(SYNC_BYTES)
     schema = msgspec.json.decode(header.pop("avro.schema"))
@@ -83,7 +84,6 @@ def _read(cursor: Cursor, where: str, limits: Limits) -> Container:
         raise CorruptFile(f"{where}: the Avro schema is not a record", location=where)
     blocks: list[Block] = []
     total = inflated = 0
-    budget = limits.manifest_bytes * _INFLATED_PER_LIMIT
     while not cursor.at_end:
         count, block = cursor.long(), cursor.take(cursor.long())
         if cursor.take(SYNC_BYTES) != sync:

@@ -146,10 +146,11 @@ def decode_metadata(
 
 def inflated_metadata(data: bytes, limits: Limits) -> bytes:
     """The text, checked to be UTF-8: parts that stay unread are copied for other readers."""
+    limit = limits.inflated(len(data), limits.metadata_bytes) if data[:2] == GZIP else limits.metadata_bytes
     if data[:2] == GZIP:
-        data = decompressed(data, limits.metadata_bytes)
-    if len(data) > limits.metadata_bytes:
-        raise LimitError(f"metadata is larger than {limits.metadata_bytes} bytes (Limits.metadata_bytes)")
+        data = decompressed(data, limit)
+    if len(data) > limit:
+        raise LimitError(f"metadata is larger than {limit} bytes (Limits.metadata_bytes, Limits.inflation)")
     if not data.isascii():
         try:
             data.decode()

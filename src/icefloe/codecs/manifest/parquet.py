@@ -38,6 +38,7 @@ from icefloe.codecs.manifest.parquet_layout import Layout, Size, field_of, group
 from icefloe.codecs.manifest.partition_from_stats import check_null_partitions
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import FormatError, IcefloeError, InputError, LimitError, UnsupportedError, damaged
+from icefloe.limits import DEFAULT
 from icefloe.model.entries import ENTRY, ContentType, column_key
 
 FORMAT_VERSION = "4"
@@ -146,9 +147,14 @@ def _typed(array: pa.Array, slot: Slot) -> pa.Array:
 def open_manifest(data: bytes, *, where: str) -> pq.ParquetFile:
     """A manifest whose footer has been read."""
     try:
-        return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, pre_buffer=False)
+        file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, pre_buffer=False)
+        inflated = sum(file.metadata.row_group(group).total_byte_size for group in range(file.num_row_groups))
     except Exception as error:  # whatever a damaged file makes the Parquet reader do
         raise damaged(error, f"{where}: not a readable Parquet manifest: {error}", location=where) from error
+    limit = DEFAULT.inflated(len(data), DEFAULT.manifest_bytes)
+    if inflated > limit:
+        raise LimitError(f"{where}: {len(data)} bytes inflate to {inflated}, limit {limit}", location=where)
+    return file
 
 
 def decode_parquet_manifest(

@@ -176,6 +176,11 @@ class _Source:
         return self.fetch(offset, length)
 
     def _read(self, offset: int, length: int) -> bytes:
+        limit = self.limits.avro_block_bytes + PIECE_BYTES
+        if length > limit:
+            raise LimitError(
+                f"{self.location}: a block of {length} bytes at offset {offset}, limit {limit}", location=self.location
+            )
         data = bytes(self._file.read_at(length, offset))
         if len(data) != length:
             raise CorruptFile(f"{self.location}: the file ends inside {length} bytes at offset {offset}")

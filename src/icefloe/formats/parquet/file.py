@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from icefloe.errors import CorruptFile
+from icefloe.errors import CorruptFile, LimitError
 from icefloe.formats.parquet.checksums import Checksums, has_checksums
 from icefloe.formats.parquet.field_ids import StoredColumns, at_location, labelled
 from icefloe.formats.parquet.int96 import UNIT, zoned
@@ -24,6 +25,7 @@ from icefloe.formats.read.data_file import BATCH_BYTES, Piece, Runs, StoredFile
 from icefloe.formats.read.relabel import relabel
 from icefloe.formats.read.storage_errors import reading
 from icefloe.io.file_io import FileIO
+from icefloe.limits import DEFAULT
 from icefloe.model.arrow.name_mapped import has_ids
 from icefloe.model.schema.name_mapping import NameMapping, by_position
 from icefloe.model.schema.schema import Schema
@@ -37,6 +39,7 @@ _FEW_BYTES = 256 * 1024  # are decoded sooner than shared out to threads
 MANY_BYTES = 4 * 1024 * 1024  # take longer to decode than to find the pages in them
 _MANY_COLUMNS = 512  # of which none is so large that it should be looked for
 _TEXTS = frozenset({"UTF8", "NONE"})
+_TAIL, _MAGIC = struct.Struct("<I4s"), b"PAR1"  # the length of the footer
 _PLAIN_BYTES = 4  # at least, of a text that is stored as it is: its length comes first
 
 
@@ -269,6 +272,7 @@ def _open(
         # On remote storage every read is a request, so the columns of a row group are fetched together.
         far = not isinstance(files, fs.LocalFileSystem)
         source = files.open_input_file(path)
+        _check_footer_size(source, location)
         settings = {"coerce_int96_timestamp_unit": UNIT, "page_checksum_verification": checksums is not None}
         plain = pq.ParquetFile(source, pre_buffer=far, **settings)
         footer = plain.metadata
@@ -280,6 +284,17 @@ def _open(
         with plain if len(known) == 0 else opened(source, metadata=footer, pre_buffer=far) as file:
             pages = PageReader(source, footer, opened, far=far)
             yield ParquetFile(file, pages, mapping, location, old=old, alone=alone)
+
+
+def _check_footer_size(source: Any, location: str) -> None:
+    """LimitError if the file says that its footer is very large; Arrow would read it whole."""
+    size = source.size()
+    if size >= _TAIL.size:
+        (length, magic) = _TAIL.unpack(source.read_at(_TAIL.size, size - _TAIL.size))
+        if magic == _MAGIC and length > DEFAULT.manifest_bytes:
+            raise LimitError(
+                f"{location}: a footer of {length} bytes, limit {DEFAULT.manifest_bytes}", location=location
+            )
 
 
 def _special(footer: Any) -> tuple[dict[str, int], frozenset[int]]:

@@ -255,7 +255,7 @@ def _rewrite_deletes(work: Work, io: FileIO, progress: Progress) -> Moves:
 
     def rewrite(row: _Row) -> _Row:
         location = str(row["location"])
-        data = work.base.store.io.read(location)
+        data = work.base.store.read(location)
         moved = moved_deletes(data, str(row["format"]), work.moves, where=location, properties=properties)
         return {
             **_written(io, work.moves, location, moved.data),
@@ -274,7 +274,7 @@ def _rewrite_leaves(work: Work, io: FileIO, moves: Moves, progress: Progress) ->
 
     def rewrite(row: _Row) -> _Row:
         leaf = leaves[str(row["location"])]
-        data, where = store.io.read(leaf.location), leaf.location
+        data, where = store.read(leaf.location), leaf.location
         if data.startswith(AVRO_MAGIC):
             changed = relocated_manifest(data, moves, where=where, limits=context.limits)
         else:
@@ -291,7 +291,7 @@ def _rewrite_roots(work: Work, io: FileIO, moves: Moves, progress: Progress) -> 
 
     def rewrite(row: _Row) -> _Row:
         where = str(row["location"])
-        data = store.io.read(where)
+        data = store.read(where)
         if data.startswith(AVRO_MAGIC):
             changed = relocated_manifest_list(data, moves, where=where, limits=context.limits)
         else:

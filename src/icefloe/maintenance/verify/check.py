@@ -170,7 +170,7 @@ class Check:
         metadata, io, limits = self._metadata, self._store.io, self._store.context.limits
         try:
             read_metadata(io, pointer, metadata.location, limits)
-            yield from check_stored_roots(io.read(pointer), pointer, metadata.location, limits)
+            yield from check_stored_roots(io.read(pointer, limits.metadata_bytes), pointer, metadata.location, limits)
         except IcefloeError as error:
             yield finding(rule=Rule.READABLE, location=pointer, message=problem_of(error))
         logged = [entry.metadata_file for entry in metadata.metadata_log]
@@ -252,7 +252,7 @@ class Check:
         if location is None or location in self._stored or not self._metadata.rules.relative_locations:
             return
         self._stored.add(location)
-        yield from check_stored_locations(self._store.io.read(location), location, self._metadata.location)
+        yield from check_stored_locations(self._store.read(location), location, self._metadata.location)
 
     def _name(self, root: Root, files: pa.Table, where: str, snapshot: Snapshot) -> None:
         """Take note of the files that a snapshot names."""

@@ -25,7 +25,7 @@ from icefloe.engines.file_sets import may_be_orphan
 from icefloe.errors import IcefloeError, NotFound
 from icefloe.formats.parquet.checksums import Checksums
 from icefloe.io.file_io import FileIO
-from icefloe.limits import Limits
+from icefloe.limits import DEFAULT, Limits
 from icefloe.maintenance.verify.findings import Finding, broken, finding, problem_of
 from icefloe.maintenance.verify.rules import Rule, Severity
 from icefloe.model.arrow.conform import FIELD_ID
@@ -164,7 +164,7 @@ def check_log(
     """Check that former metadata files are of the same table; whether they exist is checked with all other files."""
     for location in logged:
         try:
-            data = io.read(location)
+            data = io.read(location, limits.metadata_bytes)
             uuid = msgspec.json.decode(inflated_metadata(data, limits), type=_Uuid).table_uuid
         except NotFound:
             continue
@@ -234,7 +234,9 @@ class Vectors:
         """The footer of a Puffin file, once: a file whose footer is broken raises the first time only."""
         if location not in self._footers:
             self._footers[location] = None
-            self._footers[location] = decode_puffin_footer(self._io.read(location), where=location)
+            self._footers[location] = decode_puffin_footer(
+                self._io.read(location, DEFAULT.manifest_bytes), where=location
+            )
         return self._footers[location]
 
 
