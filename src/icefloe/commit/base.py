@@ -11,7 +11,7 @@ from icefloe.catalogs.names import Identifier
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.commit.table_location import read_metadata
 from icefloe.errors import ConflictError
-from icefloe.io.contained import contain
+from icefloe.io.contained import ALLOWED_ROOTS, contain
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.metadata.properties import DATA_PATH
@@ -83,7 +83,7 @@ class TablePointer:
         pointer = self.catalog.load(self.identifier)
         if last is not None and same_file(last.expected, pointer):
             return last
-        metadata, stated = read_metadata(self.io, pointer, self._location, self._limits)
+        metadata, stated = read_metadata(self._metadata_io(pointer), pointer, self._location, self._limits)
         if last is not None and last.metadata.table_uuid not in ("", metadata.table_uuid):  # v1 may have none
             raise ConflictError(
                 f"table {self} was dropped, and another table has its name now, at {pointer}: its uuid is"
@@ -95,6 +95,12 @@ class TablePointer:
             )
         self.stated_location = stated
         return self.remember(pointer, metadata, replaces=last)
+
+    def _metadata_io(self, pointer: str) -> FileIO:
+        """The storage of a metadata file. With ``allowed-roots`` a link must not lead out of them and its folder."""
+        if ALLOWED_ROOTS not in self._settings:
+            return self.io
+        return contain(self.io, pointer.rpartition("/")[0], self._settings)
 
     def held(self) -> Base:
         """The state that was loaded or committed last; loads one only if there is none yet."""

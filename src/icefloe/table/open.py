@@ -8,10 +8,15 @@ from icefloe.catalogs.file_versions import METADATA
 from icefloe.catalogs.folders import FolderPointer, MetadataFile
 from icefloe.codecs.json.relative_locations import folder_around
 from icefloe.commit.base import TablePointer
+from icefloe.commit.table_location import is_inside
 from icefloe.env import SYSTEM, Env
+from icefloe.errors import InputError
+from icefloe.io.contained import ALLOWED_ROOTS, contain
+from icefloe.io.file_io import FileIO
 from icefloe.io.local import file_location
 from icefloe.io.select import file_io
 from icefloe.maintenance.moved_tables import load_at_location
+from icefloe.model.locations import S3
 from icefloe.table.table import Table
 
 _METADATA_FILES = (".metadata.json", ".metadata.json.gz")
@@ -32,6 +37,11 @@ def open_table(
     A V4 table that was moved or copied is read at its new location. Other versions state absolute locations of their
     files, so a copy is refused. ``table_location`` is the location of the table if its metadata is stored elsewhere.
 
+    The property ``allowed-roots``, a comma-separated list of locations, confines the table: files are read only in its
+    location and below these roots, links included, and written only in its location and in a ``write.data.path`` below
+    these roots. An empty list allows the location of the table only. Without the property, files of a table are read
+    wherever its metadata says that they are.
+
     >>> import icefloe, tempfile
     >>> folder = tempfile.mkdtemp()
     >>> t = icefloe.catalog("demo", uri=f"file://{folder}").create_table("db.orders", schema="id bigint")
@@ -41,12 +51,30 @@ def open_table(
     place = file_location(location)
     io = file_io(place, properties)
     by_file = place.endswith(_METADATA_FILES)
-    pointer = MetadataFile(place) if by_file else FolderPointer(io, place)
     around = folder_around(place) if by_file else place.rstrip("/")
     known = around if table_location is None else file_location(table_location)
-    table = TablePointer(pointer, (_name(place, by_file=by_file),), io, location=known)
-    load_at_location(table)  # reports a broken table now, not at its first use
+    settings = {name: value for name, value in (properties or {}).items() if name == ALLOWED_ROOTS}
+    pointer = MetadataFile(place) if by_file else FolderPointer(_confined(io, place, settings), place)
+    table = TablePointer(pointer, (_name(place, by_file=by_file),), io, settings=settings, location=known)
+    base = load_at_location(table)  # reports a broken table now, not at its first use
+    if known is None and len(settings) > 0:
+        _check_allowed(base.metadata.location, place, settings[ALLOWED_ROOTS])
     return Table(table, env)
+
+
+def _confined(io: FileIO, folder: str, settings: Mapping[str, str]) -> FileIO:
+    """The storage of the versions in a folder: links among them must not lead out of the allowed roots."""
+    return contain(io, folder, settings) if ALLOWED_ROOTS in settings else io
+
+
+def _check_allowed(location: str, place: str, roots: str) -> None:
+    """Refuse a location that nothing but the metadata determines, unless it is below an allowed root."""
+    if not any(is_inside(root.strip(), f"{location}/x", same_schemes=S3) for root in roots.split(",")):
+        raise InputError(
+            f"the table in {place} states the location {location}, which is below none of the allowed roots; name it"
+            " with table_location= if you trust it",
+            location=location,
+        )
 
 
 def _name(place: str, *, by_file: bool) -> str:

@@ -96,7 +96,7 @@ def read_header(fetch: Fetch, size: int, where: str) -> Header:
     while True:
         data = fetch(0, min(length, size))
         if not data.startswith(MAGIC):
-            raise CorruptFile(f"{where}: not an Avro file, it begins with {data[:4].hex()}", location=where)
+            raise CorruptFile(f"{where}: not an Avro file", location=where)
         try:
             return _header(Cursor(data, len(MAGIC)), where)
         except EOFError as error:

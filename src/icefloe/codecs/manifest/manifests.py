@@ -142,5 +142,5 @@ def _is_parquet(data: bytes, context: ManifestContext, where: str) -> bool:
         raise LimitError(f"{where}: {len(data)} bytes, more than the limit of {limit} for a manifest", location=where)
     magic = data[:4]
     if magic not in (AVRO_MAGIC, PARQUET_MAGIC):
-        raise CorruptFile(f"{where}: neither Avro nor Parquet, the file begins with {magic.hex()}", location=where)
+        raise CorruptFile(f"{where}: the file is neither Avro nor Parquet", location=where)
     return magic == PARQUET_MAGIC

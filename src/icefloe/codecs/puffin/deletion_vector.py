@@ -72,7 +72,7 @@ def _vector_of(data: bytes, where: str) -> bytes:
         )
     body = data[_WORD.size : -_WORD.size]
     if not body.startswith(MAGIC):
-        raise CorruptFile(f"{where}: a deletion vector cannot begin with {body[:4].hex()}", location=where)
+        raise CorruptFile(f"{where}: these bytes are no deletion vector", location=where)
     (checksum,) = _WORD.unpack_from(data, len(data) - _WORD.size)
     if zlib.crc32(body) != checksum:
         raise CorruptFile(f"{where}: the checksum of the deletion vector is wrong", location=where)

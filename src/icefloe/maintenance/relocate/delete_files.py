@@ -52,7 +52,7 @@ def delete_format(io: FileIO, location: str, table: str) -> str:
     known = next((name for begin, name in _FORMATS.items() if magic.startswith(begin)), None)
     if known is None:
         raise UnsupportedError(
-            f"table {table}: {location} has position deletes in an unknown format, it begins with {magic.hex()}."
+            f"table {table}: {location} has position deletes in an unknown format."
             " Convert the deletes with t.rewrite_deletes() and expire older snapshots, then plan again",
             location=location,
         )
