@@ -43,6 +43,7 @@ from icefloe.errors import (
 )
 from icefloe.io.folders import sync_folder
 from icefloe.io.local import file_location
+from icefloe.io.secrets import without_secrets
 
 _T = TypeVar("_T")
 
@@ -233,7 +234,7 @@ class SqlCatalog(CatalogBase):
 
     @property
     def _where(self) -> str:
-        return self._url.render_as_string(hide_password=True)
+        return without_secrets(self._url.render_as_string(hide_password=True))
 
     def _key(self, table: Identifier) -> dict[str, object]:
         return {"catalog": self._name, "namespace": dotted(table[:-1]), "table": table[-1]}
@@ -314,7 +315,7 @@ class SqlCatalog(CatalogBase):
             raise
 
     def _storage_error(self, error: BaseException) -> StorageError:
-        cause = " ".join(str(getattr(error, "orig", None) or error).split())
+        cause = without_secrets(" ".join(str(getattr(error, "orig", None) or error).split()))
         advice = "another program holds it; try again" if is_busy(error) else "check the file or the server"
         return StorageError(f"catalog database {self._where} failed: {cause}; {advice}", uri=self._where)
 

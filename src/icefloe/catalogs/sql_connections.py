@@ -18,6 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.io.folders import DurableFolders
+from icefloe.io.secrets import without_secrets
 from icefloe.lazy import load_optional
 
 # Names without a driver, or with the one that other programs use: all are served by the one among our extras.
@@ -141,7 +142,9 @@ def _parsed(uri: str) -> URL:
     try:
         return make_url(uri)
     except ArgumentError as error:
-        raise InputError(f"{uri!r} is not a database URL; write sqlite:///path/to/catalog.db") from error
+        raise InputError(
+            f"{without_secrets(uri)!r} is not a database URL; write sqlite:///path/to/catalog.db"
+        ) from error
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:

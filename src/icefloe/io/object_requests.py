@@ -28,6 +28,7 @@ from icefloe.errors import (
     UnsupportedError,
 )
 from icefloe.io.retries import retried
+from icefloe.io.secrets import without_secrets
 
 _MARK = "writer"  # the name of the mark in the metadata of an object
 _TAKEN = (refused.AlreadyExistsError, refused.PreconditionError)  # 409 and 412
@@ -70,7 +71,9 @@ class Put:
 
     def send(self) -> None:
         """Send the request once."""
-        obstore.put(self.target.bucket.once, self.target.key, self._data, mode="create", attributes={_MARK: self._mark})
+        with _without_secrets():
+            attributes: Any = {_MARK: self._mark}
+            obstore.put(self.target.bucket.once, self.target.key, self._data, mode="create", attributes=attributes)
 
     def is_won(self, env: Env) -> bool:
         """Send the request; whether this put created the object, or CommitStateUnknown."""
@@ -141,7 +144,8 @@ class Put:
 def translated_request(verb: str, location: str) -> Iterator[None]:
     """Raise errors of the client as errors of this library."""
     try:
-        yield
+        with _without_secrets():
+            yield
     except _TAKEN as error:
         raise AlreadyExists(f"there is a file at {location} already", location=location) from error
     except FileNotFoundError as error:
@@ -159,6 +163,17 @@ def translated_request(verb: str, location: str) -> Iterator[None]:
         raise StorageError(
             f"could not {verb} {location}: {_reason(error)}", location=location, retryable=passes
         ) from error
+
+
+@contextlib.contextmanager
+def _without_secrets() -> Iterator[None]:
+    """Hide what the client says of an endpoint with a user and a password; tracebacks print its errors too."""
+    try:
+        yield
+    except (refused.BaseError, OSError) as error:
+        if "@" in str(error) and not isinstance(error, IcefloeError):
+            error.args = (without_secrets(str(error)),)
+        raise
 
 
 def _unknown(location: str, error: BaseException) -> CommitStateUnknown:

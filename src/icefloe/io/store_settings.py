@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from icefloe.errors import InputError, UnsupportedError
+from icefloe.io.secrets import without_secrets
 from icefloe.io.storage_locations import GS
 from icefloe.model.locations import S3
 
@@ -68,7 +69,7 @@ def open_store(scheme: str, authority: str, properties: Properties, *, retries: 
     except InputError:
         raise
     except Exception as error:  # the client has many ways to refuse a setting
-        reason = str(error).partition("\n")[0]
+        reason = without_secrets(str(error).partition("\n")[0])
         raise InputError(f"cannot open {scheme}://{authority}: {reason}", location=f"{scheme}://{authority}") from error
 
 
