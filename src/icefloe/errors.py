@@ -175,7 +175,7 @@ def is_out_of_space(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def damaged(error: BaseException, message: str, **context: object) -> CorruptFile | OutOfMemory:
+def damaged(error: BaseException, message: str, **context: Any) -> CorruptFile | OutOfMemory:
     """The error to raise where reading a file failed: CorruptFile, or OutOfMemory if an allocation did.
 
     Decoders report a failed allocation in many ways. A size that no machine has comes from damaged bytes.

@@ -108,8 +108,9 @@ def held_bytes(table: pa.Table) -> int:
     >>> held_bytes(pa.table({"a": [1], "b": [2]}))
     2216
     """
-    chunks = table.num_columns * (table.column(0).num_chunks if table.num_columns > 0 else 0)
-    return int(table.get_total_buffer_size()) + _CHUNK_BYTES * chunks
+    chunks: int = table.num_columns * (table.column(0).num_chunks if table.num_columns > 0 else 0)
+    buffers: int = table.get_total_buffer_size()
+    return buffers + _CHUNK_BYTES * chunks
 
 
 def _covers(has: Wanted, wanted: Wanted) -> bool:

@@ -119,7 +119,9 @@ def _contradictory_counts(view: View) -> Iterator[Finding]:
     """Counts that cannot be true together. Filters ignore them here; other programs may skip the files."""
     for key in (key for key in stat_keys(view.files) if not key.startswith("p")):
         wrong = Counts.of(view.files, key).contradictions(None, whole=False)
-        files = view.files["location"].filter(wrong) if wrong is not None else ()
+        if wrong is None:
+            continue
+        files = view.files["location"].filter(wrong)
         if len(files) > 0:
             message = f"the counts of column {key} contradict each other, in {len(files)} files"
             rule, location = Rule.VALUE_COUNTS, str(files[0])
