@@ -130,8 +130,8 @@ def _costs(samples: Mapping[str, Any], at: str) -> Table:
         found = samples[name][at]
         own = "-" if name == "data file only" else f"{max(0.0, median(found, 'cpu_ms') - data):.1f}"
         files, size = median(found, "metadata_files"), median(found, "metadata_bytes")
-        json = median(found, "json_bytes")
-        cells = [spread(found, "cpu_ms"), own, spread(found, "wall_ms"), f"{files:.0f}", f"{size:,.0f}", f"{json:,.0f}"]
+        json = f"{median(found, 'json_bytes'):,.0f}" if "json_bytes" in found[0] else "-"  # earlier runs have none
+        cells = [spread(found, "cpu_ms"), own, spread(found, "wall_ms"), f"{files:.0f}", f"{size:,.0f}", json]
         rows.append([name, *cells])
     return Table(
         title=f"Around commit {at}, median of {len(samples[CONTENDERS[0]][at])} commits",

@@ -51,7 +51,7 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
             found[name] = in_turns(works, sizes.runs, warm_up=2, process=0)
         tell("checksums: Spark starts")
         session = start(Path(folder))
-        process = int(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+        process = int(session._jvm.java.lang.ProcessHandle.current().pid())
         for name, works in _spark(session, Path(folder), sizes.spark_rows).items():
             tell(f"checksums: {name}")
             found[name] = in_turns(works, sizes.runs, warm_up=2, process=process)
