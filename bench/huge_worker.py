@@ -32,9 +32,9 @@ class LeavesOnDisk(MemoryFileIO):
         super().__init__()
         self._folder = folder
 
-    def read(self, location: str) -> bytes:
+    def read(self, location: str, limit: int | None = None) -> bytes:
         path = self._folder / location.rsplit("/", 1)[-1]
-        return path.read_bytes() if path.exists() else super().read(location)
+        return path.read_bytes() if path.exists() else super().read(location, limit)
 
 
 def leaves(folder: str, per_leaf: str, count: str) -> dict[str, Any]:
