@@ -190,7 +190,7 @@ def test_only_touched_files_are_read(tmp_path: Path) -> None:
     assert repr(plan).startswith("changes of 1 snapshot: 1 data files (")
     assert plan.bytes == table.scan("id = 13").plan().tasks["file_size_in_bytes"][0].as_py()
     assert repr(table.changes(start, net=True)) == (
-        f"Changes(db.people from snapshot {start} to snapshot {head(table)}, 1 snapshots that may change rows, net)"
+        f"Changes(db.people from snapshot {start} to snapshot {head(table)}, 1 commits that may change rows, net)"
     )
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from icefloe.errors import InputError
 from icefloe.table.table import Table
 from support.tables import new_catalog
 
@@ -89,36 +88,6 @@ def test_columns_that_appends_add_are_part_of_the_snapshot(tmp_path: Path, versi
     assert rows == [{"id": 1, "note": None}, {"id": 2, "note": "two"}, {"id": 3, "note": None}]
     assert (len(table.snapshots), table.properties["owner"]) == (1, "me")
     assert table.snapshots[0].schema_id == table.metadata.current_schema_id
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("delete", ("id = 1",)),
-        ("update", ({"id": "5"},)),
-        ("overwrite", (numbers(1), "id = 1")),
-        ("overwrite_partitions", (numbers(1),)),
-        ("upsert", (numbers(1), ["id"])),
-        ("merge", (numbers(1), ["id"])),
-        ("add_files", ("file:///nowhere.parquet",)),
-    ],
-)
-def test_other_operations_on_rows_are_refused_by_name(tmp_path: Path, name: str, arguments: tuple) -> None:
-    table = table_of(tmp_path, 4)
-    with table.transaction(one_snapshot=True) as tx:
-        tx.append(numbers(1))
-        with pytest.raises(InputError, match=f"{name} cannot be part of a transaction with one_snapshot=True"):
-            getattr(tx, name)(*arguments)
-    assert ids(table) == [1]
-
-
-def test_appends_to_two_branches_are_refused(tmp_path: Path) -> None:
-    table = table_of(tmp_path, 4)
-    with table.transaction(one_snapshot=True) as tx:
-        tx.append(numbers(1))
-        with pytest.raises(InputError, match="appends to one branch, this one to 'main'"):
-            tx.append(numbers(2), branch="dev", create_branch=True)
-    assert ids(table) == [1]
 
 
 def test_without_appends_nothing_is_committed(tmp_path: Path) -> None:

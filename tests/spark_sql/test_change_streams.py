@@ -142,3 +142,33 @@ def test_history_that_is_gone_ends_a_stream_of_changes(
     table.expire(snapshots=[second]).execute()
     with pytest.raises(PySparkException, match=f"snapshot {second}, up to which the stream has read, has expired"):
         run(read(spark), tmp_path)
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_a_transaction_of_several_snapshots_is_one_step_of_a_stream_and_of_the_metadata_table(
+    spark: SparkSession, demo: icefloe.Catalog, tmp_path: Path, version: int
+) -> None:
+    """A batch could end inside a transaction, so that a sum over the changes was that of no state of the table."""
+    table = new_table(demo, version, MERGE)
+    table.append(people(1, 2, amount=100))
+    first = table.metadata.current_snapshot_id
+    with table.transaction() as tx:
+        tx.update({"amount": "amount - 30"}, "id = 1", spark=spark)
+        tx.upsert(spark.createDataFrame(people(2, amount=130)), on=["id"], deletes="equality")
+    assert tx.result.snapshots == 2
+    middle, last = (snapshot.snapshot_id for snapshot in table.snapshots[-2:])
+    table.append(people(9, amount=5))
+    sql = f"SELECT sum(if(_change_type = 'INSERT', amount, -amount)) FROM {CHANGES} GROUP BY _change_ordinal"
+    assert sorted(row[0] for row in spark.sql(sql).collect()) == [0, 5, 200]
+    moved = [("DELETE", 1, 100), ("DELETE", 2, 100), ("INSERT", 1, 70), ("INSERT", 2, 130)]
+    for number, start in enumerate((first, middle)):
+        stream = read(spark, **{SNAPSHOTS: "1", FILES: "1", "start-snapshot-id": str(start)})
+        batches = run(stream, tmp_path / str(number))
+        assert [sorted((row[3], row[0], row[2]) for row in batch) for batch in batches] == [moved, [("INSERT", 9, 5)]]
+        assert {row[-1] for row in batches[0]} == {last}
+    with table.transaction() as tx:  # one snapshot, by Spark
+        tx.update({"amount": "amount - 30"}, "id = 1", spark=spark)
+        tx.update({"amount": "amount + 30"}, "id = 2", spark=spark)
+    assert tx.result.snapshots == 1
+    assert in_one(run(read(spark), tmp_path / "all")) == expected(table)
+    assert {row["id"]: row["amount"] for row in table.scan().to_arrow().to_pylist()} == {1: 40, 2: 160, 9: 5}

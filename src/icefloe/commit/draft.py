@@ -6,6 +6,7 @@ sees the changes of the updates before it, so several updates can be one commit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -14,20 +15,36 @@ from icefloe.commit.base import Base, decodes_alike
 from icefloe.env import Env
 from icefloe.io.contained import Contained
 from icefloe.model.metadata.properties import DATA_PATH
-from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotPlan:
+    """What a snapshot of a draft was made of; without changes its manifests were rewritten."""
+
+    changes: FileChanges | None
+    operation: Operation
+    properties: Mapping[str, str]  # for its summary
+    branch: str
+    staged: bool = False
+    cluster_by: tuple[int, ...] = ()  # partition fields by which rewritten manifests are sorted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The table after the updates applied so far; ``made`` are the snapshots that they made."""
+    """The table after the updates applied so far; ``made`` are the snapshots that they made, ``plans`` of what."""
 
     base: Base
     metadata: TableMetadata
     store: ManifestStore
     made: tuple[Snapshot, ...] = ()
+    plans: tuple[SnapshotPlan, ...] = ()
+    stepwise: tuple[Snapshot, ...] = ()  # those of the single steps, if the snapshots made combine several
+    obsolete: tuple[str, ...] = ()  # files of the snapshots of the single steps, to delete after the commit
 
     def with_metadata(self, metadata: TableMetadata) -> Draft:
         """The draft with other metadata; manifests are read with its schemas and specs."""

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from icefloe.catalogs.catalog import Swap, Swapped, Unknown
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.draft import Draft, Update, Work, draft_of
+from icefloe.commit.fewest_snapshots import fewest, remade, unused_files
 from icefloe.commit.result import CommitResult, nothing_done, result_of
 from icefloe.commit.stage import METADATA_FOLDER, Attempt, finish
 from icefloe.commit.unknown_outcomes import check_not_landed, remember_files, unreferenced
@@ -57,9 +58,9 @@ def begin(base: Base, env: Env) -> Work:
 
 
 def land(
-    table: TablePointer, steps: tuple[Update, ...], work: Work, draft: Draft, *, prepared: bool = False
+    table: TablePointer, steps: tuple[Update, ...], work: Work, draft: Draft, *, transaction: bool = False
 ) -> CommitResult:
-    """Commit updates; with ``prepared`` they are already applied to the draft, by a transaction."""
+    """Commit updates; those of a ``transaction`` are already applied to the draft, and make few snapshots."""
     started, io = time.perf_counter(), work.base.store.io  # it deletes no files outside the table
     attempt: Attempt | None = None
     for number in _attempts(draft.base, work.env):
@@ -72,8 +73,10 @@ def land(
         with before_swap(io, steps, work):
             work.attempt_base = draft.base
             check_not_landed(draft.base, _files(steps))
-            if number > 1 or not prepared:
+            if number > 1 or not transaction:
                 draft = apply_updates(draft, steps, work)
+            if transaction and len(plans := fewest(draft.plans, draft.metadata)) < len(draft.plans):
+                draft = remade(draft, plans, steps, work)
             if is_unchanged(draft):
                 discard(io, [*work.staging.written, *_files(steps)])
                 return nothing_done(str(table), steps, time.perf_counter() - started)
@@ -125,6 +128,8 @@ def _committed(
     logger.info("committed %s: %s, attempt %d", table, ", ".join(step.name for step in steps), work.attempt)
     _delete_old_metadata(io, draft.base.metadata, attempt.metadata)
     discard(io, work.staging.forget_unlisted())
+    if len(draft.stepwise) > 0:
+        discard(io, [*work.staging.forget(draft.obsolete), *unused_files(draft, steps)])
     return result_of(str(table), steps, draft, work, time.perf_counter() - started)
 
 

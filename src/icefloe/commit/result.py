@@ -94,10 +94,15 @@ def _names(steps: Sequence[Update]) -> str:
 
 
 def result_of(table: str, steps: Sequence[Update], draft: Draft, work: Work, seconds: float) -> CommitResult:
-    """The result of a commit, with counts over all snapshots that it made."""
+    """The result of a commit, with counts over all snapshots that it made.
 
-    def total(key: str) -> int:
-        return sum(int(made.summary.get(key, "0")) for made in draft.made)
+    Rows are counted step by step: a transaction may make one snapshot of several steps.
+    """
+
+    stepwise = draft.stepwise if len(draft.stepwise) > 0 else draft.made
+
+    def total(key: str, of: Sequence[Snapshot] = draft.made) -> int:
+        return sum(int(made.summary.get(key, "0")) for made in of)
 
     return CommitResult(
         table=table,
@@ -107,11 +112,11 @@ def result_of(table: str, steps: Sequence[Update], draft: Draft, work: Work, sec
         files_removed=total(SummaryKey.DELETED_DATA_FILES),
         vectors_added=total(SummaryKey.ADDED_DVS),
         delete_files_added=total(SummaryKey.ADDED_DELETE_FILES) - total(SummaryKey.ADDED_DVS),
-        rows_added=total(SummaryKey.ADDED_RECORDS),
-        rows_deleted=total(SummaryKey.DELETED_RECORDS)
-        + total(SummaryKey.ADDED_POSITION_DELETES)
-        - total(SummaryKey.REMOVED_POSITION_DELETES),
-        data_bytes_written=total(SummaryKey.ADDED_FILES_SIZE),
+        rows_added=total(SummaryKey.ADDED_RECORDS, stepwise),
+        rows_deleted=total(SummaryKey.DELETED_RECORDS, stepwise)
+        + total(SummaryKey.ADDED_POSITION_DELETES, stepwise)
+        - total(SummaryKey.REMOVED_POSITION_DELETES, stepwise),
+        data_bytes_written=total(SummaryKey.ADDED_FILES_SIZE, stepwise),
         metadata_files_written=len(work.staging.written) - 1,  # besides the metadata file itself
         metadata_bytes_written=sum(work.staging.written.values()),
         attempts=work.attempt,

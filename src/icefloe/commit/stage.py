@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from icefloe.codecs.json.table_metadata import encode_metadata
 from icefloe.codecs.manifest.manifests import encode_root, extension
-from icefloe.commit.draft import Draft, Work
+from icefloe.commit.draft import Draft, SnapshotPlan, Work
 from icefloe.commit.summary import manifest_counts, summarize
 from icefloe.env import Env
 from icefloe.model.metadata.properties import METADATA_COMPRESSION
-from icefloe.model.metadata.snapshots import Operation, Snapshot, Snapshots
+from icefloe.model.metadata.snapshots import Snapshot, Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.metadata.transactions import marked
 from icefloe.tree.apply_changes import apply_changes, rewrite_root
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.new_snapshot import SnapshotIdentity
@@ -31,23 +31,14 @@ class Attempt:
     metadata: TableMetadata
 
 
-def make_snapshot(
-    draft: Draft,
-    work: Work,
-    changes: FileChanges | None,
-    *,
-    operation: Operation,
-    properties: Mapping[str, str],
-    branch: str,
-    staged: bool,
-    cluster_by: tuple[int, ...] = (),
-) -> Draft:
+def make_snapshot(draft: Draft, work: Work, plan: SnapshotPlan) -> Draft:
     """The draft with one more snapshot. Its leaves are written; its root is pending in ``work``.
 
-    ``properties`` are added to the summary. Without changes the snapshot has the files of its parent, in rewritten
-    leaves, sorted by the partition fields ``cluster_by`` first. A ``staged`` snapshot becomes part of no branch.
+    Without changes the snapshot has the files of its parent, in rewritten leaves. A staged snapshot becomes part of no
+    branch.
     """
-    metadata, parent = draft.metadata, draft.head(branch)
+    changes = plan.changes
+    metadata, parent = draft.metadata, draft.head(plan.branch)
     identity = SnapshotIdentity(
         snapshot_id=work.snapshot_id(),
         sequence_number=metadata.last_sequence_number + 1 if metadata.rules.sequence_numbers else 0,
@@ -55,7 +46,7 @@ def make_snapshot(
     )
     before = read_root(draft.store, parent)
     if changes is None:
-        root = rewrite_root(draft.store, before, identity, work.staging, metadata.properties, cluster_by)
+        root = rewrite_root(draft.store, before, identity, work.staging, metadata.properties, plan.cluster_by)
     else:
         root = apply_changes(draft.store, before, changes, identity, work.staging, metadata.properties)
     if work.attempt == 1:
@@ -69,7 +60,7 @@ def make_snapshot(
         sequence_number=identity.sequence_number,
         timestamp_ms=commit_timestamp(draft, work),
         root=location,
-        summary=summarize(operation, changes or FileChanges(), parent, properties, counts),
+        summary=summarize(plan.operation, changes or FileChanges(), parent, plan.properties, counts),
         schema_id=metadata.current_schema_id,
         first_row_id=identity.first_row_id,
         added_rows=None if identity.first_row_id is None else root.added_rows,
@@ -84,8 +75,8 @@ def make_snapshot(
     )
     draft.store.remember_root(location, root.rows)
     work.staging.record_root(root.rows)
-    after = metadata.with_snapshot(snapshot, branch=None if staged else branch)
-    return replace(draft.with_metadata(after), made=(*draft.made, snapshot))
+    after = metadata.with_snapshot(snapshot, branch=None if plan.staged else plan.branch)
+    return replace(draft.with_metadata(after), made=(*draft.made, snapshot), plans=(*draft.plans, plan))
 
 
 def with_manifest_lists(draft: Draft, work: Work) -> Draft:
@@ -116,7 +107,7 @@ def finish(draft: Draft, work: Work) -> Attempt:
     """Write the metadata file of a draft and the pending roots; all are durable on return."""
     # The table gets the timestamp of its newest snapshot.
     timestamp_ms = latest_timestamp(draft) if len(draft.made) > 0 else commit_timestamp(draft, work)
-    metadata = _without_passed_snapshots(draft).committed(timestamp_ms=timestamp_ms, former_location=draft.base.pointer)
+    metadata = _as_one_commit(draft).committed(timestamp_ms=timestamp_ms, former_location=draft.base.pointer)
     # Two writers on one version of a numbered table must try the same name, and the name follows the codec.
     codec = metadata_codec(draft.base.metadata if draft.base.mark is not None else metadata)
     pointer, data = encode_metadata_file(metadata, draft.base.pointer, work.env, codec=codec)
@@ -157,13 +148,20 @@ def latest_timestamp(draft: Draft) -> int:
     return max((draft.metadata.last_updated_ms, *logged, *made))
 
 
-def _without_passed_snapshots(draft: Draft) -> TableMetadata:
-    """The metadata without log entries of snapshots that were current only within this commit: no reader saw them."""
+def _as_one_commit(draft: Draft) -> TableMetadata:
+    """The metadata of a draft. If it made several snapshots, they are marked, and have one timestamp.
+
+    Those that were current only within this commit are not in the log: no reader saw them.
+    """
     metadata = draft.metadata
     if len(draft.made) < 2:
         return metadata
     passed = {made.snapshot_id for made in draft.made} - {metadata.current_snapshot_id}
-    return replace(metadata, snapshot_log=tuple(e for e in metadata.snapshot_log if e.snapshot_id not in passed))
+    snapshots = metadata.snapshots.without({made.snapshot_id for made in draft.made})
+    for snapshot in marked(draft.made, [plan.branch for plan in draft.plans]):
+        snapshots = snapshots.add(snapshot)
+    log = tuple(entry for entry in metadata.snapshot_log if entry.snapshot_id not in passed)
+    return replace(metadata, snapshots=snapshots, snapshot_log=log)
 
 
 def metadata_name(former: str | None, uuid: str, *, compressed: bool = False) -> str:

@@ -16,7 +16,7 @@ from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.schema.metadata_columns import DELETED
 from icefloe.scan.changes.files import FileDifferences, file_differences
 from icefloe.scan.changes.history import snapshot_range
-from icefloe.scan.changes.pairing import update_pairs
+from icefloe.scan.changes.pairing import check_row_ids, update_pairs
 from icefloe.scan.changes.plan import CHANGE_COLUMNS, ChangePlan
 from icefloe.scan.metadata_filter import tested_metadata_columns
 from icefloe.scan.select import Point
@@ -28,8 +28,8 @@ class Changes:
     """The rows that changed between two snapshots; nothing is read before one of the ``to_`` methods is called.
 
     The columns are those of the table, then ``_change_type`` (``insert``, ``delete``, ``update_before`` or
-    ``update_after``), ``_change_ordinal`` (0 for the first snapshot that may have changed rows) and
-    ``_commit_snapshot_id``.
+    ``update_after``), ``_change_ordinal`` (0 for the first commit that may have changed rows) and
+    ``_commit_snapshot_id``. The snapshots of a transaction are one commit, with the id of the last one.
 
     >>> import icefloe, pyarrow as pa
     >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.feed", schema="id bigint, city string")
@@ -82,7 +82,7 @@ class Changes:
         options = [name for name, given in (("net", request.net), ("images", request.pairs is not None)) if given]
         shown = "" if len(options) == 0 else f", {' and '.join(options)}"
         name = metadata.location if request.base.name is None else request.base.name
-        return f"Changes({name} from {start}{end}, {len(between.changing)} snapshots that may change rows{shown})"
+        return f"Changes({name} from {start}{end}, {len(between.changing)} commits that may change rows{shown})"
 
 
 class ChangeFeeds(HeldTable):
@@ -135,15 +135,11 @@ class ChangeFeeds(HeldTable):
         if len(tested) > 0 or (chosen is not None and DELETED.name in chosen):
             name = DELETED.name if len(tested) == 0 else tested[0]
             raise InputError(f"changes cannot be selected by the metadata column {name!r}", field=name)
+        pairs = update_pairs(base.metadata, between.schema, keys) if images else None
+        if net and pairs is not None and len(pairs.keys) == 0:
+            check_row_ids(base.metadata, between)
         return Changes(
-            request=ChangeRequest(
-                base=base,
-                between=between,
-                filter=filter_,
-                columns=chosen,
-                net=net,
-                pairs=update_pairs(base.metadata, between.schema, keys) if images else None,
-            ),
+            request=ChangeRequest(base=base, between=between, filter=filter_, columns=chosen, net=net, pairs=pairs),
             spark=spark,
         )
 

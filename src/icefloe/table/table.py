@@ -145,7 +145,7 @@ class Table(RowChanges, RefChanges, InspectedTable, Checks, ChangeFeeds, Cleanup
     def transaction(self, *, summary: Mapping[str, str] | None = None, one_snapshot: bool = False) -> Transaction:
         """Several operations as one commit: all of them or none; ``summary`` has keys for their snapshots' summaries.
 
-        With ``one_snapshot``, several appends make one snapshot; other operations on rows are refused then.
+        They are one snapshot where they can be. With ``one_snapshot`` an operation that needs another one is an error.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.transaction", schema="id bigint")

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from icefloe import rows
 from icefloe.commit.base import Base, TablePointer
-from icefloe.commit.draft import Update, draft_of
+from icefloe.commit.draft import Draft, Update, draft_of
+from icefloe.commit.fewest_snapshots import are_one
 from icefloe.commit.loop import begin, discard, land
-from icefloe.commit.operations.append import Append, one_append
 from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.schema_updates import ChangePartitioning
 from icefloe.commit.result import CommitResult
@@ -50,15 +50,12 @@ class Transaction(CommittedBlock):
     ...     tx.append(pa.table({"id": [1, 2, 3]}))
     ...     tx.delete("id = 2")
     >>> tx.result.snapshots, sorted(t.scan().to_arrow()["id"].to_pylist())
-    (2, [1, 3])
+    (1, [1, 3])
 
-    With ``one_snapshot``, appends are committed as one snapshot, and no other operation on rows is accepted.
-
-    >>> with t.transaction(one_snapshot=True) as tx:
-    ...     for number in range(10, 20):
-    ...         tx.append(pa.table({"id": [number]}))
-    >>> tx.result.snapshots, tx.result.rows_added
-    (1, 10)
+    The operations are one snapshot where they can be. Changes of several branches need several, and so do rows that one
+    operation adds and a later one replaces by equality deletes. Then all have the same transaction in their summaries,
+    and ``changes``, streams and time travel take them together. With ``one_snapshot`` an operation that needs another
+    snapshot is an InputError.
     """
 
     def __init__(
@@ -95,7 +92,6 @@ class Transaction(CommittedBlock):
         self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN, create_branch: bool = False
     ) -> None:
         """Add rows; with ``schema_mode="merge"``, first add the columns that the table lacks."""
-        self._check_one_branch(rows.branch_of(branch, self.metadata, create=create_branch))
         engine = engine_of(data)
         with self._with_columns_of(data, schema_mode, engine) as data:
             self._run(rows.append(self._target(branch, create_branch), data, engine), engine)
@@ -111,7 +107,6 @@ class Transaction(CommittedBlock):
         create_branch: bool = False,
     ) -> None:
         """Replace the rows that match, or all rows, by other rows; ``schema_mode`` is that of ``append``."""
-        self._check_combinable("overwrite")
         rows.check_overwrite(where, overwrite_all=overwrite_all)
         engine = engine_of(data)
         with self._with_columns_of(data, schema_mode, engine) as data:
@@ -121,7 +116,6 @@ class Transaction(CommittedBlock):
         self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN, create_branch: bool = False
     ) -> None:
         """Replace all rows of the partitions of the new rows; ``schema_mode`` is that of ``append``."""
-        self._check_combinable("overwrite_partitions")
         engine = engine_of(data)
         with self._with_columns_of(data, schema_mode, engine) as data:
             self._run(rows.overwrite_partitions(self._target(branch, create_branch), data, engine), engine)
@@ -130,7 +124,6 @@ class Transaction(CommittedBlock):
         self, where: str | Expr, *, branch: str | None = MAIN, create_branch: bool = False, spark: Any = None
     ) -> None:
         """Delete the rows that match."""
-        self._check_combinable("delete")
         engine = engine_for(spark)
         self._run(rows.delete(self._target(branch, create_branch), where, engine), engine)
 
@@ -144,7 +137,6 @@ class Transaction(CommittedBlock):
         spark: Any = None,
     ) -> None:
         """Set columns of the rows that match, or of all."""
-        self._check_combinable("update")
         engine = engine_for(spark)
         self._run(rows.update(self._target(branch, create_branch), changes, where, engine), engine)
 
@@ -158,7 +150,6 @@ class Transaction(CommittedBlock):
         create_branch: bool = False,
     ) -> None:
         """Replace rows by key, and add the others."""
-        self._check_combinable("upsert")
         engine = engine_of(data)
         self._run(rows.upsert(self._target(branch, create_branch), data, on, engine, deletes=deletes), engine)
 
@@ -167,7 +158,6 @@ class Transaction(CommittedBlock):
     ) -> MergeBuilder[None]:
         """Update, delete and insert rows by those of a source; see ``Table.merge``."""
         self._check_open()
-        self._check_combinable("merge")
         engine = engine_of(source)
 
         def run(merge: Merge, retries: int | None) -> None:
@@ -214,7 +204,6 @@ class Transaction(CommittedBlock):
     ) -> None:
         """Add existing data files without copying them; see ``Table.add_files``."""
         self._check_open()
-        self._check_combinable("add_files")
         steps = add_files(
             self._base,
             paths,
@@ -264,19 +253,11 @@ class Transaction(CommittedBlock):
             )
             self.result = nothing
             return nothing
-        landed = self._land()
+        landed = land(self._table, tuple(self._steps), self._work, self._draft, transaction=True)
         self.result = rows.Prepared(
             operation=Operation.OVERWRITE, rows_copied=self._copied, rows_already_deleted=self._already_deleted
         ).result(landed)
         return self.result
-
-    def _land(self) -> CommitResult:
-        """Commit the steps. Appends of one snapshot are applied again, as each has made a snapshot in the draft."""
-        if not self._one_snapshot:
-            return land(self._table, tuple(self._steps), self._work, self._draft, prepared=True)
-        base = self._draft.base
-        discard(self._table.io, self._work.staging.forget_since(0))
-        return land(self._table, one_append(self._steps), begin(base, self._env), draft_of(base))
 
     def drop(self) -> None:
         """Drop all operations, and delete the files that were written for them."""
@@ -332,6 +313,7 @@ class Transaction(CommittedBlock):
         try:
             draft = update.apply(self._draft, work)
             work.write_roots(draft.store)
+            self._check_one_snapshot(draft)
         except BaseException:  # the transaction can continue without this update
             work.roots = {}
             discard(self._table.io, [*work.staging.forget_since(written), *update.files])
@@ -339,22 +321,21 @@ class Transaction(CommittedBlock):
         self._draft = draft
         self._steps.append(update)
 
-    def _check_combinable(self, operation: str) -> None:
-        if self._one_snapshot:
-            raise InputError(
-                f"table {self._table}: {operation} cannot be part of a transaction with one_snapshot=True, which"
-                " combines appends only; use a transaction without one_snapshot, where each operation makes a snapshot",
-                operation=operation,
-            )
-
-    def _check_one_branch(self, branch: str) -> None:
-        other = next((s.branch for s in self._steps if isinstance(s, Append) and s.branch != branch), None)
-        if self._one_snapshot and other is not None:
-            raise InputError(
-                f"table {self._table}: a transaction with one_snapshot=True appends to one branch, this one to"
-                f" {other!r}; append to {branch!r} in another transaction",
-                ref=branch,
-            )
+    def _check_one_snapshot(self, draft: Draft) -> None:
+        before = self._draft.plans
+        if not self._one_snapshot or len(before) in (0, len(draft.plans)):
+            return
+        plan = draft.plans[-1]
+        if are_one(before, plan, draft.metadata):
+            return
+        reason = f"it changes branch {plan.branch!r}, the others {before[0].branch!r}"
+        if plan.branch == before[0].branch:
+            reason = "its equality deletes do not apply to rows of the same snapshot"
+        raise InputError(
+            f"table {self._table}: {plan.operation} needs a snapshot of its own, as {reason}; use a transaction without"
+            " one_snapshot=True, or commit it by itself",
+            ref=plan.branch,
+        )
 
     def _check_open(self) -> None:
         if not self._open:

@@ -89,6 +89,16 @@ def changes_since(
     return concat(changes if len(changes) > 0 else [none]).combine_chunks()
 
 
+def in_total(changes: pa.Table) -> pa.Table:
+    """The changes of several snapshots, oldest first, without files that were added and removed or the reverse."""
+    offsets = pc.fill_null(changes["dv_offset"], -1)
+    keys = pa.table({"location": changes["location"], "offset": offsets, "row": np.arange(changes.num_rows)})
+    ends = keys.group_by(["location", "offset"]).aggregate([("row", "min"), ("row", "max")])
+    first, last = (np.asarray(ends[f"row_{name}"]) for name in ("min", "max"))
+    status = np.asarray(changes["status"])
+    return changes.take(pa.array(np.sort(last[status[first] == status[last]])))
+
+
 def snapshots_between(metadata: TableMetadata, *, after: Snapshot | None, until: Snapshot) -> tuple[Snapshot, ...]:
     """The snapshots after ``after`` up to ``until``, along the parents of ``until``, oldest first."""
     newest_first: list[Snapshot] = []

@@ -7,7 +7,7 @@ or the expressions of the table changed in between. The end of the commit delete
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from uuid import UUID
@@ -80,6 +80,15 @@ class Staging:
         """Forget the files of an attempt except reusable leaves, and return them for deletion."""
         self._in_roots.clear()
         return self._forget(self._of_attempt)
+
+    def begin_again(self) -> tuple[str, ...]:
+        """The files of the attempt so far except reusable leaves. Its roots begin again; ``forget`` these after it."""
+        self._in_roots.clear()
+        return tuple(self._of_attempt)
+
+    def forget(self, locations: Sequence[str]) -> tuple[str, ...]:
+        """Forget some files, and return them for deletion."""
+        return self._forget(list(locations))
 
     def forget_since(self, count: int) -> tuple[str, ...]:
         """Forget all but the first files written, those of a failed update, and return them for deletion."""

@@ -13,8 +13,9 @@ from icefloe.commit.operations.snapshot_operation import SnapshotOperation
 from icefloe.commit.stage import commit_timestamp
 from icefloe.errors import InputError
 from icefloe.model.entries import ContentType, Status, choose, of_status, of_type, put
-from icefloe.model.metadata.snapshots import MAIN, Operation
+from icefloe.model.metadata.snapshots import MAIN, Operation, Snapshot
 from icefloe.model.metadata.table_metadata import ancestors
+from icefloe.model.metadata.transactions import is_intermediate, is_part, transaction_of
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.file_changes import FileChanges
 
@@ -43,6 +44,7 @@ class CherryPick(SnapshotOperation):
         metadata, picked = draft.metadata, draft.metadata.snapshot(self.snapshot_id)
         head = metadata.current_snapshot_id
         self._check_not_published(draft)
+        _check_whole(picked, head)
         if picked.parent_id == head:
             timestamp_ms = commit_timestamp(draft, work)
             return draft.with_metadata(metadata.set_current_snapshot(self.snapshot_id, timestamp_ms=timestamp_ms))
@@ -83,6 +85,16 @@ class CherryPick(SnapshotOperation):
                     f"snapshot {self.snapshot_id} is already published by snapshot {snapshot.snapshot_id}",
                     snapshot_id=self.snapshot_id,
                 )
+
+
+def _check_whole(picked: Snapshot, head: int | None) -> None:
+    """Refuse a snapshot that would make a half of its transaction visible."""
+    if is_part(picked) and (is_intermediate(picked) or picked.parent_id != head):
+        raise InputError(
+            f"snapshot {picked.snapshot_id} is one of several of transaction {transaction_of(picked)}, and main would"
+            " show a half of it; publish the branch of the transaction, or repeat its operations on main",
+            snapshot_id=picked.snapshot_id,
+        )
 
 
 def _as_new(rows: pa.Table) -> pa.Table:

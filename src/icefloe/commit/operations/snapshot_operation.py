@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.draft import Draft, Work
+from icefloe.commit.draft import Draft, SnapshotPlan, Work
 from icefloe.commit.idempotency import committed_snapshot, key_in
 from icefloe.commit.stage import make_snapshot
 from icefloe.errors import ConflictError
@@ -76,16 +76,15 @@ class SnapshotOperation(ABC):
 
         Without changes, all manifests are rewritten, sorted by the partition fields ``cluster_by`` first.
         """
-        return make_snapshot(
-            draft,
-            work,
-            changes,
+        plan = SnapshotPlan(
+            changes=changes,
             operation=self.operation,
             properties=self.properties,
             branch=self.branch,
             staged=self.staged,
             cluster_by=cluster_by,
         )
+        return make_snapshot(draft, work, plan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from icefloe.model.metadata.properties import (
 from icefloe.model.metadata.property_values import INT_MAX
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, retention
 from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.metadata.transactions import by_commit
 
 RecordOf = Callable[[Snapshot], str | None]  # what a snapshot is a record of, in words, such as "query 7"
 
@@ -138,7 +139,7 @@ def _branches(lines: Mapping[str, list[Snapshot]]) -> dict[int, list[str]]:
 def _keep_newest(
     metadata: TableMetadata, policy: ExpirePolicy, name: str, ref: Ref, line: list[Snapshot], reasons: _Reasons
 ) -> None:
-    """Keep the snapshots of a branch until one is too old and not among the newest ones."""
+    """Keep the snapshots of a branch until one is too old and not among the newest ones; a transaction stays whole."""
     fewest = ref.min_snapshots_to_keep
     if fewest is None:
         fewest = MIN_SNAPSHOTS_TO_KEEP.of(metadata.properties) if policy.retain_last is None else policy.retain_last
@@ -148,6 +149,8 @@ def _keep_newest(
             reason = f"among the newest {fewest} of branch {name}"
         elif snapshot.timestamp_ms >= cutoff and number < most:
             reason = f"not older than {at_time(cutoff)}, branch {name}"
+        elif number > 0 and len(by_commit((snapshot, line[number - 1]))) == 1:
+            reason = f"of the transaction of snapshot {line[number - 1].snapshot_id}"
         else:
             return
         reasons.setdefault(snapshot.snapshot_id, []).append(reason)

@@ -16,7 +16,7 @@ from icefloe.model.entries import DELETES, ContentType, Status, empty, of_status
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.changes.history import SnapshotRange
-from icefloe.tree.diff import snapshot_changes
+from icefloe.tree.diff import in_total, snapshot_changes
 from icefloe.tree.opened_manifests import OpenedManifests, RecordingStore
 from icefloe.tree.store import NO_STATISTICS, ManifestStore
 
@@ -96,7 +96,7 @@ def file_differences(
     ]
     changes = pa.concat_tables([_described(empty(), None), *parts]).combine_chunks()
     if net:
-        changes = _in_total(changes)
+        changes = in_total(changes)
     is_added, is_data = of_status(changes, Status.ADDED), of_type(changes, ContentType.DATA)
     is_delete = of_type(changes, *DELETES)
     deletes_added = changes.filter(pc.and_(is_delete, is_added))
@@ -121,16 +121,6 @@ def _described(rows: pa.Table, snapshot: Snapshot | None) -> pa.Table:
     columns = [pa.repeat(pa.scalar(value, field.type), rows.num_rows) for value, field in zip(values, _BY, strict=True)]
     chosen = rows.select([*_STATE, *_FILE])
     return pa.table([*columns, *chosen.columns], schema=pa.schema([*_BY, *chosen.schema]))
-
-
-def _in_total(changes: pa.Table) -> pa.Table:
-    """The changes without files that were added and removed later, or removed and added again."""
-    offsets = pc.fill_null(changes["dv_offset"], -1)
-    keys = pa.table({"location": changes["location"], "offset": offsets, "row": np.arange(changes.num_rows)})
-    ends = keys.group_by(["location", "offset"]).aggregate([("row", "min"), ("row", "max")])
-    first, last = (np.asarray(ends[f"row_{name}"]) for name in ("min", "max"))
-    status = np.asarray(changes["status"])
-    return changes.take(pa.array(np.sort(last[status[first] == status[last]])))
 
 
 def _is_replaced(removed: pa.Table, added: pa.Table, *, net: bool) -> pa.Array:

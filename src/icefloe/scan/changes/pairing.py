@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from icefloe.errors import InputError
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
+from icefloe.scan.changes.history import SnapshotRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +42,15 @@ def update_pairs(metadata: TableMetadata, schema: Schema, keys: Sequence[str] | 
             f"table {metadata.location}: the identifier fields {names} are inside structs; give keys=[...]"
         )
     return UpdatePairs(keys=names)
+
+
+def check_row_ids(metadata: TableMetadata, between: SnapshotRange) -> None:
+    """InputError if rows got their ids within a range: a row that is read with and without an id is not one row."""
+    first = () if between.since is None else (between.since,)
+    without = next((each for each in (*first, *between.snapshots) if each.first_row_id is None), None)
+    if without is not None:
+        raise InputError(
+            f"table {metadata.location}: net=True cannot pair rows by their row ids here, because those of snapshot"
+            f" {without.snapshot_id} have none: it is older than the upgrade to format version 3. Give keys=[...]",
+            snapshot_id=without.snapshot_id,
+        )

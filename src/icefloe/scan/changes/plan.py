@@ -19,14 +19,14 @@ INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER = "insert", "delete", "update_before
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeStep:
-    """The files whose rows one snapshot changed.
+    """The files whose rows one commit changed.
 
     The live rows of ``added`` are new and those of ``removed`` are gone. ``before`` and ``after`` are the same data
     files with the deletes of the parent and of the snapshot: rows that are live in one of them only have changed.
     """
 
-    ordinal: int  # of the snapshot, among those that may change rows
-    snapshot: Snapshot
+    ordinal: int  # of the commit, among those that may change rows
+    snapshot: Snapshot  # the last one of the commit
     added: Plan
     removed: Plan
     before: Plan

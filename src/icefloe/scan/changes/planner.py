@@ -1,4 +1,4 @@
-"""Plans which files contain the rows that snapshots changed (spec: Scan Planning, Row-level Deletes; V4 proposal).
+"""Plans which files contain the rows that commits changed (spec: Scan Planning, Row-level Deletes; V4 proposal).
 
 A snapshot adds and removes data files, and adds and removes deletes. The data files that stay, and to which added or
 removed deletes apply, are planned twice: with the deletes of the parent, and with those of the snapshot. Files that a
@@ -19,7 +19,7 @@ from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound, Expr
 from icefloe.expr.prune.residual import residuals
 from icefloe.expr.prune.stats_eval import Match, evaluate
-from icefloe.model.entries import DELETES, ContentType, Status, choose, of_status, of_type
+from icefloe.model.entries import DELETES, ContentType, Status, choose, concat, of_status, of_type
 from icefloe.model.location_columns import index_of
 from icefloe.model.metadata.error_context import Origin
 from icefloe.model.metadata.snapshots import Snapshot
@@ -32,7 +32,7 @@ from icefloe.scan.lookup import data_files_at
 from icefloe.scan.plan import known_fields, partition_fields, selected, to_tasks
 from icefloe.scan.prune import delete_rows
 from icefloe.scan.tasks import Plan
-from icefloe.tree.diff import snapshot_changes, with_manifest
+from icefloe.tree.diff import in_total, snapshot_changes, with_manifest
 from icefloe.tree.opened_manifests import RecordingStore
 from icefloe.tree.root import Root, read_live_leaves, read_root
 from icefloe.tree.store import ManifestStore
@@ -47,7 +47,7 @@ def plan_changes(
     columns: Sequence[str] | None = None,
     table: str | None = None,
 ) -> ChangePlan:
-    """The files that contain the changed rows of a range of snapshots that may match ``filter``.
+    """The files that contain the changed rows of a range of snapshots that may match ``filter``, by commit.
 
     Rows are read with the schema of the last snapshot. ``table`` is the name of the table, for errors.
     """
@@ -60,7 +60,7 @@ def plan_changes(
         fields=partition_fields(metadata),
     )
     numbered = enumerate(between.changing, between.first_ordinal)
-    steps = (planner.step(ordinal, snapshot) for ordinal, snapshot in numbered)
+    steps = (planner.step(ordinal, snapshots) for ordinal, snapshots in numbered)
     return ChangePlan(
         steps=tuple(step for step in steps if step.files > 0),
         schema=selected(store, metadata, schema, columns, table),
@@ -80,12 +80,13 @@ class _Planner:
     bound: Bound
     fields: tuple[PartitionField, ...]
 
-    def step(self, ordinal: int, snapshot: Snapshot) -> ChangeStep:
-        """The files whose rows a snapshot changed."""
-        parent = None if snapshot.parent_id is None else self.metadata.snapshot(snapshot.parent_id)
+    def step(self, ordinal: int, snapshots: Sequence[Snapshot]) -> ChangeStep:
+        """The files whose rows a commit changed, by one snapshot or several."""
+        snapshot, parent_id = snapshots[-1], snapshots[0].parent_id
+        parent = None if parent_id is None else self.metadata.snapshot(parent_id)
         origin = Origin(table=self.metadata.location, snapshot_id=snapshot.snapshot_id)
         with origin.named():
-            changes = snapshot_changes(self.store, self.metadata, snapshot)
+            changes = self._changes(snapshots)
             is_data = of_type(changes, ContentType.DATA)
             added = choose(changes, pc.and_(is_data, of_status(changes, Status.ADDED)))
             removed = choose(changes, pc.and_(is_data, of_status(changes, Status.DELETED)))
@@ -102,6 +103,11 @@ class _Planner:
                 before=before,
                 after=after,
             )
+
+    def _changes(self, snapshots: Sequence[Snapshot]) -> pa.Table:
+        """The files that the snapshots together added and removed."""
+        changes = concat([snapshot_changes(self.store, self.metadata, snapshot) for snapshot in snapshots])
+        return changes if len(snapshots) == 1 else in_total(changes.combine_chunks())
 
     def _plan(self, rows: pa.Table, deletes: pa.Table, origin: Origin) -> Plan:
         """Those of the data files that may contain matching rows, with the deletes that apply to them."""

@@ -12,8 +12,9 @@ import msgspec
 
 from icefloe.engines.change_feed import ChangeRequest
 from icefloe.errors import NoSuchSnapshot
-from icefloe.model.metadata.snapshots import Operation, Snapshot
-from icefloe.scan.changes.history import SnapshotRange
+from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.metadata.transactions import by_commit
+from icefloe.scan.changes.history import SnapshotRange, before_transaction, changing
 from icefloe.scan.changes.pairing import update_pairs
 from icefloe.spark_sql.streams.history import StreamHistory
 from icefloe.spark_sql.streams.options import NO_LIMIT, StreamOptions
@@ -56,10 +57,10 @@ class StreamChanges:
         snapshots = self._after(read, self.history.head)
         has_limit = min(self.options.max_snapshots, self.options.max_files, self.options.max_rows) < NO_LIMIT
         if has_limit and not is_unlimited:
-            snapshots = snapshots[: self._fitting(snapshots)]
+            snapshots = self._fitting(snapshots)
         return ChangeOffset(
             snapshot_id=snapshots[-1].snapshot_id if len(snapshots) > 0 else read.snapshot_id,
-            ordinal=read.ordinal + len(_changing(snapshots)),
+            ordinal=read.ordinal + len(changing(snapshots)),
             began_at=began_at,
         )
 
@@ -89,7 +90,8 @@ class StreamChanges:
         if head is None:
             return None
         if self.options.after_snapshot is not None:
-            start: Snapshot | None = self.history.snapshot(self.options.after_snapshot)
+            after = self.history.snapshot(self.options.after_snapshot)
+            start = before_transaction(self.history.base.metadata, after)
         elif self.options.from_timestamp_ms is not None:
             start = self.history.before(self.options.from_timestamp_ms, instead=_from_head(head))
         else:
@@ -107,26 +109,23 @@ class StreamChanges:
                 f"{error}, so not all changes are known; {_from_head(until)}", **error.context
             ) from error
 
-    def _fitting(self, snapshots: tuple[Snapshot, ...]) -> int:
-        """How many of the snapshots a batch reads: those within the limits, at least one that changes rows."""
+    def _fitting(self, snapshots: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
+        """Those of the snapshots that a batch reads: within the limits, at least one commit that changes rows."""
         options, read, files, rows = self.options, 0, 0, 0
-        for number, snapshot in enumerate(snapshots):
-            if snapshot.operation == Operation.REPLACE:
-                continue
-            plan = self._request_of(snapshot).plan()
-            read, files, rows = read + 1, files + plan.files, rows + plan.rows
-            is_over = read > options.max_snapshots or files > options.max_files or rows > options.max_rows
-            if is_over and read > 1:
-                return number
-        return len(snapshots)
+        fitting: list[Snapshot] = []
+        for commit in by_commit(snapshots):
+            if len(changing(commit)) > 0:
+                plan = self._request_of(commit).plan()
+                read, files, rows = read + 1, files + plan.files, rows + plan.rows
+                is_over = read > options.max_snapshots or files > options.max_files or rows > options.max_rows
+                if is_over and read > 1:
+                    break
+            fitting.extend(commit)
+        return tuple(fitting)
 
-    def _request_of(self, snapshot: Snapshot) -> ChangeRequest:
-        between = SnapshotRange(since=None, until=snapshot, snapshots=(snapshot,), schema=self.history.schema)
+    def _request_of(self, commit: tuple[Snapshot, ...]) -> ChangeRequest:
+        between = SnapshotRange(since=None, until=commit[-1], snapshots=commit, schema=self.history.schema)
         return ChangeRequest(base=self.history.base, between=between)
-
-
-def _changing(snapshots: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
-    return tuple(snapshot for snapshot in snapshots if snapshot.operation != Operation.REPLACE)
 
 
 def _from_head(head: Snapshot) -> str:
