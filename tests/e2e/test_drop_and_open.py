@@ -24,7 +24,7 @@ from icefloe.errors import (
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 from support.shared_files import shared
-from support.tables import VERSIONS
+from support.tables import VERSIONS, new_catalog
 
 pytestmark = pytest.mark.slow
 
@@ -350,3 +350,28 @@ def test_folders_that_others_wrote_are_opened(tmp_path: Path, name: str) -> None
     catalog = icefloe.catalog("lake", type="hadoop", warehouse=str(tmp_path / "wh"))
     assert catalog.list_tables("db") == ["db.t"]
     assert catalog.load_table("db.t").snapshots != ()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"current-schema-id": 99}, "current-schema-id"),
+        ({"default-sort-order-id": 99}, "default-sort-order-id"),
+        ({"table-uuid": 5}, "table-uuid"),
+        ({"last-updated-ms": None}, "last-updated-ms"),
+    ],
+)
+def test_what_is_wrong_with_metadata_is_said_by_whoever_opens_it(
+    tmp_path: Path, version: int, change: dict[str, object], said: str
+) -> None:
+    """Of versions 1 to 3 the message was that the table is at its location, and not at its location."""
+    made = new_catalog(tmp_path).create_table("db.t", schema="id bigint", format_version=version)
+    file = Path(made.metadata_location.removeprefix("file://"))
+    document = {**json.loads(file.read_text()), **change}
+    file.write_text(json.dumps({key: value for key, value in document.items() if value is not None}))
+    with pytest.raises(FormatError, match=said) as opened:
+        icefloe.open_table(str(file))
+    with pytest.raises(FormatError, match=said):
+        new_catalog(tmp_path).register_table("db.u", made.metadata_location)
+    assert "not at" not in str(opened.value)

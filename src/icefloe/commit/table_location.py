@@ -12,7 +12,7 @@ from collections.abc import Collection
 from icefloe.catalogs.catalog import Catalog
 from icefloe.catalogs.names import Identifier
 from icefloe.codecs.json.table_metadata import decode_metadata
-from icefloe.errors import FormatError, InputError
+from icefloe.errors import FormatError, InputError, UnsupportedError
 from icefloe.io.file_io import FileIO
 from icefloe.io.local import local_path
 from icefloe.limits import DEFAULT, Limits
@@ -30,10 +30,13 @@ def read_metadata(
     data = io.read(location, limits.metadata_bytes)
     try:
         metadata = decode_metadata(data, where=location, limits=limits)
-    except FormatError:  # it may lack a location and not be in a metadata folder; else it is broken either way
+    except FormatError as error:  # it may lack a location and not be in a metadata folder; else it is broken either way
         if table_location is None:
             raise
-        return decode_metadata(data, where=location, limits=limits, table_location=table_location), None
+        try:
+            return decode_metadata(data, where=location, limits=limits, table_location=table_location), None
+        except UnsupportedError:  # it states a location, so that is not what is wrong
+            raise error from None
     if table_location is None or not metadata.states_location or is_same_folder(metadata.location, table_location):
         return metadata, None
     moved = decode_metadata(data, where=location, limits=limits, table_location=table_location)
