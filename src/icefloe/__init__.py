@@ -34,13 +34,27 @@ from icefloe.lazy import LazyModule
 
 if TYPE_CHECKING:
     from icefloe.commit.result import CommitResult
+    from icefloe.expr.filter.nodes import Expr
     from icefloe.inspect.history import HistoryEntry
+    from icefloe.maintenance.compact.plan import CompactPlan
+    from icefloe.maintenance.compact.rewrite_deletes import RewriteDeletesPlan
+    from icefloe.maintenance.compact.rewrite_manifests import RewriteManifestsPlan
+    from icefloe.maintenance.erase import ErasePlan
+    from icefloe.maintenance.expire import ExpirePlan
+    from icefloe.maintenance.maintain import MaintainPlan
+    from icefloe.maintenance.orphans import OrphanPlan
     from icefloe.maintenance.purge import DropResult
+    from icefloe.maintenance.relocate.plan import RelocatePlan
     from icefloe.model.metadata.snapshots import Ref, Snapshot
+    from icefloe.model.partition.sort_order import SortOrder
+    from icefloe.model.partition.spec import PartitionSpec
     from icefloe.model.schema.schema import Schema
+    from icefloe.model.schema.types import Field
+    from icefloe.scan.changes.plan import ChangePlan
     from icefloe.scan.tasks import Plan
     from icefloe.spark_sql.attach import attach, detach
     from icefloe.table.catalog import Catalog, catalog
+    from icefloe.table.changes import Changes
     from icefloe.table.edits import PartitionEdit, SchemaEdit
     from icefloe.table.inspect import Inspect
     from icefloe.table.merge import MergeBuilder, MergeResult
@@ -54,18 +68,26 @@ __version__ = VERSION
 __all__ = [
     "AlreadyExists",
     "Catalog",
+    "ChangePlan",
+    "Changes",
     "CommitFailed",
     "CommitResult",
     "CommitStateUnknown",
+    "CompactPlan",
     "ConflictError",
     "CorruptFile",
     "DropResult",
+    "ErasePlan",
+    "ExpirePlan",
+    "Expr",
+    "Field",
     "FormatError",
     "HistoryEntry",
     "IcefloeError",
     "InputError",
     "Inspect",
     "LimitError",
+    "MaintainPlan",
     "MergeBuilder",
     "MergeResult",
     "NoSuchFile",
@@ -73,14 +95,20 @@ __all__ = [
     "NoSuchSnapshot",
     "NoSuchTable",
     "NotFound",
+    "OrphanPlan",
     "OutOfMemory",
     "PartitionEdit",
+    "PartitionSpec",
     "Plan",
     "Ref",
+    "RelocatePlan",
+    "RewriteDeletesPlan",
+    "RewriteManifestsPlan",
     "Scan",
     "Schema",
     "SchemaEdit",
     "Snapshot",
+    "SortOrder",
     "StorageError",
     "Table",
     "TableAt",
@@ -93,19 +121,33 @@ __all__ = [
 ]
 _MODULES = {  # name -> module that it is imported from when it is first used
     "Catalog": "icefloe.table.catalog",
+    "ChangePlan": "icefloe.scan.changes.plan",
+    "Changes": "icefloe.table.changes",
     "CommitResult": "icefloe.commit.result",
+    "CompactPlan": "icefloe.maintenance.compact.plan",
     "DropResult": "icefloe.maintenance.purge",
+    "ErasePlan": "icefloe.maintenance.erase",
+    "ExpirePlan": "icefloe.maintenance.expire",
+    "Expr": "icefloe.expr.filter.nodes",
+    "Field": "icefloe.model.schema.types",
     "HistoryEntry": "icefloe.inspect.history",
     "Inspect": "icefloe.table.inspect",
+    "MaintainPlan": "icefloe.maintenance.maintain",
     "MergeBuilder": "icefloe.table.merge",
     "MergeResult": "icefloe.table.merge",
+    "OrphanPlan": "icefloe.maintenance.orphans",
     "PartitionEdit": "icefloe.table.edits",
+    "PartitionSpec": "icefloe.model.partition.spec",
     "Plan": "icefloe.scan.tasks",
     "Ref": "icefloe.model.metadata.snapshots",
+    "RelocatePlan": "icefloe.maintenance.relocate.plan",
+    "RewriteDeletesPlan": "icefloe.maintenance.compact.rewrite_deletes",
+    "RewriteManifestsPlan": "icefloe.maintenance.compact.rewrite_manifests",
     "Scan": "icefloe.table.scan",
     "Schema": "icefloe.model.schema.schema",
     "SchemaEdit": "icefloe.table.edits",
     "Snapshot": "icefloe.model.metadata.snapshots",
+    "SortOrder": "icefloe.model.partition.sort_order",
     "Table": "icefloe.table.table",
     "TableAt": "icefloe.table.table_at",
     "Transaction": "icefloe.table.transaction",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import os
 from pathlib import Path
@@ -12,6 +13,35 @@ from architecture.source_tree import SRC, write_tree
 
 PINNED = Path(__file__).with_name("public_api.txt")
 BLESS = "ICEFLOE_BLESS=1 python -m pytest tests/architecture/test_public_api.py"
+
+
+# The session is what these functions are about: it is their first argument.
+ABOUT_SPARK = ("attach", "detach", "to_spark")
+
+
+def positional_sessions(surface: str) -> list[str]:
+    """Return the signatures that take ``spark`` by position: arguments would move if one came before it."""
+    found = []
+    for line in surface.splitlines():
+        signature = line.strip()
+        if not signature.startswith("def ") or "spark" not in signature:
+            continue
+        (function,) = ast.parse(f"{signature}: ...").body
+        assert isinstance(function, ast.FunctionDef)
+        names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+        if "spark" in names and function.name not in ABOUT_SPARK:
+            found.append(signature)
+    return found
+
+
+def test_a_session_is_given_by_name() -> None:
+    assert positional_sessions(public_surface(SRC)) == []
+
+
+def test_a_session_by_position_is_seen() -> None:
+    bad = "def expire(self, older: int | None=None, spark: Any=None) -> Plan"
+    good = "def verify(self, *, spark: Any=None) -> Result\n    def to_spark(self, spark: Any) -> Any"
+    assert positional_sessions(f"class Table\n    {bad}\n    {good}\n") == [bad]
 
 
 def surface_changes(root: Path, pinned: str) -> str:

@@ -85,11 +85,21 @@ class Catalog:
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
         data: Any = None,
+        if_not_exists: bool = False,
     ) -> Table:
         """Create a table and its namespace; the schema is DDL text, a Schema, an Arrow schema or a Spark StructType.
 
-        With ``data``, these are the first rows of the table: others see the table only with them.
+        With ``data``, these are the first rows of the table: others see the table only with them. With
+        ``if_not_exists``, a table that has the name already is returned as it is, and ``data`` is not added to it.
+
+        >>> import icefloe
+        >>> cat = icefloe.catalog("docs", uri="memory://")
+        >>> made = cat.create_table("docs.once", schema="id bigint", if_not_exists=True)
+        >>> cat.create_table("docs.once", schema="id bigint, n int", if_not_exists=True).schema.names
+        {1: 'id'}
         """
+        if if_not_exists and self.table_exists(name):
+            return self.load_table(name)
         definition = self._defined(
             name,
             schema,
@@ -100,7 +110,12 @@ class Catalog:
             properties=properties,
         )
         steps = () if data is None else first_rows(definition.metadata, definition.io, data, self._env)
-        return self._create(definition, steps)
+        try:
+            return self._create(definition, steps)
+        except AlreadyExists:
+            if if_not_exists and self.table_exists(name):  # another process was first
+                return self.load_table(name)
+            raise
 
     def import_table(
         self,
@@ -311,10 +326,10 @@ class Catalog:
         return dict(self._pointers.namespace_properties(namespace))
 
     def set_namespace_properties(
-        self, namespace: NameLike, updates: Mapping[str, str], removals: Collection[str] = ()
+        self, namespace: NameLike, updates: Mapping[str, str], remove: Collection[str] = ()
     ) -> None:
         """Set some properties of a namespace and remove others, in one step."""
-        self._pointers.set_namespace_properties(namespace, updates, removals)
+        self._pointers.set_namespace_properties(namespace, updates, remove)
 
     def _io(self, location: str) -> FileIO:
         return file_io(location, self._properties)

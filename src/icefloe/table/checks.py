@@ -21,6 +21,7 @@ class Checks(HeldTable):
     def verify(
         self,
         snapshots: Literal["current", "all"] = "current",
+        *,
         files: bool = False,
         rows: bool = False,
         progress: Progress = silent,

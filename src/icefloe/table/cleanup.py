@@ -18,6 +18,7 @@ class Cleanup(HeldTable):
     def expire(
         self,
         older_than: datetime | str | None = None,
+        *,
         retain_last: int | None = None,
         snapshots: Iterable[int] | None = None,
         clean: bool = True,
@@ -55,6 +56,7 @@ class Cleanup(HeldTable):
     def remove_orphans(
         self,
         older_than: datetime | str | None = None,
+        *,
         location: str | None = None,
         spark: Any = None,
         allow_recent: bool = False,

@@ -10,6 +10,10 @@ from icefloe.commit.draft import Update
 from icefloe.commit.loop import commit
 from icefloe.commit.result import CommitResult
 from icefloe.env import SYSTEM, Env
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.partition.sort_order import SortOrder
+from icefloe.model.partition.spec import PartitionSpec
+from icefloe.model.schema.schema import Schema
 
 
 class HeldTable:
@@ -23,6 +27,43 @@ class HeldTable:
     def name(self) -> str:
         """The name in the catalog."""
         return str(self._pointer)
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata of the state that this object holds."""
+        return self._pointer.held().metadata
+
+    @property
+    def metadata_location(self) -> str:
+        """The location of the metadata file, which other Iceberg programs can open."""
+        return self._pointer.held().pointer
+
+    @property
+    def location(self) -> str:
+        """The table's folder."""
+        return self.metadata.location
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.metadata.schema
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The current partition spec."""
+        return self.metadata.spec
+
+    @property
+    def sort_order(self) -> SortOrder:
+        """The sort order that new files are written in.
+
+        >>> import icefloe
+        >>> cat = icefloe.catalog("docs", uri="memory://")
+        >>> t = cat.create_table("docs.ordered", schema="id bigint, n int", sort_by=["n desc"])
+        >>> [(key.source_ids, str(key.direction)) for key in t.sort_order.fields]
+        [((2,), 'desc')]
+        """
+        return self.metadata.sort_order
 
     def _target(self, branch: str | None, *, create_branch: bool = False) -> rows.Target:
         base = self._pointer.load()

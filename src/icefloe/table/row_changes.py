@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeVar
 
 from icefloe import rows
 from icefloe.commit.idempotency import commit_key
-from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.phases import PhaseTimer
 from icefloe.commit.result import CommitResult, already_done
 from icefloe.engines.choose import engine_for, engine_of
@@ -226,10 +225,13 @@ class RowChanges(HeldTable):
         branch: str | None = MAIN,
         create_branch: bool = False,
         idempotency_key: str | None = None,
+        query: str | None = None,
+        batch: int | None = None,
     ) -> MergeBuilder[MergeResult]:
         """Update, delete and insert rows by those of a source, as one snapshot; ``on`` joins the two.
 
         Add clauses, then ``execute()``. A row of the table that several rows of the source match is an error.
+        ``query`` and ``batch`` are those of ``append``.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.merging", schema="id bigint, n bigint")
@@ -241,7 +243,7 @@ class RowChanges(HeldTable):
         """
 
         engine = engine_of(source)
-        key = commit_key(idempotency_key)
+        key = commit_key(idempotency_key, query, batch)
 
         def run(merge: Merge, retries: int | None) -> MergeResult:
             options = RunOptions(
@@ -272,11 +274,14 @@ class RowChanges(HeldTable):
         create_branch: bool = False,
         retries: int | None = None,
         idempotency_key: str | None = None,
+        query: str | None = None,
+        batch: int | None = None,
     ) -> MergeResult:
         """Apply change data: the last change of each key by ``sequence_by``, if it is newer than the row in the table.
 
         Late and repeated changes do nothing. Rows for which ``delete_when`` is true mark their row as deleted in the
-        boolean column ``deleted_column``; see docs/merge.md. ``columns`` are those to set, by default all.
+        boolean column ``deleted_column``; see docs/merge.md. ``columns`` are those to set, by default all. ``query``
+        and ``batch`` are those of ``append``.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.cdc", schema="id bigint, n int, seq bigint")
@@ -288,7 +293,13 @@ class RowChanges(HeldTable):
         """
         merge = changes_merge(
             lambda source, on: self.merge(
-                source, on, branch=branch, create_branch=create_branch, idempotency_key=idempotency_key
+                source,
+                on,
+                branch=branch,
+                create_branch=create_branch,
+                idempotency_key=idempotency_key,
+                query=query,
+                batch=batch,
             ),
             engine_of(data),
             self._pointer.load().metadata.schema,
@@ -332,17 +343,6 @@ class RowChanges(HeldTable):
             if len(steps) == 0
             else self._commit(steps)
         )
-
-    def remove_files(self, locations: Iterable[str]) -> CommitResult:
-        """Remove data files from the table by location; they are deleted when the snapshots that contain them expire.
-
-        >>> import icefloe, pyarrow as pa
-        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.remove_files", schema="id bigint")
-        >>> result = t.append(pa.table({"id": [1, 2, 3]}))
-        >>> t.remove_files(t.scan().plan().tasks["location"].to_pylist()).files_removed
-        1
-        """
-        return self._commit(RemoveFiles(locations=tuple(locations)))
 
     def _append_merging(self, data: Any, schema_mode: SchemaMode, wap_id: str | None, run: RunOptions) -> CommitResult:
         if wap_id is not None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from icefloe.commit.operations.property_updates import SetProperties, Upgrade
+from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.schema_updates import ChangePartitioning, ChangeSchema, SetSortOrder
 from icefloe.commit.result import CommitResult
 from icefloe.engines.choose import engine_for
@@ -17,10 +18,7 @@ from icefloe.maintenance.maintain import BudgetLike, MaintainPlan, plan_maintena
 from icefloe.maintenance.relocate.plan import KeptSnapshots, Outside, RelocatePlan, plan_relocation
 from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.snapshots import Ref, Snapshot
-from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.partition.update import PartitionUpdate
-from icefloe.model.schema.schema import Schema
 from icefloe.model.text.sort_order_text import sort_order
 from icefloe.model.text.text_checks import property_names
 from icefloe.table.changes import ChangeFeeds
@@ -77,31 +75,6 @@ class Table(RowChanges, RefChanges, InspectedTable, Checks, ChangeFeeds, Cleanup
         return self
 
     @property
-    def metadata(self) -> TableMetadata:
-        """The metadata of the state that this object holds."""
-        return self._pointer.held().metadata
-
-    @property
-    def metadata_location(self) -> str:
-        """The location of the metadata file, which other Iceberg programs can open."""
-        return self._pointer.held().pointer
-
-    @property
-    def location(self) -> str:
-        """The table's folder."""
-        return self.metadata.location
-
-    @property
-    def schema(self) -> Schema:
-        """The current schema."""
-        return self.metadata.schema
-
-    @property
-    def spec(self) -> PartitionSpec:
-        """The current partition spec."""
-        return self.metadata.spec
-
-    @property
     def format_version(self) -> int:
         """The format version: 1 to 4."""
         return self.metadata.format_version
@@ -156,6 +129,17 @@ class Table(RowChanges, RefChanges, InspectedTable, Checks, ChangeFeeds, Cleanup
         2
         """
         return Transaction(self._pointer, self._env, summary, one_snapshot=one_snapshot)
+
+    def remove_files(self, locations: Iterable[str]) -> CommitResult:
+        """Remove data files from the table by location; they are deleted when the snapshots that contain them expire.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.remove_files", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1, 2, 3]}))
+        >>> t.remove_files(t.scan().plan().tasks["location"].to_pylist()).files_removed
+        1
+        """
+        return self._commit(RemoveFiles(locations=tuple(locations)))
 
     def update_schema(self) -> SchemaEdit:
         """Change the columns in a ``with`` block: ``s.add_column("x", "int")``, ``s.rename_column("note", "memo")``.
