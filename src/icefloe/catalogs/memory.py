@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from icefloe.catalogs.catalog import CatalogBase, Stale, Swap, Swapped, check_properties
 from icefloe.catalogs.names import (
@@ -18,7 +19,7 @@ from icefloe.catalogs.names import (
     some_namespace,
     table_location,
 )
-from icefloe.errors import AlreadyExists, InputError, NoSuchNamespace, NoSuchTable
+from icefloe.errors import AlreadyExists, InputError, NoSuchNamespace, NoSuchTable, UnsupportedError
 from icefloe.io.local import file_location
 
 
@@ -40,6 +41,13 @@ class MemoryCatalog(CatalogBase):
         self._lock = threading.RLock()
         self._tables: dict[Identifier, str] = {}
         self._created: dict[Identifier, dict[str, str]] = {}  # namespaces, with their properties
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise UnsupportedError(
+            f"catalog {self._name!r} is in memory: it belongs to one process and cannot be opened by another. Use a"
+            " catalog in sqlite:///path/to/catalog.db, or pass rows instead of the table",
+            catalog=self._name,
+        )
 
     def __repr__(self) -> str:
         return f"MemoryCatalog({self._name!r}, warehouse={self._warehouse!r})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from icefloe.catalogs.catalog import Pointer, Pointers, same_file
 from icefloe.catalogs.names import Identifier
@@ -45,6 +46,8 @@ class TablePointer:
     ``allowed-roots`` are locations outside the table from which files may be read. ``location`` is where the table is,
     if the catalog or the user knows; ``stated_location`` is then the location in its metadata, if it is a different
     one.
+
+    A pickled one has the state that was held, and reaches the catalog and the storage with the same settings and keys.
     """
 
     def __init__(
@@ -67,6 +70,13 @@ class TablePointer:
         folder = self._settings.get(CACHE_FOLDER)
         self._disk = None if folder is None else DiskCache(folder)
         self._last: Base | None = None
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
         self._lock = threading.Lock()
 
     def __str__(self) -> str:

@@ -56,6 +56,9 @@ class ManifestCache:
         self._max_bytes = max_bytes
         self._lock = Lock()
 
+    def __reduce__(self) -> tuple[type[ManifestCache], tuple[int]]:
+        return ManifestCache, (self._max_bytes,)  # another process reads manifests itself
+
     def get(self, key: Key, wanted: Wanted = None) -> pa.Table | None:
         """The table of a key, if it has all wanted statistics; becomes the most recently used."""
         with self._lock:
