@@ -78,7 +78,7 @@ def test_columns_are_named_and_may_be_inside_structs(tmp_path: Path) -> None:
         table.analyze(["none"])
     with pytest.raises(InputError, match="columns is empty"):
         table.analyze([])
-    with pytest.raises(InputError, match="give a list of names"):
+    with pytest.raises(InputError, match="and a list is expected"):
         table.analyze("id")
 
 

@@ -35,6 +35,7 @@ _MEMORY_LOCK = threading.Lock()
 
 _SQL, _IN_MEMORY, _FILES = "sql", "memory", "files"
 _ALIASES = {_SQL: _SQL, _IN_MEMORY: _IN_MEMORY, "in-memory": _IN_MEMORY, _FILES: _FILES, "hadoop": _FILES}
+_URIS = "sqlite:///path/to/catalog.db, postgresql://host/database, file:///folder or memory://"
 _BY_SCHEME = {"memory": _IN_MEMORY, "file": _FILES, "http": "rest", "https": "rest", "thrift": "hive"}
 
 
@@ -107,9 +108,10 @@ def _type(name: str, settings: Mapping[str, str]) -> str:
         said = _SQL if scheme is None else _BY_SCHEME.get(scheme[1].lower(), _SQL)
     known = _ALIASES.get(said.lower())
     if known is None:
+        by_uri = "" if "type" in settings else f", by the scheme of its uri ({str(uri).partition(':')[0]}:)"
         raise UnsupportedError(
-            f"catalog {name!r} is of type {said!r}, which this library does not open; it opens "
-            f"{', '.join(sorted(_ALIASES))}",
+            f"catalog {name!r} is of type {said!r}{by_uri}, which this library does not open; it opens "
+            f"{', '.join(sorted(_ALIASES))}: uri= is {_URIS}",
             catalog=name,
             type=said,
         )

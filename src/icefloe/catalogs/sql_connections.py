@@ -84,7 +84,10 @@ class Connections:
                 scheme=self._url.drivername,
             ) from error
         except ModuleNotFoundError as error:
-            raise UnsupportedError(f"no driver for {self._url.drivername} databases is installed ({error})") from error
+            raise UnsupportedError(
+                f"uri={self._url.drivername}://...: no driver for such databases is installed ({error}); write"
+                " sqlite:///path/to/catalog.db, postgresql://host/db or file:///folder"
+            ) from error
         if backend == "sqlite":
             event.listen(engine, "connect", _prepare_sqlite)
         if backend == "postgresql":

@@ -43,6 +43,7 @@ from icefloe.maintenance.reachable import bytes_of, freed_files, on_newest
 from icefloe.model.entries import ContentType
 from icefloe.model.location_columns import is_among
 from icefloe.model.metadata.retention import ExpirePolicy, Retained, apply_policy, at_time
+from icefloe.model.text.text_checks import listed
 from icefloe.progress import Progress, silent
 from icefloe.scan.select import to_epoch_ms
 
@@ -197,7 +198,7 @@ def plan_expire(
     clean: bool = True,
 ) -> ExpirePlan:
     """Plan an expiry on the newest state of a table; nothing is changed."""
-    chosen = None if snapshots is None else list(snapshots)
+    chosen = None if snapshots is None else list(listed(snapshots, "snapshots"))
 
     def plan(base: Base) -> ExpirePlan:
         return _plan(table, base, env, engine, _policy(base, env, older_than, retain_last, chosen), clean=clean)

@@ -23,6 +23,7 @@ from icefloe.errors import InputError, UnsupportedError
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import UNKNOWN, Field, Geography, Geometry, Struct, is_primitive
+from icefloe.model.text.text_checks import listed
 from icefloe.progress import Progress
 from icefloe.scan.select import select_snapshot
 from icefloe.scan.tree_entries import tree_entries
@@ -129,9 +130,7 @@ def _analyzed_columns(schema: Schema, columns: Sequence[str] | None, table: str)
         if len(chosen) == 0:
             raise InputError(f"analyze {table}: no column has values that can be counted", table=table)
         return chosen
-    if isinstance(columns, str):
-        raise InputError(f"analyze {table}: columns={columns!r} is a text; give a list of names", table=table)
-    schema.project(tuple(columns), table=table)  # names a column that does not exist
+    schema.project(listed(columns, "columns"), table=table)  # names a column that does not exist
     by_name = {".".join(path): (path, field) for path, field in known.items()}
     for name in columns:
         reason = "is inside a list or map" if name not in by_name else _refusal(by_name[name][1])

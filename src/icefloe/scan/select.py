@@ -11,6 +11,7 @@ from icefloe.model.metadata.table_metadata import TableMetadata, ancestors
 
 Point: TypeAlias = int | str | datetime  # a snapshot id, a branch, a tag, or a time with a time zone
 
+_DIGITS_OF_MILLISECONDS = 13  # from 2001 to 2286
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -55,6 +56,10 @@ def snapshot_at(metadata: TableMetadata, point: Point, argument: str = "snapshot
             f"{argument}={point!r}: give a snapshot id, the name of a branch or tag, or a time with a time zone"
         )
     if isinstance(point, int):
+        if metadata.snapshots.find(point) is None and (hint := _if_milliseconds(point)) != "":
+            raise NoSuchSnapshot(
+                f"{argument}={point}: table {metadata.location} has no snapshot of this id{hint}", snapshot_id=point
+            )
         return select_snapshot(metadata, snapshot=point)
     if isinstance(point, str) and (point in metadata.refs or not point[:1].isdigit()):
         return select_snapshot(metadata, ref=point)
@@ -71,10 +76,26 @@ def to_epoch_ms(timestamp: datetime | str) -> int:
         try:
             timestamp = datetime.fromisoformat(timestamp)
         except ValueError as error:
-            raise InputError(f"timestamp {timestamp!r} is not ISO 8601, such as 2026-11-15T09:00:00+01:00") from error
+            hint = _if_milliseconds(timestamp)
+            raise InputError(
+                f"timestamp {timestamp!r} is not ISO 8601, such as 2026-11-15T09:00:00+01:00{hint}"
+            ) from error
+    if not isinstance(timestamp, datetime):
+        raise InputError(
+            f"timestamp {timestamp!r} is of type {type(timestamp).__name__}; give a datetime with a time zone, or text"
+            f" such as 2026-11-15T09:00:00+01:00{_if_milliseconds(timestamp)}"
+        )
     if timestamp.tzinfo is None:
         raise InputError(f"timestamp {timestamp.isoformat()} has no time zone; add one, such as +00:00")
     return (timestamp - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _if_milliseconds(number: object) -> str:
+    """What a number would be as milliseconds since 1970, if that is a time of these centuries."""
+    text = str(number)
+    if not (text.isdecimal() and text.isascii() and len(text) == _DIGITS_OF_MILLISECONDS):
+        return ""
+    return f". As milliseconds since 1970 it is {(_EPOCH + timedelta(milliseconds=int(text))).isoformat()}: give that"
 
 
 def _by_ref(metadata: TableMetadata, name: str, kind: str) -> Snapshot:

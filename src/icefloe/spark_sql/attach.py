@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from icefloe.engines.choose import check_session
 from icefloe.lazy import load_optional
 from icefloe.table.catalog import Catalog
 from icefloe.table.catalog import catalog as open_catalog
@@ -25,6 +26,7 @@ def attach(spark: Any, name: str, catalog: Catalog | None = None) -> Catalog:
     >>> spark.sql("CREATE TABLE demo.db.orders (id bigint, note string)")  # doctest: +SKIP
     >>> spark.sql("INSERT INTO demo.db.orders VALUES (1, 'first')")  # doctest: +SKIP
     """
+    check_session(spark)
     sessions = load_optional(_SESSIONS, needed_by="icefloe.attach")
     attached = open_catalog(name) if catalog is None else catalog
     sessions.attach(spark, name, attached)
@@ -36,4 +38,5 @@ def detach(spark: Any, name: str) -> None:
 
     >>> icefloe.detach(spark, "demo")  # doctest: +SKIP
     """
+    check_session(spark)
     load_optional(_SESSIONS, needed_by="icefloe.detach").detach(spark, name)

@@ -13,7 +13,9 @@ from icefloe.engines.choose import engine_for
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.lazy import load_optional
 from icefloe.model.schema.metadata_columns import DELETED
+from icefloe.model.text.text_checks import listed
 from icefloe.scan.changes.files import FileDifferences, file_differences
 from icefloe.scan.changes.history import snapshot_range
 from icefloe.scan.changes.pairing import check_row_ids, update_pairs
@@ -59,6 +61,7 @@ class Changes:
 
     def to_pandas(self) -> Any:
         """The changes as a pandas DataFrame."""
+        load_optional("pandas", needed_by="to_pandas()")
         return self.to_arrow().to_pandas()
 
     def to_spark(self, spark: Any = None) -> Any:
@@ -129,7 +132,7 @@ class ChangeFeeds(HeldTable):
                 f"table {self.name} has a column {taken[0]!r}, which is the name of a column of changes; rename it",
                 field=taken[0],
             )
-        chosen = None if columns is None else tuple(columns)
+        chosen = None if columns is None else listed(columns, "columns")
         filter_ = parse_filter(where)
         tested = tested_metadata_columns(filter_, between.schema)
         if len(tested) > 0 or (chosen is not None and DELETED.name in chosen):

@@ -14,6 +14,7 @@ from icefloe.maintenance.compact.plan import CompactPlan, plan_compaction
 from icefloe.maintenance.compact.rewrite_deletes import RewriteDeletesPlan, plan_rewrite_deletes
 from icefloe.maintenance.compact.rewrite_manifests import RewriteManifestsPlan, plan_rewrite_manifests
 from icefloe.model.metadata.snapshots import MAIN
+from icefloe.model.text.text_checks import listed
 from icefloe.table.held_table import HeldTable
 
 
@@ -111,7 +112,7 @@ class Compaction(HeldTable):
         True
         """
         target = self._target(MAIN)
-        fields = () if cluster_by is None else partition_field_ids(target.metadata, cluster_by)
+        fields = () if cluster_by is None else partition_field_ids(target.metadata, listed(cluster_by, "cluster_by"))
         return plan_rewrite_manifests(
             self.name, target, fields, lambda: self._commit(RewriteManifests(cluster_by=fields))
         )

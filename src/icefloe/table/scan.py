@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from icefloe.commit.base import Base
-from icefloe.engines.choose import engine_for
+from icefloe.engines.choose import check_session, engine_for
 from icefloe.engines.work import ScanRequest
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
@@ -20,6 +20,7 @@ from icefloe.lazy import load_optional
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.schema.metadata_columns import DELETED
 from icefloe.model.schema.schema import Schema
+from icefloe.model.text.text_checks import listed
 from icefloe.scan.explain import explain
 from icefloe.scan.metadata_filter import tested_metadata_columns
 from icefloe.scan.plan import selected
@@ -61,7 +62,7 @@ class Scan:
             base=base,
             snapshot=snapshot,
             filter=_on_columns(parse_filter(where), base),
-            columns=None if columns is None else tuple(columns),
+            columns=None if columns is None else listed(columns, "columns"),
             schema=schema,
         )
 
@@ -141,6 +142,7 @@ class Scan:
 
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
+        load_optional("pandas", needed_by="to_pandas()")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
@@ -167,6 +169,7 @@ class Scan:
         """
         if nanoseconds not in (None, "microseconds"):
             raise InputError(f"nanoseconds={nanoseconds!r}: give 'microseconds' or nothing")
+        check_session(spark)
         request = replace(
             self._request, inspect_files=inspect_files, truncates_nanoseconds=nanoseconds == "microseconds"
         )

@@ -20,7 +20,7 @@ from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.snapshots import Ref, Snapshot
 from icefloe.model.partition.update import PartitionUpdate
 from icefloe.model.text.sort_order_text import sort_order
-from icefloe.model.text.text_checks import property_names
+from icefloe.model.text.text_checks import listed, property_names
 from icefloe.table.changes import ChangeFeeds
 from icefloe.table.checks import Checks, Statistics
 from icefloe.table.cleanup import Cleanup
@@ -139,7 +139,7 @@ class Table(RowChanges, RefChanges, InspectedTable, Checks, ChangeFeeds, Cleanup
         >>> t.remove_files(t.scan().plan().tasks["location"].to_pylist()).files_removed
         1
         """
-        return self._commit(RemoveFiles(locations=tuple(locations)))
+        return self._commit(RemoveFiles(locations=listed(locations, "locations")))
 
     def update_schema(self) -> SchemaEdit:
         """Change the columns in a ``with`` block: ``s.add_column("x", "int")``, ``s.rename_column("note", "memo")``.

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.errors import InputError, NoSuchTable, UnsupportedError
+from icefloe.errors import InputError, NoSuchTable
 from icefloe.io.memory import MemoryFileIO
 from icefloe.maintenance.verify.findings import Finding
 from icefloe.maintenance.verify.rules import CONSEQUENCES, Rule, Severity
@@ -245,7 +245,7 @@ def test_a_table_that_does_not_exist_and_a_wrong_argument_are_errors():
     assert table.verify("all", files=True, rows=True).findings == ()
     with pytest.raises(InputError, match="current"):
         table.verify("newest")
-    with pytest.raises(UnsupportedError, match="Spark"):
+    with pytest.raises(InputError, match="Spark"):
         table.verify(rows=True, spark=object())
     lake.drop_table("db.t")
     with pytest.raises(NoSuchTable):

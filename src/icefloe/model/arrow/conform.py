@@ -159,7 +159,17 @@ def _fit(array: pa.Array, field: Field, name: str) -> pa.Array:
             return _fit_variant(array, name)
         case type_ if is_primitive(type_) and _same_kind(array.type, type_):
             return _cast(array, type_, name)
-    raise InputError(f"column {name!r} is {field.type}; Arrow {array.type} is another kind of type", field=name)
+    hint = _about_zone(array.type, field.type)
+    raise InputError(f"column {name!r} is {field.type}; Arrow {array.type} is another kind of type{hint}", field=name)
+
+
+def _about_zone(given: pa.DataType, type_: Type) -> str:
+    """What to do about times with a zone for a column without one, or the reverse."""
+    if not pa.types.is_timestamp(given) or type_ not in (TIMESTAMP, TIMESTAMP_NS, TIMESTAMPTZ, TIMESTAMPTZ_NS):
+        return ""
+    if given.tz is None:
+        return ". The values have no time zone: say which one it is, such as pyarrow.compute.assume_timezone(x, 'UTC')"
+    return ". The column has no time zone: convert the values, such as with pyarrow.compute.local_timestamp(x)"
 
 
 def _fit_struct(array: pa.StructArray, fields: tuple[Field, ...], name: str) -> pa.StructArray:

@@ -19,6 +19,7 @@ from icefloe.model.schema.rules import check_schema
 from icefloe.model.schema.schema import Schema, assign_ids
 from icefloe.model.text.column_list import format_ddl, numbered, parse_ddl
 from icefloe.model.text.spark_schema_json import fields_from_spark_json, spark_schema_json, spark_type_json
+from icefloe.model.text.text_checks import listed
 
 __all__ = [
     "as_schema",
@@ -32,13 +33,14 @@ __all__ = [
 
 _SYNONYMS = {"date": "day", "date_hour": "hour"}  # further spellings of Apache Iceberg's DDL
 _TRANSFORMS = {spelling: names for names in TRANSFORM_NAMES for spelling in (names.name, names.function)}
+_MAX_WIDTH = (1 << 31) - 1  # of an int
 _COLUMN = r"(?P<{0}>(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)"
 _NEXT = r"(?:\s*,\s*(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)*"
 _CALL = re.compile(
-    r"(?P<name>\w+)\s*\(\s*(?:(?P<width>\d{1,9})\s*,\s*)?(?P<sources>" + _COLUMN.format("source") + _NEXT + r")\s*\)"
+    r"(?P<name>\w+)\s*\(\s*(?:(?P<width>\d+)\s*,\s*)?(?P<sources>" + _COLUMN.format("source") + _NEXT + r")\s*\)"
 )
 _SOURCE = re.compile(r"(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*")
-_NUMBER = re.compile(r"[0-9]{1,9}")
+_NUMBER = re.compile(r"[0-9]+")
 _BARE = re.compile(_COLUMN.format("source"))
 
 
@@ -87,9 +89,12 @@ def parse_partition(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
     called = _CALL.fullmatch(text.strip())
     match = called if called is not None else _BARE.fullmatch(text.strip())
     if match is None:
-        raise InputError(f"cannot read the partition {text!r}: write day(ts), bucket(16, id) or a column", text=text)
-    listed = match["source"] if called is None else called["sources"]
-    sources = [part.strip().replace("`", "") for part in _SOURCE.findall(listed)]
+        stated = " That is how metadata writes a transform, without its column." if "[" in text else ""
+        raise InputError(
+            f"cannot read the partition {text!r}: write day(ts), bucket(16, id) or a column.{stated}", text=text
+        )
+    columns = match["source"] if called is None else called["sources"]
+    sources = [part.strip().replace("`", "") for part in _SOURCE.findall(columns)]
     width = None if called is None else called["width"]
     if width is None and len(sources) > 1 and _NUMBER.fullmatch(sources[-1]) and sources[-1] not in schema.by_name:
         *sources, width = sources
@@ -124,7 +129,12 @@ def _with_width(transform: TransformName, width: str | None, text: str) -> str:
     if transform.is_sized != (width is not None):
         rule = f"takes a number first, as in {name}(16, id)" if transform.is_sized else "takes a column"
         raise InputError(f"partition {text!r}: {name} {rule}", text=text)
-    return name if width is None else f"{name}[{int(width)}]"
+    if width is None:
+        return name
+    if len(width.lstrip("0")) not in range(1, 11) or int(width) > _MAX_WIDTH:
+        what = "number of buckets" if name == "bucket" else f"width of {name}"
+        raise InputError(f"partition {text!r}: the {what} is 1 to {_MAX_WIDTH}, not {width}", text=text)
+    return f"{name}[{int(width)}]"
 
 
 def partition_spec(
@@ -136,7 +146,7 @@ def partition_spec(
     ['ts_day', 'id']
     """
     fields: list[PartitionField] = []
-    for field_id, text in enumerate(texts, start_field_id):
+    for field_id, text in enumerate(listed(texts, "partition_by"), start_field_id):
         transform, sources = parse_partition(text, schema)
         name = partition_name(transform, *sources)
         if any(field.name == name for field in fields):

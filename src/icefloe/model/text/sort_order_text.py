@@ -9,6 +9,7 @@ from icefloe.errors import InputError
 from icefloe.model.partition.sort_order import UNSORTED, Direction, NullOrder, SortField, SortOrder, order_problem
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.ddl import parse_partition, term_text
+from icefloe.model.text.text_checks import listed
 
 _KEY = re.compile(
     r"(?P<term>.+?)(?:\s+(?:asc|(?P<desc>desc)))?(?:\s+nulls\s+(?:(?P<first>first)|(?P<last>last)))?",
@@ -27,7 +28,7 @@ def sort_order(texts: Iterable[str], schema: Schema) -> SortOrder:
     >>> [(f.transform, f.direction, f.null_order) for f in order.fields]
     [('identity', 'desc', 'nulls-last'), ('bucket[16]', 'asc', 'nulls-first')]
     """
-    fields = tuple(sort_field(text, schema) for text in texts)
+    fields = tuple(sort_field(text, schema) for text in listed(texts, "sort_by"))
     if len(fields) == 0:
         return UNSORTED
     order = SortOrder(order_id=FIRST_ORDER_ID, fields=fields)

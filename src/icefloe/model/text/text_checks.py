@@ -6,8 +6,11 @@ JSON could hold numbers instead, but then no reader would accept the table, so t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from icefloe.errors import InputError
+
+T = TypeVar("T")
 
 
 def text_problem(value: object) -> str | None:
@@ -64,13 +67,26 @@ def check_property_texts(properties: Mapping[str, str]) -> None:
             raise InputError(f"property {name!r}: {problem}{hint}", property=name)
 
 
+def listed(values: Iterable[T], argument: str) -> tuple[T, ...]:
+    """The values of an argument as a tuple. A single text is not the list of its letters.
+
+    >>> listed("city", "columns")
+    Traceback (most recent call last):
+    icefloe.errors.InputError: columns='city' is a text, and a list is expected; write columns=['city']
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        kind = "a text" if isinstance(values, str) else f"of type {type(values).__name__}"
+        raise InputError(
+            f"{argument}={values!r} is {kind}, and a list is expected; write {argument}=[{values!r}]", argument=argument
+        )
+    return tuple(values)
+
+
 def property_names(names: Iterable[str]) -> tuple[str, ...]:
     """Names of properties as a tuple; a single text is not the names of its letters.
 
     >>> property_names("owner")
     Traceback (most recent call last):
-    icefloe.errors.InputError: properties to remove are a list of names; write ['owner']
+    icefloe.errors.InputError: remove='owner' is a text, and a list is expected; write remove=['owner']
     """
-    if isinstance(names, str):
-        raise InputError(f"properties to remove are a list of names; write [{names!r}]", property=names)
-    return tuple(names)
+    return listed(names, "remove")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from icefloe.errors import InputError
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
+from icefloe.model.text.text_checks import listed
 from icefloe.scan.changes.history import SnapshotRange
 
 
@@ -24,10 +25,11 @@ def update_pairs(metadata: TableMetadata, schema: Schema, keys: Sequence[str] | 
     InputError if a key does not exist, or if there is nothing to identify rows by.
     """
     if keys is not None:
+        keys = listed(keys, "keys")
         if len(keys) == 0:
             raise InputError("keys=[]: name the columns that identify a row, or leave keys out")
-        schema.select(tuple(keys))
-        return UpdatePairs(keys=tuple(keys))
+        schema.select(keys)
+        return UpdatePairs(keys=keys)
     if metadata.rules.row_lineage:
         return UpdatePairs()
     names = tuple(schema.names[id_] for id_ in schema.identifier_field_ids)
