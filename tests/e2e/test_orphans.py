@@ -321,3 +321,30 @@ def test_reachable_files_are_never_planned_however_old_they_are(tmp_path):
     for location in reachable_files(table._pointer.load())["location"].to_pylist():
         os.utime(location.removeprefix("file://"), (1, 1))
     assert found(later(table, 10_000)) == set()
+
+
+def test_what_a_killed_write_of_spark_left_is_removed(tmp_path: Path) -> None:
+    # Its empty folders stayed for ever, and so did its files, as their folder has the name of a hidden one.
+    table = new_table(tmp_path)
+    data = Path(table.location.removeprefix("file://")) / "data"
+    old, killed, young = (data / f"344b83b5-e345-4b80-8519-700446c5e22{number}" for number in range(3))
+    for write in (old, killed, young):
+        (write / "_temporary" / "0" / "_temporary").mkdir(parents=True)
+    (part := killed / "_temporary" / "0" / "part-0.parquet").write_bytes(b"x")
+    (foreign := data / "_temporary" / "0").mkdir(parents=True)  # another program's
+    for write in (old, killed):
+        for path in sorted(write.rglob("*"), reverse=True):
+            os.utime(path, (1_000_000, 1_000_000))
+    plan = table.remove_orphans(max_share=ALL)
+    assert [Path(folder.removeprefix("file://")) for folder in plan.folders] == [old / "_temporary"]
+    assert plan.files["location"].to_pylist() == [f"file://{part}"]
+    assert "remove 1 empty folders of Spark writes that were killed" in repr(plan)
+    result = plan.execute()
+    assert (result.folders, result.files) == (1, 1)
+    assert [path.exists() for path in (old, part, young / "_temporary", foreign)] == [False, False, True, True]
+    for path in sorted(killed.rglob("*"), reverse=True):
+        os.utime(path, (1_000_000, 1_000_000))
+    assert table.remove_orphans(location=f"{table.location}/metadata").folders == ()
+    assert table.remove_orphans().execute().folders == 1
+    assert not killed.exists()
+    check_table(table)

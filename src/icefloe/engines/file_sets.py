@@ -50,6 +50,7 @@ _FOLDED_ROWS = 100_000  # named files that are held before those that are there 
 _HIDDEN = r"/[._][^/=]*(/|$)"
 # Of this library, from a writer that died: unfinished files, and those by which it checked the storage.
 _TEMPORARY = r"/\.([^/]*\.[0-9a-f]{32}|exclusive-[0-9a-f-]{36})\.tmp$"
+_KILLED = r"/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/_temporary/"  # in the folder of a Spark write of this library
 _HINT = r"/version-hint\.text$"
 
 
@@ -258,7 +259,8 @@ def _guessed_kinds(locations: pa.Array) -> pa.Array:
 def may_be_orphan(locations: pa.Array, table_location: str, folder: str) -> pa.Array:
     """Which files may be orphans: not the journals, the version hint, and hidden files of other programs."""
     inner = pc.binary_replace_slice(locations, 0, len(folder.encode()), "")
-    hidden = pc.and_(pc.match_substring_regex(inner, _HIDDEN), pc.invert(pc.match_substring_regex(inner, _TEMPORARY)))
+    own = pc.or_(pc.match_substring_regex(inner, _TEMPORARY), pc.match_substring_regex(inner, _KILLED))
+    hidden = pc.and_(pc.match_substring_regex(inner, _HIDDEN), pc.invert(own))
     journals = pc.starts_with(locations, f"{journal_folder(table_location)}/")
     hints = pc.match_substring_regex(locations, _HINT)
     return pc.invert(pc.or_(pc.or_(hidden, journals), hints))

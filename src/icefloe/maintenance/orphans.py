@@ -35,6 +35,7 @@ from icefloe.maintenance.deletions import (
     unfinished_journals,
     write_journal,
 )
+from icefloe.maintenance.empty_folders import abandoned_folders, remove_folders
 from icefloe.maintenance.reachable import bytes_of, on_newest, referenced_files
 from icefloe.model.location_columns import one_array
 from icefloe.model.locations import S3
@@ -62,6 +63,7 @@ class OrphanResult:
     files: int = 0
     bytes: int = 0
     finished_files: int = 0  # deleted for earlier runs that were interrupted
+    folders: int = 0  # empty ones of Spark writes that were killed
     still_used: int = 0  # planned, but referenced or changed since
     failed: tuple[str, ...] = ()  # not deleted, as the storage failed
     seconds: float = 0.0
@@ -92,6 +94,7 @@ class OrphanPlan:
     young: int  # unreferenced files that are too young
     unfinished: int  # files that earlier runs were about to delete
     planned_ms: int
+    folders: tuple[str, ...] = ()  # empty ones of Spark writes that were killed
     _pointer: TablePointer = field(compare=False)
     _env: Env = field(compare=False)
     _engine: Engine = field(compare=False)
@@ -116,6 +119,7 @@ class OrphanPlan:
             "listed": self.listed,
             "young": self.young,
             "unfinished": self.unfinished,
+            "folders": list(self.folders),
         }
 
     def __repr__(self) -> str:
@@ -128,6 +132,8 @@ class OrphanPlan:
             lines.append(f"  {row['location']}: {row['kind']}, {row['bytes']} bytes, {days:.1f} days old")
         if self.files.num_rows > _SHOWN:
             lines.append(f"  and {self.files.num_rows - _SHOWN} more")
+        if len(self.folders) > 0:
+            lines.append(f"remove {len(self.folders)} empty folders of Spark writes that were killed")
         if self.young > 0:
             lines.append(f"keep {self.young} younger files: a writer may be about to commit them")
         if self.unfinished > 0:
@@ -179,6 +185,7 @@ def plan_orphans(
         young=found.young,
         unfinished=sum(journal.files.num_rows for journal in unfinished_journals(base)),
         planned_ms=now,
+        folders=abandoned_folders(base.metadata, folder, min(cutoff, now)),
         _pointer=table,
         _env=env,
         _engine=engine,
@@ -277,8 +284,10 @@ def _execute(plan: OrphanPlan, progress: Progress) -> OrphanResult:
         still_free = StillFree(table, engine, base.pointer)
         deletion = delete_files(base.store.io, files, base.metadata.location, progress=progress, still_free=still_free)
         complete(base.store.io, journal, deletion, env)
+    still_empty = abandoned_folders(table.held().metadata, plan.location, plan.older_than_ms)
     return OrphanResult(
         table=plan.table,
+        folders=remove_folders(sorted({*plan.folders} & {*still_empty})),
         files=deletion.files.num_rows,
         bytes=deletion.bytes + finished.bytes,
         finished_files=finished.files.num_rows,
