@@ -23,5 +23,5 @@ def test_a_write_creates_no_branch_unless_the_session_writes_to_it(spark: SparkS
         spark.sql("DELETE FROM demo.db.t WHERE id = 1")
     finally:
         spark.conf.unset("spark.wap.branch")
-    found = {name: t.refresh().at(branch=name).scan().count() for name in t.refs}
+    found = {name: t.at(branch=name).scan().count() for name in t.refresh().refs}
     assert found == {"main": 1, "audit": 2, "staging": 0}
