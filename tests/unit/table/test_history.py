@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,3 +60,15 @@ def test_the_surface_that_people_type_is_exported() -> None:
     for name in ("Snapshot", "Ref", "Transaction", "MergeBuilder", "HistoryEntry", "SchemaEdit", "PartitionEdit"):
         assert name in icefloe.__all__
         assert isinstance(getattr(icefloe, name), type)
+
+
+def test_a_rollback_takes_the_snapshot_that_time_travel_reads_at_that_time(tmp_path: Path) -> None:
+    t = icefloe.catalog("times", uri=f"file://{tmp_path}").create_table("db.t", schema="id bigint")
+    first = t.append(pa.table({"id": [1]})).snapshot_id
+    t.append(pa.table({"id": [2]}))
+    time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=t.snapshots[0].timestamp_ms)
+    at_that_time = t.at(timestamp=time).snapshot
+    assert at_that_time is not None
+    t.rollback(timestamp=time)
+    assert t.metadata.current_snapshot_id == at_that_time.snapshot_id
+    assert at_that_time.snapshot_id == first or t.snapshots[1].timestamp_ms == t.snapshots[0].timestamp_ms

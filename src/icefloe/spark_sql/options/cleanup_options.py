@@ -23,7 +23,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def expire_snapshots(table: Table, arguments: Mapping[str, Any]) -> list[Row]:
     """Expire snapshots and delete their files: the numbers of deleted files by kind."""
     if _flag(arguments, "clean_expired_metadata"):
-        raise UnsupportedError("expire_snapshots: clean_expired_metadata: schemas and partition specs are kept")
+        raise UnsupportedError(
+            "expire_snapshots: clean_expired_metadata: schemas and partition specs are kept; leave it out"
+        )
     ids = arguments.get("snapshot_ids")
     retain = arguments.get("retain_last")
     plan = table.expire(
