@@ -198,7 +198,7 @@ def test_the_tasks_that_the_user_chose_are_kept_without_a_distribution(spark: Sp
 def test_more_partitions_than_open_files_are_written_as_well(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write_module, "concurrent_writers", lambda spark: 2)
+    monkeypatch.setattr(write_module, "concurrent_writers", lambda *_: 2)
     frame = spark.range(0, 600, 1, 2).selectExpr("id", "string(id % 20) AS part", "'n' AS note")
     entries = write(frame, metadata=table(tmp_path, "part", mode="none"), io=IO)
     assert rows_of(entries) == list(range(600))

@@ -63,11 +63,12 @@ def test_it_is_evaluated_by_tasks_that_write_with_arrow_in_columns_without_a_typ
     catalog, rows = new_catalog(tmp_path), spark.sql(ROWS.format("assert_true(id < 2, 'boom')", "null"))
     avro = catalog.create_table("db.a", schema=SCHEMA, properties={"write.format.default": "avro"})
     untyped = catalog.create_table("db.u", schema="id bigint, city unknown", format_version=3)
-    for write in (
+    writes: list[Callable[[], object]] = [
         lambda: avro.append(rows),
         lambda: untyped.append(rows.select("id", "city")),
         lambda: catalog.create_table("db.n", schema="city string", data=rows.select("city")),
-    ):
+    ]
+    for write in writes:
         with pytest.raises(PySparkException, match="boom"):
             write()
     assert len(avro.snapshots) + len(untyped.snapshots) == 0

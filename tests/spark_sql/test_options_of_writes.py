@@ -1,13 +1,15 @@
-"""Options and settings of writes by the names of Apache Iceberg: schema merge, summaries, staged snapshots."""
+"""Options and settings of writes by the names of Apache Iceberg: files, conflicts, schema merge, staged snapshots."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.readwriter import DataFrameWriterV2
 
 import icefloe
 
@@ -114,3 +116,131 @@ def test_an_id_and_a_branch_are_refused_together(spark: SparkSession, staging: i
     spark.conf.set("spark.wap.branch", "audit")
     with pytest.raises(PySparkException, match=r"spark\.wap\.id and spark\.wap\.branch are both set"):
         spark.sql(f"INSERT INTO {TABLE} VALUES (2)")
+
+
+def files(spark: SparkSession, name: str = TABLE) -> list[tuple[str, int, int]]:
+    """The files of the newest snapshot by location: the end of the location, the spec, the rows."""
+    found = spark.sql(
+        f"SELECT data_file.file_path, data_file.spec_id, data_file.record_count FROM {name}.entries"
+        f" WHERE status = 1 AND snapshot_id = (SELECT max_by(snapshot_id, committed_at) FROM {name}.snapshots)"
+    )
+    return sorted((row.file_path, row.spec_id, row.record_count) for row in found.collect())
+
+
+def codec(location: str) -> str:
+    return str(pq.ParquetFile(location.removeprefix("file://")).metadata.row_group(0).column(0).compression)
+
+
+def test_options_say_how_the_files_of_a_write_are_made(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    """These options were accepted without effect."""
+    spark.sql(f"CREATE TABLE {TABLE} (id bigint, city string) PARTITIONED BY (city)")
+    rows = spark.range(0, 2000, 1, 2).selectExpr("id", "if(id % 2 = 0, 'Oslo', 'Rome') AS city")
+    rows.writeTo(TABLE).option("distribution-mode", "none").append()
+    assert len(files(spark)) == 4  # two tasks with rows of two partitions
+    rows.writeTo(TABLE).append()
+    assert len(files(spark)) == 2
+    rows.writeTo(TABLE).option("target-file-size-bytes", "1000").append()
+    assert len(files(spark)) > 2
+    rows.writeTo(TABLE).option("compression-codec", "gzip").option("compression-level", "9").append()
+    assert {codec(location) for location, _, _ in files(spark)} == {"GZIP"}
+    spark.sql(f"INSERT INTO {TABLE} WITH ('write-format' = 'avro', 'fanout-enabled' = 'false') VALUES (1, 'Oslo')")
+    assert files(spark)[0][0].endswith(".avro")
+    with demo.load_table("db.t").update_partitioning() as edit:
+        edit.add("bucket(4, id)")
+    rows.limit(1).writeTo(TABLE).option("output-spec-id", "0").append()
+    assert [spec for _, spec, _ in files(spark)] == [0]
+    rows.writeTo("demo.db.u").option("write-format", "orc").option("snapshot-property.team", "sales").create()
+    assert {location[-4:] for location, _, _ in files(spark, "demo.db.u")} == {".orc"}
+    assert demo.load_table("db.u").snapshots[0].summary["team"] == "sales"
+    table = demo.load_table("db.t")
+    assert not any(name.startswith("write.") for name in table.properties)
+    assert table.verify(rows=True).ok
+
+
+@pytest.mark.thorough
+def test_settings_of_the_session_are_defaults_of_options(spark: SparkSession, accepting: icefloe.Table) -> None:
+    settings = {"spark.sql.iceberg.compression-codec": "gzip", "spark.sql.iceberg.merge-schema": "true"}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        with_note(spark, 2).writeTo(TABLE).append()
+        assert codec(files(spark)[0][0]) == "GZIP"
+        with_note(spark, 3).writeTo(TABLE).option("compression-codec", "snappy").append()
+        assert codec(files(spark)[0][0]) == "SNAPPY"
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
+    assert rows(spark) == [(1, None), (2, "new"), (3, "new")]
+
+
+def test_an_overwrite_conflicts_with_commits_after_the_snapshot_that_its_options_name(
+    spark: SparkSession, demo: icefloe.Catalog
+) -> None:
+    """The options were ignored: rows that were committed after the snapshot were deleted."""
+    spark.sql(f"CREATE TABLE {TABLE} (id bigint, city string) PARTITIONED BY (city)")
+    spark.sql(f"INSERT INTO {TABLE} VALUES (1, 'Oslo'), (2, 'Rome')")
+    table = demo.load_table("db.t")
+    read = table.snapshots[-1].snapshot_id
+    spark.sql(f"INSERT INTO {TABLE} VALUES (3, 'Oslo')")
+    in_oslo, in_rome = (spark.sql(f"SELECT 9L AS id, '{city}' AS city") for city in ("Oslo", "Rome"))
+
+    def checked(frame: DataFrame, level: str) -> DataFrameWriterV2:
+        writer = frame.writeTo(TABLE).option("isolation-level", level)
+        return writer.option("validate-from-snapshot-id", str(read))
+
+    for condition in (F.col("city") == "Oslo", F.col("id") < 9):
+        with pytest.raises(PySparkException, match="was added by another commit and may contain rows"):
+            checked(in_oslo, "serializable").overwrite(condition)
+    with pytest.raises(PySparkException, match="of a partition that this operation replaces"):
+        checked(in_oslo, "serializable").overwritePartitions()
+    assert rows(spark) == [(1, "Oslo"), (2, "Rome"), (3, "Oslo")]
+    checked(in_rome, "serializable").overwritePartitions()
+    checked(in_oslo, "snapshot").overwrite(F.col("city") == "Oslo")
+    assert rows(spark) == [(9, "Oslo"), (9, "Rome")]
+    with pytest.raises(PySparkException, match="had rows of a partition that this operation replaces"):
+        checked(in_oslo, "snapshot").overwritePartitions()
+    in_oslo.writeTo(TABLE).option("isolation-level", "serializable").overwritePartitions()
+    assert rows(spark) == [(9, "Oslo"), (9, "Rome")]
+
+
+def test_an_option_that_has_no_effect_on_a_write_is_refused_by_name(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    spark.sql(f"CREATE TABLE {TABLE} (id bigint)")
+    for options, message in (
+        ({"target-size": "1"}, "option 'target-size' is not known for a write; there are: branch, check-nullability"),
+        ({"isolation-level": "snapshot"}, "option isolation-level: only overwrites have it"),
+        ({"output-spec-id": "7"}, "option output-spec-id=7: the table has the specs 0"),
+        ({"compression-codec": "lzo"}, "option compression-codec: expected brotli, gzip"),
+        ({"write-format": "orc", "compression-level": "3"}, "option compression-level: orc files have none"),
+        ({"check-nullability": "false"}, "required columns never get nulls"),
+        ({"mergeSchema": "true", "merge-schema": "false"}, "contradict each other"),
+    ):
+        with pytest.raises(AnalysisException, match=message):
+            spark.range(1).writeTo(TABLE).options(**options).append()
+    with pytest.raises(AnalysisException, match="main"):
+        spark.range(1).writeTo("demo.db.u").option("branch", "audit").create()
+    spark.range(1).writeTo(TABLE).append()
+    demo.load_table("db.t").branch("audit")
+    with pytest.raises(AnalysisException, match="contradict each other"):
+        spark.range(1).writeTo(f"{TABLE}.branch_audit").option("branch", "main").append()
+    spark.range(1).writeTo(TABLE).option("check-nullability", "true").option("check-ordering", "true").append()
+    assert rows(spark) == [(0,), (0,)]
+
+
+@pytest.mark.thorough
+def test_properties_that_show_the_state_of_a_table_are_refused(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    """The property sort-order was stored, or dropped without a word."""
+    spark.sql(f"CREATE TABLE {TABLE} (id bigint)")
+    for name, instead in (("sort-order", "write_ordered_by"), ("identifier-fields", "set_identifier_fields")):
+        for text in (f"ALTER TABLE {TABLE} SET", "CREATE TABLE demo.db.u (id bigint)"):
+            with pytest.raises(AnalysisException, match=f"cannot be set; use CALL system.{instead}"):
+                spark.sql(f"{text} TBLPROPERTIES ('{name}' = 'id')")
+
+
+@pytest.mark.thorough
+def test_a_property_turns_schema_evolution_of_merge_off(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    off = "TBLPROPERTIES ('write.spark.auto-schema-evolution.enabled' = 'false')"
+    merge = "USING (SELECT 1L AS id, 7 AS n) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+    for name, text in (("db.t", off), ("db.u", "")):
+        spark.sql(f"CREATE TABLE demo.{name} (id bigint) {text}")
+        spark.sql(f"MERGE WITH SCHEMA EVOLUTION INTO demo.{name} t {merge}")
+    assert (spark.table(TABLE).columns, spark.table("demo.db.u").columns) == (["id"], ["id", "n"])

@@ -63,3 +63,36 @@ def test_a_format_reads_and_writes_by_name_and_reads_by_location(spark: SparkSes
     assert ids(spark.read.format("icefloe").load(location)) == [0, 1]
     spark.range(5, 6).write.format("icefloe").saveAsTable("demo.db.u")
     assert ids(spark.table("demo.db.u")) == [5]
+
+
+def test_options_of_readers_that_contradict_each_other_or_are_not_known_are_refused(
+    spark: SparkSession, demo: icefloe.Catalog
+) -> None:
+    """What a reader did not know was ignored, and so were options beside a name that selects a state."""
+    table = demo.create_table("db.t", schema="id bigint")
+    first = str(table.append(pa.table({"id": [1]})).snapshot_id)
+    table.branch("audit")
+    table.tag("v1")
+    for name, options, message in (
+        ("t", {"branch": "audit", "tag": "v1"}, "give one of the options branch, tag"),
+        ("t", {"branch": "audit", "as-of-timestamp": "1"}, "give one of the options branch, as-of-timestamp"),
+        ("t", {"branch": "audit", "versionAsOf": first}, "option branch: the name of the table, VERSION AS OF"),
+        ("t.branch_audit", {"snapshot-id": first}, "option snapshot-id: the name of the table"),
+        ("t.tag_v1", {"start-snapshot-id": first}, "option start-snapshot-id: the name of the table"),
+        ("t", {"split-sise": "1"}, "option 'split-sise' is not known for a read; there are: as-of-timestamp, branch"),
+        ("t", {"start-timestamp": "1"}, "option 'start-timestamp' is not known for a read"),
+        ("t", {"split-size": "0"}, "option split-size='0': give a number of bytes"),
+        ("t.files", {"split-size": "1000"}, "is not known for a read of the metadata table files"),
+    ):
+        with pytest.raises(AnalysisException, match=message):
+            spark.read.options(**options).table(f"demo.db.{name}").collect()
+
+
+@pytest.mark.thorough
+def test_the_split_size_is_the_most_that_a_task_reads(spark: SparkSession, demo: icefloe.Catalog) -> None:
+    table = demo.create_table("db.t", schema="id bigint")
+    table.append(spark.range(100_000))
+    sizes = {"split-size": "20000", "file-open-cost": "20000"}
+    split = spark.read.options(**sizes).table("demo.db.t")
+    assert split.rdd.getNumPartitions() > spark.table("demo.db.t").rdd.getNumPartitions()
+    assert split.count() == 100_000

@@ -198,6 +198,25 @@ class ConflictCheck:
             matching = self._in_partitions(updates, filter)
             self._refuse(matching, "was added by another commit, which may update rows that this operation read")
 
+    def check_partitions(self, files: pa.Table, *, added_rows: bool) -> None:
+        """No rows were deleted from the partitions of these files; with ``added_rows``, none were added to them."""
+        if self.is_unchanged:
+            return
+        removed = self._without_compaction(self._changed(Status.DELETED, ContentType.DATA))
+        what = "of a partition that this operation replaces"
+        if added_rows:
+            self._refuse(
+                self._of(files, self._added(ContentType.DATA)), f"was added by another commit and has rows {what}"
+            )
+        self._refuse(self._of(files, self._added(*DELETES)), f"was added by another commit and deletes rows {what}")
+        self._refuse(self._of(files, removed), f"was removed by another commit and had rows {what}")
+
+    def _of(self, files: pa.Table, changes: pa.Table) -> pa.Table:
+        """The changes to the partitions of these files."""
+        specs = map(self.draft.store.context.spec, pc.unique(files["partition_spec_id"]).to_pylist())
+        is_everywhere = changes.num_rows == 0 or not all(spec.is_partitioned for spec in specs)
+        return changes if is_everywhere else changes.filter(self._may_apply(changes, files))
+
     def _matching(self, files: pa.Table, filter: Expr) -> pa.Table:
         metadata = self.draft.metadata
         if files.num_rows == 0:

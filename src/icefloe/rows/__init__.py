@@ -9,10 +9,13 @@ from icefloe.rows.target import Target, branch_of
 from icefloe.rows.update import update
 from icefloe.rows.upsert import upsert
 from icefloe.rows.write import append, check_overwrite, overwrite, overwrite_partitions
+from icefloe.rows.write_settings import AS_TABLE, WriteSettings
 
 __all__ = [
+    "AS_TABLE",
     "Prepared",
     "Target",
+    "WriteSettings",
     "append",
     "branch_of",
     "check_overwrite",

@@ -24,6 +24,7 @@ from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SummaryKey, ref_problem
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.metadata_columns import DELETED
+from icefloe.rows.write_settings import AS_TABLE, WriteSettings
 from icefloe.scan.metadata_filter import tested_metadata_columns
 from icefloe.scan.tasks import Plan
 
@@ -49,13 +50,14 @@ def branch_of(branch: str | None, metadata: TableMetadata, *, create: bool = Fal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A branch to change. ``final`` is its final row lineage, by default all of it."""
+    """A branch to change, and the settings of the write. ``final`` is its final row lineage, by default all of it."""
 
     base: Base
     env: Env
     branch: str = MAIN
     final: FinalLineage | None = None
     timer: PhaseTimer = field(default_factory=PhaseTimer)
+    settings: WriteSettings = AS_TABLE
 
     @property
     def io(self) -> FileIO:
@@ -69,8 +71,8 @@ class Target:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The properties of the table."""
-        return self.base.metadata.properties
+        """The properties of the table, and those of the write."""
+        return {**self.base.metadata.properties, **self.settings.properties}
 
     @property
     def head(self) -> Snapshot | None:
@@ -80,7 +82,7 @@ class Target:
     @property
     def table(self) -> TableFiles:
         """The table, for writing new files."""
-        return TableFiles(io=self.io, metadata=self.metadata)
+        return TableFiles(io=self.io, metadata=self.settings.applied(self.metadata))
 
     def after(self, change: MetadataUpdate) -> Target:
         """The branch after a change of the table that is committed together with the operation."""

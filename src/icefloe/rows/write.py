@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from icefloe.commit.conflicts import Isolation, isolation_of
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.cherry_pick import STAGED_WAP_ID
 from icefloe.commit.operations.overwrite import OverwriteWhere, ReplacePartitions
+from icefloe.commit.operations.read_check import ReadCheck
 from icefloe.commit.phases import Phase
 from icefloe.engines.engine import Engine
 from icefloe.errors import IcefloeError, InputError
@@ -53,7 +55,8 @@ def overwrite(target: Target, rows: object, where: str | Expr | None, engine: En
             new = scratch.keep(engine.write(target.table, rows))
         if matching.partly.plan.files > 0 or not matching.is_exact:
             read = ReadSet.of(target, matching.filter, DELETE_ISOLATION)
-            return read.prepared(matching.deletion(target, engine).with_added(new))
+            prepared = read.prepared(matching.deletion(target, engine).with_added(new))
+            return replace(prepared, read_check=_asked_check(target, matching.filter) or prepared.read_check)
         changes = removal_of(matching.whole).with_added(new)
     update = OverwriteWhere(
         filter=matching.filter, added=new, branch=target.branch, operation=changes.operation, whole_files=True
@@ -61,7 +64,27 @@ def overwrite(target: Target, rows: object, where: str | Expr | None, engine: En
     if changes.is_empty:
         strict = isolation_of(DELETE_ISOLATION, target.properties) is Isolation.SERIALIZABLE
         return Prepared(operation=Operation.OVERWRITE, read_check=update if strict else None)
-    return Prepared(operation=changes.operation, update=update, rows_already_deleted=_already_deleted(changes))
+    return Prepared(
+        operation=changes.operation,
+        update=update,
+        read_check=_asked_check(target, matching.filter),
+        rows_already_deleted=_already_deleted(changes),
+    )
+
+
+def _asked_check(target: Target, filter: Expr) -> ReadCheck | None:
+    """The check for the conflicts that the write asks for; none if it asks for none."""
+    asked = target.settings.conflicts
+    if asked is None:
+        return None
+    return ReadCheck(
+        read=None if asked.snapshot_id is None else target.metadata.snapshot(asked.snapshot_id),
+        branch=target.branch,
+        filter=filter,
+        added_rows=asked.isolation is Isolation.SERIALIZABLE,
+        existing_rows=True,
+        operation=Operation.OVERWRITE,
+    )
 
 
 def overwrite_partitions(target: Target, rows: object, engine: Engine) -> Prepared:
@@ -71,7 +94,13 @@ def overwrite_partitions(target: Target, rows: object, engine: Engine) -> Prepar
             new = scratch.keep(engine.write(target.table, rows))
         if new.num_rows == 0:
             return Prepared(operation=Operation.OVERWRITE)
-        update = ReplacePartitions(added=new, branch=target.branch)
+        asked = target.settings.conflicts
+        update = ReplacePartitions(
+            added=new,
+            branch=target.branch,
+            isolation=None if asked is None else asked.isolation,
+            read=None if asked is None or asked.snapshot_id is None else target.metadata.snapshot(asked.snapshot_id),
+        )
         return Prepared(
             operation=Operation.OVERWRITE, update=update, rows_already_deleted=_deleted_in_partitions(target, update)
         )

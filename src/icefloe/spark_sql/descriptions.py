@@ -18,7 +18,8 @@ from icefloe.model.schema.types import Field, Struct
 from icefloe.model.text.spark_schema_json import spark_schema_json, without_field_ids
 from icefloe.scan.partition_struct import partition_struct
 from icefloe.spark_sql.messages import PartitionTransform, TableDescription
-from icefloe.spark_sql.options.changelog import CHANGES, change_schema
+from icefloe.spark_sql.options.changelog import change_schema
+from icefloe.spark_sql.options.read_options import CHANGES
 from icefloe.spark_sql.table_loads import LoadedTable
 from icefloe.table.table_at import TableAt
 
@@ -80,15 +81,16 @@ def _sort_key(field: SortField, schema: Schema) -> str:
 
 def _describe_metadata_table(loaded: LoadedTable, kind: str, catalog_name: str) -> TableDescription:
     if kind == CHANGES:
-        columns = change_schema(loaded.at.schema)
+        columns, metadata_columns = change_schema(loaded.at.schema), _metadata_columns(loaded.at)
     else:
         columns = schema_from_arrow(loaded.at.inspect.schema(kind), format_version=LATEST_FORMAT_VERSION)
+        metadata_columns = []
     return TableDescription(
         handle=loaded.key,
         id=loaded.at.metadata.table_uuid,
         name=".".join((catalog_name, *loaded.handle.identifier, kind)),
         schema=schema_json(columns),
-        metadata_columns=schema_json(Schema(fields=())),
+        metadata_columns=schema_json(loaded.at.scan(columns=metadata_columns).schema),
         partitioning=(),
         properties={},
         size_bytes=_UNKNOWN_SIZE,

@@ -44,8 +44,8 @@ class RowChangeCalls:
         loaded = self._loads.find(call.handle)
         loaded.table.delete(
             _filter(loaded, call),
-            branch=branch_of(loaded, {}),
-            create_branch=is_first_write(loaded, {}),
+            branch=branch_of(loaded),
+            create_branch=is_first_write(loaded),
             spark=SparkSession.active(),
         )
 
@@ -63,7 +63,7 @@ class RowChangeCalls:
                 found,
                 SparkEngine(frame.sparkSession),
                 _KINDS[call.command],
-                branch=branch_of(loaded, {}),
+                branch=branch_of(loaded),
                 read=self._filters.take(call.operation, loaded.at.schema),
                 depends_on_kept_rows=call.depends_on_kept_rows,
             )

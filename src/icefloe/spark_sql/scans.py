@@ -8,10 +8,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.engines.spark.schema import arrow_frame
-from icefloe.engines.spark.write.conform import quoted
+from icefloe.engines.spark.session import child_session
 from icefloe.expr.filter.nodes import Expr
 from icefloe.spark_sql.messages import PlanScan
-from icefloe.spark_sql.options.changelog import CHANGES, changes_of
+from icefloe.spark_sql.options.changelog import changes_of
+from icefloe.spark_sql.options.read_options import CHANGES, split_settings
 from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
 from icefloe.table.found_rows import observed_rows
@@ -28,7 +29,13 @@ class ScanCalls:
         """The optimised logical plan of a scan, with its columns in the order of the call."""
         loaded = self._loads.find(call.handle)
         observer = None if call.operation is None else self._filters.observer(call.operation)
-        rows = _rows(session_of(java_session), loaded.selected_by(call.options), list(call.columns), observer)
+        selected = loaded.selected_by(call.options)
+        spark, splits = session_of(java_session), split_settings(call.options)
+        spark = spark if len(splits) == 0 else child_session(spark, splits)
+        if loaded.handle.metadata_table == CHANGES:
+            rows = changes_of(spark, selected.at, list(call.columns), call.options)
+        else:
+            rows = _rows(spark, selected, list(call.columns), observer)
         return rows._jdf.queryExecution().optimizedPlan()
 
 
@@ -36,8 +43,6 @@ def _rows(
     spark: SparkSession, loaded: LoadedTable, columns: list[str], observer: Callable[[Expr], None] | None
 ) -> DataFrame:
     kind = loaded.handle.metadata_table
-    if kind == CHANGES:
-        return changes_of(spark, loaded.at).select(*map(quoted, columns))
     if kind is not None:
         return arrow_frame(spark, loaded.at.inspect.rows(kind)).select(*columns)
     scan = loaded.at.scan() if len(columns) == 0 else loaded.at.scan(columns=columns)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from icefloe.catalogs.names import dotted
@@ -17,6 +18,7 @@ from icefloe.errors import AlreadyExists, InputError, NoSuchTable, UnsupportedEr
 from icefloe.model.metadata.properties import FILE_FORMAT, FORMAT_VERSION
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.ddl import as_schema
+from icefloe.rows.write_settings import AS_TABLE, WriteSettings
 from icefloe.spark_sql.descriptions import PROVIDER, SHOWN, schema_json
 from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.messages import (
@@ -27,6 +29,7 @@ from icefloe.spark_sql.messages import (
     StageTable,
     TableDescription,
 )
+from icefloe.spark_sql.options.write_options import write_options
 from icefloe.spark_sql.table_loads import TableLoads
 from icefloe.table.catalog import Catalog
 
@@ -36,12 +39,20 @@ _PROVIDERS = (PROVIDER, "iceberg", "parquet")  # saveAsTable without a format sa
 # Properties by which Spark states something else than a property of the table.
 _OF_SPARK = frozenset({*SHOWN, "external", "is_managed_location", "table_type"})
 _OPTION_PREFIX = "option."
+# Names that Apache Iceberg shows as properties, or takes for commands, and what does the same here.
+_STATE = {
+    "sort-order": "CALL system.write_ordered_by",
+    "identifier-fields": "CALL system.set_identifier_fields",
+    "current-snapshot-id": "CALL system.set_current_snapshot",
+    "cherry-pick-snapshot-id": "CALL system.cherrypick_snapshot",
+    "format": f"the property {FILE_FORMAT.name}",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Staged:
     call: StageTable
-    commit: Callable[[Any], None]  # with rows or None
+    commit: Callable[[Any, WriteSettings], None]  # with rows or None
 
 
 class StagedTables:
@@ -63,7 +74,7 @@ class StagedTables:
         check_provider(call)
         handle = f"{_PREFIX}{uuid.uuid4().hex}"
         make = replace if exists else create
-        self._staged.put(handle, _Staged(call=call, commit=lambda rows: make(self._catalog, call, rows)))
+        self._staged.put(handle, _Staged(call=call, commit=partial(make, self._catalog, call)))
         version = format_version(call)
         columns = as_schema(
             json.loads(call.schema), format_version=FORMAT_VERSION.default if version is None else version
@@ -85,13 +96,13 @@ class StagedTables:
         """Whether a handle is that of a staged table."""
         return handle.startswith(_PREFIX)
 
-    def write(self, handle: str, rows: Any) -> None:
+    def write(self, handle: str, rows: Any, options: Mapping[str, str] | None = None) -> None:
         """Create or replace the table with its rows, as one commit."""
         staged = self._staged.get(handle)
         if staged is None:
             raise InputError("the staged table was committed or aborted; run the statement again")
         self._staged.drop(handle)
-        staged.commit(rows)
+        staged.commit(rows, AS_TABLE if options is None else _settings(staged.call, rows, options))
         self._loads.forget(staged.call.identifier)
 
     def commit(self, call: CommitStaged) -> None:
@@ -104,10 +115,20 @@ class StagedTables:
         self._staged.drop(call.handle)
 
 
-def create(catalog: Catalog, call: Definition, rows: Any = None) -> None:
+def _settings(call: Definition, rows: Any, options: Mapping[str, str]) -> WriteSettings:
+    """The settings of the first write of a table."""
+    found = write_options(options, call.properties, lambda name: rows.sparkSession.conf.get(name, None))
+    if found.branch is not None:
+        raise InputError(
+            f"option branch={found.branch}: a table is created and replaced in its branch main", ref=found.branch
+        )
+    return found.settings
+
+
+def create(catalog: Catalog, call: Definition, rows: Any = None, settings: WriteSettings = AS_TABLE) -> None:
     """Create a table, with its first rows if there are any, as one commit."""
     check_provider(call)
-    catalog.create_table(
+    catalog._writing(settings).create_table(
         call.identifier,
         json.loads(call.schema),
         partition_by=_partitioning(call),
@@ -118,12 +139,12 @@ def create(catalog: Catalog, call: Definition, rows: Any = None) -> None:
     )
 
 
-def replace(catalog: Catalog, call: Definition, rows: Any = None) -> None:
+def replace(catalog: Catalog, call: Definition, rows: Any = None, settings: WriteSettings = AS_TABLE) -> None:
     """Replace the columns, the partitioning and the rows of a table, as one commit; its history stays."""
     check_provider(call)
     if "location" in call.properties:
         raise UnsupportedError("REPLACE TABLE cannot change the location of a table; leave LOCATION out")
-    catalog.replace_table(
+    catalog._writing(settings).replace_table(
         call.identifier,
         json.loads(call.schema),
         partition_by=_partitioning(call),
@@ -155,11 +176,22 @@ def stored_properties(properties: Mapping[str, str]) -> dict[str, str]:
     >>> stored_properties({"provider": "icefloe", "owner": "me", "option.a": "1"})
     {'owner': 'me'}
     """
+    check_settable_in_sql(properties)
     return {
         name: value
         for name, value in properties.items()
         if name not in _OF_SPARK and name != FORMAT_VERSION.name and not name.startswith(_OPTION_PREFIX)
     }
+
+
+def check_settable_in_sql(names: Iterable[str]) -> None:
+    """InputError for a name that shows the state of a table, and is not a property that can be set."""
+    for name in names:
+        if name.lower() in _STATE:
+            raise InputError(
+                f"property {name!r} shows the state of a table and cannot be set; use {_STATE[name.lower()]}",
+                property=name,
+            )
 
 
 def _partitioning(call: Definition) -> list[str]:

@@ -25,6 +25,7 @@ from icefloe.model.schema.types import Field
 from icefloe.model.text.spark_schema_json import WRITE_DEFAULT, fields_from_spark_json
 from icefloe.model.text.sql_literals import parse_literal
 from icefloe.spark_sql import messages
+from icefloe.spark_sql.staged_tables import check_settable_in_sql
 from icefloe.table.table import Table
 
 _LOCATION = "location"
@@ -53,6 +54,7 @@ def alter_table(table: Table, changes: Iterable[messages.TableChange]) -> None:
 
 
 def _changeable(name: str) -> str:
+    check_settable_in_sql([name])
     if name == _LOCATION:
         raise UnsupportedError(
             "ALTER TABLE SET LOCATION is not supported: the files of a table are where they were written",

@@ -18,7 +18,7 @@ from icefloe.model.metadata.properties import WAP_ENABLED
 from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.messages import LoadTable, Message
 from icefloe.spark_sql.options.appended_rows import AppendedAt
-from icefloe.spark_sql.options.changelog import CHANGES
+from icefloe.spark_sql.options.read_options import CHANGES, selecting_options
 from icefloe.spark_sql.versions import (
     CURRENT,
     Version,
@@ -45,6 +45,7 @@ class Handle(Message, frozen=True, kw_only=True):
     schema_id: int
     branch: str | None  # writes go to it; none for a state of the past, which cannot be written
     metadata_table: str | None = None
+    is_selected: bool = False  # whether the statement names a branch, a tag, a snapshot or a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,19 +63,21 @@ class LoadedTable:
 
     def selected_by(self, options: Mapping[str, str]) -> LoadedTable:
         """What reader options select, a snapshot or appended rows, with the columns of this state; else this state."""
-        appends = appends_in_options(options)
-        if appends is not None and self.handle.metadata_table is not None:
+        kind = self.handle.metadata_table
+        given = selecting_options(options, kind)
+        if self.handle.is_selected and len(given) > 0:
             raise InputError(
-                f"metadata table {self.handle.metadata_table}: appended rows are not read from metadata tables;"
-                " leave the option start-snapshot-id out"
+                f"option {next(iter(given))}: the name of the table, VERSION AS OF or TIMESTAMP AS OF selects a state"
+                " already; give one of them"
             )
+        appends = None if kind is not None else appends_in_options(given)
         if appends is not None:
             return replace(self, at=AppendedAt(self.at, appends))
-        version = version_in_options(options)
+        version = version_in_options(given)
         if version is None:
             return self
-        if self.handle.metadata_table is not None:
-            _check_selects(self.handle.metadata_table, version)
+        if kind is not None:
+            _check_selects(kind, version)
         return replace(self, at=version.of(self.at).with_schema(self.at.schema))
 
 
@@ -169,6 +172,7 @@ class TableLoads:
             schema_id=at.schema.schema_id,
             branch=branch,
             metadata_table=metadata_table,
+            is_selected=version != CURRENT,
         )
         loaded = LoadedTable(handle=handle, table=table, at=at)
         self._loaded.put(loaded.key, loaded)

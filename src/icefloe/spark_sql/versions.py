@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import MAIN
+from icefloe.spark_sql.options.read_options import ENDS, OF_STATE, STARTS
 from icefloe.table.table_at import TableAt
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SELECTOR = re.compile(r"(branch|tag|snapshot_id|at_timestamp)_(.+)", re.DOTALL)
-_OPTIONS = ("branch", "tag", "snapshot-id", "as-of-timestamp")
-_AFTER, _UNTIL = "start-snapshot-id", "end-snapshot-id"
+_AFTER, _UNTIL = STARTS[0], ENDS[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def version_in_name(name: str) -> Version | None:
 
 def version_in_options(options: Mapping[str, str]) -> Version | None:
     """The state that reader options select, by the option names of Apache Iceberg; none if they select none."""
-    named = [(name, value) for name, value in options.items() if name.lower() in _OPTIONS]
+    named = [(name, value) for name, value in options.items() if name.lower() in OF_STATE]
     if len(named) > 1:
         raise InputError(f"give one of the options {', '.join(name for name, _ in named)}, not several")
     return None if len(named) == 0 else _version(named[0][0].lower(), named[0][1])
@@ -96,7 +96,7 @@ def appends_in_options(options: Mapping[str, str]) -> AppendRange | None:
         if _UNTIL in given:
             raise InputError(f"give the option {_AFTER} too: {_UNTIL} alone does not say which appends to read")
         return None
-    others = [name for name in _OPTIONS if name in given]
+    others = [name for name in OF_STATE if name in given]
     if len(others) > 0:
         raise InputError(f"the options {_AFTER} and {others[0]} cannot be combined; give one of them")
     until = given.get(_UNTIL)

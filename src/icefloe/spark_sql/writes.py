@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,7 +13,8 @@ from icefloe.model.metadata.properties import WAP_ENABLED
 from icefloe.model.metadata.snapshots import MAIN
 from icefloe.spark_sql.conditions import filter_of
 from icefloe.spark_sql.messages import TruncateTable, WriteRows
-from icefloe.spark_sql.options.write_options import branch_option, merges_schema, summary_properties
+from icefloe.spark_sql.options.known_options import branch_by_option
+from icefloe.spark_sql.options.write_options import WriteOptions, write_options
 from icefloe.spark_sql.scans import session_of
 from icefloe.spark_sql.staged_tables import StagedTables
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
@@ -33,35 +35,38 @@ class WriteCalls:
         """Commit one write: Spark passes the rows with the columns of the table."""
         rows = frame_of(java_rows)
         if self._staged.is_staged(call.handle):
-            self._staged.write(call.handle, rows)
+            self._staged.write(call.handle, rows, call.options)
             return
         loaded = self._loads.find(call.handle)
-        summary, is_merged = summary_properties(call.options), merges_schema(call.options)
+        options = options_of(loaded, call.options, rows, overwrites=call.mode != "append")
         wap_id = wap_id_of(loaded)
-        is_plain = len(summary) == 0 and not is_merged
-        is_to_main = loaded.handle.branch == MAIN and branch_option(call.options) is None
-        if wap_id is not None and call.mode == "append" and is_plain and is_to_main:
+        is_to_main = loaded.handle.branch == MAIN and options.branch is None
+        if wap_id is not None and call.mode == "append" and options.is_plain and is_to_main:
             loaded.table.append(rows, wap_id=wap_id)
             return
-        to = {"branch": branch_of(loaded, call.options), "create_branch": is_first_write(loaded, call.options)}
-        if is_plain:
-            _write(loaded.table, loaded, call, rows, **to)
+        to = {"branch": branch_of(loaded, options.branch), "create_branch": is_first_write(loaded, options.branch)}
+        table = loaded.table._writing(options.settings)
+        mode = "overwrite partitions" if options.is_dynamic and call.mode == "overwrite all" else call.mode
+        if not options.merges_schema:
+            _write(table, loaded, call, mode, rows, **to)
             return
-        with loaded.table.transaction(summary=summary) as work:
-            _write(work, loaded, call, rows, **to, schema_mode="merge" if is_merged else "strict")
+        with table.transaction() as work:
+            _write(work, loaded, call, mode, rows, **to, schema_mode="merge")
 
     def truncate_table(self, call: TruncateTable) -> None:
         """Delete all rows."""
         loaded = self._loads.find(call.handle)
-        loaded.table.delete(ALWAYS_TRUE, branch=branch_of(loaded, {}), create_branch=is_first_write(loaded, {}))
+        loaded.table.delete(ALWAYS_TRUE, branch=branch_of(loaded), create_branch=is_first_write(loaded))
 
 
-def _write(to: Table | Transaction, loaded: LoadedTable, call: WriteRows, rows: DataFrame, **options: Any) -> None:
-    if call.mode == "append":
+def _write(
+    to: Table | Transaction, loaded: LoadedTable, call: WriteRows, mode: str, rows: DataFrame, **options: Any
+) -> None:
+    if mode == "append":
         to.append(rows, **options)
-    elif call.mode == "overwrite all":
+    elif mode == "overwrite all":
         to.overwrite(rows, overwrite_all=True, **options)
-    elif call.mode == "overwrite partitions":
+    elif mode == "overwrite partitions":
         to.overwrite_partitions(rows, **options)
     else:
         is_case_sensitive = rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
@@ -85,20 +90,40 @@ def frame_of(java_rows: Any) -> DataFrame:
     return DataFrame(java_rows, session_of(java_rows.sparkSession()))
 
 
-def branch_of(loaded: LoadedTable, options: dict[str, str]) -> str:
-    """The branch that a write goes to: that of the option ``branch``, or of the name of the table."""
+def options_of(
+    loaded: LoadedTable,
+    options: Mapping[str, str],
+    rows: DataFrame,
+    *,
+    overwrites: bool,
+    more: tuple[str, ...] = (),
+) -> WriteOptions:
+    """The options of a write of rows to a table, with the settings of the session of the rows."""
+    metadata = loaded.at.metadata
+    return write_options(
+        options,
+        metadata.properties,
+        lambda name: rows.sparkSession.conf.get(name, None),
+        specs=tuple(spec.spec_id for spec in metadata.specs),
+        read=loaded.handle.snapshot_id,
+        overwrites=overwrites,
+        more=more,
+    )
+
+
+def branch_of(loaded: LoadedTable, named: str | None = None) -> str:
+    """The branch that a write goes to: the one that the option ``branch`` names, or that of the name of the table."""
     wap_id = wap_id_of(loaded)
     if wap_id is not None:
         raise UnsupportedError(
             f"{_WAP_ID} is {wap_id!r}, which stages appends without options; set {_WAP_BRANCH} for other changes"
         )
-    named = branch_option(options)
-    branch = loaded.handle.branch if named is None else named
+    branch = branch_by_option(loaded.handle.branch, named, is_selected=loaded.handle.is_selected)
     if branch is None:
         raise UnsupportedError("a snapshot or a tag cannot be written; write to the table or to one of its branches")
     return branch
 
 
-def is_first_write(loaded: LoadedTable, options: dict[str, str]) -> bool:
+def is_first_write(loaded: LoadedTable, named: str | None = None) -> bool:
     """Whether a write creates its branch: that of the setting ``spark.wap.branch``, which may not exist yet."""
-    return branch_option(options) is None and loaded.handle.branch not in loaded.at.metadata.refs
+    return named is None and loaded.handle.branch not in loaded.at.metadata.refs

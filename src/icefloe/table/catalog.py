@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from icefloe.catalogs import catalog as protocol
 from icefloe.catalogs.config import catalog_settings, open_settings
@@ -29,6 +30,7 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import check_writable
 from icefloe.model.text.ddl import as_schema, partition_spec
 from icefloe.model.text.sort_order_text import sort_order
+from icefloe.rows.write_settings import AS_TABLE, WriteSettings
 from icefloe.table.new_rows import ImportMode, first_rows, import_steps, replace_all
 from icefloe.table.table import Table
 
@@ -63,6 +65,13 @@ class Catalog:
         self._pointers = pointers
         self._env = env
         self._properties = {} if properties is None else dict(properties)
+        self._settings = AS_TABLE
+
+    def _writing(self, settings: WriteSettings) -> Self:
+        """The same catalog, for first rows of tables with settings of their own."""
+        other = copy(self)
+        other._settings = settings
+        return other
 
     @property
     def name(self) -> str:
@@ -109,7 +118,7 @@ class Catalog:
             location=location,
             properties=properties,
         )
-        steps = () if data is None else first_rows(definition.metadata, definition.io, data, self._env)
+        steps = () if data is None else first_rows(definition.metadata, definition.io, data, self._env, self._settings)
         try:
             return self._create(definition, steps)
         except AlreadyExists:
@@ -247,6 +256,7 @@ class Catalog:
             properties=storable(dict(properties or {})),
             format_version=format_version,
             data=data,
+            settings=self._settings,
         )
         return Table(pointer, self._env)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from typing import Self
 
 from icefloe import rows
 from icefloe.commit.base import TablePointer
@@ -19,9 +21,17 @@ from icefloe.model.schema.schema import Schema
 class HeldTable:
     """A table by its pointer in a catalog, with the state that was loaded last."""
 
+    _settings: rows.WriteSettings = rows.AS_TABLE
+
     def __init__(self, pointer: TablePointer, env: Env = SYSTEM) -> None:
         self._pointer = pointer
         self._env = env
+
+    def _writing(self, settings: rows.WriteSettings) -> Self:
+        """The same table, for changes of rows with settings of their own."""
+        other = copy(self)
+        other._settings = settings
+        return other
 
     @property
     def name(self) -> str:
@@ -68,7 +78,7 @@ class HeldTable:
     def _target(self, branch: str | None, *, create_branch: bool = False) -> rows.Target:
         base = self._pointer.load()
         name = rows.branch_of(branch, base.metadata, create=create_branch)
-        return rows.Target(base=base, env=self._env, branch=name)
+        return rows.Target(base=base, env=self._env, branch=name, settings=self._settings)
 
     def _commit(self, update: Update | Sequence[Update]) -> CommitResult:
         return commit(self._pointer, update, self._env)

@@ -27,11 +27,13 @@ from icefloe.tree.store import ManifestCache, ManifestStore
 ImportMode: TypeAlias = Literal["reference", "rewrite"]
 
 
-def first_rows(metadata: TableMetadata, io: FileIO, data: Any, env: Env) -> tuple[Update, ...]:
+def first_rows(
+    metadata: TableMetadata, io: FileIO, data: Any, env: Env, settings: rows.WriteSettings = rows.AS_TABLE
+) -> tuple[Update, ...]:
     """Write the first rows of a table that does not exist yet; returns the steps that add them."""
     engine = engine_of(data)
-    target = rows.Target(base=_base(metadata, io), env=env)
-    return tuple(rows.append(target, data, engine).with_summary(engine.summary).steps)
+    target = rows.Target(base=_base(metadata, io), env=env, settings=settings)
+    return tuple(rows.append(target, data, engine).with_summary({**engine.summary, **settings.summary}).steps)
 
 
 def import_steps(
@@ -82,10 +84,11 @@ def replace_all(
     properties: dict[str, str],
     format_version: int | None,
     data: Any,
+    settings: rows.WriteSettings = rows.AS_TABLE,
 ) -> None:
     """Replace the definition and all rows of a table, as one commit."""
     version = {} if format_version is None else {FORMAT_VERSION.name: str(format_version)}
-    with Transaction(pointer, env) as transaction:
+    with Transaction(pointer, env, settings=settings) as transaction:
         if len(properties) + len(version) > 0:
             transaction.set_properties({**properties, **version})
         transaction._add(

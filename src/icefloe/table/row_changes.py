@@ -349,7 +349,7 @@ class RowChanges(HeldTable):
             raise InputError("append: wap_id= stages rows, but schema_mode='merge' changes the schema for all readers")
 
         def once(target: rows.Target) -> CommitResult:
-            with Transaction(self._pointer, self._env, run.summary) as work:
+            with Transaction(self._pointer, self._env, run.summary, settings=self._settings) as work:
                 work.append(data, schema_mode=schema_mode, branch=run.branch, create_branch=run.create)
             return rows.Prepared(operation=Operation.APPEND).nothing(self.name) if work.result is None else work.result
 
@@ -391,6 +391,6 @@ class RowChanges(HeldTable):
         if prepared.update is None:
             result = prepared.nothing(self.name)
         else:
-            result = prepared.result(self._commit(prepared.steps))
+            result = prepared.result(self._commit(prepared.with_summary(self._settings.summary).steps))
         phases = timer.phases(commit=result.seconds)
         return replace(result, files_read=timer.files_read, files_skipped=timer.files_skipped, phases=phases)

@@ -128,7 +128,7 @@ class Table(RowChanges, RefChanges, InspectedTable, Checks, ChangeFeeds, Cleanup
         >>> t.scan().count()
         2
         """
-        return Transaction(self._pointer, self._env, summary, one_snapshot=one_snapshot)
+        return Transaction(self._pointer, self._env, summary, one_snapshot=one_snapshot, settings=self._settings)
 
     def remove_files(self, locations: Iterable[str]) -> CommitResult:
         """Remove data files from the table by location; they are deleted when the snapshots that contain them expire.

@@ -65,10 +65,12 @@ class Transaction(CommittedBlock):
         summary: Mapping[str, str] | None = None,
         *,
         one_snapshot: bool = False,
+        settings: rows.WriteSettings = rows.AS_TABLE,
     ) -> None:
         base = table.load()
         self._one_snapshot = one_snapshot
-        self._summary: Mapping[str, str] = {} if summary is None else summary  # added to that of every snapshot
+        self._settings = settings
+        self._summary = {**({} if summary is None else summary), **settings.summary}  # added to that of every snapshot
         self._table = table
         self._env = env
         self._work = begin(base, env)
@@ -276,7 +278,7 @@ class Transaction(CommittedBlock):
         self._check_open()
         final = FinalLineage.of(self._draft.base.metadata)
         name = rows.branch_of(branch, self.metadata, create=create_branch)
-        return rows.Target(base=self._base, env=self._env, branch=name, final=final)
+        return rows.Target(base=self._base, env=self._env, branch=name, final=final, settings=self._settings)
 
     def _run(self, prepared: rows.Prepared, engine: Engine) -> None:
         with self._together():

@@ -107,3 +107,8 @@ spark.table("demo.db.state").transform(lambda before: [spark.sql("INSERT INTO de
 spark.table("demo.db.state").orderBy("id");
 --> 0
 --> 1
+
+-- An option that is not known is refused.
+spark.range(1, 2).writeTo("demo.db.u").option("no-such-option", "1").append();
+--! AnalysisException: option 'no-such-option' is not known for a write
+--iceberg [unknown-options]: options that are not known are ignored

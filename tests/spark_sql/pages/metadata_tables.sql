@@ -123,4 +123,4 @@ SELECT count(*) FROM demo.db.p.snapshots VERSION AS OF 'now';
 SELECT count(*) FROM demo.db.p.all_files VERSION AS OF 'now';
 --! AnalysisException: leave out the version
 spark.read.option("start-snapshot-id", "1").table("demo.db.p.files").count();
---! AnalysisException: leave the option start-snapshot-id out
+--! AnalysisException: option 'start-snapshot-id' is not known for a read of the metadata table files

@@ -21,7 +21,7 @@ from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.expr.text.filter_printer import to_text
 from icefloe.model.entries import empty
-from icefloe.model.metadata.snapshots import Operation
+from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.scan.plan import plan_scan
 from icefloe.tree.file_changes import FileChanges
 
@@ -86,13 +86,21 @@ class OverwriteWhere(AddingOperation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacePartitions(AddingOperation):
-    """Adds files, and removes all other files of their partitions; of the whole table if it is not partitioned."""
+    """Adds files, and removes all other files of their partitions; of the whole table if it is not partitioned.
 
+    With an ``isolation`` level it conflicts with commits after ``read`` that changed rows of these partitions.
+    """
+
+    isolation: Isolation | None = None
+    read: Snapshot | None = None
     operation: Operation = Operation.OVERWRITE
     properties: Mapping[str, str] = field(default_factory=lambda: {REPLACE_PARTITIONS: "true"})
 
     def resolve(self, draft: Draft, work: Work) -> FileChanges:
         """The added files, and the files of the current snapshot that they replace."""
+        if self.isolation is not None:
+            added_rows = self.isolation is Isolation.SERIALIZABLE
+            ConflictCheck(draft, work, self.branch, self.read).check_partitions(self.added, added_rows=added_rows)
         tasks = plan_scan(draft.store, draft.metadata, draft.head(self.branch)).tasks
         return FileChanges(added=self.added, removed=self.replaced_files(tasks, draft.store.context))
 

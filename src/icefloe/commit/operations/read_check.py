@@ -15,18 +15,20 @@ from icefloe.model.metadata.snapshots import Snapshot
 class ReadCheck(SnapshotOperation):
     """Fails if other commits changed rows that an operation read and did not change itself. Makes no snapshot.
 
-    It always fails if rows were added that match ``filter``. With ``existing_rows`` it also fails if matching rows were
+    With ``added_rows`` it fails if rows were added that match ``filter``, with ``existing_rows`` if matching rows were
     deleted: existing rows decide what the operation does, such as an insert of rows that have no match.
     """
 
     read: Snapshot | None
     filter: Expr
+    added_rows: bool = True
     existing_rows: bool = False
 
     def resolve(self, draft: Draft, work: Work) -> None:
-        """Check for added rows, and for deleted ones if these matter."""
+        """Check for added and deleted rows, as far as these matter."""
         conflicts = ConflictCheck(draft, work, self.branch, self.read)
-        conflicts.check_no_new_data(self.filter)
+        if self.added_rows:
+            conflicts.check_no_new_data(self.filter)
         if self.existing_rows:
             conflicts.check_no_new_deletes(self.filter)
             conflicts.check_no_data_removed(self.filter)

@@ -156,6 +156,12 @@ DATA_PATH = _property("write.data.path", "", rule=LOCATION)
 TARGET_FILE_SIZE = _property("write.target-file-size-bytes", 512 * 1024 * 1024, rule=_SIZE)
 # How rows are distributed over the tasks that write them; none: by the sort order and the partitions of the table.
 DISTRIBUTION_MODE = _property("write.distribution-mode", "", any_case=True, rule=one_of("", "none", "hash", "range"))
+# What Spark SQL allows: rows with other columns, which an option then adds; MERGE WITH SCHEMA EVOLUTION.
+ACCEPT_ANY_SCHEMA = _property("write.spark.accept-any-schema", False, lenient=True)
+AUTO_SCHEMA_EVOLUTION = _property("write.spark.auto-schema-evolution.enabled", True, lenient=True)
+# Whether a task that writes to many partitions keeps a file open for each of them (true), or sorts rows by partition
+# (false); none: by its memory.
+FANOUT = _property("write.spark.fanout.enabled", "", any_case=True, rule=one_of("", "true", "false"))
 FILE_FORMAT = _property("write.format.default", "parquet", any_case=True, rule=_FORMAT)
 PARQUET_ROW_GROUP_SIZE = _property("write.parquet.row-group-size-bytes", 128 * 1024 * 1024, rule=_SIZE)
 PARQUET_PAGE_SIZE = _property("write.parquet.page-size-bytes", 1024 * 1024, rule=_SIZE)

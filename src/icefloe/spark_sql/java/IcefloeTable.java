@@ -27,7 +27,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** A table, or one of its metadata tables, in the state in which it was loaded. */
 public class IcefloeTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns,
     SupportsRowLevelOperations, SupportsDeleteV2 {
-  private static final String ANY_SCHEMA = "write.spark.accept-any-schema";  // the property of Apache Iceberg
+  private static final String ANY_SCHEMA = "write.spark.accept-any-schema";  // properties of Apache Iceberg
+  private static final String SCHEMA_EVOLUTION = "write.spark.auto-schema-evolution.enabled";
 
   final Peer peer;
   final JsonNode description;
@@ -69,7 +70,9 @@ public class IcefloeTable implements Table, SupportsRead, SupportsWrite, Support
       capabilities.add(TableCapability.TRUNCATE);
       capabilities.add(TableCapability.OVERWRITE_BY_FILTER);
       capabilities.add(TableCapability.OVERWRITE_DYNAMIC);
-      capabilities.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
+      if (!"false".equalsIgnoreCase(Json.text(Json.at(description, "properties"), SCHEMA_EVOLUTION))) {
+        capabilities.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
+      }
       if ("true".equals(Json.text(Json.at(description, "properties"), ANY_SCHEMA))) {
         capabilities.add(TableCapability.ACCEPT_ANY_SCHEMA);
       }

@@ -19,14 +19,13 @@ from icefloe.model.schema.types import INT, LONG, STRING, Field
 from icefloe.scan.changes.history import SnapshotRange, snapshot_range
 from icefloe.scan.changes.plan import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT
 from icefloe.scan.select import Point
+from icefloe.spark_sql.options.read_options import ENDS, OF_STATE, STARTS
 from icefloe.spark_sql.options.session_names import columns
 from icefloe.table.table import Table
 from icefloe.table.table_at import TableAt
 
-CHANGES = "changes"  # the name of the metadata table
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_STARTS, _ENDS = ("start-snapshot-id", "start-timestamp"), ("end-snapshot-id", "end-timestamp")
+_CHANGE_COLUMNS = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT)
 
 
 def create_changelog_view(table: Table, arguments: Mapping[str, Any]) -> list[tuple[object, ...]]:
@@ -37,8 +36,8 @@ def create_changelog_view(table: Table, arguments: Mapping[str, Any]) -> list[tu
     keys = None if named is None else columns(named, table.refresh().schema)
     images = _is_true(arguments.get("compute_updates"), default=keys is not None)
     changes = table.changes(
-        _point(options, _STARTS),
-        _point(options, _ENDS),
+        _point(options, STARTS),
+        _point(options, ENDS),
         net=_is_true(arguments.get("net_changes"), default=False),
         images=images,
         keys=keys if images else None,
@@ -59,14 +58,25 @@ def change_schema(schema: Schema) -> Schema:
     return Schema(fields=(*schema.fields, *own))
 
 
-def changes_of(spark: SparkSession, at: TableAt) -> DataFrame:
-    """All changes up to a point of the history, with the columns of that point."""
-    until = None if at.snapshot is None else at.snapshot.snapshot_id
-    if until is None:
+def changes_of(spark: SparkSession, at: TableAt, columns: list[str], options: Mapping[str, str]) -> DataFrame:
+    """The changes up to a point of the history, or in the range that options select, with the columns of that point."""
+    given = {name.lower(): value for name, value in options.items()}
+    since, until = _point(given, STARTS), _point(given, ENDS)
+    states = [name for name in OF_STATE if name in given]
+    if until is not None and len(states) > 0:
+        raise InputError(
+            f"option {states[0]} selects the end of the changes, as {' and '.join(ENDS)} do; give one of them"
+        )
+    if until is None and at.snapshot is not None:
+        until = at.snapshot.snapshot_id
+    if at.snapshot is None:
         between = SnapshotRange(since=None, until=None, snapshots=(), schema=at.schema)
     else:
-        between = replace(snapshot_range(at.metadata, None, until), schema=at.schema)
-    return changes_of_request(spark, ChangeRequest(base=at._base, between=between))
+        between = replace(snapshot_range(at.metadata, since, until), schema=at.schema)
+    stored = tuple(name for name in columns if name not in _CHANGE_COLUMNS)
+    return changes_of_request(spark, ChangeRequest(base=at._base, between=between, columns=stored)).select(
+        *map(quoted, columns)
+    )
 
 
 def changes_of_request(spark: SparkSession, request: ChangeRequest) -> DataFrame:
@@ -80,7 +90,7 @@ def _in_capitals(changes: DataFrame) -> DataFrame:
 
 def _options(options: Mapping[str, str]) -> Mapping[str, str]:
     """The options; InputError if one is not known."""
-    known = (*_STARTS, *_ENDS)
+    known = (*STARTS, *ENDS)
     for name in options:
         if name not in known:
             raise InputError(f"create_changelog_view: there is no option {name!r}; there are: {', '.join(known)}")
@@ -91,13 +101,13 @@ def _point(options: Mapping[str, str], names: Sequence[str]) -> Point | None:
     """The snapshot or the time that options name."""
     by_id, by_time = (options.get(name) for name in names)
     if by_id is not None and by_time is not None:
-        raise InputError(f"create_changelog_view: give one of the options {' and '.join(names)}, not both")
+        raise InputError(f"give one of the options {' and '.join(names)}, not both")
     value = by_id if by_id is not None else by_time
     if value is None:
         return None
     if not value.isdecimal():
         name = names[0] if by_id is not None else names[1]
-        raise InputError(f"create_changelog_view: option {name}={value!r} is not a number")
+        raise InputError(f"option {name}={value!r} is not a number")
     return int(value) if by_id is not None else _EPOCH + timedelta(milliseconds=int(value))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import Operation
+from icefloe.spark_sql.options.known_options import lowered
 
 _SKIPS = {
     Operation.OVERWRITE: "streaming-skip-overwrite-snapshots",
@@ -17,7 +18,11 @@ _MAX_SNAPSHOTS, _IMAGES, _KEYS = "streaming-max-snapshots-per-micro-batch", "ima
 _OF_CHANGES = (_IMAGES, _KEYS, _MAX_SNAPSHOTS)
 _OF_DELTA = ("readChangeFeed", "readChangeData")
 _FROM, _FROM_TIMESTAMP, _AFTER_SNAPSHOT = "stream-from", "stream-from-timestamp", "start-snapshot-id"
-_ALL, _LATEST = "all", "latest"
+_ALL, _LATEST, _BRANCH = "all", "latest", "branch"
+_KNOWN = (
+    *(_FROM, _FROM_TIMESTAMP, _AFTER_SNAPSHOT, _BRANCH, _MAX_FILES, _MAX_ROWS, *_SKIPS.values()),
+    *(*_OF_CHANGES, *_OF_DELTA),
+)
 NO_LIMIT = (1 << 63) - 1  # of rows, files or snapshots in a batch
 
 
@@ -43,14 +48,12 @@ class StreamOptions:
 
 
 def stream_options(options: Mapping[str, str], *, of_changes: bool = False) -> StreamOptions:
-    """The options of a stream of appended rows or of changes; InputError if a value makes no sense.
-
-    Options of other names are left to Spark.
+    """The options of a stream of appended rows or of changes; InputError if one is not known, or makes no sense.
 
     >>> stream_options({"streaming-max-files-per-micro-batch": "2"}).max_files
     2
     """
-    given = {name.lower(): value for name, value in options.items()}
+    given = lowered(options, _KNOWN, "a stream")
     _check_kind(given, of_changes=of_changes)
     starts = [name for name in (_FROM, _FROM_TIMESTAMP, _AFTER_SNAPSHOT) if name in given]
     if len(starts) > 1:
@@ -69,7 +72,7 @@ def stream_options(options: Mapping[str, str], *, of_changes: bool = False) -> S
         images=_flag(given, _IMAGES),
         keys=key_columns(given, _KEYS),
         skipped=frozenset({Operation.REPLACE, *skipped}),
-        branch=given.get("branch"),
+        branch=given.get(_BRANCH),
     )
 
 

@@ -13,7 +13,9 @@ from icefloe.engines.work import FinalLineage, PlannedFiles, TableFiles
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.model.metadata.snapshots import MAIN
 from icefloe.scan.tasks import Plan
-from icefloe.spark_sql.options.changelog import CHANGES, changes_of_request
+from icefloe.spark_sql.options.changelog import changes_of_request
+from icefloe.spark_sql.options.known_options import branch_by_option
+from icefloe.spark_sql.options.read_options import CHANGES
 from icefloe.spark_sql.scans import session_of
 from icefloe.spark_sql.streams.changes import ChangeOffset, StreamChanges
 from icefloe.spark_sql.streams.files import StreamFiles, StreamOffset, new_plans
@@ -59,7 +61,7 @@ class StreamSourceCalls:
         loaded = self._loads.newest_of(call.handle)
         of_changes = loaded.handle.metadata_table == CHANGES
         options = stream_options(call.options, of_changes=of_changes)
-        branch = loaded.handle.branch if options.branch is None else options.branch
+        branch = branch_by_option(loaded.handle.branch, options.branch, is_selected=loaded.handle.is_selected)
         if branch is None:
             raise UnsupportedError("a stream cannot read a snapshot or a tag; read the table or one of its branches")
         base = loaded.table._pointer.held()

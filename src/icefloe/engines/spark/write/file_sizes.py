@@ -82,8 +82,13 @@ def most_tasks(rows: DataFrame, metadata: TableMetadata) -> int:
     return min(MAX_INT, max(cores, small, math.ceil(size / target)))
 
 
-def concurrent_writers(spark: SparkSession) -> int:
-    """How many files a task may have open. Spark sorts the rows of the other partitions, if there are more."""
+def concurrent_writers(spark: SparkSession, fanout: str = "") -> int:
+    """How many files a task may have open, by ``write.spark.fanout.enabled``, or else by its memory.
+
+    Spark sorts the rows of the other partitions, if there are more.
+    """
+    if fanout != "":
+        return MAX_INT if fanout == "true" else 0
     memory = _task_memory(spark) // _WRITERS_SHARE
     return max(1, min(_MAX_WRITERS, memory // _WRITER_BYTES))
 

@@ -40,7 +40,7 @@ from icefloe.formats.write.partition_values import PartitionColumn, partition_fi
 from icefloe.formats.write.sort_rows import ordered_ids, usable
 from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.file_io import FileInfo, FileIO
-from icefloe.model.metadata.properties import FILE_FORMAT, PARQUET_COMPRESSION
+from icefloe.model.metadata.properties import FANOUT, FILE_FORMAT, PARQUET_COMPRESSION
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import UUID, Field, Fixed, List, Map
@@ -130,7 +130,7 @@ def _file_settings(spark: SparkSession, metadata: TableMetadata, *, is_sorted: b
 
     Rows in a sort order need one file at a time: Spark sorts those of further partitions again, by partition alone.
     """
-    writers = 0 if is_sorted else concurrent_writers(spark)
+    writers = 0 if is_sorted else concurrent_writers(spark, FANOUT.of(metadata.properties))
     return {
         "spark.sql.files.maxRecordsPerFile": str(rows_per_file(metadata)),
         "spark.sql.maxConcurrentOutputFileWriters": str(writers),
