@@ -60,3 +60,34 @@ def test_an_unknown_option_and_an_unknown_snapshot_are_named(spark: SparkSession
         spark.sql("CALL demo.system.create_changelog_view('db.t', 'v', map('start', '1'))")
     with pytest.raises(PySparkException, match="snapshot 1"):
         spark.sql("CALL demo.system.create_changelog_view('db.t', 'v', map('start-snapshot-id', '1'))")
+
+
+def test_options_select_the_changes_of_a_range_and_rows_have_files_and_positions(
+    spark: SparkSession, demo: icefloe.Catalog
+) -> None:
+    """Times were ignored, and start-snapshot-id, _file and _pos refused."""
+    first, second, third = changed(demo)
+    table = demo.load_table("db.t")
+    times = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in table.snapshots}
+
+    def ids(**options: int) -> list[tuple[int, int]]:
+        named = {name.replace("_", "-"): str(value) for name, value in options.items()}
+        rows = spark.read.options(**named).table("demo.db.t.changes").select("id", "_commit_snapshot_id").collect()
+        return sorted(tuple(row) for row in rows)
+
+    assert ids(start_snapshot_id=second) == ids(start_timestamp=times[second]) == [(1, third)]
+    assert ids(end_snapshot_id=first) == ids(end_timestamp=times[first]) == [(1, first), (2, first)]
+    assert ids(start_snapshot_id=first, end_timestamp=times[second]) == [(2, second), (2, second)]
+    assert ids(start_timestamp=1, snapshot_id=first) == [(1, first), (2, first)]
+    rows = spark.sql("SELECT id, _change_type, _pos, _file FROM demo.db.t.changes WHERE id = 1").collect()
+    assert {(row[1], row[2]) for row in rows} == {("INSERT", 0), ("DELETE", 0)}
+    written = table.at(snapshot=first).scan(columns=["_file"]).to_arrow()["_file"][0].as_py()
+    assert [row[3] for row in rows if row[1] == "INSERT"] == [written]
+    for options, message in (
+        ({"start-snapshot-id": "1", "start-timestamp": "1"}, "give one of the options start-snapshot-id"),
+        ({"start-timestamp": "soon"}, "option start-timestamp='soon' is not a number"),
+        ({"end-timestamp": "1", "branch": "main"}, "option branch selects the end of the changes"),
+        ({"end-snapshot": "1"}, "option 'end-snapshot' is not known for a read of changes"),
+    ):
+        with pytest.raises(PySparkException, match=message):
+            spark.read.options(**options).table("demo.db.t.changes").collect()

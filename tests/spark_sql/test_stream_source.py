@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from pathlib import Path
 from typing import Any
 
@@ -87,11 +88,11 @@ def test_limits_divide_batches_and_progress_counts_rows(
 def test_a_stream_starts_where_it_is_told(spark: SparkSession, table: icefloe.Table, tmp_path: Path) -> None:
     first = table.append(rows(1)).snapshot_id
     second = table.append(rows(2)).snapshot_id
-    time = next(s.timestamp_ms for s in table.metadata.snapshots if s.snapshot_id == second)
+    since = next(s.timestamp_ms for s in table.metadata.snapshots if s.snapshot_id == second)
     latest = read(spark, **{"stream-from": "latest"})
     assert ids(latest, tmp_path / "latest") == []
     assert ids(read(spark, **{"start-snapshot-id": str(first)}), tmp_path / "snapshot") == [2]
-    assert ids(read(spark, **{"stream-from-timestamp": str(time)}), tmp_path / "time") in ([2], [1, 2])
+    assert ids(read(spark, **{"stream-from-timestamp": str(since)}), tmp_path / "time") in ([2], [1, 2])
     assert ids(read(spark, **{"stream-from-timestamp": "1"}), tmp_path / "early") == [1, 2]
     assert ids(read(spark, **{"stream-from": "all"}), tmp_path / "all") == [1, 2]
     table.append(rows(3))
@@ -211,3 +212,24 @@ def test_aggregates_keep_their_state_in_a_batch_without_files(
     assert run(counted, tmp_path, "complete")[0] == [(2,)]
     table.append(rows(3))
     assert run(counted, tmp_path, "complete")[0] == [(3,)]
+
+
+def test_a_stream_from_a_time_begins_at_that_time_whatever_has_expired(
+    spark: SparkSession, table: icefloe.Table, tmp_path: Path
+) -> None:
+    """A time to come delivered the rows until then; a time before the oldest snapshot ended the stream."""
+    table.append(rows(1))
+    future = int(time.time() * 1000) + 3000
+    waiting = read(spark, **{"stream-from-timestamp": str(future)})
+    assert ids(waiting, tmp_path / "future") == []
+    table.append(rows(2))
+    assert ids(waiting, tmp_path / "future") == []
+    while time.time() * 1000 < future:
+        time.sleep(0.05)
+    table.append(rows(3))
+    assert ids(waiting, tmp_path / "future") == [3]
+    table.expire(snapshots=[table.snapshots[0].snapshot_id]).execute()
+    early = read(spark, **{"stream-from-timestamp": "1"})
+    assert ids(early, tmp_path / "early") == [1, 2, 3]
+    table.append(rows(4))
+    assert ids(early, tmp_path / "early") == [4]

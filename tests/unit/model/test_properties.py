@@ -53,7 +53,7 @@ def test_properties_that_make_sense_or_mean_nothing_here_are_set() -> None:
             "write.parquet.compression-level": "-3",
             "write.metadata.previous-versions-max": "-1",
             "write.metadata.metrics.default": "Truncate(08)",
-            "write.spark.fanout.enabled": "who knows",
+            "write.spark.advisory-partition-size-bytes": "who knows",
         }
     )
 

@@ -85,7 +85,7 @@ class StreamChanges:
         return ChangeRequest(base=base, between=between, pairs=pairs)
 
     def _beginning(self) -> ChangePosition | None:
-        """Where a new stream begins; none while the table is empty."""
+        """Where a new stream begins; none while the table is empty, or before the time of the beginning."""
         head = self.history.head
         if head is None:
             return None
@@ -93,10 +93,24 @@ class StreamChanges:
             after = self.history.snapshot(self.options.after_snapshot)
             start = before_transaction(self.history.base.metadata, after)
         elif self.options.from_timestamp_ms is not None:
-            start = self.history.before(self.options.from_timestamp_ms, instead=_from_head(head))
+            if not self.history.begins_before(self.options.from_timestamp_ms):
+                return None
+            start = self._before(self.options.from_timestamp_ms, head)
         else:
             start = head if self.options.from_latest else None
         return ChangePosition(snapshot_id=None if start is None else start.snapshot_id)
+
+    def _before(self, timestamp_ms: int, head: Snapshot) -> Snapshot | None:
+        """The last snapshot before a time; NoSuchSnapshot if it has expired, so that not all changes are known."""
+        before, oldest = self.history.before(timestamp_ms), self.history.oldest_with_unknown_parent
+        if before is None and oldest is not None:
+            raise NoSuchSnapshot(
+                f"table {self.history.base.metadata.location}: the snapshot before {oldest.snapshot_id} has expired, so"
+                f" it is not known what changed since the time of stream-from-timestamp; give a later time, or"
+                f" {_from_head(head)}",
+                snapshot_id=oldest.parent_id,
+            )
+        return before
 
     def _after(self, read: ChangePosition, until: Snapshot) -> tuple[Snapshot, ...]:
         """The snapshots whose changes are not read yet, up to another one."""

@@ -121,18 +121,31 @@ class StreamFiles:
         return replace(plans[0], tasks=tasks, schema=self.history.schema)
 
     def _beginning(self) -> FilePosition | None:
-        """Where a new stream begins; none while the table is empty."""
+        """Where a new stream begins; none while the table is empty, or before the time of the beginning."""
         if self.history.head is None:
             return None
         if self.options.after_snapshot is not None:
             return self._end_of(self.history.snapshot(self.options.after_snapshot))
         if self.options.from_timestamp_ms is not None:
-            time, instead = self.options.from_timestamp_ms, "read the table from stream-from=all"
-            before = self.history.before(time, instead=instead)
-            return FilePosition() if before is None else self._end_of(before)
+            return self._beginning_at(self.options.from_timestamp_ms)
         if self.options.from_latest:
             return self._end_of(self.history.head)
         return FilePosition(snapshot_id=self.history.head.snapshot_id, scan_all_files=True)
+
+    def _beginning_at(self, timestamp_ms: int) -> FilePosition | None:
+        """Where a stream from a time begins; none before that time.
+
+        If the snapshots of that time have expired, it begins with all rows of the oldest one that has not: the time of
+        these rows is not known.
+        """
+        if not self.history.begins_before(timestamp_ms):
+            return None
+        before, oldest = self.history.before(timestamp_ms), self.history.oldest_with_unknown_parent
+        if before is not None:
+            return self._end_of(before)
+        if oldest is not None:
+            return FilePosition(snapshot_id=oldest.snapshot_id, scan_all_files=True)
+        return FilePosition()
 
     def _end_of(self, snapshot: Snapshot) -> FilePosition:
         """The end of a snapshot; its files need not be counted, because none of them is read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from icefloe.commit.base import Base
@@ -36,23 +37,23 @@ class StreamHistory:
             )
         return snapshot
 
-    def before(self, timestamp_ms: int, *, instead: str) -> Snapshot | None:
-        """The last snapshot before a time; none if the table had no rows then.
+    def before(self, timestamp_ms: int) -> Snapshot | None:
+        """The last snapshot before a time; none if it has expired, or if the table had no rows then."""
+        return next((each for each in self._known() if each.timestamp_ms < timestamp_ms), None)
 
-        NoSuchSnapshot if that snapshot has expired; ``instead`` is what its message recommends.
-        """
-        oldest = None
-        for snapshot in ancestors(self.base.metadata, self.head.snapshot_id) if self.head is not None else ():
-            if snapshot.timestamp_ms < timestamp_ms:
-                return snapshot
-            oldest = snapshot
-        if oldest is None or oldest.parent_id is None:
-            return None
-        raise NoSuchSnapshot(
-            f"table {self.base.metadata.location}: the snapshot before {oldest.snapshot_id} has expired, so it is not"
-            f" known what changed since the time of stream-from-timestamp; give a later time, or {instead}",
-            snapshot_id=oldest.parent_id,
-        )
+    def begins_before(self, timestamp_ms: int) -> bool:
+        """Whether a stream that begins at a time can read something already: there is a snapshot of that time."""
+        return self.head is not None and self.head.timestamp_ms >= timestamp_ms
+
+    @property
+    def oldest_with_unknown_parent(self) -> Snapshot | None:
+        """The oldest snapshot that is known, if the one before it has expired."""
+        *_, oldest = (None, *self._known())
+        return None if oldest is None or oldest.parent_id is None else oldest
+
+    def _known(self) -> Iterator[Snapshot]:
+        """The snapshots that are known, newest first."""
+        return iter(()) if self.head is None else ancestors(self.base.metadata, self.head.snapshot_id)
 
     def between(self, after: Snapshot | None, until: Snapshot) -> tuple[Snapshot, ...]:
         """The snapshots after ``after`` up to ``until``, oldest first."""
