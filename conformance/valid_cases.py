@@ -509,7 +509,7 @@ def partition_evolution(name: str) -> Mapping[str, bytes]:
     stage.table.append(CITIES.slice(0, 1))
     with stage.table.update_partitioning() as change:
         change.remove("city")
-        change.add("bucket(4, id)")
+        change.add("bucket(4, id)", name="id_bucket")
     stage.table.append(CITIES.slice(1, 1))
     stage.settings(TO_LEAVES)
     stage.table.append(CITIES.slice(2, 1))

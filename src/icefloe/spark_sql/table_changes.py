@@ -77,6 +77,8 @@ def _steps(change: messages.ColumnChange, schema: Schema) -> list[SchemaChange]:
         case messages.SetNullability(nullable=True):
             return [MakeOptional(column=column)]
         case messages.SetNullability():
+            if schema.field(column).required:
+                return []
             raise UnsupportedError(
                 f"column {column!r} cannot be made NOT NULL: rows may hold null; add a NOT NULL column with a default",
                 feature="set not null",

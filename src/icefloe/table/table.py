@@ -166,7 +166,7 @@ class Table(RowChanges, RefChanges, InspectedTable, Checks, ChangeFeeds, Cleanup
         >>> with t.update_partitioning() as edit:
         ...     edit.add("bucket(16, id)")
         >>> [field.name for field in t.spec.fields]
-        ['id_bucket']
+        ['id_bucket_16']
         """
         metadata = self._pointer.load().metadata
         return PartitionEdit(

@@ -217,26 +217,26 @@ ALTER TABLE demo.db.sample ADD PARTITION FIELD bucket(16, id);
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'FIELD'
 CALL demo.system.add_partition_field('db.sample', 'bucket(16, id)');
 --> category | identity
---> id_bucket | bucket[16]
+--> id_bucket_16 | bucket[16]
 ALTER TABLE demo.db.sample ADD PARTITION FIELD truncate(4, data);
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'FIELD'
 CALL demo.system.add_partition_field('db.sample', 'truncate(4, data)');
 --> category | identity
---> id_bucket | bucket[16]
---> data_trunc | truncate[4]
+--> id_bucket_16 | bucket[16]
+--> data_trunc_4 | truncate[4]
 ALTER TABLE demo.db.sample ADD PARTITION FIELD year(ts);
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'FIELD'
 CALL demo.system.add_partition_field('db.sample', 'year(ts)');
 --> category | identity
---> id_bucket | bucket[16]
---> data_trunc | truncate[4]
+--> id_bucket_16 | bucket[16]
+--> data_trunc_4 | truncate[4]
 --> ts_year | year
 ALTER TABLE demo.db.sample ADD PARTITION FIELD bucket(8, id) AS shard;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'FIELD'
 CALL demo.system.add_partition_field(table => 'db.sample', field => 'bucket(8, id)', name => 'shard');
 --> category | identity
---> id_bucket | bucket[16]
---> data_trunc | truncate[4]
+--> id_bucket_16 | bucket[16]
+--> data_trunc_4 | truncate[4]
 --> ts_year | year
 --> shard | bucket[8]
 
@@ -244,14 +244,14 @@ CALL demo.system.add_partition_field(table => 'db.sample', field => 'bucket(8, i
 ALTER TABLE demo.db.sample DROP PARTITION FIELD category;
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'FIELD'
 CALL demo.system.drop_partition_field('db.sample', 'category');
---> id_bucket | bucket[16]
---> data_trunc | truncate[4]
+--> id_bucket_16 | bucket[16]
+--> data_trunc_4 | truncate[4]
 --> ts_year | year
 --> shard | bucket[8]
 ALTER TABLE demo.db.sample DROP PARTITION FIELD bucket(16, id);
 --! ParseException: [PARSE_SYNTAX_ERROR] Syntax error at or near 'FIELD'
 CALL demo.system.drop_partition_field('db.sample', 'bucket(16, id)');
---> data_trunc | truncate[4]
+--> data_trunc_4 | truncate[4]
 --> ts_year | year
 --> shard | bucket[8]
 ALTER TABLE demo.db.sample DROP PARTITION FIELD truncate(4, data);

@@ -86,3 +86,30 @@ SET VAR move = (
 EXECUTE IMMEDIATE move;
 --! AnalysisException: SET LOCATION is not supported
 --iceberg [set-location]: new files are written to the new location
+
+-- A partition field that is added has the number of its transform in its name. A column that is NOT NULL may be set so.
+CREATE TABLE demo.db.parts (id bigint NOT NULL, city string) PARTITIONED BY (city);
+INSERT INTO demo.db.parts VALUES (1, 'Oslo');
+ALTER TABLE demo.db.parts ALTER COLUMN id SET NOT NULL;
+CALL demo.system.add_partition_field('db.parts', 'bucket(16, id)');
+--> city | identity
+--> id_bucket_16 | bucket[16]
+--iceberg [own-grammar]: partition fields are added by a grammar of its own
+--iceberg; ALTER TABLE demo.db.parts ADD PARTITION FIELD bucket(16, id)
+INSERT INTO demo.db.parts VALUES (2, 'Rome');
+SELECT partition.id_bucket_16 IS NULL FROM demo.db.parts.files ORDER BY 1;
+--> false
+--> true
+
+-- A partition column that was dropped is added again, as another column.
+CALL demo.system.drop_partition_field('db.parts', 'city');
+--> id_bucket_16 | bucket[16]
+--iceberg [own-grammar]: partition fields are dropped by a grammar of its own
+--iceberg; ALTER TABLE demo.db.parts DROP PARTITION FIELD city
+ALTER TABLE demo.db.parts DROP COLUMN city;
+ALTER TABLE demo.db.parts ADD COLUMN city string;
+INSERT INTO demo.db.parts VALUES (3, 'Bern');
+SELECT * FROM demo.db.parts ORDER BY id;
+--> 1 | NULL
+--> 2 | NULL
+--> 3 | Bern

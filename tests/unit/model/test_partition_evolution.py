@@ -68,7 +68,7 @@ def test_a_new_field_comes_last_with_the_next_id_and_icebergs_name(version):
     outcome = evolved(add("truncate[3]", "name"), v=version)
 
     assert shape(outcome)[:3] == shape(evolved(v=version))
-    assert shape(outcome)[3:] == [(1003, "name_trunc", "truncate[3]")]
+    assert shape(outcome)[3:] == [(1003, "name_trunc_3", "truncate[3]")]
     assert outcome.last_partition_id == 1003
     assert outcome.spec.spec_id == 3
 
@@ -161,9 +161,9 @@ def test_renaming_keeps_the_id_and_the_place():
 
 
 def test_steps_see_what_the_former_ones_left():
-    outcome = evolved(add("truncate[3]", "name"), rename("name_trunc", "n"), remove("n"), add("bucket[8]", "name"))
+    outcome = evolved(add("truncate[3]", "name"), rename("name_trunc_3", "n"), remove("n"), add("bucket[8]", "name"))
 
-    assert shape(outcome)[3:] == [(1004, "name_bucket", "bucket[8]")]
+    assert shape(outcome)[3:] == [(1004, "name_bucket_8", "bucket[8]")]
 
 
 def test_a_time_unit_may_be_replaced_in_either_order_of_steps():

@@ -93,7 +93,7 @@ def test_properties_are_never_of_two_states(table: Table, cat: Catalog) -> None:
 
     table.refresh()
     assert [field.name for field in table.schema.fields] == ["id", "city", "note"]
-    assert [field.name for field in table.spec.fields] == ["id_bucket"]
+    assert [field.name for field in table.spec.fields] == ["id_bucket_4"]
     assert table.properties["owner"] == "other"
     assert len(table.snapshots) == table.scan().count() == 2
 

@@ -13,7 +13,7 @@ from icefloe.model.partition.history import add_order, add_spec
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.rules import check_schema
 from icefloe.model.schema.schema import Schema, as_first, assign_ids
-from icefloe.model.schema.types import Field, is_primitive
+from icefloe.model.schema.types import Field, Type, is_primitive
 from icefloe.model.text.ddl import partition_spec
 from icefloe.model.text.sort_order_text import sort_order
 from icefloe.transforms.compatibility import check_order, check_spec
@@ -72,15 +72,18 @@ def _ids(metadata: TableMetadata) -> tuple[int, ...]:
 
 
 def _with_former_ids(schema: Schema, metadata: TableMetadata) -> tuple[Field, ...]:
-    """The columns with the ids of former columns of the same name, type and nullability, and with new ids."""
-    former = {field.name: field for field in metadata.schema.fields if is_primitive(field.type)}
-    fields = assign_ids(schema, metadata.last_column_id + 1).fields
-    return tuple(_kept(field, former.get(field.name)) for field in fields)
-
-
-def _kept(field: Field, former: Field | None) -> Field:
-    is_same = former is not None and (former.type, former.required) == (field.type, field.required)
-    return replace(field, id=former.id) if former is not None and is_same else field
+    """The columns with the ids of former columns of the same name, type and nullability; others get the next ids."""
+    former: dict[tuple[str, Type, bool], int] = {
+        (field.name, field.type, field.required): field.id
+        for field in metadata.schema.fields
+        if is_primitive(field.type)
+    }
+    kept = {field.name: former.get((field.name, field.type, field.required)) for field in schema.fields}
+    new = Schema(fields=tuple(field for field in schema.fields if kept[field.name] is None))
+    fresh = {field.name: field for field in assign_ids(new, metadata.last_column_id + 1).fields}
+    return tuple(
+        fresh[field.name] if (id_ := kept[field.name]) is None else replace(field, id=id_) for field in schema.fields
+    )
 
 
 def _spec(texts: Sequence[str], metadata: TableMetadata) -> PartitionSpec:

@@ -284,13 +284,17 @@ class _Evolution:
                 raise refused(name, "dropped", f"{what} would have no fields left, and Parquet cannot store that")
 
     def check_partition_names(self, before: Schema) -> None:
-        """Refuse a column that took the name of a partition field about something else."""
+        """Refuse a column that took the name of a partition field about something else that is in the table.
+
+        A field about columns that are gone does not matter: only old files have its values.
+        """
         for spec, part in self._protected.parts:
             column = self.draft.find(part.name)
             former = before.by_name.get(part.name)
             kept = former is not None and former.id == column
             same = part.source_id == column and part.transform in (IDENTITY, VOID)
-            if column is not None and not kept and not same:
+            is_gone = not any(self.draft.has(source_id) for source_id in part.source_ids)
+            if column is not None and not kept and not same and not is_gone:
                 reason = f"partition field {part.name!r} of spec {spec.spec_id} ({part.transform}) has that name"
                 raise refused(part.name, "named so", f"{reason}; choose another one")
 

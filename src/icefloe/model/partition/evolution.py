@@ -15,8 +15,8 @@ from icefloe.model.metadata.version_rules import DEFAULT_FORMAT_VERSION, Version
 from icefloe.model.partition.spec import (
     PartitionField,
     PartitionSpec,
+    added_name,
     name_problem,
-    partition_name,
     redundancy_problem,
     source_problem,
 )
@@ -171,7 +171,7 @@ class _Evolution:
             source_id=source,
             other_source_ids=tuple(others),
             field_id=self.last_partition_id + 1,
-            name=partition_name(step.transform, *step.columns) if step.name is None else step.name,
+            name=added_name(step.transform, *step.columns) if step.name is None else step.name,
             transform=step.transform,
         )
         former = self._former(wanted)

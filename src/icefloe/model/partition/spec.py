@@ -87,13 +87,23 @@ UNPARTITIONED = PartitionSpec()
 
 
 def partition_name(transform: str, *columns: str) -> str:
-    """Iceberg's default name for a partition field.
+    """Iceberg's default name for a partition field of a new table.
 
     >>> partition_name("day", "ts"), partition_name("truncate[4]", "note"), partition_name("identity", "id")
     ('ts_day', 'note_trunc', 'id')
     """
     kind, source = transform.partition("[")[0], "_".join(columns)
     return source + _SUFFIXES.get(kind, f"_{kind}")
+
+
+def added_name(transform: str, *columns: str) -> str:
+    """Iceberg's default name for a field that is added later, which has the number of its transform.
+
+    >>> added_name("day", "ts"), added_name("bucket[16]", "id"), added_name("truncate[4]", "note")
+    ('ts_day', 'id_bucket_16', 'note_trunc_4')
+    """
+    number = transform.partition("[")[2].removesuffix("]")
+    return partition_name(transform, *columns) + (f"_{number}" if number != "" else "")
 
 
 def with_distinct_ids(specs: Iterable[PartitionSpec]) -> tuple[PartitionSpec, ...]:
