@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import icefloe
+from icefloe.codecs.json.table_metadata import inflated_metadata
 from icefloe.errors import (
     AlreadyExists,
     CorruptFile,
@@ -21,6 +22,7 @@ from icefloe.errors import (
     NoSuchTable,
     UnsupportedError,
 )
+from icefloe.limits import DEFAULT
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 from support.shared_files import shared
@@ -352,6 +354,7 @@ def test_folders_that_others_wrote_are_opened(tmp_path: Path, name: str) -> None
     assert catalog.load_table("db.t").snapshots != ()
 
 
+@pytest.mark.broken_tables
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 @pytest.mark.parametrize(
     ("change", "said"),
@@ -368,7 +371,7 @@ def test_what_is_wrong_with_metadata_is_said_by_whoever_opens_it(
     """Of versions 1 to 3 the message was that the table is at its location, and not at its location."""
     made = new_catalog(tmp_path).create_table("db.t", schema="id bigint", format_version=version)
     file = Path(made.metadata_location.removeprefix("file://"))
-    document = {**json.loads(file.read_text()), **change}
+    document = {**json.loads(inflated_metadata(file.read_bytes(), DEFAULT)), **change}
     file.write_text(json.dumps({key: value for key, value in document.items() if value is not None}))
     with pytest.raises(FormatError, match=said) as opened:
         icefloe.open_table(str(file))

@@ -89,6 +89,7 @@ def test_the_watch_sees_what_is_opened_and_deleted_outside(tmp_path: Path) -> No
         (scene.path / "data/folder/secret.parquet").read_bytes()
     with pytest.raises(AssertionError, match="remove of"), scene.watched():
         (scene.path / "data/folder/secret.parquet").unlink()
+    (tmp_path / "other").mkdir()
     other = Scene(tmp_path / "other", 2)
     with other.watched():
         (other.path / "data/file.parquet").unlink()

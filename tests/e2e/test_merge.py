@@ -371,8 +371,8 @@ def test_a_merge_conflicts_with_rows_that_came_meanwhile(table: Table, monkeypat
     merge = table.merge(source([2], note=["B"]), on=["id"]).when_matched_update_all()
     target = Table._target
 
-    def late(self: Table, branch: str) -> Any:
-        found = target(self, branch)
+    def late(self: Table, branch: str, **options: Any) -> Any:
+        found = target(self, branch, **options)
         monkeypatch.undo()
         self.append(source([2], note=["other"]))
         return found

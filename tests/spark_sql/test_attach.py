@@ -72,8 +72,9 @@ def test_names_that_spark_cannot_use_are_refused(spark: SparkSession, tmp_path: 
 
 
 def test_spark_connect_is_refused_by_name(tmp_path: Path) -> None:
+    remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})
     with pytest.raises(UnsupportedError, match="Spark Connect"):
-        icefloe.attach(object(), "demo", other(tmp_path))
+        icefloe.attach(remote(), "demo", other(tmp_path))
 
 
 def test_threads_and_cloned_sessions_use_the_catalog(spark: SparkSession, demo: icefloe.Catalog) -> None:

@@ -22,9 +22,11 @@ MORE_ARGUMENTS = {
     "delete": ["id = 1"],
     "diff": ["first", "main"],
     "erase": ["id = 1"],
+    "fast-forward": ["behind", "main"],
     "inspect": ["files"],
     "relocate": ["elsewhere"],
     "rollback": ["--at", "2100-01-01T00:00:00+00:00"],
+    "set-current-snapshot": ["--ref", "first"],
     "tag": ["t"],
     "upgrade": ["4"],
 }
@@ -37,11 +39,12 @@ def arguments_of(verb: str, table: str) -> list[str]:
 
 @pytest.fixture
 def visits(run: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> icefloe.Table:
-    """A table of version 2 with a row deleted, a tag at its first snapshot, and files to append and to import."""
+    """A table of version 2 with a row deleted, a tag and a branch at its first snapshot, and files to append and to import."""
     monkeypatch.chdir(tmp_path)
     table = run.catalog().create_table("shop.visits", schema="id bigint, page string", format_version=2)
     table.append(pa.table({"id": [1, 2], "page": ["a", "b"]}))
     table.tag("first")
+    table.branch("behind")
     table.delete("id = 2")
     (tmp_path / "rows").mkdir()
     for name in ("rows.parquet", "rows/part-0.parquet"):

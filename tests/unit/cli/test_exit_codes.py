@@ -52,8 +52,8 @@ def test_a_catalog_that_does_not_exist_is_no_empty_one(
     [
         ("sqlit:///cat.db", ExitCode.USAGE, "no kind of catalog has the scheme 'sqlit'; write sqlite:///"),
         ("s3://bucket/wh", ExitCode.USAGE, "no kind of catalog has the scheme 's3'; write sqlite:///"),
-        ("https://host/api", ExitCode.ERROR, "catalog 'default' is of type 'rest', which this library does not open"),
-        ("mysql://host/db", ExitCode.ERROR, "no driver for mysql databases is installed (No module named"),
+        ("https://host/api", ExitCode.ERROR, "catalog 'default' is of type 'rest', by the scheme of its uri"),
+        ("mysql://host/db", ExitCode.ERROR, "uri=mysql://...: no driver for such databases is installed"),
         ("cat.db", ExitCode.USAGE, "'cat.db' is not a database URL; write sqlite:///path/to/catalog.db"),
         ("sqlite://", ExitCode.USAGE, "a SQLite catalog needs a file"),
         ("sqlite:///setup.cfg", ExitCode.ERROR, "catalog database sqlite:////"),

@@ -72,6 +72,9 @@ def as_written(original: dict[str, object]) -> dict[str, object]:
     allowed = dict(original)
     if original["format-version"] > 1:  # version 1's keys, which some writers repeat
         allowed = {key: inner for key, inner in allowed.items() if key not in ("schema", "partition-spec")}
+    else:  # a plain main is implied
+        plain_main = {"main": {"snapshot-id": original.get("current-snapshot-id"), "type": "branch"}}
+        allowed = {key: inner for key, inner in allowed.items() if key != "refs" or inner not in ({}, plain_main)}
     for schema in (*allowed.get("schemas", ()), *([allowed["schema"]] if "schema" in allowed else ())):
         schema.setdefault("schema-id", 0)
         if schema.get("identifier-field-ids") == []:

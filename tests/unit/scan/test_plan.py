@@ -91,6 +91,7 @@ def test_position_deletes_of_the_same_commit_are_read():
     assert deletes_of(plan_of(tree)) == {"A": ["P"]}
 
 
+@pytest.mark.broken_tables  # the schema has no column 2
 def test_columns_that_a_delete_file_holds_but_does_not_compare_rule_nothing_out():
     tree = Tree(version=4, properties=LEAVES)
     tree.commit(added=rows(data_file("A", lower=5, upper=9)))
@@ -139,6 +140,7 @@ def partitioned(version: int) -> Tree:
         tree.metadata,
         specs=(PartitionSpec(fields=(tens,)),),
         last_partition_id=1000,
+        last_column_id=2 if version == 4 else 1,
         expressions=expressions_for([tens], last_id=1) if version == 4 else (),
     )
     tree.store = tree.fresh_store()

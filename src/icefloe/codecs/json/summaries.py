@@ -47,7 +47,7 @@ def with_zeros(summary: Mapping[str, str]) -> dict[str, str]:
     complete = dict(summary)
     for known, counts in _GROUPS.items():
         if _leaves_out_zeros(summary, known, counts):
-            complete |= {key: _ZERO for key in counts if key not in summary}
+            complete |= {str(key): _ZERO for key in counts if key not in summary}
     return complete
 
 

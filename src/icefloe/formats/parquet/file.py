@@ -287,11 +287,11 @@ def _open(
 
 
 def _check_footer_size(source: Any, location: str) -> None:
-    """LimitError if the file says that its footer is very large; Arrow would read it whole."""
+    """LimitError if the file has a very large footer; Arrow would read it whole."""
     size = source.size()
     if size >= _TAIL.size:
         (length, magic) = _TAIL.unpack(source.read_at(_TAIL.size, size - _TAIL.size))
-        if magic == _MAGIC and length > DEFAULT.manifest_bytes:
+        if magic == _MAGIC and DEFAULT.manifest_bytes < length <= size:
             raise LimitError(
                 f"{location}: a footer of {length} bytes, limit {DEFAULT.manifest_bytes}", location=location
             )
