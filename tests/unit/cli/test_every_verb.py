@@ -39,7 +39,7 @@ def arguments_of(verb: str, table: str) -> list[str]:
 
 @pytest.fixture
 def visits(run: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> icefloe.Table:
-    """A table of version 2 with a deleted row, a tag and a branch at its first snapshot, and files to append and import."""
+    """A table of version 2: a deleted row, a tag and a branch at its first snapshot; and files to append and import."""
     monkeypatch.chdir(tmp_path)
     table = run.catalog().create_table("shop.visits", schema="id bigint, page string", format_version=2)
     table.append(pa.table({"id": [1, 2], "page": ["a", "b"]}))
