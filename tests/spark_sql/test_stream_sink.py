@@ -117,6 +117,7 @@ def test_a_stream_starts_by_name_creates_its_table_and_writes_to_branches(
     run(source(spark, tmp_path), tmp_path, table="demo.db.made")
     made = demo.load_table("db.made")
     assert contents(made) == [(1, "a")]
+    made.branch("audit")
     writer = source(spark, tmp_path).writeStream.format("icefloe").option("branch", "audit")
     writer = writer.option("checkpointLocation", str(tmp_path / "second"))
     finish(writer.trigger(availableNow=True).start("demo.db.made"))
