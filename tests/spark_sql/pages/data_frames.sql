@@ -79,13 +79,15 @@ spark.range(1).selectExpr("'x' AS id").writeTo("demo.db.u").append();
 spark.range(1).selectExpr("id AS other").writeTo("demo.db.u").append();
 --! AnalysisException: [INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_COLUMNS]
 
--- Options of a writer: the branch, which the first write makes. Entries for the summary of the snapshot are ignored.
+-- Options of a writer: the branch, which must exist. Entries for the summary of the snapshot are ignored.
+CALL demo.system.create_branch('db.u', 'audit');
+--> audit | *
+--iceberg [own-grammar]: branches are made by a grammar of its own
+--iceberg; ALTER TABLE demo.db.u CREATE BRANCH audit
 spark.range(6, 7).writeTo("demo.db.u").option("branch", "audit").append();
 SELECT name FROM demo.db.u.refs ORDER BY name;
 --> audit
 --> main
---iceberg [writer-branch]: the option is ignored, and rows are written to main
---iceberg> main
 SELECT * FROM demo.db.u ORDER BY id;
 --> 0
 --iceberg [writer-branch]: the option is ignored, and rows are written to main
