@@ -15,16 +15,19 @@ import pytest
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.codecs.manifest.manifest_list import encode_manifest_list
 from icefloe.codecs.manifest.manifests import encode_leaf
+from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.overwrite import OverwriteFiles
+from icefloe.commit.operations.property_updates import Upgrade
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.errors import ConflictError, InputError
-from icefloe.model.entries import MANIFEST_COUNTS, MANIFESTS, ContentType
+from icefloe.model.entries import MANIFEST_COUNTS, MANIFESTS, ContentType, put
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
 from support.entry_tables import (
+    ENV,
     LOCATION,
     World,
     at,
@@ -134,6 +137,60 @@ def test_58_the_first_commit_writes_one_root_with_a_row_for_each_old_manifest(ve
     assert (added["content_type"], added["version_info"]["status"]) == (DATA, ADDED)
     assert world.names() == ["a", "b", "c", "d"]
     audit(world)
+
+
+@OLD
+@pytest.mark.parametrize("many_snapshots", [False, True])
+def test_58_the_first_root_is_the_same_in_the_process_that_wrote_the_manifests_and_in_a_new_one(
+    version, many_snapshots
+):
+    # A process that remembered the rows of its manifest list wrote statistics and versions that a new process lacked.
+    def first_root(*, new_process: bool) -> list[dict]:
+        world = new_world(version)
+        pointer = world.pointer()
+        for steps in (
+            [Append(added=rows(data("a", rows=5), data("b", "Rome", rows=7)), fast=True)],
+            [Append(added=rows(data("c", None, rows=3)), fast=True)],
+            [Upgrade(version=4)],
+        ):
+            commit(pointer, steps, ENV)
+        pointer = world.pointer() if new_process else pointer
+        more = [Append(added=rows(data(name)), fast=True) for name in ("d", "e")]
+        commit(pointer, more if many_snapshots else more[:1], ENV)
+        told = plain_root(world)
+        for row in told:
+            assert row["format_version"] == (version if row["content_type"] == DATA_MANIFEST else None)
+            row["version_info"].pop("snapshot_id")
+            (
+                row.pop("location"),
+                row.pop("file_size_in_bytes"),
+            )
+        return told
+
+    assert first_root(new_process=False) == first_root(new_process=True)
+
+
+def test_58_a_manifest_whose_list_states_a_wrong_size_gets_its_version_too():
+    world = grown(2)
+    base = world.base()
+    listed = read_root(base.store, world.head).entries
+    wrong = put(listed, "file_size_in_bytes", pa.array([10, 10**9], pa.int64()))
+    world.io.inner.delete([world.head.root])
+    world.io.inner.write_new(
+        world.head.root,
+        encode_manifest_list(wrong, manifest_context(base.metadata), snapshot_id=1, parent_id=None, sequence_number=3),
+    )
+    world.table().upgrade(4)
+    world.commit(Append(added=rows(data("d"))))
+    assert [row["format_version"] for row in plain_root(world)] == [2, 2, None]
+
+
+def test_58_a_table_that_is_upgraded_in_a_transaction_goes_on_in_it():
+    world = grown(2)
+    steps = [Append(added=rows(data("d"))), Upgrade(version=4), Append(added=rows(data("e")))]
+    world.commit(*steps)
+    assert world.names() == ["a", "b", "c", "d", "e"]
+    assert {row["format_version"] for row in plain_root(world) if row["content_type"] == DATA_MANIFEST} == {2}
 
 
 @OLD

@@ -26,7 +26,7 @@ from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.manifest_vectors import delete_leaf_rows
 from icefloe.tree.merge import merge_small
 from icefloe.tree.new_snapshot import RowIds, SnapshotIdentity, mark_deleted
-from icefloe.tree.older_manifests import with_counts, with_exact_counts
+from icefloe.tree.older_manifests import completed, with_exact_counts
 from icefloe.tree.rewrite import rewrite_leaves
 from icefloe.tree.root import Leaf, Root, leaves_of, position_mask, read_leaf, with_status
 from icefloe.tree.row_lineage import with_first_row_ids
@@ -56,7 +56,7 @@ def apply_changes(
     """The root with changes applied. Leaves are written through ``staging``; the caller writes the root."""
     ids = RowIds(identity.first_row_id)
     writer = LeafWriter(store=store, identity=identity, ids=ids, staging=staging, properties=properties)
-    rows = with_first_row_ids(writer, with_counts(store, _carry_over(root)))
+    rows = with_first_row_ids(writer, completed(store, _carry_over(root)))
     numbered = Root(entries=rows, dead=root.dead)
     removed = _remove(writer, numbered, rows, changes)
     rows = concat([removed.rows, _add(writer, numbered, changes.added)])
@@ -80,8 +80,8 @@ def rewrite_root(
     writer = LeafWriter(
         store=store, identity=identity, ids=ids, staging=staging, properties=properties, cluster_by=cluster_by
     )
-    counted = with_counts(store, _carry_over(root))
-    numbered = Root(entries=with_first_row_ids(writer, counted), dead=root.dead)
+    complete = completed(store, _carry_over(root))
+    numbered = Root(entries=with_first_row_ids(writer, complete), dead=root.dead)
     return new_root(rewrite_leaves(writer, numbered), ids)
 
 

@@ -1,9 +1,10 @@
-"""Completes the counts of manifests of older versions for a new root (spec: Manifest Lists).
+"""Completes the rows of older manifests for a new root (spec: Manifest Lists).
 
 Manifest lists of version 1 need not record file and row counts, and neither do lists that other writers derived from
 them. From version 2 on the counts are required, so such manifests are read once to count their entries. Counts that
 other writers recorded wrongly are corrected when V4 deletes the first row of a manifest: the number of remaining rows
-then decides whether the manifest is kept.
+then decides whether the manifest is kept. A manifest list does not say the format versions of its manifests, which a V4
+root does: the first root of V4 gets them from the headers of the manifests.
 """
 
 from __future__ import annotations
@@ -22,10 +23,18 @@ from icefloe.tree.store import NO_STATISTICS, ManifestStore
 _KEPT = ("file_format", "format_version", "status", "key_metadata", "referenced_file", "first_row_id", "ordinal")
 
 
-def with_counts(store: ManifestStore, rows: pa.Table) -> pa.Table:
-    """The rows of a root, in order, with missing counts of manifests; rows of manifests without entries are dropped."""
-    if not rules(store.context.format_version).sequence_numbers or rows.num_rows == 0:
-        return rows
+def completed(store: ManifestStore, rows: pa.Table) -> pa.Table:
+    """The rows of a root, in order, with the counts and, in V4, the format versions that rows of manifests lack.
+
+    Rows of manifests without entries are dropped.
+    """
+    needed = rules(store.context.format_version)
+    if needed.sequence_numbers and rows.num_rows > 0:
+        rows = _with_counts(store, rows)
+    return _with_versions(store, rows) if needed.root_holds_files else rows
+
+
+def _with_counts(store: ManifestStore, rows: pa.Table) -> pa.Table:
     missing = pc.is_null(rows["record_count"])
     for field in MANIFEST_COUNTS:
         if rows[field.name].null_count > 0:
@@ -36,6 +45,20 @@ def with_counts(store: ManifestStore, rows: pa.Table) -> pa.Table:
     incomplete = rows.filter(missing)
     counted = [_counted(store, leaf, incomplete.slice(index, 1)) for index, leaf in enumerate(leaves_of(incomplete))]
     return concat([choose(rows, pc.invert(missing)), *counted]).sort_by("ordinal")
+
+
+def _with_versions(store: ManifestStore, rows: pa.Table) -> pa.Table:
+    """The rows with the format versions of Avro manifests."""
+    missing = pc.and_(pc.is_null(rows["format_version"]), pc.equal(rows["file_format"], "avro"))
+    missing = pc.and_(missing, of_type(rows, *MANIFESTS))
+    if pc.any(missing).as_py() is not True:
+        return rows
+    chosen = rows.filter(missing)
+    found = store.avro_versions(chosen["location"].to_pylist(), chosen["file_size_in_bytes"].to_pylist())
+    versions = pc.replace_with_mask(
+        rows["format_version"].combine_chunks(), missing.combine_chunks(), pa.array(found, pa.int32())
+    )
+    return put(rows, "format_version", versions)
 
 
 def with_exact_counts(store: ManifestStore, rows: pa.Table, leaves: Sequence[str]) -> pa.Table:

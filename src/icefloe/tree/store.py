@@ -2,8 +2,9 @@
 
 Manifests are immutable, so a decoded manifest never becomes invalid; pointers are never cached. Decoding also depends
 on the schemas of the table, as a promoted column changes the type of its bounds, and for older leaves on the content
-type and partition spec in the root row. The cache key includes both. A leaf may be decoded with some of its statistics;
-it then serves requests that need no others.
+type and partition spec in the root row. The cache key includes both. Before V4 the rows of a root that was just written
+say more than its file, so a root is cached for the format version that reads it. A leaf may be decoded with some of its
+statistics; it then serves requests that need no others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import TypeAlias
@@ -24,18 +26,20 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_columns import has_name
-from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, leaf_names, with_stored_sizes
+from icefloe.codecs.manifest.manifests import avro_leaf_version, decode_leaf, decode_root, leaf_names, with_stored_sizes
+from icefloe.errors import CorruptFile
 from icefloe.io.file_io import FileIO
 from icefloe.limits import MIB
 from icefloe.model.entries import ContentType
 from icefloe.tree.disk_cache import DiskCache, DiskKey
 
 CACHE_BYTES = 256 * MIB
+_HEADERS_AT_ONCE = 16
 _READ_AHEAD = 4  # files; only reading runs ahead, as decoding mostly holds the interpreter lock
 NO_STATISTICS: frozenset[str] = frozenset()
 
 Listed = tuple[ContentType, int | None]  # content type and partition spec of a leaf, from its root row
-Key = tuple[str, int, Listed | None]  # location, hash of the schemas; a root has no root row
+Key = tuple[str, int, Listed | int]  # location, hash of the schemas; a root has the format version, not a root row
 Wanted = frozenset[str] | None  # statistics keys, or all
 
 
@@ -161,7 +165,7 @@ class ManifestStore:
 
     def root(self, location: str) -> pa.Table:
         """All rows of a root, as stored."""
-        key = self._key(location, None)
+        key = self._key(location, self.context.format_version)
         table = self.cache.get(key)
         if table is None:
             table = decode_root(self.read(location), self.context, where=location)
@@ -227,7 +231,7 @@ class ManifestStore:
 
     def remember_root(self, location: str, table: pa.Table) -> None:
         """Cache the rows of a root that was just written."""
-        self.cache.put(self._key(location, None), with_stored_sizes(table, self.context))
+        self.cache.put(self._key(location, self.context.format_version), with_stored_sizes(table, self.context))
 
     def remember_leaf(self, location: str, table: pa.Table, *, content: ContentType, spec_id: int) -> None:
         """Cache the rows of a leaf that was just written."""
@@ -268,6 +272,18 @@ class ManifestStore:
         """The bytes of a manifest, if it is not too large."""
         return self.io.read(location, self.context.limits.manifest_bytes)
 
+    def avro_versions(self, locations: Sequence[str], sizes: Sequence[int]) -> list[int | None]:
+        """The format versions in the headers of leaves, read in parallel; none for a leaf that is not Avro."""
+        with ThreadPoolExecutor(_HEADERS_AT_ONCE, thread_name_prefix="icefloe-read") as pool:
+            return list(pool.map(self._avro_version, locations, sizes))
+
+    def _avro_version(self, location: str, size: int) -> int | None:
+        fetch = partial(self.io.read_range, location)
+        try:
+            return avro_leaf_version(fetch, size, where=location)
+        except CorruptFile:  # the size that a manifest list states may be wrong
+            return avro_leaf_version(fetch, self.io.size(location), where=location)
+
     def _disk_key(self, request: LeafRequest) -> DiskKey | None:
         if self.disk is None or request.size is None:
             return None
@@ -277,7 +293,7 @@ class ManifestStore:
     def _leaf_key(self, request: LeafRequest) -> Key:
         return self._key(request.location, request.listed)
 
-    def _key(self, location: str, listed: Listed | None) -> Key:
+    def _key(self, location: str, listed: Listed | int) -> Key:
         return (location, self.context.shape, listed)
 
 

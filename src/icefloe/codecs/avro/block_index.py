@@ -6,7 +6,7 @@ A block says how many records it has and how many bytes, so a file can be gone t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,7 +18,7 @@ from icefloe.limits import MIB
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 _MAX_VARINT_BYTES = 10
-_HEADER_BYTES = 64 * 1024  # most headers are smaller
+HEADER_BYTES = 64 * 1024  # most headers are smaller
 _MAX_HEADER_BYTES = 64 * MIB
 
 Fetch: TypeAlias = Callable[[int, int], bytes]  # offset and length; fewer bytes at the end of the file
@@ -76,6 +76,7 @@ class Header:
     """What a file begins with: the schema of its records, how blocks are compressed and what they end with."""
 
     schema: object
+    metadata: Mapping[str, bytes]
     codec: str
     sync: bytes
     size: int  # of the header: where the first block begins
@@ -92,7 +93,7 @@ class BlockPlace:
 
 def read_header(fetch: Fetch, size: int, where: str) -> Header:
     """The header of a file of a size."""
-    length = _HEADER_BYTES
+    length = HEADER_BYTES
     while True:
         data = fetch(0, min(length, size))
         if not data.startswith(MAGIC):
@@ -119,7 +120,7 @@ def _header(cursor: Cursor, where: str) -> Header:
         raise CorruptFile(
             f"{where}: the header of the Avro file is not readable: {error!r:.200}", location=where
         ) from error
-    return Header(schema=schema, codec=codec, sync=sync, size=cursor.position)
+    return Header(schema=schema, metadata=metadata, codec=codec, sync=sync, size=cursor.position)
 
 
 def find_blocks(fetch: Fetch, header: Header, size: int, where: str) -> list[BlockPlace]:

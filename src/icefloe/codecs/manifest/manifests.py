@@ -9,6 +9,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from icefloe.codecs.avro.block_index import HEADER_BYTES, Fetch, read_header
 from icefloe.codecs.avro.container import read_container
 from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
 from icefloe.codecs.manifest.context import ManifestContext
@@ -21,6 +22,7 @@ from icefloe.codecs.manifest.parquet import (
     parquet_manifest_names,
 )
 from icefloe.codecs.manifest.parquet_v3 import decode_parquet_entries, holds_version_3_entries
+from icefloe.codecs.manifest.v3_entries import stated_version
 from icefloe.errors import CorruptFile, LimitError
 from icefloe.model.entries import AVERAGE_SIZE, TIGHT, ContentType, stat
 from icefloe.model.metadata.version_rules import rules
@@ -77,6 +79,15 @@ def leaf_names(data: bytes, context: ManifestContext, *, where: str, column: str
     container = read_container(data, where=where, limits=context.limits)
     texts = compared_names(names, column).to_pylist()
     return any(name.encode() in block.data for name in texts for block in container.blocks)
+
+
+def avro_leaf_version(fetch: Fetch, size: int, *, where: str) -> int | None:
+    """The format version that an Avro leaf says it has, of which only the header is read; none if it is not Avro."""
+    begin = fetch(0, min(HEADER_BYTES, size))
+    if not begin.startswith(AVRO_MAGIC):
+        return None
+    header = read_header(lambda offset, n: begin if n <= len(begin) else fetch(offset, n), size, where)
+    return stated_version({key: value.decode() for key, value in header.metadata.items()}, where=where)
 
 
 def encode_root(

@@ -61,15 +61,20 @@ def facts_of(
     spec = context.specs.get(chosen)
     if spec is None:
         raise FormatError(f"{where}: has partition spec {chosen}, which the table lacks", location=where)
-    version = _number(metadata, "format-version", where)
     if content is None:
         content = ContentType.DELETE_MANIFEST if own == DELETES else ContentType.DATA_MANIFEST
     return Facts(
-        format_version=1 if version is None else version,
+        format_version=stated_version(metadata, where=where),
         spec=spec,
         content=content,
         header_spec_id=header_spec_id,
     )
+
+
+def stated_version(metadata: Mapping[str, str], *, where: str) -> int:
+    """The format version that a manifest says it has; 1 if it says none."""
+    version = _number(metadata, "format-version", where)
+    return 1 if version is None else version
 
 
 def check_tuple(fields: Sequence[tuple[int | None, str]], facts: Facts, *, where: str) -> None:

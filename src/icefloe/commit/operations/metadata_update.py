@@ -43,6 +43,8 @@ class MetadataUpdate(ABC):
     def apply(self, draft: Draft, work: Work) -> Draft:
         """The draft with the change."""
         version = self.upgrades_to
-        if version not in (None, draft.metadata.format_version) and not draft.metadata.rules.sequence_numbers:
-            draft = with_manifest_lists(draft, work)
+        if version not in (None, draft.metadata.format_version):
+            work.write_roots(draft.store)  # the later version decodes them from their files
+            if not draft.metadata.rules.sequence_numbers:
+                draft = with_manifest_lists(draft, work)
         return draft.with_metadata(self.change(draft.metadata, commit_timestamp(draft, work), work))
