@@ -128,8 +128,9 @@ class ScanRequest:
 
     ``schema`` are the columns of the table, by default those of the schema that reading this snapshot uses. With
     ``inspect_files`` an engine does not rely on what summaries and properties say about the files. With
-    ``truncates_nanoseconds`` an engine without timestamps of nanoseconds returns microseconds. ``observer``
-    is told each further filter with which files are planned.
+    ``truncates_nanoseconds`` an engine without timestamps of nanoseconds returns microseconds. ``pushed`` is
+    a filter that the reader of the rows applies: it only lets an engine skip files. ``observer`` is told each further
+    filter with which files are planned.
     """
 
     base: Base
@@ -140,6 +141,7 @@ class ScanRequest:
     schema: Schema | None = None
     inspect_files: bool = False
     truncates_nanoseconds: bool = False
+    pushed: Expr = ALWAYS_TRUE
     observer: Callable[[Expr], None] | None = None
 
     @property

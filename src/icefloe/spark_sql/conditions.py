@@ -13,7 +13,7 @@ from decimal import Decimal
 
 import msgspec
 
-from icefloe.errors import UnsupportedError
+from icefloe.errors import InputError, UnsupportedError
 from icefloe.expr.filter.nodes import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -74,6 +74,21 @@ _VALUES: Mapping[str, Callable[[str], object]] = {
     "timestamp": lambda text: (_EPOCH + timedelta(microseconds=int(text))).replace(tzinfo=UTC),
     "timestamp_ntz": lambda text: _EPOCH + timedelta(microseconds=int(text)),
 }
+
+
+def pushed_filter(conditions: Iterable[Node], schema: Schema, *, case_sensitive: bool) -> Expr:
+    """The conjunction of those conditions that are filters on the columns of a table.
+
+    >>> pushed_filter([OtherExpression(text="rand() > 0")], Schema(fields=()), case_sensitive=False)
+    Constant(value=True)
+    """
+    parts = []
+    for condition in conditions:
+        try:
+            parts.append(filter_of([condition], schema, case_sensitive=case_sensitive))
+        except (UnsupportedError, InputError):  # such as a condition on a metadata column
+            continue
+    return conjunction(parts)
 
 
 def filter_of(conditions: Iterable[Node], schema: Schema, *, case_sensitive: bool) -> Expr:

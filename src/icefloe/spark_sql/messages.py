@@ -244,6 +244,7 @@ class PlanScan(CallMessage, frozen=True, kw_only=True, tag="plan scan"):
     handle: str
     columns: tuple[str, ...]
     options: dict[str, str]
+    filters: tuple[Node, ...] = ()  # parts of a conjunction, which the query applies to the rows
     operation: str | None = None  # the id of the row change that reads
 
 

@@ -16,6 +16,7 @@ from icefloe.model.metadata.snapshots import SummaryKey
 from icefloe.rows.replacement import DELETES, MERGES, UPDATES
 from icefloe.spark_sql.conditions import filter_of
 from icefloe.spark_sql.messages import CanDelete, ChangeRows, DeleteRows
+from icefloe.spark_sql.options.session_names import is_case_sensitive
 from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
 from icefloe.spark_sql.writes import branch_of, frame_of, is_first_write
@@ -76,8 +77,7 @@ def _joined_rows(join: Any, until: ExitStack) -> DataFrame:
 
 
 def _filter(loaded: LoadedTable, call: CanDelete | DeleteRows) -> Expr:
-    is_case_sensitive = SparkSession.active().conf.get("spark.sql.caseSensitive") == "true"
-    return filter_of(call.where, loaded.at.schema, case_sensitive=is_case_sensitive)
+    return filter_of(call.where, loaded.at.schema, case_sensitive=is_case_sensitive())
 
 
 def _rows(loaded: LoadedTable) -> int:

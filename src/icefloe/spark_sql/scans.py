@@ -10,12 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 from icefloe.engines.spark.schema import arrow_frame
 from icefloe.engines.spark.session import child_session
 from icefloe.expr.filter.nodes import Expr
+from icefloe.spark_sql.conditions import pushed_filter
 from icefloe.spark_sql.messages import PlanScan
 from icefloe.spark_sql.options.changelog import changes_of
 from icefloe.spark_sql.options.read_options import CHANGES, split_settings
+from icefloe.spark_sql.options.session_names import is_case_sensitive
 from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
-from icefloe.table.found_rows import observed_rows
+from icefloe.table.found_rows import rows_of_query
 
 
 class ScanCalls:
@@ -35,18 +37,19 @@ class ScanCalls:
         if loaded.handle.metadata_table == CHANGES:
             rows = changes_of(spark, selected.at, list(call.columns), call.options)
         else:
-            rows = _rows(spark, selected, list(call.columns), observer)
+            rows = _rows(spark, selected, call, observer)
         return rows._jdf.queryExecution().optimizedPlan()
 
 
 def _rows(
-    spark: SparkSession, loaded: LoadedTable, columns: list[str], observer: Callable[[Expr], None] | None
+    spark: SparkSession, loaded: LoadedTable, call: PlanScan, observer: Callable[[Expr], None] | None
 ) -> DataFrame:
-    kind = loaded.handle.metadata_table
+    kind, columns = loaded.handle.metadata_table, list(call.columns)
     if kind is not None:
         return arrow_frame(spark, loaded.at.inspect.rows(kind)).select(*columns)
     scan = loaded.at.scan() if len(columns) == 0 else loaded.at.scan(columns=columns)
-    rows: DataFrame = scan.to_spark(spark) if observer is None else observed_rows(scan, spark, observer)
+    pushed = pushed_filter(call.filters, loaded.at.schema, case_sensitive=is_case_sensitive())
+    rows: DataFrame = rows_of_query(scan, spark, pushed, observer)
     return rows.select() if len(columns) == 0 else rows  # without columns, only the number of rows is wanted
 
 

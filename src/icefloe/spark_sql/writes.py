@@ -14,6 +14,7 @@ from icefloe.model.metadata.snapshots import MAIN
 from icefloe.spark_sql.conditions import filter_of
 from icefloe.spark_sql.messages import TruncateTable, WriteRows
 from icefloe.spark_sql.options.known_options import branch_by_option
+from icefloe.spark_sql.options.session_names import is_case_sensitive
 from icefloe.spark_sql.options.write_options import WriteOptions, write_options
 from icefloe.spark_sql.scans import session_of
 from icefloe.spark_sql.staged_tables import StagedTables
@@ -69,8 +70,7 @@ def _write(
     elif mode == "overwrite partitions":
         to.overwrite_partitions(rows, **options)
     else:
-        is_case_sensitive = rows.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-        where = filter_of(call.where, loaded.at.schema, case_sensitive=is_case_sensitive)
+        where = filter_of(call.where, loaded.at.schema, case_sensitive=is_case_sensitive())
         to.overwrite(rows, where=where, **options)
 
 

@@ -17,9 +17,12 @@ from icefloe.table.table import Table
 from icefloe.table.table_at import TableAt
 
 
-def observed_rows(scan: Scan, spark: Any, observer: Callable[[Expr], None]) -> Any:
-    """The rows as a Spark DataFrame; ``observer`` is told each filter of a query with which its files are planned."""
-    return engine_for(spark).read(replace(scan._request, observer=observer))
+def rows_of_query(scan: Scan, spark: Any, pushed: Expr, observer: Callable[[Expr], None] | None) -> Any:
+    """The rows as a Spark DataFrame, for a query that applies the filter ``pushed`` to them.
+
+    ``observer`` is told each filter of the query with which files are planned.
+    """
+    return engine_for(spark).read(replace(scan._request, pushed=pushed, observer=observer))
 
 
 def commit_found_rows(

@@ -1,5 +1,6 @@
 package icefloe.sql;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
 import java.util.Objects;
@@ -16,12 +17,14 @@ public class IcefloeScan implements Scan, SupportsReportStatistics, Statistics {
   final IcefloeTable table;
   final StructType wanted;
   final Map options;
+  final ArrayNode filters;  // of the query, which applies them
   final String operation;  // the row change that reads; null in a query
 
-  IcefloeScan(IcefloeTable table, StructType wanted, Map options, String operation) {
+  IcefloeScan(IcefloeTable table, StructType wanted, Map options, ArrayNode filters, String operation) {
     this.table = table;
     this.wanted = wanted;
     this.options = options;
+    this.filters = filters;
     this.operation = operation;
   }
 
@@ -30,11 +33,14 @@ public class IcefloeScan implements Scan, SupportsReportStatistics, Statistics {
     ObjectNode call = Json.call("plan scan").put("handle", table.handle());
     call.set("columns", Json.array(wanted.fieldNames()));
     call.set("options", Json.object(options));
-    return operation == null ? call : call.put("operation", operation);
+    return operation == null ? call : filtered(call).put("operation", operation);
   }
 
+  /** The call with the filters of the query, by which files are skipped that Spark does not read itself. */
+  ObjectNode filtered(ObjectNode call) { return (ObjectNode) call.set("filters", filters); }
+
   /** The same scan as part of a row change. */
-  IcefloeScan of(String operation) { return new IcefloeScan(table, wanted, options, operation); }
+  IcefloeScan of(String operation) { return new IcefloeScan(table, wanted, options, filters, operation); }
 
   public StructType readSchema() { return wanted; }
   public String description() { return "icefloe " + table.name(); }
@@ -52,7 +58,7 @@ public class IcefloeScan implements Scan, SupportsReportStatistics, Statistics {
   public boolean equals(Object other) {
     return other instanceof IcefloeScan && ((IcefloeScan) other).table.equals(table)
         && ((IcefloeScan) other).wanted.equals(wanted) && ((IcefloeScan) other).options.equals(options)
-        && Objects.equals(((IcefloeScan) other).operation, operation);
+        && ((IcefloeScan) other).filters.equals(filters) && Objects.equals(((IcefloeScan) other).operation, operation);
   }
 
   public int hashCode() { return table.hashCode() * 31 + wanted.hashCode(); }

@@ -1,19 +1,23 @@
 package icefloe.sql;
 
 import java.util.Map;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Records the columns that a query needs; filters stay in the query, and PlannedScans passes them to the files. */
-public class IcefloeScanBuilder implements ScanBuilder, SupportsPushDownRequiredColumns {
+/** Records the columns and filters of a query; all filters stay in the query, which applies them to the rows. */
+public class IcefloeScanBuilder
+    implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownV2Filters {
   private final IcefloeTable table;
   private final Map options;
   private final String operation;  // the row change that reads; null in a query
   private StructType wanted;
+  private Predicate[] filters = new Predicate[0];
 
   IcefloeScanBuilder(IcefloeTable table, CaseInsensitiveStringMap options, String operation) {
     this.table = table;
@@ -33,5 +37,14 @@ public class IcefloeScanBuilder implements ScanBuilder, SupportsPushDownRequired
     wanted = new StructType(fields);
   }
 
-  public Scan build() { return new IcefloeScan(table, wanted, options, operation); }
+  public Predicate[] pushPredicates(Predicate[] predicates) {
+    filters = predicates;
+    return predicates;
+  }
+
+  public Predicate[] pushedPredicates() { return new Predicate[0]; }
+
+  public Scan build() {
+    return new IcefloeScan(table, wanted, options, Predicates.messages(filters), operation);
+  }
 }

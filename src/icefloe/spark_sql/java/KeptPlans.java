@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf$;
 
@@ -18,6 +19,17 @@ public class KeptPlans {
     Peer peer = scan.table.peer;
     ObjectNode call = scan.call();
     if (scan.operation != null) return (LogicalPlan) peer.ask(call, session);
+    LogicalPlan plan = kept(peer, call, session);
+    boolean readsInPython = !plan.find(new ReadsInPython()).isEmpty();
+    // Spark passes no filter through Python; for its own readers one plan serves all filters.
+    return readsInPython && scan.filters.size() > 0 ? kept(peer, scan.filtered(call), session) : plan;
+  }
+
+  private static class ReadsInPython extends scala.runtime.AbstractFunction1 {
+    public Object apply(Object node) { return Boolean.valueOf(node instanceof MapInArrow); }
+  }
+
+  private static LogicalPlan kept(Peer peer, ObjectNode call, SparkSession session) {
     String key = peer.id + " " + System.identityHashCode(session) + " "
         + SQLConf$.MODULE$.get().getAllConfs().hashCode() + " " + call.toString();
     LogicalPlan kept = get(key);

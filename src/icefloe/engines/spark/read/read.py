@@ -191,7 +191,7 @@ def _by_tasks(spark: SparkSession, source: Source, wanted: Wanted, files: FilesB
     )
 
     def listed(filters: list[str], zone: str) -> pa.Table:
-        whole = source.plan(ALWAYS_TRUE)
+        whole = source.plan(_understood(source.pushed, source.schema))  # Spark pushes no filter through Python
         plan = source.files_of(whole, Route.TASKS)
         constants = {constant.name: constant.values(plan.tasks) for constant in wanted.constants}
         groups = file_groups(spark, plan, constants, source.also_deleted)

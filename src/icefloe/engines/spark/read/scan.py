@@ -103,6 +103,7 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
         size_bytes=_size(scan.snapshot),
         has_deletes=forms.has_deletes,
         first_filter=filter_on_longs(bound),
+        pushed=scan.pushed,
         stable_names=names_are_stable(metadata.schemas),
         identity=IdentityColumns(read, metadata.specs, root.entries["partition_spec_id"], footers),
         inherited=InheritedColumns(inherited),

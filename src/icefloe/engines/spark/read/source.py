@@ -60,6 +60,7 @@ class Source:
     size_bytes: int
     has_deletes: bool  # whether any file of the snapshot may have deleted positions
     first_filter: Bound = ALWAYS_TRUE  # evaluated before the deletion test; whoever reads the rows applies it too
+    pushed: Expr = ALWAYS_TRUE  # the filter for files that tasks read, which whoever reads the rows applies
     also_deleted: Mapping[str, BitMap64] = field(default_factory=lambda: MappingProxyType({}))  # beside those of files
     stable_names: bool = False  # schema.names_are_stable: whether Spark may prune row groups, which it does by name
     identity: IdentityColumns = NO_IDENTITY  # identity-partition columns, which some data files do not contain

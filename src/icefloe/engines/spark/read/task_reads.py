@@ -3,7 +3,8 @@
 These are ORC and Avro files, Parquet files without field ids, files that lack an identity-partition column, and files
 with equality deletes that a join cannot apply. The driver lists groups of files: a row per group, with planned files
 and their deletes as Arrow streams. Tasks read the files of their groups as the Arrow engine does and apply the deletes.
-Spark does not see into Python, so its filters do not prune these files, and all columns of the DataFrame are read.
+Spark does not see into Python: its filters prune these files only where SQL passes them on, and all columns of the
+DataFrame are read.
 """
 
 from __future__ import annotations
