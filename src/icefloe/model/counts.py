@@ -44,11 +44,26 @@ class Counts:
         >>> counts.consistent(pa.array([3, 3, 3]), whole=True).nulls.to_pylist()
         [1, None, None]
         """
+        if self._are_plainly_consistent(rows):
+            return self
         wrong = self.contradictions(rows, whole=whole)
         if wrong is None or pc.any(wrong).as_py() is not True:
             return self
         kept = [c if c is None else pc.if_else(wrong, None, c) for c in (self.values, self.nulls, self.nans)]
         return Counts(values=kept[0], nulls=kept[1], nans=kept[2])
+
+    def _are_plainly_consistent(self, rows: Any) -> bool:
+        """Whether there are as many values as rows, and in no file more nulls and NaN than in any file values.
+
+        Most tables are like this, and it is found with the fewest passes over the columns.
+        """
+        if self.values is None or rows is None or not self.values.equals(rows):
+            return False
+        ranges = [pc.min_max(count).as_py() for count in (self.nulls, self.nans) if count is not None]
+        known = [found for found in ranges if found["max"] is not None]
+        most = sum(found["max"] for found in known)
+        fewest = pc.min(self.values).as_py()
+        return all(found["min"] >= 0 for found in known) and (fewest is None or max(most, 0) <= fewest)
 
     def contradictions(self, rows: Any, *, whole: bool) -> Any:
         """Where counts cannot be true together; None if there is nothing to compare."""

@@ -21,28 +21,34 @@ def inherit(
     """The rows with inherited values: those of a root from its snapshot, those of a leaf from its root row."""
     if snapshot_id is not None and table["snapshot_id"].null_count > 0:
         table = put(table, "snapshot_id", pc.fill_null(table["snapshot_id"], snapshot_id))
-    for name in ("sequence_number", "file_sequence_number"):
-        table = _inherit_sequence(table, name, where, sequence_number)
+    table = _inherit_sequences(table, where, sequence_number)
     return table if first_row_id is None else _assign_row_ids(table, first_row_id)
 
 
-def _inherit_sequence(table: pa.Table, name: str, where: str, sequence_number: int) -> pa.Table:
+def _inherit_sequences(table: pa.Table, where: str, sequence_number: int) -> pa.Table:
     """The rows with inherited sequence numbers; others stay null.
 
     Apache Iceberg before 1.1 wrote no file sequence numbers for entries that were not new, and no sequence numbers for
     removed entries. The data sequence number of a live file is required, as it decides which deletes apply to it.
     """
-    if table[name].null_count == 0:
+    names = [name for name in ("sequence_number", "file_sequence_number") if table[name].null_count > 0]
+    if len(names) == 0:
         return table
-    missing = pc.is_null(table[name])
     # A manifest with sequence number 0 was written in version 1: its rows have no numbers, and all inherit 0.
-    inherits = pc.and_(missing, pc.or_(of_status(table, Status.ADDED), sequence_number == 0))
-    wrong = pc.index(pc.and_(pc.and_(missing, live(table)), pc.invert(inherits)), True).as_py()
-    if name == "sequence_number" and wrong >= 0:
-        raise FormatError(
-            f"{where}: row {wrong}: {name} is null, which only an ADDED entry may inherit", location=where, row=wrong
-        )
-    return put(table, name, pc.if_else(inherits, pa.scalar(sequence_number, pa.int64()), table[name]))
+    may_inherit = pa.scalar(True) if sequence_number == 0 else of_status(table, Status.ADDED)
+    if "sequence_number" in names:
+        missing = pc.is_null(table["sequence_number"])
+        wrong = pc.index(pc.and_(pc.and_(missing, live(table)), pc.invert(may_inherit)), True).as_py()
+        if wrong >= 0:
+            raise FormatError(
+                f"{where}: row {wrong}: sequence_number is null, which only an ADDED entry may inherit",
+                location=where,
+                row=wrong,
+            )
+    inherited = pc.if_else(may_inherit, pa.scalar(sequence_number, pa.int64()), pa.scalar(None, pa.int64()))
+    for name in names:
+        table = put(table, name, pc.coalesce(table[name], inherited))
+    return table
 
 
 def _assign_row_ids(table: pa.Table, first_row_id: int) -> pa.Table:

@@ -252,7 +252,7 @@ def test_each_piece_is_read_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_large_file_far_away_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(avro_file, "_KEPT_BYTES", 0)
     monkeypatch.setattr(avro_file, "_FAR_BYTES", 3000)
-    monkeypatch.setattr(avro_frame, "_HEADER_BYTES", 10)  # more is asked for until the header is whole
+    monkeypatch.setattr(avro_frame, "HEADER_BYTES", 10)  # more is asked for until the header is whole
     rows = [{"id": i, "s": f"{i}"} for i in range(5000)]
     io = put(by_fastavro(FOREIGN, rows, sync=700))
     assert read_table(io, IDS.fields).to_pylist() == rows
