@@ -116,8 +116,7 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
         by_tasks=FilesByTasks(io=store.io, plan=empty_plan(scan, bound), filter=bound),
     )
     rows = dataframe(spark, source)
-    if scan.filter != ALWAYS_TRUE:
-        rows = rows.where(F.expr(to_sql(filter_on_longs(condition))))
+    rows = rows if scan.filter == ALWAYS_TRUE else rows.where(F.expr(to_sql(filter_on_longs(condition))))
     rows = longs_to_microseconds(rows, read)
     if scan.columns is None and len(tested) == 0:
         return rows
