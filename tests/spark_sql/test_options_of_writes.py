@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.readwriter import DataFrameWriterV2
 
 import icefloe
+from icefloe.engines.spark.write import write
 
 TABLE = "demo.db.t"
 
@@ -155,6 +156,23 @@ def test_options_say_how_the_files_of_a_write_are_made(spark: SparkSession, demo
     table = demo.load_table("db.t")
     assert not any(name.startswith("write.") for name in table.properties)
     assert table.verify(rows=True).ok
+
+
+def test_fanout_decides_whether_a_task_keeps_a_file_open_for_each_partition(
+    spark: SparkSession, demo: icefloe.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.sql(f"CREATE TABLE {TABLE} (id bigint, city string) PARTITIONED BY (city)")
+    open_files: list[int] = []
+    decide = write.concurrent_writers
+
+    def recorded(session: SparkSession, fanout: str = "") -> int:
+        open_files.append(decide(session, fanout))
+        return open_files[-1]
+
+    monkeypatch.setattr(write, "concurrent_writers", recorded)
+    for fanout in ("true", "false"):
+        spark.sql(f"INSERT INTO {TABLE} WITH ('fanout-enabled' = '{fanout}') VALUES (1, 'Oslo'), (2, 'Rome')")
+    assert open_files == [2**31 - 1, 0]
 
 
 @pytest.mark.thorough
