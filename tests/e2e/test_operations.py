@@ -1,4 +1,4 @@
-"""What users do to tables, in every version: rows, branches, tags, staged snapshots, history, replacement."""
+"""What users do to tables, in every version: rows, branches, tags, staged snapshots, history."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.overwrite import OverwriteWhere
 from icefloe.commit.operations.ref_updates import SetCurrentSnapshot, SetRef
-from icefloe.commit.operations.replace_table import ReplaceTable, replace_table
 from icefloe.commit.operations.snapshot_updates import RemoveSnapshots, RemoveStatistics, SetStatistics
 from icefloe.errors import AlreadyExists, ConflictError, InputError, NoSuchSnapshot
 from icefloe.expr.text.filter_parser import parse_filter
@@ -23,7 +22,7 @@ from icefloe.io.select import file_io
 from icefloe.model.metadata.snapshots import Ref
 from icefloe.model.metadata.statistics import StatisticsFile
 from icefloe.model.partition.spec import UNPARTITIONED
-from icefloe.model.text.ddl import parse_ddl, partition_spec
+from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.table import Table
 from support.engine_work import write_entries
 from support.tables import VERSIONS, new_catalog
@@ -343,54 +342,6 @@ def test_an_overwrite_by_filter_from_rows(tmp_path, version):
     added = write_entries(table._pointer.io, pa.table({"id": [9], "city": ["Oslo"]}), table.metadata)
     commit(table._pointer, OverwriteWhere(filter=parse_filter("city = 'Oslo'"), added=added))
     assert ids(table) == [2, 9]
-
-
-def test_a_replaced_table_begins_anew_and_keeps_its_past(table):
-    before = table.metadata
-    first = table.append(rows(1, 2)).snapshot_id
-    table.tag("old")
-    schema = parse_ddl("name string, id bigint")
-    spec = partition_spec(["name"], schema)
-    replace_table(table._pointer, schema=schema, spec=spec, properties={"x": "1"})
-    after = table.metadata
-    assert (after.table_uuid, after.location) == (before.table_uuid, before.location)
-    assert after.current_snapshot_id is None
-    assert after.schema.by_name["id"].id == before.schema.by_name["id"].id
-    assert after.schema.by_name["name"].id > before.last_column_id
-    assert [field.name for field in after.spec.fields] == ["name"]
-    assert after.properties["x"] == "1"
-    assert ids(table) == []
-    assert ids(table, snapshot=first) == ids(table, tag="old") == [1, 2]
-    table.append(pa.table({"name": ["a"], "id": [5]}))
-    assert ids(table) == [5]
-    assert table.metadata.current_snapshot.parent_id is None
-    replace_table(table._pointer, schema=schema, spec=spec)
-    assert len(table.metadata.schemas) == len(after.schemas)
-
-
-def test_a_table_is_replaced_with_its_rows_in_one_commit(table):
-    table.append(rows(1))
-    added = write_entries(table._pointer.io, rows(7), table.metadata)
-    result = replace_table(
-        table._pointer, schema=parse_ddl("id bigint"), spec=UNPARTITIONED, steps=(Append(added=added),)
-    )
-    assert result.snapshots == 1
-    assert ids(table) == [7]
-
-
-def test_replacing_a_table_never_hides_rows_that_came_meanwhile(table):
-    """Apache Iceberg #16232: a replacement that lands on a newer table would drop its rows without a word."""
-    table.append(rows(1))
-    late = ReplaceTable(
-        schema=parse_ddl("x int"),
-        spec=UNPARTITIONED,
-        format_version=table.format_version,
-        read=table.metadata.current_snapshot_id,
-    )
-    table.append(rows(2))
-    with pytest.raises(ConflictError, match="check it before you replace"):
-        commit(table._pointer, late)
-    assert ids(table) == [1, 2]
 
 
 def test_a_table_is_born_with_its_rows(tmp_path, version):

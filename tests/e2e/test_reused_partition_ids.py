@@ -20,8 +20,6 @@ from pyiceberg.table import StaticTable
 from e2e.test_evolved_tables import path_of, put, stored
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
-from icefloe.commit.operations.replace_table import replace_table
-from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from support.engine_work import write_entries
@@ -198,9 +196,8 @@ def test_a_value_can_be_added_and_removed_again_though_its_id_is_taken(tmp_path,
 def test_a_table_that_takes_the_place_of_one_never_gives_an_id_to_two_fields(tmp_path):
     table = reused(tmp_path, "two types")
     table.upgrade(2)
-    columns = parse_ddl(SCHEMA)
 
-    replace_table(table._pointer, schema=columns, spec=partition_spec(["a", "b"], columns))
+    table = new_catalog(tmp_path).replace_table("db.t", SCHEMA, partition_by=["a", "b"])
     table.append(rows(2))
 
     assert [f["field-id"] for f in stored(table)["partition-specs"][-1]["fields"]] == [1000, 1001]

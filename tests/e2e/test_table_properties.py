@@ -11,10 +11,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icefloe
-from icefloe.commit.operations.replace_table import replace_table
 from icefloe.errors import ConflictError, InputError, UnsupportedError
-from icefloe.model.partition.spec import UNPARTITIONED
-from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.table import Table
 from support.tables import VERSIONS, new_catalog
 
@@ -112,7 +109,7 @@ def test_names_that_tell_a_tables_state_are_no_properties(tmp_path, name):
     with pytest.raises(InputError, match=f"property '{name}' shows the state"):
         new_catalog(tmp_path).create_table("db.u", "id bigint", properties={name: "1"})
     with pytest.raises(InputError, match=f"property '{name}' shows the state"):
-        replace_table(table._pointer, schema=parse_ddl("x int"), spec=UNPARTITIONED, properties={name: "1"})
+        new_catalog(tmp_path).replace_table("db.t", "x int", properties={name: "1"})
     assert table.set_properties({}, remove=[name]).attempts == 0
 
 
@@ -128,10 +125,15 @@ def test_a_property_chooses_the_version_of_a_new_table(tmp_path):
 
 
 def test_a_property_chooses_the_version_of_a_replaced_table(tmp_path):
-    table = new_table(tmp_path)
-    for asked, version in (("3", 3), ("1", 3), ("4", 4)):
-        replace_table(table._pointer, schema=parse_ddl("x int"), spec=UNPARTITIONED, properties={VERSION: asked})
-        assert (table.format_version, dict(table.properties)) == (version, {})
+    new_table(tmp_path)
+    catalog = new_catalog(tmp_path)
+    for asked in (3, 4):
+        table = catalog.replace_table("db.t", "x int", properties={VERSION: str(asked)})
+        assert (table.format_version, dict(table.properties)) == (asked, {})
+    with pytest.raises(InputError, match="has format version 4 and cannot go back to 1"):
+        catalog.replace_table("db.t", "x int", properties={VERSION: "1"})
+    with pytest.raises(InputError, match="format_version is 3, the property format-version 4; give one of them"):
+        catalog.replace_table("db.t", "x int", format_version=3, properties={VERSION: "4"})
 
 
 def set_elsewhere(folder: Path, **properties: str) -> Table:

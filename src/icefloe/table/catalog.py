@@ -25,9 +25,9 @@ from icefloe.io.select import file_io
 from icefloe.maintenance.moved_tables import load_at_location, registrable
 from icefloe.maintenance.purge import DropResult, drop_and_purge
 from icefloe.model.locations import same_location
-from icefloe.model.metadata.properties import FORMAT_VERSION, storable, version_asked
+from icefloe.model.metadata.properties import storable, version_asked
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.metadata.version_rules import check_writable
+from icefloe.model.metadata.version_rules import DEFAULT_FORMAT_VERSION, check_writable
 from icefloe.model.text.ddl import as_schema, partition_spec
 from icefloe.model.text.sort_order_text import sort_order
 from icefloe.rows.write_settings import AS_TABLE, WriteSettings
@@ -194,13 +194,8 @@ class Catalog:
         """The definition of a table that does not exist yet."""
         identifier = fresh_identifier(name)
         stated = dict(properties or {})
-        asked, version = version_asked(stated), FORMAT_VERSION.of(stated) if format_version is None else format_version
-        if asked not in (None, version):
-            raise InputError(
-                f"table {dotted(identifier)}: format_version is {version}, the property {FORMAT_VERSION.name} {asked};"
-                " give one of them",
-                property=FORMAT_VERSION.name,
-            )
+        asked = version_asked(stated, format_version, table=dotted(identifier))
+        version = DEFAULT_FORMAT_VERSION if asked is None else asked
         check_writable(version)
         columns = as_schema(schema, format_version=version)
         place = self._place(identifier, location)
@@ -245,16 +240,16 @@ class Catalog:
         ([{'id': 3, 'note': 'new'}], 2)
         """
         identifier = parse_identifier(name)
-        pointer = self._table(identifier)
-        version = pointer.load().metadata.format_version if format_version is None else format_version
+        pointer, stated = self._table(identifier), dict(properties or {})
+        asked = version_asked(stated, format_version, table=dotted(identifier))
         replace_all(
             pointer,
             self._env,
-            as_schema(schema, format_version=version),
+            as_schema(schema, format_version=pointer.load().metadata.format_version if asked is None else asked),
             partition_by=partition_by,
             sort_by=sort_by,
-            properties=storable(dict(properties or {})),
-            format_version=format_version,
+            properties=storable(stated),
+            format_version=asked,
             data=data,
             settings=self._settings,
         )

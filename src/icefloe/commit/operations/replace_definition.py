@@ -87,12 +87,14 @@ def _with_former_ids(schema: Schema, metadata: TableMetadata) -> tuple[Field, ..
 
 
 def _spec(texts: Sequence[str], metadata: TableMetadata) -> PartitionSpec:
-    """The new partition spec; fields that the table had before keep their ids."""
+    """The new partition spec; fields that the table had before keep their ids, unless two had the same one."""
     known = {(field.derivation, field.name): field for spec in metadata.specs for field in spec.fields}
-    fields: list[PartitionField] = []
-    next_id = metadata.last_partition_id + 1
+    fields: dict[int, PartitionField] = {}  # by the id in metadata and manifests
+    last = metadata.last_partition_id
     for field in partition_spec(texts, metadata.schema).fields:
         former = known.get((field.derivation, field.name))
-        fields.append(replace(field, field_id=next_id) if former is None else former)
-        next_id += former is None
-    return PartitionSpec(fields=tuple(fields))
+        if former is None or former.stored_id in fields:
+            last += 1
+            former = replace(field, field_id=last)
+        fields[former.stored_id] = former
+    return PartitionSpec(fields=tuple(fields.values()))

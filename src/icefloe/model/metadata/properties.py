@@ -266,9 +266,16 @@ SPLIT_LOOKBACK = _property("read.split.planning-lookback", 10, rule=_SIZE, lenie
 SPLIT_OPEN_FILE_COST = _property("read.split.open-file-cost", 4 * 1024 * 1024, lenient=True)
 
 
-def version_asked(properties: Mapping[str, str]) -> int | None:
-    """The format version that properties ask for, if they do."""
-    return FORMAT_VERSION.of(properties) if FORMAT_VERSION.name in properties else None
+def version_asked(properties: Mapping[str, str], argument: int | None = None, *, table: str = "") -> int | None:
+    """The format version that an argument or a property asks for, if any; InputError if they contradict each other."""
+    stated = FORMAT_VERSION.of(properties) if FORMAT_VERSION.name in properties else None
+    if argument is not None and stated not in (None, argument):
+        raise InputError(
+            f"table {table}: format_version is {argument}, the property {FORMAT_VERSION.name} {stated};"
+            " give one of them",
+            property=FORMAT_VERSION.name,
+        )
+    return stated if argument is None else argument
 
 
 def check_settable(properties: Mapping[str, str]) -> None:
