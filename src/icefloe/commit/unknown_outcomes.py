@@ -130,10 +130,19 @@ def check_not_landed(base: Base, files: Sequence[str]) -> None:
 
 
 def _update_outcomes(base: Base) -> tuple[_Record, ...]:
-    """The table's records with their outcomes on this base, without those that did not land."""
-    with _LOCK:  # records stay visible to other threads until their outcomes are known
-        known = [replace(record, outcome=_outcome(record, base)) for record in _RECORDS.get(_key(base), ())]
-        records = tuple(record for record in known if record.outcome is not Outcome.NOT_LANDED)
+    """The table's records with their outcomes on this base, without those that did not land.
+
+    Outcomes may be read from storage, so the lock is not held meanwhile. Records stay visible to other threads until
+    their outcomes are known, and those that other threads add meanwhile are kept.
+    """
+    known = _RECORDS.get(_key(base), ())
+    outcomes = {id(record.hashes): _outcome(record, base) for record in known}
+    with _LOCK:
+        records = tuple(
+            replace(record, outcome=outcomes.get(id(record.hashes), record.outcome))
+            for record in _RECORDS.get(_key(base), ())
+            if outcomes.get(id(record.hashes)) is not Outcome.NOT_LANDED
+        )
         if len(records) > 0:
             _RECORDS[_key(base)] = records
         else:

@@ -35,15 +35,17 @@ _LARGE = 2  # target sizes from which on a leaf is split
 
 def rewrite_leaves(writer: LeafWriter, root: Root) -> pa.Table:
     """The rows of a root with rewritten leaves; all rows of ``root`` are live."""
-    in_v4 = rules(writer.store.context.format_version).root_holds_files
+    root_holds_files = rules(writer.store.context.format_version).root_holds_files
     rows = root.entries
     data = _live_entries(writer, root, ContentType.DATA_MANIFEST)
     deletes = _live_entries(writer, root, ContentType.DELETE_MANIFEST)
-    kept_leaves = [location for location, entries in deletes.items() if in_v4 and _has_position_files(entries)]
+    kept_leaves = [
+        location for location, entries in deletes.items() if root_holds_files and _has_position_files(entries)
+    ]
     deletes = {location: entries for location, entries in deletes.items() if location not in kept_leaves}
-    write = writer.write_existing if in_v4 else writer.write_merged
+    write = writer.write_existing if root_holds_files else writer.write_merged
     written = [row for part in _by_spec(writer, data) for row in write(part, ContentType.DATA_MANIFEST)]
-    if in_v4:
+    if root_holds_files:
         written += _write_by_affinity(writer, deletes, written)
     else:
         written += [row for part in _by_spec(writer, deletes) for row in write(part, ContentType.DELETE_MANIFEST)]

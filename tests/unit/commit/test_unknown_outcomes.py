@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from threading import Thread
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
+from icefloe.commit.table_location import read_metadata
 from icefloe.env import SYSTEM
 from icefloe.errors import AlreadyExists, CommitFailed, CommitStateUnknown, ConflictError
 from icefloe.io.memory import MemoryFileIO
@@ -197,6 +199,25 @@ def test_no_record_is_left_of_commits_that_did_not_land(world, monkeypatch):
     set_property(world, "1")
     set_property(world, "2")
     assert records == {}
+
+
+def test_other_commits_are_remembered_while_an_outcome_is_looked_up_in_storage(world, version, monkeypatch):
+    """The lock was held during the read: a slow store kept every other table of the process from committing."""
+    operation, other = append_of(world, 1), new_world(version)
+    land_unseen(world, operation, monkeypatch)
+    expire_elsewhere(world, monkeypatch)
+    remembered = []
+
+    def read_slowly(*arguments):
+        thread = Thread(target=lambda: lose(other, append_of(other, 5)), daemon=True)
+        thread.start()
+        thread.join(20)
+        remembered.append(not thread.is_alive())
+        return read_metadata(*arguments)
+
+    monkeypatch.setattr("icefloe.commit.unknown_outcomes.read_metadata", read_slowly)
+    set_property(world, "2")
+    assert remembered == [True]
 
 
 @dataclass
