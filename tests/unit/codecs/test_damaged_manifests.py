@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf, encode_root, extension
-from icefloe.errors import CorruptFile, IcefloeError, LimitError
+from icefloe.codecs.manifest.manifests import (
+    avro_leaf_version,
+    decode_leaf,
+    decode_root,
+    encode_leaf,
+    encode_root,
+    extension,
+)
+from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError
 from icefloe.limits import Limits
 from icefloe.model.entries import ENTRY, ContentType
 from support.manifests.random_entries import data_dv, manifest_dv, mixed_manifest
@@ -114,3 +121,19 @@ def test_the_version_decides_how_manifests_are_written() -> None:
     assert [extension(context(version)) for version in (2, 3, 4)] == ["avro", "avro", "parquet"]
     assert KINDS["avro leaf"][0].startswith(b"Obj\x01")
     assert KINDS["parquet root"][0].startswith(b"PAR1")
+
+
+@pytest.mark.parametrize("key", [b"format-version", b"schema-id"])
+def test_a_header_that_is_not_text_gives_the_version_or_an_error_of_this_library(key: bytes) -> None:
+    whole, _ = KINDS["avro leaf"]
+    value = whole.index(key) + len(key) + 1  # after the length of the value
+    damaged = whole[:value] + b"\xff" + whole[value + 1 :]
+
+    def fetch(offset: int, length: int) -> bytes:
+        return damaged[offset : offset + length]
+
+    if key == b"format-version":
+        with pytest.raises(FormatError, match="the file: format-version is"):
+            avro_leaf_version(fetch, len(damaged), where="the file")
+    else:
+        assert avro_leaf_version(fetch, len(damaged), where="the file") == 2

@@ -87,7 +87,8 @@ def avro_leaf_version(fetch: Fetch, size: int, *, where: str) -> int | None:
     if not begin.startswith(AVRO_MAGIC):
         return None
     header = read_header(lambda offset, n: begin if n <= len(begin) else fetch(offset, n), size, where)
-    return stated_version({key: value.decode() for key, value in header.metadata.items()}, where=where)
+    stated = {key: value.decode(errors="replace") for key, value in header.metadata.items()}
+    return stated_version(stated, where=where)
 
 
 def encode_root(
