@@ -26,8 +26,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE
-from icefloe.model.entries import ENTRY, ContentType
+from icefloe.model.entries import ENTRY, ContentType, Measure, StatKeys, column_key
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, Field
@@ -53,7 +52,7 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
     tell(f"manifests: making {sizes.entries:,} entries")
     entries = make_entries(sizes.entries)
     whole, part = encode(entries), encode(entries.slice(0, sizes.peer_entries))
-    one = frozenset({"1"})
+    one = frozenset({column_key(1)})
     with tempfile.TemporaryDirectory() as folder:
         peer = Peer(Path(folder), part)
         contenders: dict[str, tuple[Callable[[], object], int]] = {
@@ -121,7 +120,7 @@ def make_entries(size: int) -> pa.Table:
     columns["file_size_in_bytes"] = pa.array(random.integers(1, 10**9, size))
     columns["split_offsets"] = pa.array([[4]] * size, pa.list_(pa.int64()))
     for field in FIELDS:
-        columns[f"{COLUMN_SIZE}:{field.id}"] = pa.array(random.integers(0, 10**7, size))
+        columns[f"{Measure.COLUMN_SIZE}:{field.id}"] = pa.array(random.integers(0, 10**7, size))
         columns[f"value_count:{field.id}"] = columns["record_count"]
         columns[f"null_value_count:{field.id}"] = pa.array(random.integers(0, 100, size))
         low = random.integers(0, 10**12, size)
@@ -135,7 +134,7 @@ def encode(entries: pa.Table) -> bytes:
     return encode_manifest(entries, CONTEXT, content=ContentType.DATA_MANIFEST, spec_id=0)
 
 
-def decode(data: bytes, wanted: frozenset[str] | None = None) -> pa.Table:
+def decode(data: bytes, wanted: StatKeys | None = None) -> pa.Table:
     return decode_manifest(data, CONTEXT, where="bench", wanted=wanted)
 
 

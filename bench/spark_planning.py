@@ -21,7 +21,7 @@ from icefloe import catalog
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.engines.spark.read import distributed_planning
-from icefloe.model.entries import column_key, entries, put, stat
+from icefloe.model.entries import Measure, column_key, entries, put, stat
 from icefloe.table.table import Table as IcefloeTable
 from measure import Clock, Sample, reset_peak, resident_mb, spread
 from plot import Chart
@@ -107,14 +107,14 @@ def table_of(folder: Path, files: int, name: str = "t") -> IcefloeTable:
         "record_count": ROWS,
         "file_size_in_bytes": 1 << 20,
         **{stat(bound, column_key(1)): 0 for bound in ("lower_bound", "upper_bound", "null_value_count")},
-        stat("value_count", column_key(1)): ROWS,
+        stat(Measure.VALUES, column_key(1)): ROWS,
     }
     for begin in range(0, files, FILES_OF_A_COMMIT):
         numbers = np.arange(begin, min(files, begin + FILES_OF_A_COMMIT))
         rows = entries([one], {column_key(1): pa.int64()}).take(pa.array(np.zeros(len(numbers), np.int64)))
         rows = put(rows, "location", pa.array([f"{table.location}/data/{number:08d}.parquet" for number in numbers]))
-        rows = put(rows, stat("lower_bound", column_key(1)), pa.array(numbers * ROWS))
-        rows = put(rows, stat("upper_bound", column_key(1)), pa.array(numbers * ROWS + ROWS - 1))
+        rows = put(rows, stat(Measure.LOWER, column_key(1)), pa.array(numbers * ROWS))
+        rows = put(rows, stat(Measure.UPPER, column_key(1)), pa.array(numbers * ROWS + ROWS - 1))
         commit(table._pointer, Append(added=rows), table._env)
     return table
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import icefloe
 from icefloe.catalogs.folders import MetadataFile
-from icefloe.codecs.manifest.entry_columns import columns_of, partition_value
+from icefloe.codecs.manifest.partition_values import partition_value
 from icefloe.codecs.puffin.deletion_vector import decode_dv
 from icefloe.commit.base import TablePointer
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, columns_of, concat
 from icefloe.model.locations import relativize
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.table.table import Table

@@ -22,7 +22,7 @@ from icefloe.codecs.manifest.field_ids import (
     Slot,
 )
 from icefloe.model.corners import AXES
-from icefloe.model.entries import AVERAGE_SIZE, ENTRY, MANIFEST_COUNTS, TIGHT
+from icefloe.model.entries import ENTRY, MANIFEST_COUNTS, Measure
 from icefloe.model.metadata.properties import MANIFEST_DV_INLINE_MAX_BYTES, ROOT_MAX_DATA_FILES
 from icefloe.model.metadata.version_rules import CONTENT_ENTRY_FIELDS, METADATA_FIELDS, fields
 from icefloe.model.schema.types import NAMED, UNKNOWN, VARIANT, Decimal, Fixed, Geography, Geometry, Type
@@ -122,7 +122,7 @@ def test_the_matrix_of_measures_by_type_is_that_of_the_code() -> None:
         assert bounds == ("struct" if is_shape else "yes")
         assert {"lower_bound", "upper_bound", "value_count", "null_value_count"} <= set(measures)
         assert counts == "yes"
-        for cell, measure in ((tight, TIGHT), (nan, "nan_value_count"), (average, AVERAGE_SIZE)):
+        for cell, measure in ((tight, Measure.TIGHT), (nan, Measure.NANS), (average, Measure.AVERAGE_SIZE)):
             assert cell == ("yes" if measure in measures else ""), (name, measure)
 
 

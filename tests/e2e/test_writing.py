@@ -7,9 +7,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE
 from icefloe.errors import ConflictError, InputError
-from icefloe.model.entries import MANIFESTS, ContentType, concat
+from icefloe.model.entries import MANIFESTS, ContentType, Measure, concat
 from icefloe.tree.root import read_live_leaf, read_root
 from support.tables import VERSIONS, new_catalog, sorted_rows, stored_by_others
 
@@ -106,7 +105,7 @@ def test_entries_of_older_versions_tell_the_sizes_of_columns(lake, version, tmp_
     table = lake.create_table("db.t", schema="id bigint, l array<int>", format_version=version)
     table.append(pa.table({"id": [1, 2], "l": [[1], [2, 3]]}))
     found = entries(new_catalog(tmp_path).load_table("db.t"))  # as another process reads them
-    sizes = [found[name][0].as_py() for name in found.column_names if name.startswith(COLUMN_SIZE)]
+    sizes = [found[name][0].as_py() for name in found.column_names if name.startswith(Measure.COLUMN_SIZE)]
     assert (len(sizes) == 2 and min(sizes) > 0) if version < 4 else sizes == []
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.row_delta import RowDelta
-from icefloe.model.entries import ContentType, Status, entries
+from icefloe.model.entries import ContentType, Status, column_key, entries, partition_key
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icefloe.tree.file_changes import FileChanges
 from interop.test_programs_read_icefloe import PARTITIONS, SCHEMA, check, events, normal
@@ -145,5 +145,5 @@ def _position_deletes(table, task: dict[str, object], positions: list[int]) -> p
         f"upper_bound:{DELETE_FILE_PATH.id}": task["location"],
         **partition,
     }
-    types = {str(DELETE_FILE_PATH.id): pa.string(), "p1000": pa.string()}
+    types = {column_key(DELETE_FILE_PATH.id): pa.string(), partition_key(1000): pa.string()}
     return entries([row], types)

@@ -31,7 +31,7 @@ from pruning_values import (
 
 from icefloe.expr.filter.nodes import And, BoundPredicate, Constant, Expr, Not, Op, Or, Predicate, TransformTerm
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import COUNTS, ContentType, entries, stat, stat_keys
+from icefloe.model.entries import COUNTS, ContentType, column_key, entries, partition_key, stat, stat_keys
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
@@ -161,10 +161,10 @@ def dataset(rng: random.Random) -> Dataset:
             own = own[size:]
     described = [_file_entry(rng, chosen, file) for file in files]
     described += [_manifest_entry(rng, chosen, content) for content in manifests]
-    types = {str(c.id): _stored_type(rng, c, described) for c in chosen.columns}
+    types = {column_key(c.id): _stored_type(rng, c, described) for c in chosen.columns}
     for part in chosen.fields:
         column = chosen.column(part)
-        types[f"p{part.field_id}"] = arrow_type(result_type(part.transform, column.type))
+        types[partition_key(part.field_id)] = arrow_type(result_type(part.transform, column.type))
     return Dataset(chosen, files, manifests, entries(described, types))
 
 
@@ -283,7 +283,7 @@ _ROWS_OF_MANIFEST = ("added_rows_count", "existing_rows_count")
 
 def contradicted(rng: random.Random, made: Dataset) -> Dataset:
     """The same tables with counts that cannot be true together, in about half of the statistics."""
-    nested = {str(column.id) for column in made.layout.columns if len(column.path) > 1}
+    nested = {column_key(column.id) for column in made.layout.columns if len(column.path) > 1}
     table, known = made.table, made.table.select(["content_type", "record_count", *_ROWS_OF_MANIFEST]).to_pylist()
     for key in stat_keys(table):
         names = [stat(measure, key) for measure in COUNTS]
@@ -293,7 +293,7 @@ def contradicted(rng: random.Random, made: Dataset) -> Dataset:
             of_manifest = row["content_type"] == ContentType.DATA_MANIFEST
             total = sum(row[name] for name in _ROWS_OF_MANIFEST) if of_manifest else row["record_count"]
             # The counts of the partition tuple of a file are computed, not stored.
-            if rng.random() < 0.5 and (of_manifest or not key.startswith("p")):
+            if rng.random() < 0.5 and (of_manifest or not key.is_partition):
                 counts[index] = rng.choice(_contradictions(rng, total, nested=key in nested))
         table = table.drop_columns([name for name in names if name in table.column_names])
         for name, column in zip(names, zip(*counts, strict=True), strict=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from icefloe.model.entries import ContentType
+from icefloe.model.entries import ContentType, column_key
 from icefloe.model.partition.spec import PartitionSpec
 
-PATH = "2147483546"
+PATH = column_key(2147483546)
 
 
 def applies(data: Mapping[str, object], delete: Mapping[str, object], specs: Mapping[int, PartitionSpec]) -> bool:

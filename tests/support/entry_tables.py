@@ -19,7 +19,17 @@ from icefloe.commit.result import CommitResult
 from icefloe.env import SYSTEM
 from icefloe.errors import NoSuchTable
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat, entries, of_type
+from icefloe.model.entries import (
+    DELETES,
+    MANIFESTS,
+    ContentType,
+    Status,
+    column_key,
+    concat,
+    entries,
+    of_type,
+    partition_key,
+)
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.text.ddl import parse_ddl, partition_spec
@@ -34,8 +44,8 @@ from support.conformance import nonconformities
 NAME = ("db", "t")
 LOCATION = "memory://wh/t"
 ENV = replace(SYSTEM, sleep=lambda seconds: None)
-CITY = "p1000"
-TYPES = {"1": pa.int64(), CITY: pa.string()}
+CITY = partition_key(1000)
+TYPES = {column_key(1): pa.int64(), CITY: pa.string()}
 
 
 @dataclass

@@ -35,7 +35,7 @@ from icefloe.env import SYSTEM
 from icefloe.errors import ConflictError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.entries import ContentType, Status, concat, empty, entries, partition_key
+from icefloe.model.entries import ContentType, StatKey, Status, column_key, concat, empty, entries, partition_key
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.metadata.table_metadata import ancestors
 from icefloe.model.text.ddl import parse_ddl, partition_spec
@@ -186,7 +186,7 @@ class World:
             "file_size_in_bytes": 100,
             **more,
         }
-        types: dict[str, Any] = {"1": pa.int64(), "2": pa.string(), "3": pa.string()}
+        types: dict[StatKey, Any] = {column_key(1): pa.int64(), column_key(2): pa.string(), column_key(3): pa.string()}
         for part in base.metadata.spec.fields:
             key = partition_key(part.field_id)
             types[key] = pa.string()

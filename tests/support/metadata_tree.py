@@ -14,7 +14,7 @@ from icefloe.codecs.manifest.context import manifest_context
 from icefloe.codecs.manifest.manifests import encode_root, extension
 from icefloe.commit.base import Base
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.entries import ContentType, Status, entries
+from icefloe.model.entries import ContentType, Status, column_key, entries
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
@@ -62,7 +62,7 @@ def vector(name: str, target: str, count: int = 1) -> dict[str, object]:
 
 
 def rows(*dicts: dict[str, object]) -> pa.Table:
-    return entries(list(dicts), {"1": pa.int64()})
+    return entries(list(dicts), {column_key(1): pa.int64()})
 
 
 def planned_files(*names: str, vectors: Collection[str] = ()) -> pa.Table:

@@ -13,7 +13,7 @@ from icefloe.commit.draft import Work
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.metadata_update import MetadataUpdate
-from icefloe.model.entries import column_key, put
+from icefloe.model.entries import column_key, parse_stat, put
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.table.catalog import Catalog, catalog
 from icefloe.table.table import Table
@@ -59,7 +59,9 @@ def append_without(table: Table, rows: pa.Table, *names: str) -> list[str]:
         pq.write_table(pq.ParquetFile(path).read().drop_columns(list(names)), path, store_schema=False)
     entries = put(entries, "file_size_in_bytes", pa.array([path.stat().st_size for path in paths]))
     gone = {column_key(table.schema.field(name).id) for name in names}
-    unmeasured = [name for name in entries.column_names if name.partition(":")[2] in gone]
+    unmeasured = [
+        name for name in entries.column_names if (column := parse_stat(name)) is not None and column.key in gone
+    ]
     commit(table._pointer, Append(added=entries.drop_columns(unmeasured)), table._env)
     return locations
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.manifest.entry_columns import columns_of, partition_value
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, concat
+from icefloe.codecs.manifest.partition_values import partition_value
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, columns_of, concat
 from icefloe.table.table import Table
 from icefloe.tree.root import read_live_leaf, read_root
 from support.tables import new_catalog

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.codecs.manifest.manifests import encode_leaf, encode_root
-from icefloe.model.entries import ContentType, Status, entries
+from icefloe.model.entries import ContentType, Status, column_key, entries
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.root import read_root
@@ -62,7 +62,10 @@ class Hand:
         numbers = {Status.ADDED: {}, Status.EXISTING: old, Status.DELETED: {**old, "snapshot_id": 3}}
         inside = [{**data_file(f"D{n}"), "status": int(s), "first_row_id": 10 * n, **numbers[s]} for n, s in files]
         data = encode_leaf(
-            entries(inside, {"1": pa.int64()}), self.tree.store.context, content=ContentType.DATA_MANIFEST, spec_id=0
+            entries(inside, {column_key(1): pa.int64()}),
+            self.tree.store.context,
+            content=ContentType.DATA_MANIFEST,
+            spec_id=0,
         )
         location = f"{LOCATION}/metadata/m2.parquet"
         self.tree.io.write_new(location, data)
@@ -87,7 +90,7 @@ class Hand:
     def commit(self, *listed: Row, **summary: int) -> None:
         """Snapshot 3 with these rows."""
         location = f"{LOCATION}/metadata/root-3.parquet"
-        table = entries(list(listed), {"1": pa.int64()})
+        table = entries(list(listed), {column_key(1): pa.int64()})
         data = encode_root(table, self.tree.store.context, snapshot_id=3, parent_id=2, sequence_number=3)
         self.tree.io.write_new(location, data)
         counts = {key.replace("_", "-"): str(value) for key, value in summary.items()}

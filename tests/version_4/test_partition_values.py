@@ -18,7 +18,7 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.row_delta import RowDelta
-from icefloe.model.entries import MANIFESTS, ContentType, column_key, entries
+from icefloe.model.entries import MANIFESTS, ContentType, column_key, entries, partition_key
 from icefloe.table.table import Table
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
@@ -244,7 +244,7 @@ def leaves(table: Table) -> list[str]:
 # -- equality deletes
 
 COMMIT_DAY, DAY_AFTER = dt.date(2025, 6, 20), dt.date(2025, 6, 21)
-TYPES = {"p1000": pa.string(), "p1001": pa.date32()}
+TYPES = {partition_key(1000): pa.string(), partition_key(1001): pa.date32()}
 
 
 def events(folder: Path) -> Table:

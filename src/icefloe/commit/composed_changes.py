@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.model.entries import ContentType, concat, of_type, put
+from icefloe.model.entries import ContentType, Measure, concat, of_type, put, stat, stat_keys
 from icefloe.tree.file_changes import PLANNED_FILE, FileChanges
 
 _STEP, _IS_REMOVED = "step", "is_removed"  # columns of this module: the number of the step, and what it did to a file
@@ -74,7 +74,7 @@ def _touched(step: FileChanges) -> pa.Table:
     """The data files that a step removes, and those whose deletion vector it replaces, with their partitions."""
     parts = []
     for table, is_removed in ((step.removed, True), (step.revectored, False)):
-        partition = [name for name in table.column_names if name.startswith("lower_bound:p")]
+        partition = [stat(Measure.LOWER, key) for key in stat_keys(table) if key.is_partition]
         parts.append(
             table.select([*PLANNED_FILE.names, *partition]).append_column(
                 _IS_REMOVED, pa.repeat(is_removed, table.num_rows)

@@ -21,7 +21,7 @@ from icefloe.errors import ConflictError, InputError, NoSuchSnapshot
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.prune.stats_eval import Match, evaluate
-from icefloe.model.entries import DELETES, ContentType, Status, choose, of_status, of_type
+from icefloe.model.entries import DELETES, ContentType, Status, choose, of_status, of_type, with_stats
 from icefloe.model.location_columns import is_among
 from icefloe.model.metadata.properties import Property
 from icefloe.model.metadata.snapshots import Operation, Snapshot
@@ -226,9 +226,7 @@ class ConflictCheck:
 
     def _in_partitions(self, deletes: pa.Table, filter: Expr) -> pa.Table:
         """Deletes whose partition may match; their column statistics describe the deletes, not the deleted rows."""
-        names = deletes.column_names
-        statistics = [name for name in names if ":" in name and not name.partition(":")[2].startswith("p")]
-        return self._matching(deletes.drop_columns(statistics), filter)
+        return self._matching(with_stats(deletes, lambda column: column.key.is_partition), filter)
 
     def _may_apply(self, deletes: pa.Table, files: pa.Table) -> pa.Array:
         """Which deletes are unpartitioned, or of a partition of one of the files."""

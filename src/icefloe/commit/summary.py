@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.model.entries import MANIFESTS, ContentType, choose, count, live, of_type, stat_keys
+from icefloe.model.entries import MANIFESTS, ContentType, Measure, choose, count, live, of_type, stat, stat_keys
 from icefloe.model.metadata.snapshots import Operation, Snapshot, SummaryKey
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import Root
@@ -137,7 +137,7 @@ def _partitions(changes: FileChanges) -> int:
     tables = [table for table in every if table.num_rows > 0]
     if len(tables) == 0:
         return 0
-    keys = dict.fromkeys(f"lower_bound:{k}" for t in tables for k in stat_keys(t) if k.startswith("p"))
+    keys = dict.fromkeys(stat(Measure.LOWER, k) for t in tables for k in stat_keys(t) if k.is_partition)
     parts = [t.select(["partition_spec_id", *(k for k in keys if k in t.column_names)]) for t in tables]
     rows = pa.concat_tables(parts, promote_options="permissive")
     if len(keys) == 0 or rows.num_rows == 1:

@@ -20,7 +20,7 @@ from icefloe.deletes.equality_pruning import Mask
 from icefloe.deletes.matching import Matches, match_equalities, match_positions
 from icefloe.deletes.partition_keys import Ints, partition_codes
 from icefloe.errors import FormatError, UnsupportedError
-from icefloe.model.entries import ContentType, of_type, partition_key, put, stat
+from icefloe.model.entries import ContentType, Measure, of_type, partition_key, put, stat
 from icefloe.model.location_columns import index_of, undecided
 
 _VECTOR_COLUMNS = {  # of a data file: the columns of its deletion vector
@@ -180,7 +180,7 @@ def _check_partition_values(files: pa.Table, partitioned: Mask, context: Manifes
         for spec in context.specs.values()
         for field in spec.fields
         if not field.is_void and field.field_id in context.lost
-        if stat("value_count", partition_key(field.field_id)) not in files.column_names
+        if stat(Measure.VALUES, partition_key(field.field_id)) not in files.column_names
     }
     wrong = np.flatnonzero(partitioned & _in_specs(files, unreadable))
     if len(wrong) > 0:

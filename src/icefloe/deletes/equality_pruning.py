@@ -18,7 +18,7 @@ from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.deletes.partition_keys import Ints
 from icefloe.expr.prune.column_stats import certain, is_ordered
 from icefloe.model.counts import Counts
-from icefloe.model.entries import column_key, stat
+from icefloe.model.entries import BOUNDS, Measure, StatKey, column_key, stat
 from icefloe.model.schema.types import DOUBLE, FLOAT, Type
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -75,19 +75,19 @@ class Overlap:
         return possible
 
 
-def _has_counts(data: pa.Table, deletes: pa.Table, key: str) -> bool:
+def _has_counts(data: pa.Table, deletes: pa.Table, key: StatKey) -> bool:
     """Whether null counts are known on one side; if on neither, any two files may have nulls in common."""
-    name = stat("null_value_count", key)
+    name = stat(Measure.NULLS, key)
     return name in data.column_names or name in deletes.column_names
 
 
-def _column(uses: Mask, data: pa.Table, deletes: pa.Table, key: str, type_: Type, *, whole: bool) -> _Column:
-    bounds = _ranks([_bound(t, m, key, type_) for t in (data, deletes) for m in ("lower_bound", "upper_bound")])
+def _column(uses: Mask, data: pa.Table, deletes: pa.Table, key: StatKey, type_: Type, *, whole: bool) -> _Column:
+    bounds = _ranks([_bound(t, m, key, type_) for t in (data, deletes) for m in BOUNDS])
     ours = _side(data, key, bounds[0], bounds[1], whole=whole)
     return _Column(uses, ours, _side(deletes, key, bounds[2], bounds[3], whole=whole))
 
 
-def _bound(table: pa.Table, measure: str, key: str, type_: Type) -> Any:
+def _bound(table: pa.Table, measure: Measure, key: StatKey, type_: Type) -> Any:
     """The bounds of a column; null if its type has no order, and for floats, as bounds do not include NaN."""
     name = stat(measure, key)
     if name not in table.column_names or not is_ordered(type_) or type_ in (FLOAT, DOUBLE):
@@ -110,7 +110,7 @@ def _ranks(columns: list[Any]) -> list[Ints]:
     return [np.where(h, 0 if n % 2 == 0 else last, p) for n, (p, h) in enumerate(zip(parts, holes, strict=True))]
 
 
-def _side(table: pa.Table, key: str, lower: Ints, upper: Ints, *, whole: bool) -> _Side:
+def _side(table: pa.Table, key: StatKey, lower: Ints, upper: Ints, *, whole: bool) -> _Side:
     rows = table["record_count"]
     counts = Counts.of(table, key).consistent(rows, whole=whole)
     unknown = pa.nulls(table.num_rows, pa.int64())

@@ -20,7 +20,7 @@ from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.deletes.equality_pruning import Mask, Overlap
 from icefloe.deletes.partition_keys import Ints
 from icefloe.errors import LimitError
-from icefloe.model.entries import column_key, stat
+from icefloe.model.entries import BOUNDS, Measure, column_key, stat
 from icefloe.model.location_columns import canonical, canonical_ranges, spelled_alike
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH
 
@@ -59,7 +59,7 @@ def match_positions(
     """
     candidates = _in_partitions_with_deletes(*partitions)
     paths = data["location"].combine_chunks().take(pa.array(candidates))
-    lower, upper = (_path_bound(deletes, measure) for measure in ("lower_bound", "upper_bound"))
+    lower, upper = (_path_bound(deletes, measure) for measure in BOUNDS)
     if not spelled_alike(paths, lower, upper):
         paths = canonical(paths, table_location)
         lower, upper = canonical_ranges(lower, upper, table_location)
@@ -98,7 +98,7 @@ def _in_partitions_with_deletes(data: Ints, deletes: Ints) -> Ints:
     return np.flatnonzero(wanted[data])
 
 
-def _path_bound(deletes: pa.Table, measure: str) -> pa.Array:
+def _path_bound(deletes: pa.Table, measure: Measure) -> pa.Array:
     """The lowest or highest path in a position delete file: the file that it references, or else a bound."""
     named = deletes["referenced_file"].combine_chunks()
     name = stat(measure, column_key(DELETE_FILE_PATH.id))

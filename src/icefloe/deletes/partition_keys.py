@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.model.entries import partition_key, stat, stat_keys
+from icefloe.model.entries import Measure, StatKey, partition_key, stat, stat_keys
 from icefloe.model.location_columns import one_array
 
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -26,7 +26,7 @@ _SPEC = "partition_spec_id"
 def partition_codes(tables: list[pa.Table], context: ManifestContext) -> list[Ints]:
     """For each entry table a number per row, the same for the same spec and partition values."""
     keys = {field_id: partition_key(field_id) for field_id in context.specs_with}
-    names = [stat(measure, key) for key in keys.values() for measure in ("lower_bound", "nan_value_count")]
+    names = [stat(measure, key) for key in keys.values() for measure in (Measure.LOWER, Measure.NANS)]
     joined = pa.concat_tables(
         [table.select([_SPEC, *(name for name in names if name in table.column_names)]) for table in tables],
         promote_options="permissive",
@@ -46,18 +46,18 @@ def scopes(table: pa.Table) -> Ints:
     """
     codes = _codes(table[_SPEC])
     for key in stat_keys(table):
-        if key.startswith("p"):
+        if key.is_partition:
             for values in _values(table, key, pa.repeat(True, table.num_rows)):
                 codes = _refined(codes, _codes(values))
     return codes
 
 
-def _values(joined: pa.Table, key: str, own: Any) -> Iterator[Any]:
+def _values(joined: pa.Table, key: StatKey, own: Any) -> Iterator[Any]:
     """The values of a partition field, null where the spec does not have it, and which values are NaN."""
     nan = pa.repeat(False, joined.num_rows)
-    if (counts := stat("nan_value_count", key)) in joined.column_names:
+    if (counts := stat(Measure.NANS, key)) in joined.column_names:
         nan = pc.fill_null(pc.greater(one_array(joined[counts]), 0), False)
-    if (bounds := stat("lower_bound", key)) in joined.column_names:
+    if (bounds := stat(Measure.LOWER, key)) in joined.column_names:
         values = one_array(joined[bounds])
         if pa.types.is_floating(values.type):
             nan = pc.or_(nan, pc.fill_null(pc.is_nan(values), False))

@@ -36,7 +36,7 @@ from icefloe.formats.write.entries import entries_of
 from icefloe.formats.write.metrics import FULL
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import arrow_schema, arrow_type
-from icefloe.model.entries import ContentType, column_key, put, stat
+from icefloe.model.entries import BOUNDS, ContentType, Measure, column_key, put, stat
 from icefloe.model.location_columns import index_of, spelled_alike, undecided
 from icefloe.model.metadata.properties import DELETE_GRANULARITY
 from icefloe.model.partition.spec import UNPARTITIONED
@@ -108,19 +108,19 @@ def _pieces(file: StoredFile, names: pa.Array) -> Iterator[Piece]:
 
 
 def _may_name(statistics: pa.Table, row: int, names: list[str]) -> bool:
-    lower, upper = (_bound(statistics, measure, row) for measure in ("lower_bound", "upper_bound"))
+    lower, upper = (_bound(statistics, measure, row) for measure in BOUNDS)
     first = 0 if lower is None else bisect_left(names, lower)
     return first < len(names) and (upper is None or names[first] <= upper)
 
 
-def _bound(statistics: pa.Table, measure: str, row: int) -> str | None:
+def _bound(statistics: pa.Table, measure: Measure, row: int) -> str | None:
     name = stat(measure, column_key(DELETE_FILE_PATH.id))
     bound: str | None = statistics[name][row].as_py() if name in statistics.column_names else None
     return bound
 
 
 def _bounds(statistics: pa.Table) -> list[pa.ChunkedArray]:
-    names = [stat(measure, column_key(DELETE_FILE_PATH.id)) for measure in ("lower_bound", "upper_bound")]
+    names = [stat(measure, column_key(DELETE_FILE_PATH.id)) for measure in BOUNDS]
     return [statistics[name] for name in names if name in statistics.column_names]
 
 

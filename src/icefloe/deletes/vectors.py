@@ -19,7 +19,7 @@ from icefloe.env import CREATED_BY
 from icefloe.errors import LimitError
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
-from icefloe.model.entries import ContentType, Status, concat, entries, put, stat, stat_keys
+from icefloe.model.entries import BOUNDS, ContentType, Measure, StatKey, Status, concat, entries, put, stat, stat_keys
 
 _READ = ("location", "dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
 _MAX_READ_BYTES = 4 * 1024 * 1024
@@ -117,19 +117,19 @@ def with_partitions(deletes: pa.Table, tasks: pa.Table, source: pa.Array | pa.Ch
     """
     deletes = put(deletes, "partition_spec_id", tasks["partition_spec_id"].take(source))
     for key in stat_keys(tasks):
-        if key.startswith("p"):
+        if key.is_partition:
             deletes = _with_partition(deletes, tasks, source, key)
     return concat([deletes])
 
 
-def _with_partition(vectors: pa.Table, tasks: pa.Table, source: pa.Array | pa.ChunkedArray, key: str) -> pa.Table:
+def _with_partition(vectors: pa.Table, tasks: pa.Table, source: pa.Array | pa.ChunkedArray, key: StatKey) -> pa.Table:
     rows = vectors["record_count"]
-    for measure in ("lower_bound", "upper_bound"):
+    for measure in BOUNDS:
         name = stat(measure, key)
         vectors = vectors.append_column(tasks.schema.field(name), tasks[name].take(source))
-    counted = tasks[stat("value_count", key)].take(source)
-    vectors = vectors.append_column(stat("value_count", key), pc.if_else(pc.is_valid(counted), rows, None))
-    for measure in ("null_value_count", "nan_value_count"):
+    counted = tasks[stat(Measure.VALUES, key)].take(source)
+    vectors = vectors.append_column(stat(Measure.VALUES, key), pc.if_else(pc.is_valid(counted), rows, None))
+    for measure in (Measure.NULLS, Measure.NANS):
         name = stat(measure, key)
         if name in tasks.column_names:
             # All rows of a file have the same partition value: all are null (or NaN), or none is.

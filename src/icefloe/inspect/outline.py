@@ -22,7 +22,7 @@ from icefloe.inspect.node import Node, listing, range_text, short_name
 from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
 from icefloe.limits import DEFAULT
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, live, of_type, partition_key, stat
+from icefloe.model.entries import BOUNDS, DELETES, MANIFESTS, ContentType, Status, live, of_type, partition_key, stat
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import PartitionSpec
@@ -200,7 +200,7 @@ class _Outline:
         for field in spec.fields:
             key = partition_key(field.field_id)
             display = transform_of(field).display
-            lower, upper = (display(row.get(stat(bound, key))) for bound in ("lower_bound", "upper_bound"))
+            lower, upper = (display(row.get(stat(bound, key))) for bound in BOUNDS)
             if lower is not None:
                 values.append(f"{field.name}={range_text(lower, lower if upper is None else upper)}")
         return values

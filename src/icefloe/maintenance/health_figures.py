@@ -21,7 +21,7 @@ from icefloe.deletes.partition_keys import Ints, partition_codes
 from icefloe.engines.engine import Engine
 from icefloe.engines.file_sets import ListedFolder
 from icefloe.maintenance.reachable import referenced_files
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, choose, concat, of_type, partition_key, stat
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Measure, choose, concat, of_type, partition_key, stat
 from icefloe.model.metadata.properties import LEAF_TARGET_SIZE, MERGE_TARGET_SIZE, TARGET_FILE_SIZE
 from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
 from icefloe.scan.partition_struct import partition_struct, partition_tuples
@@ -248,9 +248,9 @@ def _opened(manifests: pa.Table, data: pa.Table, codes: Ints, base: Base) -> flo
     may = _np_equal(sample["partition_spec_id"], manifests["partition_spec_id"])
     for field in partition_struct(base.store.context).fields:
         lower, upper, value = (
-            stat("lower_bound", partition_key(field.id)),
-            stat("upper_bound", partition_key(field.id)),
-            stat("lower_bound", partition_key(field.id)),
+            stat(Measure.LOWER, partition_key(field.id)),
+            stat(Measure.UPPER, partition_key(field.id)),
+            stat(Measure.LOWER, partition_key(field.id)),
         )
         if lower not in manifests.column_names or value not in sample.column_names:
             continue

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.model.entries import COUNTS, stat
+from icefloe.model.entries import COUNTS, StatKey, stat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +24,13 @@ class Counts:
     nans: Any
 
     @staticmethod
-    def of(table: pa.Table, key: str) -> Counts:
+    def of(table: pa.Table, key: StatKey) -> Counts:
         """The counts of a key in an entry table, as recorded."""
         names = (stat(measure, key) for measure in COUNTS)
         values, nulls, nans = (table[name] if name in table.schema.names else None for name in names)
         return Counts(values=values, nulls=nulls, nans=nans)
 
-    def columns(self, key: str) -> dict[str, Any]:
+    def columns(self, key: StatKey) -> dict[str, Any]:
         """The counts as columns of an entry table, by name."""
         counts = zip(COUNTS, (self.values, self.nulls, self.nans), strict=True)
         return {stat(measure, key): column for measure, column in counts if column is not None}

@@ -1,22 +1,26 @@
-"""Content entries as Arrow columns: the one in-memory model of a manifest (V4 proposal).
+"""Content entries as Arrow columns: the only form in which manifests are held in memory (V4 proposal).
 
-Every manifest of every version decodes into a table with the fixed columns of ``ENTRY`` and a few statistics columns.
+Every manifest of every version decodes into a table with the fixed columns of ``ENTRY`` and with statistics columns.
 A v1-v3 manifest list is a root whose rows are all manifests; a v1-v3 manifest is a leaf. Locations are absolute.
 
-A statistics column is named ``<measure>:<key>``. The key of a column is its field id (``lower_bound:5``); the key of a
-partition value is ``p`` and the partition field id (``lower_bound:p1000``). On file rows the partition value is both
-lower and upper bound; a null value has ``null_value_count == value_count``, NaN ``nan_value_count == value_count``.
-Which ids they have in a file, and whether they are stored at all, is the codecs' affair.
+A statistics column has one measure of one table column or partition field. Only this module makes and parses its name:
+``lower_bound:5`` for the column with id 5, ``lower_bound:p1000`` for the partition field with id 1000. In the row of a
+file, the partition value is both the lower and the upper bound; null has ``null_value_count == value_count``, NaN has
+``nan_value_count == value_count``. Codecs decide which statistics a file stores, and under which field ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import IntEnum
-from functools import cache
+from collections.abc import Callable, Mapping
+from enum import IntEnum, StrEnum
+from functools import cache, lru_cache
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from icefloe.model.location_columns import one_array
 
 
 class ContentType(IntEnum):
@@ -81,59 +85,143 @@ ENTRY = pa.schema(
 
 UNKNOWN_COUNT = -1  # how old imports of other writers stored that they did not know a file's number of rows
 
-COUNTS = ("value_count", "null_value_count", "nan_value_count")
-TIGHT, AVERAGE_SIZE = "tight_bounds", "avg_value_size_in_bytes"
-MEASURES = ("lower_bound", "upper_bound", TIGHT, *COUNTS, AVERAGE_SIZE)
+
+class Measure(StrEnum):
+    """What a statistics column records, with the name that content statistics of V4 give it."""
+
+    LOWER = "lower_bound"
+    UPPER = "upper_bound"
+    TIGHT = "tight_bounds"
+    VALUES = "value_count"
+    NULLS = "null_value_count"
+    NANS = "nan_value_count"
+    AVERAGE_SIZE = "avg_value_size_in_bytes"
+    COLUMN_SIZE = "column_size"  # of v1-v3; kept so that a rewritten manifest has it too
+    HAS_NULL = "contains_null"  # of all entries of a manifest, as its manifest list records it
+    HAS_NAN = "contains_nan"
 
 
-def column_key(field_id: int) -> str:
+BOUNDS = (Measure.LOWER, Measure.UPPER)
+COUNTS = (Measure.VALUES, Measure.NULLS, Measure.NANS)
+_MEASURES = {measure.value: measure for measure in Measure}
+
+
+def type_of_measure(measure: Measure) -> pa.DataType:
+    """The Arrow type of a measure that is not a bound."""
+    return _TYPES_OF_MEASURES.get(measure, pa.int64())
+
+
+_TYPES_OF_MEASURES = {
+    Measure.TIGHT: pa.bool_(),
+    Measure.AVERAGE_SIZE: pa.int32(),
+    Measure.HAS_NULL: pa.bool_(),
+    Measure.HAS_NAN: pa.bool_(),
+}
+
+
+class StatKey(NamedTuple):
+    """Whose statistics a column has: those of the table column, or of the partition field, with this id."""
+
+    id: int
+    is_partition: bool = False
+
+    def __str__(self) -> str:
+        return f"p{self.id}" if self.is_partition else f"{self.id}"
+
+
+StatKeys: TypeAlias = frozenset[StatKey]
+
+
+class StatColumn(NamedTuple):
+    """A statistics column of an entry table."""
+
+    measure: Measure
+    key: StatKey
+
+
+def column_key(field_id: int) -> StatKey:
     """The statistics key of a column."""
-    return str(field_id)
+    return StatKey(field_id)
 
 
-def partition_key(partition_field_id: int) -> str:
-    """The statistics key of a partition value."""
-    return f"p{partition_field_id}"
+def partition_key(partition_field_id: int) -> StatKey:
+    """The statistics key of a partition field."""
+    return StatKey(partition_field_id, is_partition=True)
 
 
-def stat(measure: str, key: str) -> str:
+def stat(measure: Measure, key: StatKey) -> str:
     """The name of a statistics column.
 
-    >>> stat("lower_bound", partition_key(1000))
+    >>> stat(Measure.LOWER, partition_key(1000))
     'lower_bound:p1000'
     """
-    return f"{measure}:{key}"
+    return f"{measure}:p{key.id}" if key.is_partition else f"{measure}:{key.id}"
 
 
-def stat_keys(table: pa.Table) -> list[str]:
+@lru_cache(maxsize=1 << 16)
+def parse_stat(name: str) -> StatColumn | None:
+    """The statistics column that has a name; None for any other column of an entry table.
+
+    >>> parse_stat("lower_bound:p1000").key == partition_key(1000), parse_stat("location")
+    (True, None)
+    """
+    measure, colon, key = name.partition(":")
+    if colon == "" or measure not in _MEASURES:
+        return None
+    is_partition = key.startswith("p")
+    return StatColumn(_MEASURES[measure], StatKey(int(key.removeprefix("p")), is_partition))
+
+
+def stat_columns(table: pa.Table) -> dict[str, StatColumn]:
+    """The statistics columns of a table, by name."""
+    parsed = ((name, parse_stat(name)) for name in table.column_names)
+    return {name: column for name, column in parsed if column is not None}
+
+
+def stat_keys(table: pa.Table) -> list[StatKey]:
     """The keys that a table has statistics for, in order of first appearance."""
-    keys = dict.fromkeys(name.split(":", 1)[1] for name in table.column_names if ":" in name)
-    return list(keys)
+    return list(dict.fromkeys(column.key for column in stat_columns(table).values()))
 
 
-def entries(rows: list[dict[str, object]], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+def with_stats(table: pa.Table, is_kept: Callable[[StatColumn], bool]) -> pa.Table:
+    """The table with some of its statistics columns, and with all other columns."""
+    kept = [name for name in table.column_names if (column := parse_stat(name)) is None or is_kept(column)]
+    return table if len(kept) == table.num_columns else table.select(kept)
+
+
+def entries(rows: list[dict[str, object]], types: Mapping[StatKey, pa.DataType] | None = None) -> pa.Table:
     """A table from a few rows as dictionaries; ``types`` has the Arrow types of bounds by statistics key."""
-    stats = dict.fromkeys(name for row in rows for name in row if ":" in name)
-    fields = [*ENTRY, *(pa.field(name, _stat_type(name, types or {})) for name in stats)]
+    names = dict.fromkeys(name for row in rows for name in row)
+    stats = {name: column for name in names if (column := parse_stat(name)) is not None}
+    fields = [*ENTRY, *(pa.field(name, _stat_type(column, types or {})) for name, column in stats.items())]
     return pa.Table.from_pylist(rows, schema=pa.schema(fields))
 
 
-def _stat_type(name: str, types: Mapping[str, pa.DataType]) -> pa.DataType:
-    measure, key = name.split(":", 1)
-    match measure:
-        case "lower_bound" | "upper_bound":
-            return types[key]
-        case "tight_bounds":
-            return pa.bool_()
-        case "avg_value_size_in_bytes":
-            return pa.int32()
-        case _:
-            return pa.int64()
+def _stat_type(column: StatColumn, types: Mapping[StatKey, pa.DataType]) -> pa.DataType:
+    return types[column.key] if column.measure in BOUNDS else type_of_measure(column.measure)
+
+
+def columns_of(entries: pa.Table) -> dict[str, pa.Array]:
+    """All columns of an entry table as single arrays, by name."""
+    batches = entries.to_batches()
+    if len(batches) == 1:
+        return dict(zip(entries.column_names, batches[0].columns, strict=True))
+    return {name: one_array(column) for name, column in zip(entries.column_names, entries.itercolumns(), strict=True)}
+
+
+def to_table(columns: Mapping[str, pa.Array], length: int) -> pa.Table:
+    """An entry table: the fixed columns, null if absent in ``columns``, then the statistics. Ordinals count rows."""
+    fixed = [columns[f.name] if f.name in columns else pa.nulls(length, f.type) for f in ENTRY][:-1]
+    ordinal = pa.array(np.arange(length, dtype=np.int64))
+    stats = {name: column for name, column in columns.items() if parse_stat(name) is not None}
+    fields = [*ENTRY, *(pa.field(name, column.type) for name, column in stats.items())]
+    return pa.Table.from_arrays([*fixed, ordinal, *stats.values()], schema=pa.schema(fields))
 
 
 _EMPTY = ENTRY.empty_table()
 # Scalars made once: turning a Python number into one takes longer than comparing a column with it.
 _TYPES = {t: pa.scalar(int(t), pa.int32()) for t in ContentType}
+_LAST_FILE_TYPE = pa.scalar(int(ContentType.EQUALITY_DELETES), pa.int32())
 _STATUSES = {s: pa.scalar(int(s), pa.int32()) for s in Status}
 
 
@@ -172,6 +260,11 @@ def of_type(table: pa.Table, *types: ContentType) -> pa.ChunkedArray:
 @cache
 def _type_set(types: tuple[ContentType, ...]) -> pa.Array:
     return pa.array([int(t) for t in types], pa.int32())
+
+
+def is_file(content_type: pa.Array) -> pa.Array:
+    """Which rows are data or delete files rather than manifests."""
+    return pc.less_equal(content_type, _LAST_FILE_TYPE)
 
 
 def of_status(table: pa.Table, status: Status) -> pa.ChunkedArray:

@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.errors import FormatError
+
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*:"
@@ -24,12 +26,15 @@ _FILE_PREFIX = r"^(?i:file):(?:///|//(?i:localhost)/|/([^/]))"
 _S3_PREFIX = r"^(?i:s3[an]?)://"
 _STORE = re.compile(f"{_SCHEME}(?://)?|")  # the part before the authority and the path
 _ROOT = rf"^((?:{_SCHEME}(?://[^/]*)?)?/)[^/].*$"  # the part of a complete location before its path
+_NOT_PLAIN = r"^$|(^|/)\.\.?(/|$)"
 _DOTS = r"/(\.|%2[eE]){1,2}(/|$)"
 
 
 def one_array(column: Column) -> pa.Array:
-    """A column as one array."""
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    """A column as one array, which is not copied if it is one already."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def canonical(locations: Column, table_location: str | None) -> pa.Array:
@@ -202,3 +207,72 @@ def _suspects(names: pa.Array, locations: pa.Array, table_location: str | None) 
     elsewhere = pc.if_else(pc.is_valid(inner_paths(names, table_location)), None, paths)
     for depth in pc.unique(pc.count_substring(inner, "/")).drop_null().to_pylist():
         yield pc.replace_substring_regex(elsewhere, rf"^.*/((?:[^/]*/){{{depth}}}[^/]*)$", r"\1"), inner
+
+
+def compared_names(names: Column, column: str) -> Column:
+    """The form of names that a column of locations is searched by: ``referenced_file`` may be spelled differently."""
+    return names if column == "location" else file_names(names)
+
+
+def has_name(locations: Column, names: pa.Array, column: str) -> bool:
+    """Whether a column of locations may have one of these names."""
+    matches = pc.is_in(compared_names(locations, column), value_set=compared_names(names, column))
+    return pc.any(matches).as_py() is True
+
+
+def _are_plain(locations: pa.Array) -> bool:
+    """Whether all are certainly plain relative paths, by a scan of their bytes, which is faster than patterns."""
+    offsets, values = locations.buffers()[1:]
+    if values is None:
+        return False
+    first, last = np.frombuffer(offsets, np.int32)[[locations.offset, locations.offset + len(locations)]]
+    together = values.slice(first, last - first).to_pybytes()
+    return (
+        b":" not in together
+        and b"./" not in together  # which may also be the end of one and the beginning of the next
+        and pc.any(pc.starts_with(locations, "/")).as_py() is not True
+        and pc.any(pc.ends_with(locations, ".")).as_py() is not True
+        and pc.min(pc.binary_length(locations)).as_py() > 0
+    )
+
+
+def relativized(locations: pa.Array, table_location: str) -> pa.Array:
+    """Locations as V4 stores them: relative to the table if they are under it and resolve to the same location."""
+    if locations.null_count == len(locations):
+        return locations
+    prefix = table_location + "/"
+    tail = pc.utf8_slice_codeunits(locations, start=len(prefix))
+    if pc.all(pc.starts_with(locations, prefix)).as_py() is True and _are_plain(tail):
+        return tail
+    plain = pc.invert(pc.match_substring_regex(tail, f"{_ABSOLUTE}|{_NOT_PLAIN}"))
+    return pc.if_else(pc.and_(pc.starts_with(locations, prefix), plain), tail, locations)
+
+
+def resolved(locations: pa.Array, table_location: str, *, where: str) -> pa.Array:
+    """Stored locations as absolute locations; null stays null.
+
+    An absolute location inside the table equals a relative one, so its prefix is spelled like the table location.
+    """
+    if locations.null_count == len(locations):
+        return locations
+    if _are_plain(locations):
+        return pc.binary_join_element_wise(pa.scalar(table_location), locations, "/")
+    absolute = pc.match_substring_regex(locations, _ABSOLUTE)
+    broken = pc.and_(pc.match_substring_regex(locations, _NOT_PLAIN), pc.invert(absolute))
+    row = pc.index(broken, True).as_py()
+    if row >= 0:
+        location = locations[row].as_py()
+        raise FormatError(f"{where}: row {row}: location {location!r} is not a plain relative path", location=where)
+    joined = pc.binary_join_element_wise(pa.scalar(table_location), locations, "/")
+    return pc.if_else(absolute, _spelled_like(locations, table_location), joined)
+
+
+def _spelled_like(locations: pa.Array, table_location: str) -> pa.Array:
+    """Locations, those inside the table with its own text before them."""
+    prefix = table_location + "/"
+    if pc.all(pc.starts_with(locations, prefix)).as_py() is True:
+        return locations
+    inner = inner_paths(locations, table_location)
+    inner = pc.if_else(pc.match_substring_regex(inner, f"{_ABSOLUTE}|{_NOT_PLAIN}"), None, inner)
+    inner = pc.if_else(pc.starts_with(locations, prefix), None, inner)
+    return pc.coalesce(pc.binary_join_element_wise(pa.scalar(table_location), inner, "/"), locations)

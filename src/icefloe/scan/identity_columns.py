@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import partition_key, stat
+from icefloe.model.entries import Measure, StatKey, partition_key, stat
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.types import Field
@@ -55,10 +55,10 @@ def identity_values(tasks: pa.Table, specs: Iterable[PartitionSpec], column: Fie
     return IdentityValues(values=values, known=known)
 
 
-def partition_value(tasks: pa.Table, key: str, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
+def partition_value(tasks: pa.Table, key: StatKey, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
     """The values of a partition field, and which files have one; counts indicate null and NaN."""
-    value = _column(tasks, stat("lower_bound", key), type_)
-    is_null, is_nan = (_positive(tasks, stat(measure, key)) for measure in ("null_value_count", "nan_value_count"))
+    value = _column(tasks, stat(Measure.LOWER, key), type_)
+    is_null, is_nan = (_positive(tasks, stat(measure, key)) for measure in (Measure.NULLS, Measure.NANS))
     if pa.types.is_floating(type_):
         value = pc.if_else(pc.and_(is_nan, value.is_null()), pa.scalar(float("nan"), type_), value)
     return value, pc.or_(value.is_valid(), is_null)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from icefloe.deletes.delete_index import attach_vectors, respell_targets, without_delete_files
 from icefloe.expr.prune.stats_eval import Match
-from icefloe.model.entries import ContentType, concat
+from icefloe.model.entries import ContentType, StatKeys, concat
 from icefloe.model.location_columns import file_names, is_among
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -38,7 +38,7 @@ def files_at(store: ManifestStore, metadata: TableMetadata, snapshot: Snapshot |
 
 
 def data_files_at(
-    store: ManifestStore, root: Root, locations: pa.Array, wanted: frozenset[str] | None = NO_STATISTICS
+    store: ManifestStore, root: Root, locations: pa.Array, wanted: StatKeys | None = NO_STATISTICS
 ) -> pa.Table:
     """Live entries of the data files at these locations, with column ``manifest`` and at least the wanted statistics.
 
@@ -74,7 +74,7 @@ def _find(
     type_: ContentType,
     names: pa.Array,
     leaves: Sequence[Leaf],
-    wanted: frozenset[str] | None = NO_STATISTICS,
+    wanted: StatKeys | None = NO_STATISTICS,
 ) -> pa.Table:
     """Live entries of a content type that name one of these data files, with column ``manifest``."""
     column = "location" if type_ is ContentType.DATA else "referenced_file"

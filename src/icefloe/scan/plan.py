@@ -12,13 +12,12 @@ from operator import attrgetter
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.manifest.entry_columns import CONTAINS_NAN, CONTAINS_NULL
 from icefloe.deletes.delete_index import attach_deletes
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.expr.prune.boxes import Box, bind_box
 from icefloe.expr.prune.residual import residuals
-from icefloe.model.entries import ContentType
+from icefloe.model.entries import ContentType, Measure, StatColumn, stat_columns
 from icefloe.model.metadata.error_context import Origin
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -143,12 +142,13 @@ def all_deletes(store: ManifestStore, root: Root) -> pa.Table:
 
 def to_tasks(rows: pa.Table, residual: pa.Array, *, statistics: bool) -> pa.Table:
     """Scan tasks: the columns of ``TASK``, followed by the partition values, or by all statistics."""
-    names = [name for name in rows.column_names if _is_task_column(name, statistics=statistics)]
+    columns = stat_columns(rows).items()
+    names = [name for name, column in columns if _is_in_tasks(column, statistics=statistics)]
     rows = rows.append_column(TASK.field("residual"), residual.cast(pa.int32()))
     return rows.select([*TASK.names, *names])
 
 
-def _is_task_column(name: str, *, statistics: bool) -> bool:
+def _is_in_tasks(column: StatColumn, *, statistics: bool) -> bool:
     """Whether scan tasks have a statistics column; some columns are for manifests only."""
-    measure, _, key = name.partition(":")
-    return key != "" and measure not in (CONTAINS_NULL, CONTAINS_NAN) and (statistics or key[0] == "p")
+    of_files = column.measure not in (Measure.HAS_NULL, Measure.HAS_NAN)
+    return of_files and (statistics or column.key.is_partition)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from icefloe.expr.filter.nodes import Bound, BoundPredicate, leaves
 from icefloe.expr.prune.boxes import ColumnBox
 from icefloe.expr.prune.stats_eval import Match, evaluate
-from icefloe.model.entries import DELETES, ContentType, choose, column_key, concat, partition_key
+from icefloe.model.entries import DELETES, ContentType, StatKeys, choose, column_key, concat, partition_key, with_stats
 from icefloe.model.partition.spec import PartitionField
 from icefloe.scan.trace import Tracer, partition_only
 from icefloe.tree.diff import with_manifest
@@ -38,7 +38,7 @@ class Candidates:
         return frozenset(leaf.location for leaf in self.leaves)
 
 
-def statistics_keys(bound: Bound, partitions: Sequence[PartitionField], compared: Iterable[int] = ()) -> frozenset[str]:
+def statistics_keys(bound: Bound, partitions: Sequence[PartitionField], compared: Iterable[int] = ()) -> StatKeys:
     """The statistics keys that planning needs: of filter columns, partition fields and other compared columns."""
     tested = (column_key(node.field_id) for node in leaves(bound) if isinstance(node, BoundPredicate))
     of_partitions = (partition_key(field.field_id) for field in partitions)
@@ -63,13 +63,13 @@ class Pruner:
         self.manifests_read = 0
         self.manifests_skipped = 0
 
-    def data_rows(self, store: ManifestStore, root: Root, data: Candidates, wanted: frozenset[str] | None) -> pa.Table:
+    def data_rows(self, store: ManifestStore, root: Root, data: Candidates, wanted: StatKeys | None) -> pa.Table:
         """The data files that may contain matching rows, with the wanted statistics (``None`` for all)."""
         live = read_live_leaves(store, root, data.leaves, wanted)
         parts = [self.keep_files(rows, leaf) for leaf, rows in zip(data.leaves, live, strict=True)]
         return self.joined(data.rows, parts, wanted)
 
-    def joined(self, rows: pa.Table, parts: Sequence[pa.Table], wanted: frozenset[str] | None) -> pa.Table:
+    def joined(self, rows: pa.Table, parts: Sequence[pa.Table], wanted: StatKeys | None) -> pa.Table:
         """The data files of the root and those of its leaves together, with the wanted statistics."""
         return concat([_narrowed(part, wanted) for part in (rows, *parts)]).combine_chunks()
 
@@ -139,7 +139,7 @@ class Pruner:
             self._tracer.record("manifest", partition_only(rows), match, None, others=reasons)
 
 
-DataRows: TypeAlias = Callable[[Pruner, ManifestStore, Root, Candidates, frozenset[str] | None], pa.Table]
+DataRows: TypeAlias = Callable[[Pruner, ManifestStore, Root, Candidates, StatKeys | None], pa.Table]
 
 
 def delete_rows(store: ManifestStore, root: Root, leaves: Sequence[Leaf]) -> pa.Table:
@@ -151,11 +151,9 @@ def delete_rows(store: ManifestStore, root: Root, leaves: Sequence[Leaf]) -> pa.
     return concat(parts).combine_chunks()
 
 
-def _narrowed(rows: pa.Table, wanted: frozenset[str] | None) -> pa.Table:
+def _narrowed(rows: pa.Table, wanted: StatKeys | None) -> pa.Table:
     """The rows with the wanted statistics only; the cache may return more."""
-    if wanted is None:
-        return rows
-    return rows.select([name for name in rows.column_names if ":" not in name or name.split(":", 1)[1] in wanted])
+    return rows if wanted is None else with_stats(rows, lambda column: column.key in wanted)
 
 
 def _min_sequence_number(files: pa.Table, manifests: pa.Table) -> int | None:

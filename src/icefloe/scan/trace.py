@@ -19,6 +19,7 @@ from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Bound, Constant, conjuncts
 from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.expr.text.filter_printer import to_text
+from icefloe.model.entries import with_stats
 from icefloe.model.location_columns import one_array
 from icefloe.model.partition.spec import PartitionField
 from icefloe.tree.root import Leaf
@@ -56,7 +57,7 @@ _REASONS = pa.array(["may match", "all rows match", "no rows", "partition", "sta
 
 def partition_only(rows: pa.Table) -> pa.Table:
     """The rows with statistics of partition values only."""
-    return rows.select([name for name in rows.column_names if ":" not in name or name.split(":", 1)[1][0] == "p"])
+    return with_stats(rows, lambda column: column.key.is_partition)
 
 
 class Tracer:

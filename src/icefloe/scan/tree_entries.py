@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.model.entries import DELETES, ContentType, Status, choose, concat, live, of_type, put
+from icefloe.model.entries import DELETES, ContentType, StatKeys, Status, choose, concat, live, of_type, put
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.tree.root import Leaf, leaves_of, position_mask, read_leaves, read_root
 from icefloe.tree.store import ManifestStore
@@ -20,7 +20,7 @@ def tree_entries(
     store: ManifestStore,
     snapshots: Iterable[Snapshot],
     types: tuple[ContentType, ...] = FILES,
-    wanted: frozenset[str] | None = None,
+    wanted: StatKeys | None = None,
 ) -> pa.Table:
     """The entries of files of these content types, of every status: those of roots first, then those of leaves.
 
@@ -49,7 +49,7 @@ def live_entries(
     store: ManifestStore,
     snapshots: Iterable[Snapshot],
     types: tuple[ContentType, ...] = FILES,
-    wanted: frozenset[str] | None = None,
+    wanted: StatKeys | None = None,
 ) -> pa.Table:
     """The entries that are part of at least one of the snapshots."""
     rows = tree_entries(store, snapshots, types, wanted)

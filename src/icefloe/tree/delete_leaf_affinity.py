@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.model.entries import ContentType, choose, live, of_type, put, stat, stat_keys
+from icefloe.model.entries import ContentType, Measure, choose, live, of_type, put, stat, stat_keys
 from icefloe.model.metadata.properties import UPKEEP_MAX_BYTES
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.manifest_vectors import ManifestVectors
@@ -68,8 +68,8 @@ def _candidates(vectors: pa.Table, rows: pa.Table) -> pa.Table:
     specs = pc.unique(vectors["partition_spec_id"])
     leaves = choose(leaves, pc.is_in(leaves["partition_spec_id"], value_set=specs))
     for key in stat_keys(vectors):
-        low, high = stat("lower_bound", key), stat("upper_bound", key)
-        if not key.startswith("p") or low not in vectors.column_names or vectors[low].null_count > 0:
+        low, high = stat(Measure.LOWER, key), stat(Measure.UPPER, key)
+        if not key.is_partition or low not in vectors.column_names or vectors[low].null_count > 0:
             continue
         if low in leaves.column_names and high in leaves.column_names:
             ends = pc.min_max(vectors[low])

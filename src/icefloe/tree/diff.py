@@ -20,6 +20,7 @@ from icefloe.model.entries import (
     DELETES,
     MANIFESTS,
     ContentType,
+    StatKeys,
     Status,
     choose,
     concat,
@@ -52,7 +53,7 @@ _NO_POSITIONS = BitMap64()
 
 
 def snapshot_changes(
-    store: ManifestStore, metadata: TableMetadata, snapshot: Snapshot, wanted: frozenset[str] | None = None
+    store: ManifestStore, metadata: TableMetadata, snapshot: Snapshot, wanted: StatKeys | None = None
 ) -> pa.Table:
     """The files that a snapshot added or removed, as entries with status ADDED or DELETED.
 
@@ -74,7 +75,7 @@ def changes_since(
     *,
     after: Snapshot | None,
     until: Snapshot,
-    wanted: frozenset[str] | None = None,
+    wanted: StatKeys | None = None,
 ) -> pa.Table:
     """The changes of every snapshot after ``after`` up to ``until``, oldest first.
 
@@ -135,7 +136,7 @@ def _with_maker(rows: pa.Table, snapshot_id: int) -> pa.Table:
 class _RecordedChanges:
     """The changes that the root of a snapshot records, with the leaves that the snapshot changed."""
 
-    def __init__(self, store: ManifestStore, snapshot: Snapshot, root: Root, wanted: frozenset[str] | None) -> None:
+    def __init__(self, store: ManifestStore, snapshot: Snapshot, root: Root, wanted: StatKeys | None) -> None:
         self.store = store
         self.snapshot = snapshot
         self.root = root
@@ -220,7 +221,7 @@ def _agrees_with_summary(snapshot: Snapshot, changes: pa.Table) -> bool:
 
 
 def compare_roots(
-    store: ManifestStore, before: Root, after: Root, snapshot: Snapshot, wanted: frozenset[str] | None = None
+    store: ManifestStore, before: Root, after: Root, snapshot: Snapshot, wanted: StatKeys | None = None
 ) -> pa.Table:
     """The changes from one root to another, by comparison of their live entries; ``snapshot`` is that of ``after``.
 
@@ -240,7 +241,7 @@ def _leaves_with_vectors(root: Root) -> set[tuple[str, tuple[object, ...] | None
     return {(leaf.location, contents.get(leaf.location)) for leaf in root.leaves(*MANIFESTS)}
 
 
-def _live_entries(store: ManifestStore, root: Root, unread: set[str], wanted: frozenset[str] | None) -> pa.Table:
+def _live_entries(store: ManifestStore, root: Root, unread: set[str], wanted: StatKeys | None) -> pa.Table:
     """The live entries of a root and of its leaves, without some leaves."""
     leaves = [leaf for leaf in root.leaves(*MANIFESTS) if leaf.location not in unread]
     entries = read_live_leaves(store, root, leaves, wanted)

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from icefloe.errors import InputError
 from icefloe.limits import MIB
+from icefloe.model.entries import StatKeys, parse_stat
 
 FOLDER_BYTES = 2048 * MIB
 _MAGIC = b"ICEFLOE1"
@@ -57,7 +58,7 @@ class DiskCache:
         except OSError as error:
             raise InputError(f"cache.folder {folder!r} cannot be created: {error.strerror}", folder=folder) from error
 
-    def get(self, key: DiskKey, columns: frozenset[str] | None = None) -> pa.Table | None:
+    def get(self, key: DiskKey, columns: StatKeys | None = None) -> pa.Table | None:
         """The table of a key, or only its statistics of these keys; none if it is missing or damaged."""
         path = self._path(key)
         try:
@@ -120,7 +121,7 @@ def _encode(key: DiskKey, table: pa.Table) -> bytes:
     return _HEADER.pack(_MAGIC, zlib.crc32(body), key.digest) + body
 
 
-def _decode(data: bytes, key: DiskKey, wanted: frozenset[str] | None) -> pa.Table:
+def _decode(data: bytes, key: DiskKey, wanted: StatKeys | None) -> pa.Table:
     if len(data) < _HEADER.size:
         raise ValueError("truncated")
     magic, checksum, digest = _HEADER.unpack_from(data)
@@ -133,6 +134,6 @@ def _decode(data: bytes, key: DiskKey, wanted: frozenset[str] | None) -> pa.Tabl
     return pa.ipc.open_file(buffer, options=pa.ipc.IpcReadOptions(included_fields=kept)).read_all()
 
 
-def _is_kept(name: str, wanted: frozenset[str] | None) -> bool:
-    _, colon, key = name.partition(":")
-    return wanted is None or colon == "" or key.startswith("p") or key in wanted
+def _is_kept(name: str, wanted: StatKeys | None) -> bool:
+    column = parse_stat(name)
+    return wanted is None or column is None or column.key.is_partition or column.key in wanted

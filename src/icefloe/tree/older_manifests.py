@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.manifest_summary import manifest_row
-from icefloe.model.entries import MANIFEST_COUNTS, MANIFESTS, Status, choose, concat, of_type, put
+from icefloe.model.entries import MANIFEST_COUNTS, MANIFESTS, StatKeys, Status, choose, concat, of_type, put
 from icefloe.model.metadata.version_rules import CONTENT_ENTRY_VERSIONS, rules
 from icefloe.tree.root import Leaf, leaves_of, read_leaf
 from icefloe.tree.store import NO_STATISTICS, ManifestStore
@@ -79,7 +79,7 @@ def with_exact_counts(store: ManifestStore, rows: pa.Table, leaves: Sequence[str
     return concat([rows.filter(pc.invert(chosen)), *corrected]).sort_by("ordinal")
 
 
-def _counted(store: ManifestStore, leaf: Leaf, row: pa.Table, wanted: frozenset[str] | None = None) -> pa.Table:
+def _counted(store: ManifestStore, leaf: Leaf, row: pa.Table, wanted: StatKeys | None = None) -> pa.Table:
     """The row of one manifest, with the counts and at least the wanted statistics of its entries."""
     entries = read_leaf(store, leaf, wanted)
     if entries.num_rows == 0:

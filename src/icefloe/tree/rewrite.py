@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.model.entries import (
+    BOUNDS,
     MANIFESTS,
     ContentType,
     Status,
@@ -120,7 +121,7 @@ def _overlap(leaves: pa.Table, store: ManifestStore, cluster_by: tuple[int, ...]
     first = next(iter((*cluster_by, *store.context.partition_fields)), None)
     if first is None:
         return False
-    lower, upper = (stat(measure, partition_key(first)) for measure in ("lower_bound", "upper_bound"))
+    lower, upper = (stat(measure, partition_key(first)) for measure in BOUNDS)
     if lower not in leaves.column_names or upper not in leaves.column_names:
         return False
     ordered = leaves.select(["partition_spec_id", lower, upper]).drop_null()

@@ -21,6 +21,7 @@ from icefloe.model.entries import (
     DELETES,
     MANIFESTS,
     ContentType,
+    StatKeys,
     Status,
     choose,
     concat,
@@ -59,7 +60,7 @@ class Leaf:
         """Whether it lists data files, not deletes."""
         return self.content is ContentType.DATA_MANIFEST
 
-    def request(self, wanted: frozenset[str] | None = None) -> LeafRequest:
+    def request(self, wanted: StatKeys | None = None) -> LeafRequest:
         """The request to read the leaf with at least the wanted statistics."""
         return LeafRequest(
             location=self.location, content=self.content, spec_id=self.spec_id, size=self.size, wanted=wanted
@@ -190,15 +191,13 @@ def _writer(rows: pa.Table, snapshot: Snapshot) -> int:
     return snapshot.snapshot_id if changed.num_rows == 0 else int(changed["snapshot_id"][0].as_py())
 
 
-def read_leaf(store: ManifestStore, leaf: Leaf, wanted: frozenset[str] | None = None) -> pa.Table:
+def read_leaf(store: ManifestStore, leaf: Leaf, wanted: StatKeys | None = None) -> pa.Table:
     """All rows of a leaf, of any status, with inherited values and at least the wanted statistics."""
     (rows,) = read_leaves(store, [leaf], wanted)
     return rows
 
 
-def read_leaves(
-    store: ManifestStore, leaves: Sequence[Leaf], wanted: frozenset[str] | None = None
-) -> Iterator[pa.Table]:
+def read_leaves(store: ManifestStore, leaves: Sequence[Leaf], wanted: StatKeys | None = None) -> Iterator[pa.Table]:
     """All rows of several leaves in order, as ``read_leaf`` returns them; the next leaves are read ahead."""
     requests = [leaf.request(wanted) for leaf in leaves]
     for leaf, rows in zip(leaves, store.leaves(requests), strict=True):
@@ -217,14 +216,14 @@ def read_leaves(
         )
 
 
-def read_live_leaf(store: ManifestStore, root: Root, leaf: Leaf, wanted: frozenset[str] | None = None) -> pa.Table:
+def read_live_leaf(store: ManifestStore, root: Root, leaf: Leaf, wanted: StatKeys | None = None) -> pa.Table:
     """The live rows of a leaf."""
     (rows,) = read_live_leaves(store, root, [leaf], wanted)
     return rows
 
 
 def read_live_leaves(
-    store: ManifestStore, root: Root, leaves: Sequence[Leaf], wanted: frozenset[str] | None = None
+    store: ManifestStore, root: Root, leaves: Sequence[Leaf], wanted: StatKeys | None = None
 ) -> Iterator[pa.Table]:
     """The live rows of several leaves, in order; the next leaves are read ahead."""
     for leaf, rows in zip(leaves, read_leaves(store, leaves, wanted), strict=True):

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from icefloe.codecs.manifest.manifests import encode_leaf, extension
 from icefloe.codecs.value.promoted_bounds import in_terms_of
 from icefloe.errors import AlreadyExists, StorageError
-from icefloe.model.entries import ContentType, empty, partition_key, put, stat
+from icefloe.model.entries import ContentType, Measure, empty, partition_key, put, stat
 from icefloe.tree.store import ManifestStore
 
 _SAMPLE = 1000  # rows encoded to estimate the size of a leaf
@@ -210,7 +210,7 @@ def empty_leaf_size(store: ManifestStore, content: ContentType, spec_id: int) ->
 def sorted_by_partition(rows: pa.Table, store: ManifestStore, first: tuple[int, ...] = ()) -> pa.Table:
     """The rows sorted by partition values, by the fields ``first`` first; rows of one partition keep their order."""
     field_ids = dict.fromkeys((*first, *store.context.partition_fields))
-    keys = (stat("lower_bound", partition_key(field_id)) for field_id in field_ids)
+    keys = (stat(Measure.LOWER, partition_key(field_id)) for field_id in field_ids)
     order = [(key, "ascending") for key in keys if key in rows.column_names]
     return rows if len(order) == 0 else rows.sort_by(order)
 

@@ -25,22 +25,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import has_name
 from icefloe.codecs.manifest.manifests import avro_leaf_version, decode_leaf, decode_root, leaf_names, with_stored_sizes
 from icefloe.errors import CorruptFile
 from icefloe.io.file_io import FileIO
 from icefloe.limits import MIB
-from icefloe.model.entries import ContentType
+from icefloe.model.entries import ContentType, StatKeys
+from icefloe.model.location_columns import has_name
 from icefloe.tree.disk_cache import DiskCache, DiskKey
 
 CACHE_BYTES = 256 * MIB
 _HEADERS_AT_ONCE = 16
 _READ_AHEAD = 4  # files; only reading runs ahead, as decoding mostly holds the interpreter lock
-NO_STATISTICS: frozenset[str] = frozenset()
+NO_STATISTICS: StatKeys = frozenset()
 
 Listed = tuple[ContentType, int | None]  # content type and partition spec of a leaf, from its root row
 Key = tuple[str, int, Listed | int]  # location, hash of the schemas; a root has the format version, not a root row
-Wanted = frozenset[str] | None  # statistics keys, or all
+Wanted = StatKeys | None  # statistics keys, or all
 
 
 _NOTHING: tuple[None, Wanted, int] = (None, frozenset(), 0)

@@ -17,7 +17,7 @@ from icefloe.codecs.json.content_file import content_files_from_json, content_fi
 from icefloe.errors import FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import Limits
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import entries
+from icefloe.model.entries import entries, partition_key
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.types import TIMESTAMPTZ_NS
 from support.damage import damaged_json
@@ -241,7 +241,7 @@ def test_a_partition_value_in_nanoseconds_keeps_them():
     specs = {7: PartitionSpec(spec_id=7, fields=(part,))}
     known = replace(context(), specs=specs, partition_types={1500: TIMESTAMPTZ_NS})
     row = data_file(partition_spec_id=7, **partition(1500, 1510871468123456789))
-    before = entries([row], {"p1500": arrow_type(TIMESTAMPTZ_NS)})
+    before = entries([row], {partition_key(1500): arrow_type(TIMESTAMPTZ_NS)})
 
     written = content_files_to_json(before, known)
 

@@ -26,7 +26,7 @@ from icefloe.codecs.parquet.partition_statistics import (
     encode_partition_statistics,
 )
 from icefloe.errors import UnsupportedError
-from icefloe.model.entries import ContentType, entries, partition_key
+from icefloe.model.entries import ContentType, Measure, StatKey, entries, partition_key, stat, stat_keys
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import FIRST_ID_APART, PartitionField, PartitionSpec, with_distinct_ids
 from icefloe.model.schema.types import INT, STRING
@@ -42,7 +42,7 @@ SPECS = with_distinct_ids(
         PartitionSpec(spec_id=2),
     ]
 )
-TYPES = {"1000": pa.string(), str(FIRST_ID_APART): pa.int32()}
+TYPES = {partition_key(1000): pa.string(), partition_key(FIRST_ID_APART): pa.int32()}
 
 
 def shared(version: int) -> TableMetadata:
@@ -56,13 +56,13 @@ def context(version: int = 2) -> ManifestContext:
 def file(spec_id: int, value: object) -> pa.Table:
     field_id = (1000, FIRST_ID_APART)[spec_id]
     row = data_file(spec_id, partition_spec_id=spec_id, **partition(field_id, value))
-    return entries([row], {f"p{id_}": type_ for id_, type_ in TYPES.items()})
+    return entries([row], TYPES)
 
 
-def value_of(rows: pa.Table) -> dict[str, Any]:
+def value_of(rows: pa.Table) -> dict[StatKey, Any]:
     """The partition values of a row by their keys."""
-    names = (name for name in rows.column_names if name.startswith("lower_bound:p"))
-    return {name.removeprefix("lower_bound:"): rows[name][0].as_py() for name in names}
+    keys = [key for key in stat_keys(rows) if key.is_partition]
+    return {key: rows[stat(Measure.LOWER, key)][0].as_py() for key in keys}
 
 
 def stored(data: bytes) -> list[list[tuple[str, int]]]:
@@ -124,7 +124,10 @@ def test_a_parquet_manifest_of_version_3_entries_is_found_by_the_stored_ids():
         parquet_v3.parquet([parquet_v3.stored(1)]), apart, where="here", content=ContentType.DATA_MANIFEST
     )
 
-    assert value_of(rows) == {f"p{FIRST_ID_APART}": "a", "p1001": DAY, "p1002": 3, "p1003": 1.5}
+    assert value_of(rows) == {
+        partition_key(FIRST_ID_APART): "a",
+        **{partition_key(i): value for i, value in ((1001, DAY), (1002, 3), (1003, 1.5))},
+    }
 
 
 @pytest.mark.parametrize(("spec_id", "value"), [(0, "x"), (1, 7)])

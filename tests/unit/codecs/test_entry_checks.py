@@ -6,10 +6,9 @@ import pyarrow as pa
 import pytest
 
 from icefloe.codecs.manifest.entry_checks import check_entries
-from icefloe.codecs.manifest.entry_columns import columns_of
 from icefloe.codecs.manifest.parquet import decode_parquet_manifest, encode_parquet_manifest
 from icefloe.errors import FormatError, InputError
-from icefloe.model.entries import MANIFEST_COUNTS, ContentType, Status
+from icefloe.model.entries import MANIFEST_COUNTS, ContentType, Status, columns_of
 from support.manifests.random_entries import Row, data_dv, equality_delete, manifest, manifest_dv
 from support.manifests.sample import LOCATION, context, data_file, table
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.manifest.entry_columns import relativized, resolved
 from icefloe.codecs.manifest.manifests import decode_leaf, encode_leaf, leaf_names
 from icefloe.codecs.manifest.parquet import decode_parquet_manifest, encode_parquet_manifest
 from icefloe.errors import CorruptFile, FormatError
-from icefloe.model.entries import ContentType, stat_keys
+from icefloe.model.entries import ContentType, StatKeys, column_key, stat_keys
+from icefloe.model.location_columns import relativized, resolved
 from icefloe.model.locations import is_absolute, relativize, resolve
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.schema.schema import Schema
@@ -45,7 +45,7 @@ def encode(entries: pa.Table, content: str = "data") -> bytes:
     return encode_parquet_manifest(entries, V4, content=content)  # type: ignore[arg-type]
 
 
-def decode(data: bytes, wanted: frozenset[str] | None = None) -> pa.Table:
+def decode(data: bytes, wanted: StatKeys | None = None) -> pa.Table:
     return decode_parquet_manifest(data, V4, where="here", content=("data",), wanted=wanted)
 
 
@@ -66,10 +66,10 @@ def damaged(data: bytes, path: str) -> bytes:
 
 def test_a_part_has_the_wanted_statistics_and_all_partition_values():
     whole = decode(encode(rows()))
-    wanted = str(IDS["seen"])
+    wanted = column_key(IDS["seen"])
     part = decode(encode(rows()), frozenset({wanted}))
-    partitions = [key for key in stat_keys(whole) if key.startswith("p")]
-    identity = {str(IDS["name"]), str(IDS["price"])}  # whose columns hold partition values
+    partitions = [key for key in stat_keys(whole) if key.is_partition]
+    identity = {column_key(IDS["name"]), column_key(IDS["price"])}  # whose columns hold partition values
     assert len(partitions) == 4
     assert set(stat_keys(part)) == {wanted, *partitions, *identity}
     assert differences(part, whole.select(part.column_names)) == {}
@@ -80,8 +80,8 @@ def test_nothing_is_read_of_statistics_that_nobody_wants():
     with pytest.raises(CorruptFile):
         decode(data)
     with pytest.raises(CorruptFile):
-        decode(data, frozenset({str(IDS["raw"])}))
-    part = decode(data, frozenset({str(IDS["seen"])}))
+        decode(data, frozenset({column_key(IDS["raw"])}))
+    part = decode(data, frozenset({column_key(IDS["seen"])}))
     assert part.num_rows == 3
 
 
@@ -94,8 +94,8 @@ def test_a_part_without_statistics_is_read_of_an_unpartitioned_manifest():
 
 def test_a_leaf_is_read_in_part():
     data = encode(rows())
-    assert str(IDS["raw"]) in stat_keys(decode_leaf(data, V4, where="here", content=ContentType.DATA_MANIFEST))
-    assert str(IDS["raw"]) not in stat_keys(
+    assert column_key(IDS["raw"]) in stat_keys(decode_leaf(data, V4, where="here", content=ContentType.DATA_MANIFEST))
+    assert column_key(IDS["raw"]) not in stat_keys(
         decode_leaf(data, V4, where="here", content=ContentType.DATA_MANIFEST, wanted=frozenset())
     )
 

@@ -11,7 +11,7 @@ from icefloe.formats.write.layout import layout
 from icefloe.formats.write.writers import open_writer
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.arrow.conform import arrow_schema
-from icefloe.model.entries import ContentType, entries
+from icefloe.model.entries import ContentType, StatKey, entries
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
@@ -72,7 +72,7 @@ def _delete(content: ContentType, location: str, more: Mapping[str, object]) -> 
     return {"content_type": int(content), "location": location, **plain, **more}
 
 
-def deletes(rows: Sequence[Mapping[str, object]], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+def deletes(rows: Sequence[Mapping[str, object]], types: Mapping[StatKey, pa.DataType] | None = None) -> pa.Table:
     """Delete files of a plan."""
     found = entries([dict(row) for row in rows], types)
     return found.append_column(MANIFEST, pa.nulls(found.num_rows, pa.string()))

@@ -17,6 +17,7 @@ from icefloe.errors import NoSuchFile
 from icefloe.formats.read.reader import read_file
 from icefloe.formats.read.row_mask import NO_DROPS, FileDrops
 from icefloe.io.memory import MemoryFileIO
+from icefloe.model.entries import partition_key
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import INT, LONG, STRING, Field
 from unit.deletes.files import FORMATS, by_id, deletes, equality_file, position_file, tasks, write, write_positions
@@ -163,7 +164,7 @@ def test_equality_deletes_of_one_partition_leave_others_alone() -> None:
             equality_file(south, [1], 2, **spec, **{"lower_bound:p1000": "south"}),
             equality_file(everywhere, [1], 2, **{"lower_bound:p1000": None}),
         ],
-        {"p1000": pa.string()},
+        {partition_key(1000): pa.string()},
     )
     lost = DeletedRows(io, plan, found, fields=by_id(ID, NOTE))
     assert gone(io, A, lost.of(A)) == {1, 3}

@@ -13,7 +13,7 @@ from icefloe.codecs.manifest.context import ManifestContext, manifest_context
 from icefloe.deletes import matching
 from icefloe.deletes.delete_index import Attached, DeleteOutcome, attach_deletes
 from icefloe.errors import FormatError, LimitError, UnsupportedError
-from icefloe.model.entries import ContentType, entries
+from icefloe.model.entries import ContentType, column_key, entries, partition_key
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.schema import Schema
@@ -33,7 +33,13 @@ SPECS = (
     PartitionSpec(spec_id=2, fields=(by(2, 1000), by(3, 1001))),
     PartitionSpec(spec_id=3, fields=(by(2, 1002, "void"),)),
 )
-TYPES = {"1": pa.int64(), "2": pa.string(), "p1000": pa.string(), "p1001": pa.float64(), PATH: pa.string()}
+TYPES = {
+    column_key(1): pa.int64(),
+    column_key(2): pa.string(),
+    partition_key(1000): pa.string(),
+    partition_key(1001): pa.float64(),
+    PATH: pa.string(),
+}
 
 
 def context(*specs: PartitionSpec) -> ManifestContext:
@@ -237,7 +243,7 @@ def test_a_delete_file_says_why_it_was_left_out():
 
 def test_floats_are_never_told_apart_by_bounds_because_of_nan():
     ids = {"null_value_count__3": 0, "value_count__3": 10}
-    types = {**TYPES, "3": pa.float64()}
+    types = {**TYPES, column_key(3): pa.float64()}
     names = {"lower_bound:3": 1.0, "upper_bound:3": 2.0}
     file = entries([{**data("a", 1, **ids), **names}], types)
     delete = entries([{**equality("e", 2, ids=(3,), **ids), "lower_bound:3": 5.0, "upper_bound:3": 6.0}], types)
@@ -248,7 +254,7 @@ def test_floats_are_never_told_apart_by_bounds_because_of_nan():
 def test_bounds_measured_before_a_column_was_promoted_are_compared():
     counted = {"null_value_count__1": 0, "value_count__1": 10}
     rows = [data("a", 1, lower_bound__1=1, upper_bound__1=2, **counted)]
-    narrow = entries(rows, {**TYPES, "1": pa.int32()}).append_column("manifest", pa.nulls(1, pa.string()))
+    narrow = entries(rows, {**TYPES, column_key(1): pa.int32()}).append_column("manifest", pa.nulls(1, pa.string()))
     deletes = [equality("far", 2, lower_bound__1=5, upper_bound__1=2**40, **counted), equality("near", 2)]
     assert pairs(attach_deletes(narrow, table(deletes), context())) == {("a", "near")}
 

@@ -29,7 +29,7 @@ from icefloe.expr.filter.nodes import (
     TransformTerm,
 )
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import ContentType, entries
+from icefloe.model.entries import ContentType, column_key, entries, partition_key
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
@@ -326,8 +326,8 @@ def files(draw: st.DrawFn) -> tuple[list[list[dict[str, Any]]], pa.Table]:
         groups[repr([partition_value(f, row[COLUMNS[f.source_id]]) for f in chosen])].append(row)
     contents = [*groups.values(), *([[]] if draw(st.booleans()) else [])]
     described = [draw(_entry(content, chosen)) for content in contents]
-    types = {str(i): arrow_type(SCHEMA.by_id[i].type) for i in COLUMNS} | {
-        f"p{f.field_id}": result_type(f) for f in USABLE
+    types = {column_key(i): arrow_type(SCHEMA.by_id[i].type) for i in COLUMNS} | {
+        partition_key(f.field_id): result_type(f) for f in USABLE
     }
     return contents, entries(described, types)
 

@@ -16,7 +16,7 @@ from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import Op, Predicate
 from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.expr.text.filter_parser import parse_filter
-from icefloe.model.entries import entries
+from icefloe.model.entries import entries, partition_key
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.types import DATE
 
@@ -66,7 +66,7 @@ def as_old_writers_did(field: PartitionField, value: Any) -> Any:
 
 def file_of(field: PartitionField, values: list[Any]) -> pa.Table:
     """One entry that knows only the range and the nulls of partition values."""
-    key, known = f"p{field.field_id}", [value for value in values if value is not None]
+    key, known = partition_key(field.field_id), [value for value in values if value is not None]
     row = {
         "record_count": len(values),
         f"value_count:{key}": len(values),
@@ -150,7 +150,7 @@ def judge(text: str, column: str, transform: str, lowest: Any, highest: Any) -> 
     row = {
         "record_count": 10, "null_value_count:p1000": 0, "lower_bound:p1000": lowest, "upper_bound:p1000": highest,
     }  # fmt: skip
-    table = entries([row], {"p1000": result_type(field)})
+    table = entries([row], {partition_key(1000): result_type(field)})
     return Match(evaluate(bind(parse_filter(text), SCHEMA), table, (field,))[0].as_py())
 
 

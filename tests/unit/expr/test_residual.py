@@ -17,7 +17,7 @@ from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, Expr, Op
 from icefloe.expr.filter.row_filter import matches
 from icefloe.expr.prune.residual import residual, residuals
 from icefloe.expr.text.filter_parser import parse_filter
-from icefloe.model.entries import entries
+from icefloe.model.entries import entries, partition_key
 from icefloe.model.partition.spec import PartitionField
 
 DAY = PartitionField(source_id=7, field_id=1000, name="t_day", transform="day")
@@ -107,7 +107,7 @@ def test_files_of_other_specs_and_null_values_are_kept_apart() -> None:
         known | {"null_value_count:p1000": 0, "lower_bound:p1000": MARCH, "upper_bound:p1000": MARCH},
         {"record_count": 2},
     ]
-    found, index = residuals(bound("t IS NULL"), (DAY,), SCHEMA, entries(rows, {"p1000": pa.date32()}))
+    found, index = residuals(bound("t IS NULL"), (DAY,), SCHEMA, entries(rows, {partition_key(1000): pa.date32()}))
     assert [found[i] for i in index.to_pylist()] == [ALWAYS_TRUE, ALWAYS_FALSE, bound("t IS NULL")]
 
 

@@ -18,7 +18,7 @@ from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, Op, Predi
 from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import ContentType, entries
+from icefloe.model.entries import ContentType, column_key, entries, partition_key
 from icefloe.model.partition.spec import PartitionField
 
 NONE, SOME, ALL = Match.NONE, Match.SOME, Match.ALL
@@ -52,11 +52,11 @@ def test_the_promises_hold_whatever_statistics_are_missing(
 def judge(text: str, *partitions: PartitionField, **statistics: Any) -> Match:
     """The answer for one file of 10 rows; ``lower_bound__s=...`` is a statistic of column s."""
     row: dict[str, Any] = {"content_type": int(ContentType.DATA), "record_count": 10}
-    types = {str(field.id): arrow_type(field.type) for field in SCHEMA.measured.values()}
+    types = {column_key(field.id): arrow_type(field.type) for field in SCHEMA.measured.values()}
     for name, value in statistics.items():
         measure, key = name.split("__")
         row[f"{measure}:{key if key[0] == 'p' and key[1:].isdecimal() else SCHEMA.field(key).id}"] = value
-    types |= {f"p{f.field_id}": result_type(f) for f in partitions}
+    types |= {partition_key(f.field_id): result_type(f) for f in partitions}
     return Match(evaluate(bind(parse_filter(text), SCHEMA), entries([row], types), partitions)[0].as_py())
 
 
@@ -204,7 +204,7 @@ def test_a_day_before_1970_may_hold_the_end_of_the_day_before() -> None:
 def test_a_day_outside_the_range_of_timestamps_is_unknown() -> None:
     row = {"record_count": 1, "lower_bound:p1000": 2**31 - 1, "upper_bound:p1000": 2**31 - 1}
     bound = bind(Predicate(Op.LT, "t", ("2024-03-01T00:00:00",)), SCHEMA)
-    assert evaluate(bound, entries([row], {"p1000": pa.date32()}), (DAY,)).to_pylist() == [SOME]
+    assert evaluate(bound, entries([row], {partition_key(1000): pa.date32()}), (DAY,)).to_pylist() == [SOME]
 
 
 def test_a_bucket_is_evidence_for_equality_only() -> None:
@@ -229,7 +229,7 @@ def test_unknown_and_void_transforms_are_no_evidence() -> None:
 
 
 def test_bounds_of_an_unexpected_type_are_unknown() -> None:
-    table = entries([{"record_count": 1, "lower_bound:1": "x"}], {"1": pa.string()})
+    table = entries([{"record_count": 1, "lower_bound:1": "x"}], {column_key(1): pa.string()})
     assert evaluate(bind(parse_filter("i < 3"), SCHEMA), table).to_pylist() == [SOME]
 
 
@@ -239,16 +239,16 @@ def test_a_manifest_counts_the_rows_of_its_live_files() -> None:
         "existing_rows_count": 5, "lower_bound:1": 3, "upper_bound:1": 7, "null_value_count:1": 0,
     }  # fmt: skip
     rows = [row | {"value_count:1": count} for count in (10, 9, 2, None)]
-    table = entries(rows, {"1": pa.int32()})
+    table = entries(rows, {column_key(1): pa.int32()})
     assert evaluate(bind(parse_filter("i > 2"), SCHEMA), table).to_pylist() == [ALL, SOME, SOME, SOME]
-    nulls = entries([row | {"value_count:1": 10, "null_value_count:1": 2}], {"1": pa.int32()})
+    nulls = entries([row | {"value_count:1": 10, "null_value_count:1": 2}], {column_key(1): pa.int32()})
     assert evaluate(bind(parse_filter("i IS NULL"), SCHEMA), nulls).to_pylist() == [SOME]
 
 
 def test_a_partition_summary_without_counts_still_prunes() -> None:
     row = {"content_type": int(ContentType.DATA_MANIFEST), "record_count": 2, "lower_bound:p1000": dt.date(2024, 3, 1),
            "upper_bound:p1000": dt.date(2024, 3, 5), "null_value_count:p1000": 0}  # fmt: skip
-    table = entries([row], {"p1000": pa.date32()})
+    table = entries([row], {partition_key(1000): pa.date32()})
     answers = {
         text: evaluate(bind(parse_filter(text), SCHEMA), table, (DAY,))[0].as_py()
         for text in ("t > '2024-03-06'", "t > '2024-03-03'", "t IS NULL", "t >= '2024-03-01'")
@@ -276,7 +276,7 @@ def test_a_disjunction_of_thousands_of_terms_is_flat_and_one_test() -> None:
     bound = bind(parse_filter(text), SCHEMA)
     assert bound == bind(Predicate(Op.IN, "l", tuple(range(2000))), SCHEMA)
     mixed = bind(parse_filter(" OR ".join(f"(l = {i} AND i > {i})" for i in range(500))), SCHEMA)
-    table = entries([{"record_count": 1, "lower_bound:2": 7, "upper_bound:2": 7}], {"2": pa.int64()})
+    table = entries([{"record_count": 1, "lower_bound:2": 7, "upper_bound:2": 7}], {column_key(2): pa.int64()})
     assert evaluate(mixed, table).to_pylist() == [SOME]
 
 

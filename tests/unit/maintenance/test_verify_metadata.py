@@ -23,7 +23,7 @@ from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.io.memory import MemoryFileIO
 from icefloe.maintenance.verify.findings import SHOWN, Finding, Rule, broken
-from icefloe.model.entries import MANIFESTS, ContentType, Status, column_key, entries, put, stat
+from icefloe.model.entries import MANIFESTS, ContentType, Measure, Status, column_key, entries, put, stat
 from icefloe.model.metadata.snapshots import Ref, Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.testing.check import check_table
@@ -294,7 +294,7 @@ def test_a_leaf_that_says_two_specs_or_claims_tight_bounds_is_found():
     root = root_of(made)
     place = row_of(root.rows, LEAVES)
     tight = pa.array([True if n == place else None for n in range(root.rows.num_rows)])
-    root.write(root.rows.append_column(stat("tight_bounds", column_key(1)), tight))
+    root.write(root.rows.append_column(stat(Measure.TIGHT, column_key(1)), tight))
     assert [(p.rule, p.row) for p in findings(made)] == [(Rule.MANIFEST_STATISTICS, place)]
 
 

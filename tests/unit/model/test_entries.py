@@ -8,6 +8,7 @@ import pytest
 from icefloe.model.entries import (
     ENTRY,
     ContentType,
+    Measure,
     Status,
     column_key,
     concat,
@@ -21,15 +22,15 @@ from icefloe.model.entries import (
     stat_keys,
 )
 
-LOWER = stat("lower_bound", column_key(5))
-NULLS = stat("null_value_count", partition_key(1000))
+LOWER = stat(Measure.LOWER, column_key(5))
+NULLS = stat(Measure.NULLS, partition_key(1000))
 ROWS = entries(
     [
         {"location": "a", "status": Status.ADDED, "content_type": ContentType.DATA, LOWER: "x", NULLS: 0},
         {"location": "b", "status": Status.DELETED, "content_type": ContentType.DATA_MANIFEST, LOWER: None},
         {"location": "c", "status": Status.EXISTING, "content_type": ContentType.MANIFEST_DV},
     ],
-    {"5": pa.string()},
+    {column_key(5): pa.string()},
 )
 
 
@@ -38,7 +39,7 @@ def test_rows_have_the_fixed_columns_and_typed_statistics():
     assert ROWS[LOWER].type == pa.string()
     assert ROWS[NULLS].to_pylist() == [0, None, None]
     assert ROWS["record_count"].null_count == 3
-    assert stat_keys(ROWS) == ["5", "p1000"]
+    assert stat_keys(ROWS) == [column_key(5), partition_key(1000)]
 
 
 def test_a_bound_needs_its_type():
@@ -57,7 +58,7 @@ def test_rows_are_told_apart_by_content_type():
 
 
 def test_statistics_that_one_table_lacks_are_null_in_its_rows():
-    other = entries([{"location": "d", stat("value_count", "7"): 3}])
+    other = entries([{"location": "d", stat(Measure.VALUES, column_key(7)): 3}])
 
     joined = concat([ROWS, other])
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from icefloe.model.entries import ContentType, entries
+from icefloe.model.entries import ContentType, column_key, entries
 from icefloe.model.metadata.snapshots import Operation, Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata
 from support.metadata_tree import LOCATION, Tree, data_file, short
 
-PATH = "2147483546"
-TYPES = {"1": pa.int64(), PATH: pa.string()}
+PATH = column_key(2147483546)
+TYPES = {column_key(1): pa.int64(), PATH: pa.string()}
 
 
 def table_of(tree: Tree, operations: dict[int, Operation] | None = None) -> TableMetadata:

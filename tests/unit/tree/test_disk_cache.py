@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.entries import ContentType
+from icefloe.model.entries import ContentType, column_key
 from icefloe.tree.disk_cache import DiskCache, DiskKey
 from support.manifests.sample import context
 from unit.tree.test_store import ID, LEAF, NAME, keys, leaf_bytes, reads, storage, store_of
@@ -28,7 +28,7 @@ def test_a_table_comes_back_in_another_process(tmp_path: Path) -> None:
 def test_only_the_wanted_statistics_are_read(tmp_path: Path) -> None:
     cache = DiskCache(str(tmp_path))
     cache.put(KEY, ROWS)
-    part = cache.get(KEY, frozenset({"2"}))
+    part = cache.get(KEY, frozenset({column_key(2)}))
     assert part is not None
     assert part.column_names == ["location", "lower_bound:2", "value_count:p1"]
 

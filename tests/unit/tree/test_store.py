@@ -15,7 +15,7 @@ from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.manifests import encode_leaf
 from icefloe.errors import FormatError, NoSuchFile
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.entries import ContentType
+from icefloe.model.entries import ContentType, StatKey, column_key, stat_keys
 from icefloe.model.schema.types import LONG
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.disk_cache import DiskCache
@@ -24,7 +24,7 @@ from support.manifests.sample import IDS, column_stats, context, data_file, mixe
 
 V2 = context(2)
 LEAF = "memory://wh/m0.avro"
-ID, NAME = str(IDS["id"]), str(IDS["name"])
+ID, NAME = column_key(IDS["id"]), column_key(IDS["name"])
 
 
 def leaf_bytes(count: int = 60) -> bytes:
@@ -49,8 +49,8 @@ def reads(io: CountingFileIO) -> int:
     return io.count("read")
 
 
-def keys(rows: pa.Table) -> set[str]:
-    return {name.split(":")[1] for name in rows.column_names if ":" in name}
+def keys(rows: pa.Table) -> set[StatKey]:
+    return set(stat_keys(rows))
 
 
 def test_a_leaf_is_read_once() -> None:

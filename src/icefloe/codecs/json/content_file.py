@@ -23,11 +23,21 @@ from icefloe.codecs.json.records import join
 from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS, MeasureMap
 from icefloe.codecs.manifest.avro_values import maps_of, statistics_of
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import columns_of, partition_stats, partition_value, to_table
+from icefloe.codecs.manifest.partition_values import partition_stats, partition_value
 from icefloe.codecs.value.bounds import check_fixed
 from icefloe.errors import FormatError, InputError, LimitError, UnsupportedError
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import DELETES, ENTRY, ContentType, partition_key, stat
+from icefloe.model.entries import (
+    DELETES,
+    ENTRY,
+    ContentType,
+    Measure,
+    columns_of,
+    parse_stat,
+    partition_key,
+    stat,
+    to_table,
+)
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.partition.transform_names import VOID
 from icefloe.model.schema.json_scalars import hex_from_json
@@ -149,19 +159,17 @@ def _check_files(columns: Columns) -> None:
 def _partitions(columns: Columns, length: int, context: ManifestContext) -> list[dict[str, object]]:
     """The partition tuples by partition field id."""
     spec_ids = columns["partition_spec_id"]
+    statistics = {name: column for name in columns if (column := parse_stat(name)) is not None}
+    of_partitions = [name for name, column in statistics.items() if column.key.is_partition]
     tuples: list[dict[str, object]] = [{} for _ in range(length)]
     for spec_id in pc.unique(spec_ids).to_pylist():
         rows = pc.indices_nonzero(pc.equal(spec_ids, spec_id))
-        own = {name: column.take(rows) for name, column in columns.items() if _is_partition(name)}
+        own = {name: columns[name].take(rows) for name in of_partitions}
         for part in context.spec(spec_id).fields:
             values = _partition_values(part, own, len(rows), context)
             for row, value in zip(rows.to_pylist(), values, strict=True):
                 tuples[row][str(part.stored_id)] = value
     return tuples
-
-
-def _is_partition(name: str) -> bool:
-    return ":p" in name
 
 
 def _partition_values(part: PartitionField, own: Columns, length: int, context: ManifestContext) -> list[object]:
@@ -171,7 +179,7 @@ def _partition_values(part: PartitionField, own: Columns, length: int, context: 
     if type_ is None:
         raise UnsupportedError(f"partition field {part.name!r}: cannot write {part.transform!r}", field=part.name)
     key = partition_key(part.field_id)
-    counts = own.get(stat("value_count", key), pa.nulls(length, pa.int64()))
+    counts = own.get(stat(Measure.VALUES, key), pa.nulls(length, pa.int64()))
     if counts.null_count > 0:
         raise InputError(f"an entry has no value of partition field {part.name!r}", field=part.name)
     values = _domain(partition_value(key, own, length, type_), type_, part.name)

@@ -29,12 +29,12 @@ from icefloe.codecs.manifest.avro_schemas import (
 )
 from icefloe.codecs.manifest.avro_values import maps_of, to_raw
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import columns_of, partition_value
+from icefloe.codecs.manifest.partition_values import partition_value
 from icefloe.codecs.manifest.v3_entries import DELETES, Facts, StoredRows, check_tuple, entry_table, facts_of
 from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
 from icefloe.codecs.value.inferred_types import infer_types
 from icefloe.errors import FormatError, IcefloeError, InputError, UnsupportedError, damaged
-from icefloe.model.entries import UNKNOWN_COUNT, ContentType, Status, partition_key, stat
+from icefloe.model.entries import UNKNOWN_COUNT, ContentType, Measure, StatKeys, Status, columns_of, partition_key, stat
 from icefloe.model.metadata.version_rules import (
     DATA_FILE_FIELDS,
     MANIFEST_ENTRY_FIELDS,
@@ -63,7 +63,7 @@ def decode_manifest(
     where: str,
     content: ContentType | None = None,
     spec_id: int | None = None,
-    wanted: frozenset[str] | None = None,
+    wanted: StatKeys | None = None,
 ) -> pa.Table:
     """All rows of a manifest, in file order.
 
@@ -82,7 +82,7 @@ def decode_manifest(
 
 
 def _stored(
-    container: Container, facts: Facts, context: ManifestContext, wanted: frozenset[str] | None, where: str
+    container: Container, facts: Facts, context: ManifestContext, wanted: StatKeys | None, where: str
 ) -> StoredRows:
     top = avro_fields(container.schema)
     file_name = top.name(ids.DATA_FILE, "data_file")
@@ -249,7 +249,7 @@ def _tuple(columns: Columns, length: int, spec: PartitionSpec, types: Mapping[in
         if part.transform == VOID:
             values[avro_name(part.name)] = pa.nulls(length, raw_type(type_))
             continue
-        counts = columns.get(stat("value_count", key), pa.nulls(length, pa.int64()))
+        counts = columns.get(stat(Measure.VALUES, key), pa.nulls(length, pa.int64()))
         if (row := pc.index(counts.is_null(), True).as_py()) >= 0:
             raise InputError(f"entry {row} has no value of partition field {part.name!r}", field=part.name, row=row)
         values[avro_name(part.name)] = to_raw(partition_value(key, columns, length, type_), type_)

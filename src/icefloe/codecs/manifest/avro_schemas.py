@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from icefloe.codecs.manifest import field_ids as ids
-from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE, decimal_bytes
+from icefloe.codecs.manifest.value_sizes import decimal_bytes
 from icefloe.errors import InputError
+from icefloe.model.entries import Measure
 from icefloe.model.metadata.version_rules import (
     DATA_FILE_FIELDS,
     MANIFEST_ENTRY_FIELDS,
@@ -118,7 +119,7 @@ def _map(key_id: int, value_id: int, value: str) -> Json:
 class MeasureMap:
     """A map from column ids to one measure of the columns."""
 
-    measure: str
+    measure: Measure
     name: str
     id: int
     key_id: int
@@ -136,17 +137,17 @@ class MeasureMap:
         return pa.list_(pa.struct([pa.field("key", pa.int32()), pa.field("value", self.value_type)]))
 
 
-def _measure(measure: str, name: str, id_: int, key_id: int, value_id: int, value: str = "long") -> MeasureMap:
+def _measure(measure: Measure, name: str, id_: int, key_id: int, value_id: int, value: str = "long") -> MeasureMap:
     return MeasureMap(measure=measure, name=name, id=id_, key_id=key_id, value_id=value_id, value=value)
 
 
 MEASURE_MAPS = (
-    _measure(COLUMN_SIZE, "column_sizes", ids.COLUMN_SIZES, ids.COLUMN_SIZES_KEY, ids.COLUMN_SIZES_VALUE),
-    _measure("value_count", "value_counts", ids.VALUE_COUNTS, ids.VALUE_COUNTS_KEY, ids.VALUE_COUNTS_VALUE),
-    _measure("null_value_count", "null_value_counts", ids.NULL_COUNTS, ids.NULL_COUNTS_KEY, ids.NULL_COUNTS_VALUE),
-    _measure("nan_value_count", "nan_value_counts", ids.NAN_COUNTS, ids.NAN_COUNTS_KEY, ids.NAN_COUNTS_VALUE),
-    _measure("lower_bound", "lower_bounds", ids.LOWER_BOUNDS, ids.LOWER_BOUNDS_KEY, ids.LOWER_BOUNDS_VALUE, "bytes"),
-    _measure("upper_bound", "upper_bounds", ids.UPPER_BOUNDS, ids.UPPER_BOUNDS_KEY, ids.UPPER_BOUNDS_VALUE, "bytes"),
+    _measure(Measure.COLUMN_SIZE, "column_sizes", ids.COLUMN_SIZES, ids.COLUMN_SIZES_KEY, ids.COLUMN_SIZES_VALUE),
+    _measure(Measure.VALUES, "value_counts", ids.VALUE_COUNTS, ids.VALUE_COUNTS_KEY, ids.VALUE_COUNTS_VALUE),
+    _measure(Measure.NULLS, "null_value_counts", ids.NULL_COUNTS, ids.NULL_COUNTS_KEY, ids.NULL_COUNTS_VALUE),
+    _measure(Measure.NANS, "nan_value_counts", ids.NAN_COUNTS, ids.NAN_COUNTS_KEY, ids.NAN_COUNTS_VALUE),
+    _measure(Measure.LOWER, "lower_bounds", ids.LOWER_BOUNDS, ids.LOWER_BOUNDS_KEY, ids.LOWER_BOUNDS_VALUE, "bytes"),
+    _measure(Measure.UPPER, "upper_bounds", ids.UPPER_BOUNDS, ids.UPPER_BOUNDS_KEY, ids.UPPER_BOUNDS_VALUE, "bytes"),
 )
 
 

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS, MeasureMap, raw_type
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import decimal_bytes, without_nan
-from icefloe.codecs.value.bounds import decode_bounds, encode_bounds, known_bounds
+from icefloe.codecs.manifest.value_sizes import decimal_bytes
+from icefloe.codecs.value.bounds import decode_bounds, encode_bounds, known_bounds, without_nan
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import column_key, stat
+from icefloe.model.entries import BOUNDS, Measure, column_key, parse_stat, stat
 from icefloe.model.schema.types import Decimal, Type
 
 _DECIMAL_BYTES = 16
@@ -89,15 +89,13 @@ def statistics_of(
 
 def maps_of(columns: Mapping[str, pa.Array], length: int, context: ManifestContext) -> dict[MeasureMap, pa.Array]:
     """The statistics of table columns as maps, each a column of (key, value) lists; partition fields are left out."""
-    maps: dict[MeasureMap, pa.Array] = {}
-    for shape in MEASURE_MAPS:
-        measured: dict[int, pa.Array] = {}
-        for name, values in columns.items():
-            measure, _, key = name.partition(":")
-            if measure != shape.measure or not key.isdecimal():
-                continue
-            type_ = context.column_type(int(key))
-            if type_ is not None:
-                measured[int(key)] = encode_bounds(values, type_) if shape.value == "bytes" else values
-        maps[shape] = join_map(measured, shape, length)
-    return maps
+    measured: dict[Measure, dict[int, pa.Array]] = {shape.measure: {} for shape in MEASURE_MAPS}
+    for name, values in columns.items():
+        column = parse_stat(name)
+        if column is None or column.key.is_partition or column.measure not in measured:
+            continue
+        type_ = context.column_type(column.key.id)
+        if type_ is not None:
+            stored = encode_bounds(values, type_) if column.measure in BOUNDS else values
+            measured[column.measure][column.key.id] = stored
+    return {shape: join_map(measured[shape.measure], shape, length) for shape in MEASURE_MAPS}

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import average_sizes, has_nan, is_file, without_nan
 from icefloe.codecs.manifest.field_ids import (
     CONTENT_STATS,
     CORNER_OFFSETS,
@@ -24,29 +23,38 @@ from icefloe.codecs.manifest.field_ids import (
     stats_id,
     stats_owner,
 )
-from icefloe.codecs.manifest.partition_from_stats import PARTITION_MEASURES, partition_values
+from icefloe.codecs.manifest.partition_values import PARTITION_MEASURES, partition_values
+from icefloe.codecs.manifest.value_sizes import average_sizes
 from icefloe.codecs.manifest.virtual_columns import derived_measures, unknown_types
+from icefloe.codecs.value.bounds import without_nan
 from icefloe.codecs.value.inferred_types import infer_types, type_of_arrow
 from icefloe.codecs.value.promoted_bounds import promoted
 from icefloe.errors import FormatError, InputError
 from icefloe.model.arrow.conform import FIELD_ID, arrow_type
 from icefloe.model.corners import AXES, REQUIRED_AXES, corner_structs, corners_of
-from icefloe.model.entries import AVERAGE_SIZE, TIGHT, column_key, partition_key, stat
+from icefloe.model.entries import (
+    BOUNDS,
+    Measure,
+    StatKey,
+    StatKeys,
+    column_key,
+    is_file,
+    partition_key,
+    stat,
+    type_of_measure,
+)
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.partition.transform_names import IDENTITY
-from icefloe.model.schema.types import UUID, Geography, Geometry, Type, has_value_sizes, is_primitive
+from icefloe.model.schema.types import UUID, Geography, Geometry, Type, has_nan, has_value_sizes, is_primitive
 
 Columns = Mapping[str, pa.Array]
-
-_BOUNDS = ("lower_bound", "upper_bound")
-_MEASURE_TYPES = {TIGHT: pa.bool_(), AVERAGE_SIZE: pa.int32()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Member:
     """A measure of an owner: its column in entry tables, and its field in a file."""
 
-    measure: str
+    measure: Measure
     column: str
     field: pa.Field
 
@@ -56,11 +64,11 @@ class _Owner:
     """Whose statistics a struct holds."""
 
     id: int
-    key: str
+    key: StatKey
     name: str
     type: Type
     members: tuple[_Member, ...]
-    others: tuple[str, ...] = ()  # keys of partition fields that compute the same value
+    others: tuple[StatKey, ...] = ()  # keys of partition fields that compute the same value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,12 +90,12 @@ def struct_of(type_: pa.StructType, members: list[pa.Array], absent: pa.Array | 
     return pa.Array.from_buffers(type_, len(members[0]), [None], 0, 0, members)
 
 
-def measures_of(type_: Type) -> tuple[str, ...]:
+def measures_of(type_: Type) -> tuple[Measure, ...]:
     """The measures that statistics of a type have."""
-    tight = () if _is_shape(type_) else (TIGHT,)
-    nan = ("nan_value_count",) if has_nan(type_) else ()
-    size = (AVERAGE_SIZE,) if has_value_sizes(type_) else ()
-    return (*_BOUNDS, *tight, "value_count", "null_value_count", *nan, *size)
+    tight = () if _is_shape(type_) else (Measure.TIGHT,)
+    nan = (Measure.NANS,) if has_nan(type_) else ()
+    size = (Measure.AVERAGE_SIZE,) if has_value_sizes(type_) else ()
+    return (*BOUNDS, *tight, Measure.VALUES, Measure.NULLS, *nan, *size)
 
 
 def _is_shape(type_: Type) -> bool:
@@ -126,16 +134,16 @@ def _owners(context: ManifestContext) -> tuple[_Owner, ...]:
     return tuple(_owner(*owned) for owned in _owned(context))
 
 
-def _owner(id_: int, key: str, name: str, type_: Type, others: tuple[str, ...]) -> _Owner:
+def _owner(id_: int, key: StatKey, name: str, type_: Type, others: tuple[StatKey, ...]) -> _Owner:
     members = []
     for measure in measures_of(type_):
-        stored = _bound_type(type_, measure, id_) if measure in _BOUNDS else _MEASURE_TYPES.get(measure, pa.int64())
+        stored = _bound_type(type_, measure, id_) if measure in BOUNDS else type_of_measure(measure)
         field = with_id(measure, stored, stats_id(id_) + MEASURE_OFFSETS[measure])
         members.append(_Member(measure=measure, column=stat(measure, key), field=field))
     return _Owner(id=id_, key=key, name=name, type=type_, members=tuple(members), others=others)
 
 
-def _bound_type(type_: Type, measure: str, owner: int) -> pa.DataType:
+def _bound_type(type_: Type, measure: Measure, owner: int) -> pa.DataType:
     """The Arrow type of a bound in a file."""
     if not _is_shape(type_):
         return pa.uuid() if type_ == UUID else arrow_type(type_)
@@ -145,7 +153,7 @@ def _bound_type(type_: Type, measure: str, owner: int) -> pa.DataType:
     )
 
 
-def _owned(context: ManifestContext) -> Iterator[tuple[int, str, str, Type, tuple[str, ...]]]:
+def _owned(context: ManifestContext) -> Iterator[tuple[int, StatKey, str, Type, tuple[StatKey, ...]]]:
     virtual = {id_: expression.name for id_, expression in context.virtual.items() if id_ in context.types}
     kept = dict.fromkeys((*context.schema.measured, *sorted(context.identity_sources), *virtual))
     for column_id in kept:
@@ -167,16 +175,16 @@ def _derived(context: ManifestContext) -> dict[int, list[PartitionField]]:
     return derived
 
 
-def _members(columns: Columns, owner: _Owner, context: ManifestContext) -> dict[str, pa.Array]:
+def _members(columns: Columns, owner: _Owner, context: ManifestContext) -> dict[Measure, pa.Array]:
     """The available measures of an owner, by name."""
     measures = {m.measure: columns[m.column] for m in owner.members if m.column in columns}
     if has_value_sizes(owner.type) and (sizes := average_sizes(columns, owner.key)) is not None:
-        measures[AVERAGE_SIZE] = sizes
+        measures[Measure.AVERAGE_SIZE] = sizes
     if owner.id in context.virtual:
         for measure, derived in derived_measures(owner.id, columns, context).items():
             measures[measure] = pc.coalesce(measures[measure], derived) if measure in measures else derived
         return measures
-    if owner.key.startswith("p"):
+    if owner.key.is_partition:
         for key in owner.others:
             measures |= {
                 m: pc.coalesce(measures[m], columns[stat(m, key)]) if m in measures else columns[stat(m, key)]
@@ -187,21 +195,23 @@ def _members(columns: Columns, owner: _Owner, context: ManifestContext) -> dict[
     if owner.id in context.identity_sources:
         for field in context.partition_fields.values():
             key = partition_key(field.field_id)
-            if field.transform == IDENTITY and field.source_id == owner.id and stat("value_count", key) in columns:
+            if field.transform == IDENTITY and field.source_id == owner.id and stat(Measure.VALUES, key) in columns:
                 measures = _overridden(measures, columns, key, owner.type)
     return measures
 
 
-def _without_upper_of_files(measures: dict[str, pa.Array], content_type: pa.Array) -> dict[str, pa.Array]:
+def _without_upper_of_files(measures: dict[Measure, pa.Array], content_type: pa.Array) -> dict[Measure, pa.Array]:
     """The row of a file stores the value in lower_bound only."""
-    if (upper := measures.get("upper_bound")) is None:
+    if (upper := measures.get(Measure.UPPER)) is None:
         return measures
-    return {**measures, "upper_bound": pc.if_else(is_file(content_type), None, upper)}
+    return {**measures, Measure.UPPER: pc.if_else(is_file(content_type), None, upper)}
 
 
-def _overridden(measures: dict[str, pa.Array], columns: Columns, key: str, type_: Type) -> dict[str, pa.Array]:
+def _overridden(
+    measures: dict[Measure, pa.Array], columns: Columns, key: StatKey, type_: Type
+) -> dict[Measure, pa.Array]:
     """A column's measures with those of its identity partition value in the rows that have one."""
-    known = pc.is_valid(columns[stat("value_count", key)])
+    known = pc.is_valid(columns[stat(Measure.VALUES, key)])
     result = dict(measures)
     for measure in PARTITION_MEASURES:
         if measure not in measures_of(type_) or (own := columns.get(stat(measure, key))) is None:
@@ -209,12 +219,14 @@ def _overridden(measures: dict[str, pa.Array], columns: Columns, key: str, type_
         column = measures.get(measure)
         rest = own if column is None else pc.coalesce(own, column.cast(own.type))
         result[measure] = own if known.null_count == 0 and pc.all(known).as_py() else pc.if_else(known, own, rest)
-    if (tight := measures.get(TIGHT)) is not None:  # a partition value is not cut
-        result[TIGHT] = pc.if_else(pc.and_(known, pc.is_valid(tight)), True, tight)
+    if (tight := measures.get(Measure.TIGHT)) is not None:  # a partition value is not cut
+        result[Measure.TIGHT] = pc.if_else(pc.and_(known, pc.is_valid(tight)), True, tight)
     return result
 
 
-def _present(measures: dict[str, pa.Array], owner: _Owner, length: int) -> tuple[tuple[_Member, ...], list[pa.Array]]:
+def _present(
+    measures: dict[Measure, pa.Array], owner: _Owner, length: int
+) -> tuple[tuple[_Member, ...], list[pa.Array]]:
     """The measures of an owner that at least one row has. Each measure costs a column in every later root."""
     present: list[_Member] = []
     arrays: list[pa.Array] = []
@@ -270,7 +282,7 @@ def _check_partition_values(columns: Columns, context: ManifestContext) -> None:
 def _check_partition_value(columns: Columns, rows: pa.Array, field: PartitionField, context: ManifestContext) -> None:
     if field.transform != IDENTITY and field.field_id not in context.expressions:
         raise InputError(f"partition field {field.name!r} has no expression id in the table", field=field.name)
-    counts = columns.get(stat("value_count", partition_key(field.field_id)))
+    counts = columns.get(stat(Measure.VALUES, partition_key(field.field_id)))
     if counts is not None and counts.null_count == 0:
         return
     missing = rows if counts is None else pc.and_(rows, pc.is_null(counts))
@@ -330,7 +342,7 @@ def _types_in_struct(struct: pa.Array | None, context: ManifestContext, where: s
 
 def _stored_type(field: pa.Field, owner: int, where: str) -> Type | None:
     """The type of an owner by the bounds in a file."""
-    bounds = (m.type for m in field.type if field_id(m, where) == stats_id(owner) + MEASURE_OFFSETS["lower_bound"])
+    bounds = (m.type for m in field.type if field_id(m, where) == stats_id(owner) + MEASURE_OFFSETS[Measure.LOWER])
     return type_of_arrow(next(bounds, pa.null()))
 
 
@@ -342,7 +354,7 @@ def _type_of(owner: int, field: pa.Field, context: ManifestContext, where: str) 
     return type_ if type_ is not None and is_primitive(type_) else None
 
 
-def is_needed(field: pa.Field, context: ManifestContext, wanted: frozenset[str], where: str) -> bool:
+def is_needed(field: pa.Field, context: ManifestContext, wanted: StatKeys, where: str) -> bool:
     """Whether a struct of a file holds statistics of a wanted column, or values of a partition field."""
     owner = stats_owner(field_id(field, where))
     return owner is None or column_key(owner) in wanted or owner in _partition_owners(context)
@@ -366,19 +378,19 @@ def field_id(field: pa.Field, where: str) -> int:
 _OFFSETS = {offset: measure for measure, offset in MEASURE_OFFSETS.items()}
 
 
-def _measures(struct: pa.StructArray, key: str, type_: Type, owner: int, where: str) -> dict[str, pa.Array]:
+def _measures(struct: pa.StructArray, key: StatKey, type_: Type, owner: int, where: str) -> dict[str, pa.Array]:
     columns: dict[str, pa.Array] = {}
     for field, member in zip(struct.type, struct.flatten(), strict=True):
         measure = _OFFSETS.get(field_id(field, where) - stats_id(owner))
-        if measure not in measures_of(type_):
+        if measure is None or measure not in measures_of(type_):
             continue
         array = member.storage if isinstance(member, pa.ExtensionArray) else member
-        bound = measure in _BOUNDS
+        bound = measure in BOUNDS
         if bound and _is_shape(type_) and pa.types.is_struct(array.type):
             first = stats_id(owner) + CORNER_OFFSETS[measure]
             axes = {field_id(f, where) - first: a for f, a in zip(array.type, array.flatten(), strict=True)}
             array = corners_of({AXES[i]: axis for i, axis in axes.items() if 0 <= i < len(AXES)}, len(array))
-        target = arrow_type(type_) if bound else _MEASURE_TYPES.get(measure, pa.int64())
+        target = arrow_type(type_) if bound else type_of_measure(measure)
         try:
             if array.type != target:
                 array = promoted(array, type_) if bound else array.cast(target)

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from icefloe.errors import FormatError
 from icefloe.limits import DEFAULT, Limits
+from icefloe.model.entries import StatKeys
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import Expression, PartitionField, PartitionSpec, expression_ids
 from icefloe.model.partition.transform_names import IDENTITY
@@ -105,9 +106,11 @@ class ManifestContext:
         expressions = tuple(sorted(self.expressions.items()))
         return (self.location, types, specs, values, expressions, tuple(sorted(self.virtual)))
 
-    def measured(self, wanted: frozenset[str] | None = None) -> frozenset[int]:
+    def measured(self, wanted: StatKeys | None = None) -> frozenset[int]:
         """The ids of the columns that may have statistics, or of those among the wanted statistics keys."""
-        return self._measurable if wanted is None else frozenset(i for i in self._measurable if str(i) in wanted)
+        if wanted is None:
+            return self._measurable
+        return self._measurable.intersection(key.id for key in wanted if not key.is_partition)
 
     @cached_property
     def _measurable(self) -> frozenset[int]:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.manifest.entry_columns import unsorted_lists
 from icefloe.codecs.puffin.deletion_vector import MIN_BLOB_BYTES
 from icefloe.errors import FormatError, IcefloeError
 from icefloe.model.entries import MANIFEST_COUNTS, ContentType, Status
@@ -67,6 +66,28 @@ def check_entries(
 def refuse_row(row: int, rule: str, *, where: str, error: Callable[..., IcefloeError] = FormatError) -> NoReturn:
     """Raise the error of a row that breaks a rule."""
     raise error(f"{where}: row {row}: {rule}", location=where, row=row)
+
+
+def unsorted_lists(lists: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which lists of numbers have an element that is less than the one before it."""
+    unsorted: npt.NDArray[np.bool_] = np.zeros(len(lists), dtype=np.bool_)
+    longest = pc.max(pc.list_value_length(lists)).as_py()
+    if longest is not None and longest > 1:
+        owners = np.asarray(pc.list_parent_indices(lists))
+        falls = (np.diff(np.asarray(pc.fill_null(lists.flatten(), 0))) < 0) & (np.diff(owners) == 0)
+        unsorted[owners[1:][falls]] = True
+    return unsorted
+
+
+def sorted_lists(lists: pa.Array) -> pa.Array:
+    """Lists of numbers with the elements of each in ascending order."""
+    if not unsorted_lists(lists).any():
+        return lists
+    values, owners = np.asarray(lists.flatten()), np.asarray(pc.list_parent_indices(lists))
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0))
+    offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32))
+    ordered = pa.array(values[np.lexsort((values, owners))], lists.type.value_type)
+    return pa.ListArray.from_arrays(offsets, ordered, type=lists.type, mask=lists.is_null())
 
 
 def _check_offsets(columns: Mapping[str, pa.Array], where: str, error: Callable[..., IcefloeError]) -> None:

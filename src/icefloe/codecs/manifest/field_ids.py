@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from icefloe.model.entries import Measure
+
 # -- tracking: V4 version_info, and the top level of v1-v3 manifests
 STATUS = 0
 SNAPSHOT_ID = 1
@@ -72,15 +74,15 @@ STATS_BASE = 10_000
 STATS_STRIDE = 200
 STATS_FIELD_LIMIT = 999_950
 MEASURE_OFFSETS = {
-    "lower_bound": 1,
-    "upper_bound": 2,
-    "tight_bounds": 3,
-    "value_count": 4,
-    "null_value_count": 5,
-    "nan_value_count": 6,
-    "avg_value_size_in_bytes": 7,
+    Measure.LOWER: 1,
+    Measure.UPPER: 2,
+    Measure.TIGHT: 3,
+    Measure.VALUES: 4,
+    Measure.NULLS: 5,
+    Measure.NANS: 6,
+    Measure.AVERAGE_SIZE: 7,
 }
-CORNER_OFFSETS = {"lower_bound": 10, "upper_bound": 14}  # of x in a bound of a shape; y, z and m follow
+CORNER_OFFSETS = {Measure.LOWER: 10, Measure.UPPER: 14}  # of x in a bound of a shape; y, z and m follow
 
 
 def stats_id(owner_id: int) -> int:

@@ -17,14 +17,25 @@ from icefloe.codecs.avro.container import Container, read_container, write_conta
 from icefloe.codecs.manifest import field_ids as ids
 from icefloe.codecs.manifest.avro_schemas import AvroFields, avro_fields, manifest_list_schema
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import CONTAINS_NAN, CONTAINS_NULL, columns_of, has_nan, to_table
 from icefloe.codecs.value.bounds import decode_bounds, encode_bounds
 from icefloe.errors import FormatError, IcefloeError, InputError, UnsupportedError, damaged
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import COUNTS, MANIFEST_COUNTS, ContentType, Status, partition_key, stat
+from icefloe.model.entries import (
+    BOUNDS,
+    COUNTS,
+    MANIFEST_COUNTS,
+    ContentType,
+    Measure,
+    Status,
+    columns_of,
+    partition_key,
+    stat,
+    to_table,
+)
 from icefloe.model.metadata.version_rules import MANIFEST_LIST_FIELDS, required, rules, written
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.partition.transform_names import VOID
+from icefloe.model.schema.types import has_nan
 
 Columns = Mapping[str, pa.Array]
 
@@ -52,10 +63,10 @@ _FIELDS: tuple[tuple[int, str, str, pa.DataType], ...] = (
 )
 _REQUIRED = ("location", "file_size_in_bytes", "partition_spec_id", "snapshot_id")
 _SUMMARY: tuple[tuple[int, str, pa.DataType], ...] = (
-    (ids.CONTAINS_NULL, CONTAINS_NULL, pa.bool_()),
-    (ids.CONTAINS_NAN, CONTAINS_NAN, pa.bool_()),
-    (ids.SUMMARY_LOWER_BOUND, "lower_bound", pa.binary()),
-    (ids.SUMMARY_UPPER_BOUND, "upper_bound", pa.binary()),
+    (ids.CONTAINS_NULL, Measure.HAS_NULL, pa.bool_()),
+    (ids.CONTAINS_NAN, Measure.HAS_NAN, pa.bool_()),
+    (ids.SUMMARY_LOWER_BOUND, Measure.LOWER, pa.binary()),
+    (ids.SUMMARY_UPPER_BOUND, Measure.UPPER, pa.binary()),
 )
 _PARTITIONS = pa.list_(pa.struct([pa.field(name, type_) for _, name, type_ in _SUMMARY]))
 _DATA_CONTENT, _DELETE_CONTENT = 0, 1
@@ -168,23 +179,23 @@ def _summary_stats(
     empty = {name: pa.nulls(len(rows), t) for _, name, t in _SUMMARY}
     summary = {name: stored.get(str(fields.name(i, name)), empty[name]) for i, name, _ in _SUMMARY}
     here = f"{where}: partition summary {part.name}"
-    lower = decode_bounds(summary["lower_bound"], type_, where=here)
-    upper = decode_bounds(summary["upper_bound"], type_, where=here)
+    lower = decode_bounds(summary[Measure.LOWER], type_, where=here)
+    upper = decode_bounds(summary[Measure.UPPER], type_, where=here)
     total = pc.add(columns["added_rows_count"], columns["existing_rows_count"]).take(pa.array(rows))
     total = pc.if_else(pc.greater(total, 0), total, None)  # 0 may be a sum with unknown numbers
-    maybe_null = pc.fill_null(summary[CONTAINS_NULL], True)
-    maybe_nan = pc.fill_null(summary[CONTAINS_NAN], True) if has_nan(type_) else pa.repeat(False, len(rows))
+    maybe_null = pc.fill_null(summary[Measure.HAS_NULL], True)
+    maybe_nan = pc.fill_null(summary[Measure.HAS_NAN], True) if has_nan(type_) else pa.repeat(False, len(rows))
     nothing = lower.is_null()
     measures = {
-        "lower_bound": lower,
-        "upper_bound": upper,
-        "value_count": total,
-        "null_value_count": _count(maybe_null, pc.and_(nothing, pc.invert(maybe_nan)), total),
-        CONTAINS_NULL: summary[CONTAINS_NULL],
+        Measure.LOWER: lower,
+        Measure.UPPER: upper,
+        Measure.VALUES: total,
+        Measure.NULLS: _count(maybe_null, pc.and_(nothing, pc.invert(maybe_nan)), total),
+        Measure.HAS_NULL: summary[Measure.HAS_NULL],
     }
     if has_nan(type_):
-        measures[CONTAINS_NAN] = summary[CONTAINS_NAN]
-        measures["nan_value_count"] = _count(maybe_nan, pc.and_(nothing, pc.invert(maybe_null)), total)
+        measures[Measure.HAS_NAN] = summary[Measure.HAS_NAN]
+        measures[Measure.NANS] = _count(maybe_nan, pc.and_(nothing, pc.invert(maybe_null)), total)
     place = np.full(len(columns["location"]), -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
     spread = pa.array(place, mask=place < 0)
@@ -268,10 +279,10 @@ def _field_summaries(
     columns: Columns, rows: pa.Array, part: PartitionField, context: ManifestContext
 ) -> list[dict[str, object] | None]:
     all_null: dict[str, object] = {
-        CONTAINS_NULL: True,
-        CONTAINS_NAN: False,  # Apache Iceberg's table all_manifests fails if it is null
-        "lower_bound": None,
-        "upper_bound": None,
+        Measure.HAS_NULL: True,
+        Measure.HAS_NAN: False,  # Apache Iceberg's table all_manifests fails if it is null
+        Measure.LOWER: None,
+        Measure.UPPER: None,
     }
     type_ = context.partition_types.get(part.field_id)
     if part.transform == VOID:
@@ -281,13 +292,13 @@ def _field_summaries(
     key, length = partition_key(part.field_id), len(columns["location"])
     counts = {m: columns.get(stat(m, key), pa.nulls(length, pa.int64())) for m in COUNTS}
     unknown = pa.nulls(length, arrow_type(type_))
-    lower, upper = (columns.get(stat(m, key), unknown) for m in ("lower_bound", "upper_bound"))
-    null, nan = (columns.get(stat(m, key), pa.nulls(length, pa.bool_())) for m in (CONTAINS_NULL, CONTAINS_NAN))
+    lower, upper = (columns.get(stat(m, key), unknown) for m in BOUNDS)
+    null, nan = (columns.get(stat(m, key), pa.nulls(length, pa.bool_())) for m in (Measure.HAS_NULL, Measure.HAS_NAN))
     known = pc.or_(pc.or_(pc.and_(lower.is_valid(), upper.is_valid()), _is_empty(counts)), null.is_valid())
-    nan = pc.coalesce(nan, pc.not_equal(counts["nan_value_count"], 0)) if has_nan(type_) else pa.repeat(False, length)
+    nan = pc.coalesce(nan, pc.not_equal(counts[Measure.NANS], 0)) if has_nan(type_) else pa.repeat(False, length)
     summaries = pa.StructArray.from_arrays(
         [
-            pc.fill_null(pc.coalesce(null, pc.not_equal(counts["null_value_count"], 0)), True),
+            pc.fill_null(pc.coalesce(null, pc.not_equal(counts[Measure.NULLS], 0)), True),
             nan,
             encode_bounds(lower, type_),
             encode_bounds(upper, type_),
@@ -300,6 +311,6 @@ def _field_summaries(
 
 def _is_empty(counts: Columns) -> pa.Array:
     """Which rows are known to have no value that is neither null nor NaN."""
-    rest = pc.subtract(counts["value_count"], counts["null_value_count"])
-    rest = pc.subtract(rest, counts["nan_value_count"].fill_null(0))
+    rest = pc.subtract(counts[Measure.VALUES], counts[Measure.NULLS])
+    rest = pc.subtract(rest, counts[Measure.NANS].fill_null(0))
     return pc.fill_null(pc.equal(rest, 0), False)

@@ -14,22 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import CONTAINS_NAN, CONTAINS_NULL, average_sizes, value_counts
 from icefloe.codecs.manifest.manifests import extension
+from icefloe.codecs.manifest.value_sizes import average_sizes, value_counts
 from icefloe.errors import InputError
 from icefloe.model.corners import enclosing_box
 from icefloe.model.counts import Counts
 from icefloe.model.entries import (
-    AVERAGE_SIZE,
     COUNTS,
     ENTRY,
     ContentType,
+    Measure,
+    StatKey,
     Status,
     choose,
     column_key,
     live,
     put,
     stat,
+    stat_columns,
     stat_keys,
 )
 from icefloe.model.metadata.version_rules import rules
@@ -107,14 +109,14 @@ def _statistics(
     unknown = rows["record_count"].null_count > 0
     rows = _with_consistent_counts(rows, context)
     for key in stat_keys(rows):
-        measures: dict[str, pa.Scalar] = {m: _sum(rows[stat(m, key)]) for m in COUNTS if _has(rows, m, key)}
+        measures: dict[Measure, pa.Scalar] = {m: _sum(rows[stat(m, key)]) for m in COUNTS if _has(rows, m, key)}
         if unknown:  # sums of nulls must not be compared with the number of rows
             measures = {
-                m: count if m == "value_count" else pa.scalar(None, count.type) for m, count in measures.items()
+                m: count if m is Measure.VALUES else pa.scalar(None, count.type) for m, count in measures.items()
             }
-        summed = listed if listed is not None and key.startswith("p") else rows
-        type_ = context.column_type(int(key)) if key.isdecimal() else None
-        if _has(rows, "lower_bound", key):
+        summed = listed if listed is not None and key.is_partition else rows
+        type_ = None if key.is_partition else context.column_type(key.id)
+        if _has(rows, Measure.LOWER, key):
             measures |= _box(rows, key) if isinstance(type_, (Geometry, Geography)) else _bounds(summed, key)
         if listed is None and not unknown and type_ is not None and has_value_sizes(type_):
             measures |= _average(rows, key)
@@ -138,7 +140,7 @@ def _with_consistent_counts(rows: pa.Table, context: ManifestContext) -> pa.Tabl
     return rows
 
 
-def _has(rows: pa.Table, measure: str, key: str) -> bool:
+def _has(rows: pa.Table, measure: Measure, key: StatKey) -> bool:
     return stat(measure, key) in rows.schema.names
 
 
@@ -146,46 +148,46 @@ def _sum(column: pa.ChunkedArray) -> pa.Scalar:
     return pc.sum(column, skip_nulls=False, min_count=0)
 
 
-def _contained(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:
+def _contained(rows: pa.Table, key: StatKey) -> dict[Measure, pa.Scalar]:
     """Whether null and NaN are among partition values; null if a row has no recorded value."""
     unknown = pa.scalar(None, pa.bool_())
-    if not _has(rows, "value_count", key) or rows[stat("value_count", key)].null_count > 0:
-        return {CONTAINS_NULL: unknown}
-    values = rows[stat("lower_bound", key)] if _has(rows, "lower_bound", key) else pa.nulls(rows.num_rows)
-    if not _has(rows, "nan_value_count", key):
-        return {CONTAINS_NULL: pa.scalar(values.null_count > 0)}
-    nan = pc.fill_null(pc.greater(rows[stat("nan_value_count", key)], 0), False)
+    if not _has(rows, Measure.VALUES, key) or rows[stat(Measure.VALUES, key)].null_count > 0:
+        return {Measure.HAS_NULL: unknown}
+    values = rows[stat(Measure.LOWER, key)] if _has(rows, Measure.LOWER, key) else pa.nulls(rows.num_rows)
+    if not _has(rows, Measure.NANS, key):
+        return {Measure.HAS_NULL: pa.scalar(values.null_count > 0)}
+    nan = pc.fill_null(pc.greater(rows[stat(Measure.NANS, key)], 0), False)
     # A file without rows counts no null, yet its partition is one.
     null = pc.and_(pc.is_null(values), pc.invert(nan))
-    return {CONTAINS_NULL: pc.any(null), CONTAINS_NAN: pc.any(nan)}
+    return {Measure.HAS_NULL: pc.any(null), Measure.HAS_NAN: pc.any(nan)}
 
 
-def _bounds(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:
-    lower = rows[stat("lower_bound", key)]
-    upper = rows[stat("upper_bound", key)] if _has(rows, "upper_bound", key) else pa.nulls(len(lower), lower.type)
-    if key.startswith("p"):
+def _bounds(rows: pa.Table, key: StatKey) -> dict[Measure, pa.Scalar]:
+    lower = rows[stat(Measure.LOWER, key)]
+    upper = rows[stat(Measure.UPPER, key)] if _has(rows, Measure.UPPER, key) else pa.nulls(len(lower), lower.type)
+    if key.is_partition:
         upper = pc.coalesce(upper, lower)  # a partition value is its own upper bound
     return {
-        "lower_bound": _least(rows, key, lower, "min"),
-        "upper_bound": _least(rows, key, upper, "max"),
+        Measure.LOWER: _least(rows, key, lower, "min"),
+        Measure.UPPER: _least(rows, key, upper, "max"),
     }
 
 
-def _box(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:
+def _box(rows: pa.Table, key: StatKey) -> dict[Measure, pa.Scalar]:
     """The box around the boxes of rows, or null if a row with shapes has no box."""
-    lower = rows[stat("lower_bound", key)].combine_chunks()
-    upper = rows[stat("upper_bound", key)].combine_chunks() if _has(rows, "upper_bound", key) else lower
+    lower = rows[stat(Measure.LOWER, key)].combine_chunks()
+    upper = rows[stat(Measure.UPPER, key)].combine_chunks() if _has(rows, Measure.UPPER, key) else lower
     both = pc.and_(pc.is_valid(lower), pc.is_valid(upper))
     known = pc.if_else(both, lower, None)
     if known.null_count > 0 and not _only_where_empty(rows, key, known):
         both = pc.and_(both, False)
     low, high = enclosing_box(lower.filter(both), upper.filter(both))
-    return {"lower_bound": low, "upper_bound": high}
+    return {Measure.LOWER: low, Measure.UPPER: high}
 
 
-def _average(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:
+def _average(rows: pa.Table, key: StatKey) -> dict[Measure, pa.Scalar]:
     """The average size of all values, or nothing if it is unknown of a row with values."""
-    columns = {name: rows[name] for name in rows.column_names if name.endswith(f":{key}")}
+    columns = {name: rows[name] for name, column in stat_columns(rows).items() if column.key == key}
     averages, values = average_sizes(columns, key), value_counts(columns, key)
     if averages is None or values is None or values.null_count > 0:
         return {}
@@ -193,10 +195,10 @@ def _average(rows: pa.Table, key: str) -> dict[str, pa.Scalar]:
     if weights.sum() == 0 or (sizes[weights > 0] < 0).any():
         return {}
     average = round(float(np.average(sizes, weights=weights)))
-    return {AVERAGE_SIZE: pa.scalar(average, pa.int32())}
+    return {Measure.AVERAGE_SIZE: pa.scalar(average, pa.int32())}
 
 
-def _least(rows: pa.Table, key: str, bounds: pa.ChunkedArray, end: str) -> pa.Scalar:
+def _least(rows: pa.Table, key: StatKey, bounds: pa.ChunkedArray, end: str) -> pa.Scalar:
     """The outermost bound, or null if a row with values has no bound."""
     if bounds.null_count > 0 and not _only_where_empty(rows, key, bounds):
         return pa.scalar(None, bounds.type)
@@ -205,13 +207,13 @@ def _least(rows: pa.Table, key: str, bounds: pa.ChunkedArray, end: str) -> pa.Sc
     return pc.min_max(bounds)[end]
 
 
-def _only_where_empty(rows: pa.Table, key: str, bounds: pa.ChunkedArray) -> bool:
+def _only_where_empty(rows: pa.Table, key: StatKey, bounds: pa.ChunkedArray) -> bool:
     """Whether bounds are null only in rows whose values are all null or NaN."""
-    if not (_has(rows, "value_count", key) and _has(rows, "null_value_count", key)):
+    if not (_has(rows, Measure.VALUES, key) and _has(rows, Measure.NULLS, key)):
         return False
-    rest = pc.subtract(rows[stat("value_count", key)], rows[stat("null_value_count", key)])
-    if _has(rows, "nan_value_count", key):
-        rest = pc.subtract(rest, pc.fill_null(rows[stat("nan_value_count", key)], 0))
+    rest = pc.subtract(rows[stat(Measure.VALUES, key)], rows[stat(Measure.NULLS, key)])
+    if _has(rows, Measure.NANS, key):
+        rest = pc.subtract(rest, pc.fill_null(rows[stat(Measure.NANS, key)], 0))
     empty = pc.fill_null(pc.equal(rest, 0), False)
     return bool(pc.all(pc.or_(pc.is_valid(bounds), empty), min_count=0).as_py())
 

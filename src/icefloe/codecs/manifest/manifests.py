@@ -13,7 +13,6 @@ from icefloe.codecs.avro.block_index import HEADER_BYTES, Fetch, read_header
 from icefloe.codecs.avro.container import read_container
 from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE, average_sizes, compared_names
 from icefloe.codecs.manifest.manifest_list import decode_manifest_list, encode_manifest_list
 from icefloe.codecs.manifest.parquet import (
     decode_parquet_manifest,
@@ -23,13 +22,16 @@ from icefloe.codecs.manifest.parquet import (
 )
 from icefloe.codecs.manifest.parquet_v3 import decode_parquet_entries, holds_version_3_entries
 from icefloe.codecs.manifest.v3_entries import stated_version
+from icefloe.codecs.manifest.value_sizes import average_sizes
 from icefloe.errors import CorruptFile, LimitError
-from icefloe.model.entries import AVERAGE_SIZE, TIGHT, ContentType, stat
+from icefloe.model.entries import ContentType, Measure, StatKeys, stat, stat_columns, with_stats
+from icefloe.model.location_columns import compared_names
 from icefloe.model.metadata.version_rules import rules
 from icefloe.model.schema.types import has_value_sizes
 
 AVRO_MAGIC = b"Obj\x01"
 PARQUET_MAGIC = b"PAR1"
+_V4_MEASURES = (Measure.TIGHT, Measure.AVERAGE_SIZE)
 _FEW_NAMES = 16  # each name costs one search through a whole Avro file
 
 
@@ -47,7 +49,7 @@ def decode_leaf(
     where: str,
     content: ContentType,
     spec_id: int | None = None,
-    wanted: frozenset[str] | None = None,
+    wanted: StatKeys | None = None,
 ) -> pa.Table:
     """All rows of a data manifest, or of a delete manifest, as stored and in file order.
 
@@ -127,19 +129,17 @@ def with_stored_sizes(entries: pa.Table, context: ManifestContext) -> pa.Table:
     V4 records average sizes of values instead of sizes of columns; older versions record neither these nor whether
     bounds are tight.
     """
-    names = entries.column_names
     if not rules(context.format_version).content_entries:
-        kept = [name for name in names if not name.startswith((f"{TIGHT}:", f"{AVERAGE_SIZE}:"))]
-        return entries if len(kept) == len(names) else entries.select(kept)
-    keys = [name.partition(":")[2] for name in names if name.startswith(f"{COLUMN_SIZE}:")]
+        return with_stats(entries, lambda column: column.measure not in _V4_MEASURES)
+    keys = [column.key for column in stat_columns(entries).values() if column.measure is Measure.COLUMN_SIZE]
     if len(keys) == 0:
         return entries
-    columns = dict(zip(names, entries.itercolumns(), strict=True))
+    columns = dict(zip(entries.column_names, entries.itercolumns(), strict=True))
     for key in keys:
-        type_ = context.column_type(int(key))
+        type_ = context.column_type(key.id)
         average = None if type_ is None or not has_value_sizes(type_) else average_sizes(columns, key)
-        del columns[stat(COLUMN_SIZE, key)]
-        columns |= {} if average is None else {stat(AVERAGE_SIZE, key): average}
+        del columns[stat(Measure.COLUMN_SIZE, key)]
+        columns |= {} if average is None else {stat(Measure.AVERAGE_SIZE, key): average}
     return pa.table(columns)
 
 

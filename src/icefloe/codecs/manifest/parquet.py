@@ -23,7 +23,6 @@ from icefloe.codecs.manifest.content_stats import (
 )
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_checks import check_entries, refuse_row
-from icefloe.codecs.manifest.entry_columns import columns_of, has_name, relativized, resolved, single, to_table
 from icefloe.codecs.manifest.field_ids import (
     CONTENT_ENTRY,
     CONTENT_STATS,
@@ -35,11 +34,12 @@ from icefloe.codecs.manifest.field_ids import (
     Slot,
 )
 from icefloe.codecs.manifest.parquet_layout import Layout, Size, field_of, group_field, layout_of, with_short_footer
-from icefloe.codecs.manifest.partition_from_stats import check_null_partitions
+from icefloe.codecs.manifest.partition_values import check_null_partitions
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import FormatError, IcefloeError, InputError, LimitError, UnsupportedError, damaged
 from icefloe.limits import DEFAULT
-from icefloe.model.entries import ENTRY, ContentType, column_key
+from icefloe.model.entries import ENTRY, ContentType, StatKeys, column_key, columns_of, to_table
+from icefloe.model.location_columns import has_name, one_array, relativized, resolved
 
 FORMAT_VERSION = "4"
 LOCATIONS = ("location", "referenced_file")
@@ -163,7 +163,7 @@ def decode_parquet_manifest(
     *,
     where: str,
     content: tuple[str, ...],
-    wanted: frozenset[str] | None = None,
+    wanted: StatKeys | None = None,
 ) -> pa.Table:
     """All rows of a manifest whose content is one of ``content``, in file order.
 
@@ -195,20 +195,20 @@ def parquet_manifest_names(
     if any(has_name(locations, both, column) for locations in stored.itercolumns()):
         return True
     return column == "location" and any(
-        has_name(resolved(single(locations), context.location, where=where), names, column)
+        has_name(resolved(one_array(locations), context.location, where=where), names, column)
         for locations in stored.itercolumns()
     )
 
 
 def _decode(
-    file: pq.ParquetFile, context: ManifestContext, where: str, content: tuple[str, ...], wanted: frozenset[str] | None
+    file: pq.ParquetFile, context: ManifestContext, where: str, content: tuple[str, ...], wanted: StatKeys | None
 ) -> pa.Table:
     kind = _check_footer(file, context, where, content)
     schema = file.schema_arrow
     _check_layout(schema, {field_id(field, where): i for i, field in enumerate(schema)}, where)
     table = file.read(columns=_wanted_columns(file, schema, context, wanted, where), use_threads=False)
     check_text(table, where=where)
-    stored = {field_id(field, where): single(table.column(i)) for i, field in enumerate(table.schema)}
+    stored = {field_id(field, where): one_array(table.column(i)) for i, field in enumerate(table.schema)}
     columns = _fixed_columns(stored, table.num_rows, where)
     columns |= _without_empty(columns)
     for name in LOCATIONS:
@@ -224,7 +224,7 @@ def _decode(
         keys = wanted | {column_key(owner) for owner in owners}
         paths = _wanted_columns(file, schema, context, keys, where)
         again = file.read(columns=paths, use_threads=False)
-        others = {field_id(field, where): single(again.column(i)) for i, field in enumerate(again.schema)}
+        others = {field_id(field, where): one_array(again.column(i)) for i, field in enumerate(again.schema)}
         return decode_measures(others.get(CONTENT_STATS), context, where=where)
 
     check_null_partitions(known, columns, context, measures, where=where)
@@ -244,7 +244,7 @@ def _without_empty(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
 
 
 def _wanted_columns(
-    file: pq.ParquetFile, schema: pa.Schema, context: ManifestContext, wanted: frozenset[str] | None, where: str
+    file: pq.ParquetFile, schema: pa.Schema, context: ManifestContext, wanted: StatKeys | None, where: str
 ) -> list[str] | None:
     """The Parquet columns to read, by path: all, or all except statistics that were not requested."""
     if wanted is None:

@@ -16,12 +16,12 @@ from icefloe.codecs.manifest import field_ids as ids
 from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS, MeasureMap
 from icefloe.codecs.manifest.content_stats import field_id
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import single
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.codecs.manifest.v3_entries import Facts, StoredRows, check_tuple, entry_table, facts_of
 from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
 from icefloe.errors import FormatError, IcefloeError, LimitError, damaged
-from icefloe.model.entries import ContentType
+from icefloe.model.entries import ContentType, StatKeys
+from icefloe.model.location_columns import one_array
 
 ById = Mapping[int, pa.Array]
 
@@ -44,7 +44,7 @@ def decode_parquet_entries(
     where: str,
     content: ContentType | None,
     spec_id: int | None = None,
-    wanted: frozenset[str] | None = None,
+    wanted: StatKeys | None = None,
 ) -> pa.Table:
     """All rows of a manifest, in file order; ``content``, ``spec_id`` and ``wanted`` as for an Avro manifest."""
     try:
@@ -65,7 +65,7 @@ def decode_parquet_entries(
 
 
 def _by_id(table: pa.Table, where: str) -> dict[int, pa.Array]:
-    return {field_id(field, where): single(table.column(i)) for i, field in enumerate(table.schema)}
+    return {field_id(field, where): one_array(table.column(i)) for i, field in enumerate(table.schema)}
 
 
 def _members(array: pa.Array | None, name: str, where: str) -> dict[int, pa.Array]:
@@ -75,7 +75,7 @@ def _members(array: pa.Array | None, name: str, where: str) -> dict[int, pa.Arra
 
 
 def _stored(
-    top: ById, facts: Facts, context: ManifestContext, length: int, wanted: frozenset[str] | None, where: str
+    top: ById, facts: Facts, context: ManifestContext, length: int, wanted: StatKeys | None, where: str
 ) -> StoredRows:
     file = _members(top.get(ids.DATA_FILE), "data_file", where)
     parts = {p.stored_id: p.field_id for p in facts.spec.fields if p.field_id in context.partition_types}

@@ -22,7 +22,7 @@ from icefloe.codecs.manifest.parquet import open_manifest
 from icefloe.codecs.manifest.parquet_v3 import holds_version_3_entries
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.limits import Limits
-from icefloe.model.entries import ContentType, column_key, put, stat
+from icefloe.model.entries import ContentType, Measure, column_key, put, stat
 from icefloe.model.location_columns import one_array
 from icefloe.model.moved_locations import Moves
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH
@@ -159,7 +159,7 @@ def _moved_rows(rows: pa.Table, moves: Moves, where: str) -> pa.Table:
     sizes = moves.sizes(rows["location"], rows["file_size_in_bytes"])
     moved = put(rows, "file_size_in_bytes", sizes)
     moved = put(moved, "split_offsets", _without(one_array(rows["split_offsets"]), place.is_valid()))
-    for measure, column in (("lower_bound", "lower_path"), ("upper_bound", "upper_path")):
+    for measure, column in ((Measure.LOWER, "lower_path"), (Measure.UPPER, "upper_path")):
         name = stat(measure, column_key(DELETE_FILE_PATH.id))
         if name in rows.column_names:
             bounds = pc.take(one_array(moves.rewritten[column]), place)

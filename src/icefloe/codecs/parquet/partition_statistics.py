@@ -14,11 +14,12 @@ import pyarrow.parquet as pq
 
 from icefloe.codecs.manifest.content_stats import field_id, with_id
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import columns_of, partition_value, single
+from icefloe.codecs.manifest.partition_values import partition_value
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import FormatError, IcefloeError, LimitError, UnsupportedError, damaged
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import ContentType, live, partition_key
+from icefloe.model.entries import ContentType, columns_of, live, partition_key
+from icefloe.model.location_columns import one_array
 from icefloe.model.metadata.statistics import PartitionStatisticsFile
 from icefloe.model.metadata.version_rules import rules
 
@@ -53,7 +54,7 @@ def collect_partition_statistics(
     """
     columns, length = columns_of(files), files.num_rows
     types = sorted(context.partition_types.items())
-    keys = {partition_key(i): partition_value(partition_key(i), columns, length, t) for i, t in types}
+    keys = {str(partition_key(i)): partition_value(partition_key(i), columns, length, t) for i, t in types}
     times = {} if timestamps is None else timestamps
     ids = pa.array(list(times), pa.int64())
     moments = pc.index_in(columns["snapshot_id"], value_set=ids)
@@ -97,7 +98,7 @@ def _measures(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
 
 
 def _sorted(rows: pa.Table) -> pa.Table:
-    keys = [name for name in rows.column_names if name.startswith("p") and name[1:].isdecimal()]
+    keys = [name for name in rows.column_names if name not in COUNTS]
     # Arrow puts nulls last, so whether there is a value is sorted by first.
     parts = {f"{name}?": rows[name].is_valid() for name in keys} | {name: rows[name] for name in keys}
     order = pa.table({**{name: parts[name] for key in keys for name in (f"{key}?", key)}, SPEC_ID: rows[SPEC_ID]})
@@ -115,7 +116,7 @@ def encode_partition_statistics(
     arrays: list[pa.Array] = []
     if len(types) > 0:  # Parquet has no empty groups
         members = [with_id(context.partition_fields[i].name, arrow_type(t), i) for i, t in types]
-        values = [single(rows[partition_key(i)]).cast(arrow_type(t)) for i, t in types]
+        values = [one_array(rows[str(partition_key(i))]).cast(arrow_type(t)) for i, t in types]
         fields.append(with_id("partition", pa.struct(members), PARTITION, required=True))
         arrays.append(pa.StructArray.from_arrays(values, fields=members))
     vectors = rules(context.format_version).deletion_vectors
@@ -123,7 +124,7 @@ def encode_partition_statistics(
         if name == DV_COUNT and not vectors:
             continue
         fields.append(with_id(name, type_, id_, required=required))
-        arrays.append(single(rows[name]).cast(type_))
+        arrays.append(one_array(rows[name]).cast(type_))
     sink = pa.BufferOutputStream()
     table = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
     pq.write_table(table, sink, compression="zstd", store_schema=False, write_page_checksum=True)
@@ -162,7 +163,7 @@ def decode_partition_statistics(data: bytes, context: ManifestContext, *, where:
 
 
 def _decoded(table: pa.Table, context: ManifestContext, where: str) -> pa.Table:
-    stored = {field_id(field, where): single(table.column(i)) for i, field in enumerate(table.schema)}
+    stored = {field_id(field, where): one_array(table.column(i)) for i, field in enumerate(table.schema)}
     length = table.num_rows
     tuple_ = stored.get(PARTITION)
     members: dict[int, pa.Array] = {}
@@ -171,7 +172,7 @@ def _decoded(table: pa.Table, context: ManifestContext, where: str) -> pa.Table:
     columns: dict[str, pa.Array] = {}
     for id_, type_ in sorted(context.partition_types.items()):
         arrow = arrow_type(type_)
-        columns[partition_key(id_)] = pa.nulls(length, arrow) if id_ not in members else members[id_].cast(arrow)
+        columns[str(partition_key(id_))] = pa.nulls(length, arrow) if id_ not in members else members[id_].cast(arrow)
     for name, (id_, arrow, required) in COUNTS.items():
         values = stored.get(id_)
         if name == DV_COUNT and values is None:

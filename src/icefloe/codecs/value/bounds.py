@@ -261,3 +261,11 @@ def _binary(array: pa.Array, values: npt.NDArray[Any], widths: npt.NDArray[np.in
     validity = None if array.null_count == 0 else _bitmap(valid)
     offsets, data = pa.py_buffer(np.cumsum(lengths, dtype=np.int32)), pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.binary(), len(array), [validity, offsets, data], array.null_count)
+
+
+def without_nan(bounds: pa.Array) -> pa.Array:
+    """Bounds with NaN, which is not one, as unknown."""
+    if not pa.types.is_floating(bounds.type):
+        return bounds
+    nan = pc.is_nan(bounds)
+    return pc.if_else(nan, None, bounds) if pc.any(nan).as_py() is True else bounds

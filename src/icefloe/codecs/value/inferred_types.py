@@ -13,7 +13,7 @@ import pyarrow as pa
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.errors import IcefloeError
 from icefloe.model.arrow.schema_from_arrow import schema_from_arrow
-from icefloe.model.entries import partition_key, stat
+from icefloe.model.entries import Measure, partition_key, stat
 from icefloe.model.metadata.version_rules import VERSIONS
 from icefloe.model.schema.types import INT, Type
 
@@ -23,8 +23,8 @@ def infer_types(columns: Mapping[str, pa.Array], context: ManifestContext) -> di
     types: dict[int, Type] = {}
     for field_id in context.lost:
         key = partition_key(field_id)
-        if stat("value_count", key) in columns:
-            bounds = columns.get(stat("lower_bound", key))
+        if stat(Measure.VALUES, key) in columns:
+            bounds = columns.get(stat(Measure.LOWER, key))
             type_ = INT if bounds is None else type_of_arrow(bounds.type)  # without bounds all values are null
             types |= {} if type_ is None else {field_id: type_}
     return types

@@ -18,7 +18,7 @@ from icefloe.codecs.value.bounds import promoted_numbers
 from icefloe.codecs.value.single_value import UNITS_PER_DAY
 from icefloe.errors import InputError
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import column_key, stat
+from icefloe.model.entries import BOUNDS, column_key, stat
 from icefloe.model.schema.types import Primitive, Type
 
 _BYTES: tuple[Callable[[pa.DataType], bool], ...] = (
@@ -81,8 +81,4 @@ def _bounded(context: ManifestContext) -> dict[str, tuple[Type, pa.DataType]]:
     Partition values are left out: no promotion is allowed that makes them anything but a wider number.
     """
     types = {i: type_ for i in context.measured() if (type_ := context.column_type(i)) is not None}
-    return {
-        stat(end, column_key(i)): (type_, arrow_type(type_))
-        for i, type_ in types.items()
-        for end in ("lower_bound", "upper_bound")
-    }
+    return {stat(end, column_key(i)): (type_, arrow_type(type_)) for i, type_ in types.items() for end in BOUNDS}

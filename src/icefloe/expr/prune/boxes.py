@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from icefloe.errors import InputError
 from icefloe.model.corners import coordinates
-from icefloe.model.entries import column_key, stat
+from icefloe.model.entries import BOUNDS, column_key, stat
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Geography, Geometry
 
@@ -46,7 +46,7 @@ class ColumnBox:
 
     def is_outside(self, rows: pa.Table) -> Flags:
         """Which entries have only shapes outside the box, for certain."""
-        names = [stat(measure, column_key(self.field_id)) for measure in ("lower_bound", "upper_bound")]
+        names = [stat(measure, column_key(self.field_id)) for measure in BOUNDS]
         if any(name not in rows.column_names for name in names):
             return np.zeros(rows.num_rows, np.bool_)
         low, high = (coordinates(rows[name].combine_chunks()) for name in names)

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from icefloe.expr.filter.nodes import IDENTITY, BoundPredicate
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.counts import Counts
-from icefloe.model.entries import COUNTS, MANIFESTS, column_key, partition_key, stat
+from icefloe.model.entries import BOUNDS, COUNTS, MANIFESTS, StatKey, column_key, partition_key, stat
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.types import (
     DOUBLE,
@@ -177,7 +177,7 @@ class Statistics:
         records = self._column("record_count", pa.int64())
         return np.zeros(self.size, np.bool_) if records is None else certain(pc.equal(records, 0))
 
-    def _evidence(self, key: str, node: BoundPredicate, transform: Transform, *, of_partition: bool) -> Evidence:
+    def _evidence(self, key: StatKey, node: BoundPredicate, transform: Transform, *, of_partition: bool) -> Evidence:
         lower, upper, transformed = self._known(key, node, transform)
         values, nulls, nans = (self._column(stat(measure, key), pa.int64()) for measure in COUNTS)
         counts = Counts(values=values, nulls=nulls, nans=nans).consistent(
@@ -196,7 +196,7 @@ class Statistics:
             transformed=transformed,
         )
 
-    def _known(self, key: str, node: BoundPredicate, transform: Transform) -> tuple[Any, Any, Transformed | None]:
+    def _known(self, key: StatKey, node: BoundPredicate, transform: Transform) -> tuple[Any, Any, Transformed | None]:
         """Bounds of the tested values, and the values of a transform that say more than bounds."""
         source = node.column_type
         other = node.transform != IDENTITY and transform != node.transform
@@ -210,11 +210,11 @@ class Statistics:
             transformed = Transformed(transform, lowest, highest)
         return *transform.source_bounds(lowest, highest, source), transformed
 
-    def _bounds(self, key: str, type_: Type) -> tuple[Any, Any]:
+    def _bounds(self, key: StatKey, type_: Type) -> tuple[Any, Any]:
         if not is_ordered(type_):
             return None, None
         wanted = arrow_type(type_)
-        columns = [self._column(stat(measure, key), wanted) for measure in ("lower_bound", "upper_bound")]
+        columns = [self._column(stat(measure, key), wanted) for measure in BOUNDS]
         if type_ in (FLOAT, DOUBLE):
             # Some writers store NaN as a bound, which is no bound.
             columns = [None if c is None else pc.if_else(pc.is_nan(c), pa.scalar(None, wanted), c) for c in columns]

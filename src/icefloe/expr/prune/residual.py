@@ -19,12 +19,11 @@ from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPre
 from icefloe.expr.filter.row_filter import matches
 from icefloe.expr.prune.partition_filter import joined, project_inclusive, project_strict, targets
 from icefloe.expr.prune.stats_eval import Match, evaluate
-from icefloe.model.entries import partition_key, stat
+from icefloe.model.entries import BOUNDS, Measure, partition_key, stat
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.schema import Schema
 
-_BOUNDS = ("lower_bound", "upper_bound")
-_PARTS = ("null_value_count", "nan_value_count")
+_PARTS = (Measure.NULLS, Measure.NANS)
 
 
 def residual(bound: Bound, fields: Sequence[PartitionField], schema: Schema, values: Mapping[int, object]) -> Bound:
@@ -93,13 +92,13 @@ def _values(entries: pa.Table, fields: Sequence[PartitionField]) -> pa.Table:
     columns: dict[str, Any] = {"record_count": pa.repeat(pa.scalar(1, pa.int64()), entries.num_rows)}
     for field in fields:
         key = partition_key(field.field_id)
-        names = {measure: stat(measure, key) for measure in (*_BOUNDS, *_PARTS, "value_count")}
+        names = {measure: stat(measure, key) for measure in (*BOUNDS, *_PARTS, Measure.VALUES)}
         present = {m: entries[name] for m, name in names.items() if entries.schema.get_field_index(name) >= 0}
-        columns |= {names[m]: present[m] for m in _BOUNDS if m in present}
-        columns[names["value_count"]] = columns["record_count"]
+        columns |= {names[m]: present[m] for m in BOUNDS if m in present}
+        columns[names[Measure.VALUES]] = columns["record_count"]
         for measure in _PARTS:
             if measure in present:
-                columns[names[measure]] = _share(present[measure], present.get("value_count"))
+                columns[names[measure]] = _share(present[measure], present.get(Measure.VALUES))
     return pa.table(columns)
 
 

@@ -42,9 +42,9 @@ _BATCH = 65_536  # entries evaluated together, to bound the memory of filters wi
 def evaluate(bound: Bound, table: pa.Table, partitions: tuple[PartitionField, ...] = ()) -> pa.Array:
     """The ``Match`` value of each entry; ``partitions`` are the partition fields of every spec in use.
 
-    >>> from icefloe.model.entries import entries
+    >>> from icefloe.model.entries import column_key, entries
     >>> from icefloe.model.schema.types import LONG
-    >>> files = entries([{"record_count": 9, "upper_bound:1": 5}], {"1": pa.int64()})
+    >>> files = entries([{"record_count": 9, "upper_bound:1": 5}], {column_key(1): pa.int64()})
     >>> evaluate(BoundPredicate(Op.GT, 1, ("id",), LONG, (5,)), files).to_pylist()
     [0]
     """

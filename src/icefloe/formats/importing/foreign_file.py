@@ -26,7 +26,7 @@ from icefloe.formats.write.measure import Measurer
 from icefloe.formats.write.partition_values import PartitionColumn, folder, partition_fields, plain_values, split
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.name_mapped import has_ids
-from icefloe.model.entries import column_key, stat
+from icefloe.model.entries import COUNTS, Measure, column_key, stat
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.schema.name_mapping import NameMapping
 from icefloe.model.schema.schema import Schema
@@ -259,14 +259,14 @@ class _Known:
     def of(id_: int, statistics: pa.Table) -> _Known | None:
         """None if the counts are not known."""
         key = column_key(id_)
-        names = [stat(measure, key) for measure in ("value_count", "null_value_count", "nan_value_count")]
+        names = [stat(measure, key) for measure in COUNTS]
         if names[0] not in statistics.column_names:
             return None
         values, nulls = statistics[names[0]], statistics[names[1]]
         if values.null_count > 0 or nulls.null_count > 0:
             return None
         nans = statistics[names[2]] if names[2] in statistics.column_names else None
-        lower, upper = stat("lower_bound", key), stat("upper_bound", key)
+        lower, upper = stat(Measure.LOWER, key), stat(Measure.UPPER, key)
         ends: pa.Array | None = None
         if lower in statistics.column_names:
             filled = statistics.filter(pc.less(nulls, values))

@@ -17,7 +17,7 @@ from icefloe.formats.write.bounds import Raw
 from icefloe.formats.write.measure import Measures
 from icefloe.formats.write.metrics import DEFAULT, Modes
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import AVERAGE_SIZE, TIGHT, column_key, stat
+from icefloe.model.entries import Measure, column_key, stat
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import UNKNOWN, Field, Geography, Geometry, has_value_sizes
 
@@ -86,25 +86,25 @@ def stat_columns(units: Sequence[Source], schema: Schema, modes: Modes | None) -
             continue
         type_, key = arrow_type(column.type), column_key(id_)
         per_unit = [unit.known(column, type_) for unit in units]
-        counts[stat("value_count", key)] = [stats.values for stats in per_unit]
-        counts[stat("null_value_count", key)] = [stats.nulls for stats in per_unit]
+        counts[stat(Measure.VALUES, key)] = [stats.values for stats in per_unit]
+        counts[stat(Measure.NULLS, key)] = [stats.nulls for stats in per_unit]
         if pa.types.is_floating(type_):
-            counts[stat("nan_value_count", key)] = [stats.nans for stats in per_unit]
+            counts[stat(Measure.NANS, key)] = [stats.nans for stats in per_unit]
         if mode is not None and has_value_sizes(column.type):
             sizes = pa.array([_average(stats) for stats in per_unit], pa.int32())
-            arrays |= {} if sizes.null_count == len(sizes) else {stat(AVERAGE_SIZE, key): sizes}
+            arrays |= {} if sizes.null_count == len(sizes) else {stat(Measure.AVERAGE_SIZE, key): sizes}
         if mode is not None and not mode.bounds:
             continue
         shape = isinstance(column.type, (Geometry, Geography))  # its bounds are corners, which are short
         down, up = bounds.kept(type_, None if mode is None or shape else mode.length)
         lower = [None if stats.lower is None else down(stats.lower) for stats in per_unit]
         upper = [None if stats.upper is None else up(stats.upper) for stats in per_unit]
-        arrays[stat("lower_bound", key)] = bounds.to_array(lower, type_)
-        arrays[stat("upper_bound", key)] = bounds.to_array(upper, type_)
+        arrays[stat(Measure.LOWER, key)] = bounds.to_array(lower, type_)
+        arrays[stat(Measure.UPPER, key)] = bounds.to_array(upper, type_)
         if mode is not None and not shape:
             kept = zip(per_unit, lower, upper, strict=True)
             tight = pa.array([_is_tight(*bounded) for bounded in kept], pa.bool_())
-            arrays |= {} if tight.null_count == len(tight) else {stat(TIGHT, key): tight}
+            arrays |= {} if tight.null_count == len(tight) else {stat(Measure.TIGHT, key): tight}
     # One array for all counts: building many small arrays would take longer than filling them.
     together = pa.array([count for column_counts in counts.values() for count in column_counts], pa.int64())
     return arrays | {name: together.slice(i * len(units), len(units)) for i, name in enumerate(counts)}

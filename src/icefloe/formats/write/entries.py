@@ -12,14 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE
 from icefloe.formats.parquet.field_ids import require_ids
 from icefloe.formats.parquet.stats import PARQUET, column_sizes, footer_unit, split_offsets
 from icefloe.formats.read.column_stats import Measured, Source, stat_columns
 from icefloe.formats.write.measure import Measures
 from icefloe.formats.write.metrics import DEFAULT, Modes
 from icefloe.formats.write.partition_values import partition_columns
-from icefloe.model.entries import ENTRY, ContentType, Status, column_key, empty, stat
+from icefloe.model.entries import ENTRY, ContentType, Measure, Status, column_key, empty, stat
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.schema.schema import Schema
 
@@ -118,5 +117,5 @@ def _size_columns(sizes: Sequence[Mapping[int, int]], schema: Schema, modes: Mod
         id_ for id_ in schema.by_id if any(id_ in file_sizes for file_sizes in sizes) and modes.get(id_, DEFAULT).counts
     ]
     together = pa.array([file_sizes.get(id_) for id_ in ids for file_sizes in sizes], pa.int64())
-    names = [stat(COLUMN_SIZE, column_key(id_)) for id_ in ids]
+    names = [stat(Measure.COLUMN_SIZE, column_key(id_)) for id_ in ids]
     return {name: together.slice(i * len(sizes), len(sizes)) for i, name in enumerate(names)}

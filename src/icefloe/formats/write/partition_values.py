@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InputError
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.entries import partition_key, stat
+from icefloe.model.entries import Measure, partition_key, stat
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import BINARY, UUID, Fixed, Type
@@ -157,12 +157,12 @@ def partition_columns(
         nans = pa.array([isinstance(value, float) and value != value for value in values])
         array = pc.if_else(nans, pa.scalar(None, type_), pa.array(values, type_))
         is_null = pa.array([value is None for value in values])
-        arrays[stat("lower_bound", key)] = array
-        arrays[stat("upper_bound", key)] = array
-        arrays[stat("value_count", key)] = counts
-        arrays[stat("null_value_count", key)] = pc.if_else(is_null, counts, zero)
+        arrays[stat(Measure.LOWER, key)] = array
+        arrays[stat(Measure.UPPER, key)] = array
+        arrays[stat(Measure.VALUES, key)] = counts
+        arrays[stat(Measure.NULLS, key)] = pc.if_else(is_null, counts, zero)
         if pa.types.is_floating(type_):
-            arrays[stat("nan_value_count", key)] = pc.if_else(nans, counts, zero)
+            arrays[stat(Measure.NANS, key)] = pc.if_else(nans, counts, zero)
     return arrays
 
 

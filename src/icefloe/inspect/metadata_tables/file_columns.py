@@ -13,24 +13,18 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS
 from icefloe.codecs.manifest.avro_values import maps_of
-from icefloe.codecs.manifest.entry_columns import COLUMN_SIZE, column_sizes, columns_of
+from icefloe.codecs.manifest.value_sizes import column_sizes
 from icefloe.commit.base import Base
 from icefloe.inspect.metadata_tables.table_shape import optional, required
 from icefloe.model.arrow.conform import arrow_field, arrow_type
-from icefloe.model.entries import UNKNOWN_COUNT, column_key, stat
+from icefloe.model.entries import BOUNDS, COUNTS, UNKNOWN_COUNT, Measure, column_key, columns_of, stat
 from icefloe.model.metadata.version_rules import DATA_FILE_FIELDS, written
 from icefloe.model.schema.types import Field, Struct, is_primitive
 from icefloe.scan.partition_struct import partition_struct, partition_tuples
 
 READABLE_METRICS = "readable_metrics"
 
-_COUNTS = {
-    "column_size": COLUMN_SIZE,
-    "value_count": "value_count",
-    "null_value_count": "null_value_count",
-    "nan_value_count": "nan_value_count",
-}
-_BOUNDS = ("lower_bound", "upper_bound")
+_COUNTS = (Measure.COLUMN_SIZE, *COUNTS)
 
 
 def partition_type(base: Base) -> Struct:
@@ -102,7 +96,7 @@ def _measures(base: Base, rows: pa.Table) -> Mapping[str, pa.Array]:
     if written(DATA_FILE_FIELDS, "column_sizes", context.format_version):
         return columns
     types = {column_key(id_): type_ for id_ in context.measured() if (type_ := context.column_type(id_)) is not None}
-    sizes = {stat(COLUMN_SIZE, key): column_sizes(columns, key, type_) for key, type_ in types.items()}
+    sizes = {stat(Measure.COLUMN_SIZE, key): column_sizes(columns, key, type_) for key, type_ in types.items()}
     return {**columns, **{name: size for name, size in sizes.items() if size is not None}}
 
 
@@ -133,7 +127,7 @@ def _measured(base: Base) -> Mapping[str, Field]:
 def _column_metrics(field: Field) -> pa.DataType:
     bound = arrow_field(field)
     counts = [optional(name, pa.int64()) for name in _COUNTS]
-    return pa.struct([*counts, *(pa.field(name, bound.type, metadata=bound.metadata) for name in _BOUNDS)])
+    return pa.struct([*counts, *(pa.field(name, bound.type, metadata=bound.metadata) for name in BOUNDS)])
 
 
 def metrics_array(base: Base, rows: pa.Table) -> pa.Array:
@@ -145,9 +139,8 @@ def metrics_array(base: Base, rows: pa.Table) -> pa.Array:
 
 def _metrics_of(columns: Mapping[str, pa.Array], field: Field, length: int) -> pa.Array:
     type_ = _column_metrics(field)
-    measures = {**_COUNTS, **{name: name for name in _BOUNDS}}
     arrays = []
     for member in type_:
-        column = columns.get(stat(measures[member.name], column_key(field.id)))
+        column = columns.get(stat(Measure(member.name), column_key(field.id)))
         arrays.append(pa.nulls(length, member.type) if column is None else column.cast(member.type))
     return pa.StructArray.from_arrays(arrays, fields=list(type_))

@@ -12,16 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.manifest.entry_columns import CONTAINS_NAN, CONTAINS_NULL, has_nan
 from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.commit.base import Base
 from icefloe.inspect.metadata_tables.partition_texts import partition_texts
 from icefloe.inspect.metadata_tables.table_shape import MetadataTable, chosen, fixed, optional, required
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import (
+    BOUNDS,
     DELETES,
     MANIFESTS,
     ContentType,
+    Measure,
     Status,
     concat,
     of_type,
@@ -30,6 +31,7 @@ from icefloe.model.entries import (
 )
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.partition.spec import PartitionField
+from icefloe.model.schema.types import has_nan
 from icefloe.scan.tree_entries import FILES
 from icefloe.transforms import transform_of
 from icefloe.tree.root import read_root
@@ -177,11 +179,11 @@ def _summary(base: Base, rows: pa.Table, field: PartitionField) -> pa.Array:
         nulls = [pa.repeat(True, length), no_nan, *[pa.repeat("null", length)] * 2]
         return pa.StructArray.from_arrays(nulls, fields=list(_SUMMARY), mask=pa.repeat(not field.is_void, length))
 
-    def measure(name: str, arrow: pa.DataType) -> pa.Array:
+    def measure(name: Measure, arrow: pa.DataType) -> pa.Array:
         column = stat(name, partition_key(field.field_id))
         return rows[column].combine_chunks() if column in rows.column_names else pa.nulls(length, arrow)
 
-    lower, upper = (measure(name, arrow_type(type_)) for name in ("lower_bound", "upper_bound"))
+    lower, upper = (measure(name, arrow_type(type_)) for name in BOUNDS)
     null, nan = (_contains(measure(flag, pa.bool_()), measure(count, pa.int64())) for flag, count in _FLAGS)
     is_known = pc.or_(null.is_valid(), lower.is_valid())
     transform = transform_of(field)
@@ -193,7 +195,7 @@ def _summary(base: Base, rows: pa.Table, field: PartitionField) -> pa.Array:
     return pa.StructArray.from_arrays(arrays, fields=list(_SUMMARY), mask=pc.invert(is_known))
 
 
-_FLAGS = ((CONTAINS_NULL, "null_value_count"), (CONTAINS_NAN, "nan_value_count"))
+_FLAGS = ((Measure.HAS_NULL, Measure.NULLS), (Measure.HAS_NAN, Measure.NANS))
 
 
 def _contains(flag: pa.Array, count: pa.Array) -> pa.Array:

@@ -21,7 +21,7 @@ from icefloe.maintenance.verify.findings import Finding, finding
 from icefloe.maintenance.verify.rules import Rule
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.corners import REQUIRED_AXES, coordinates
-from icefloe.model.entries import MEASURES, TIGHT, column_key, partition_key, stat
+from icefloe.model.entries import BOUNDS, Measure, StatKey, column_key, partition_key, stat
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder
 from icefloe.model.partition.spec import PartitionSpec
@@ -39,7 +39,7 @@ class FileChecks:
         self._schema = schema
         self._location: str = entry["location"][0].as_py()
         self._names = frozenset(entry.column_names)  # a table makes the list anew for each question
-        recorded = [id_ for id_ in schema.measured if any(self._recorded(m, column_key(id_)) for m in MEASURES)]
+        recorded = [id_ for id_ in schema.measured if any(self._recorded(m, column_key(id_)) for m in Measure)]
         self._measurer = Measurer(schema, only=frozenset(recorded))
         self._rows = 0
         spec = metadata.spec_by_id(entry["partition_spec_id"][0].as_py())
@@ -71,9 +71,9 @@ class FileChecks:
 
     def _counts(self, id_: int, measures: Measures) -> Iterator[Finding]:
         counted = {
-            "value_count": measures.values,
-            "null_value_count": measures.nulls,
-            "nan_value_count": measures.nans,
+            Measure.VALUES: measures.values,
+            Measure.NULLS: measures.nulls,
+            Measure.NANS: measures.nans,
         }
         for measure, count in counted.items():
             said = self._recorded(measure, column_key(id_))
@@ -85,10 +85,10 @@ class FileChecks:
         if isinstance(self._schema.by_id[id_].type, (Geometry, Geography)):
             yield from self._box(id_, measures)
             return
-        tight = self._recorded(TIGHT, column_key(id_))
+        tight = self._recorded(Measure.TIGHT, column_key(id_))
         for measure, value, outside in (
-            ("lower_bound", measures.lower, pc.less),
-            ("upper_bound", measures.upper, pc.greater),
+            (Measure.LOWER, measures.lower, pc.less),
+            (Measure.UPPER, measures.upper, pc.greater),
         ):
             said = self._recorded(measure, column_key(id_))
             if said is None or value is None:
@@ -103,7 +103,7 @@ class FileChecks:
 
     def _box(self, id_: int, measures: Measures) -> Iterator[Finding]:
         """What a box of shapes leaves out; only points are measured."""
-        said = [self._recorded(measure, column_key(id_)) for measure in ("lower_bound", "upper_bound")]
+        said = [self._recorded(measure, column_key(id_)) for measure in BOUNDS]
         if any(corner is None for corner in (*said, measures.lower, measures.upper)):
             return
         (low, high), (least, greatest) = (
@@ -116,7 +116,7 @@ class FileChecks:
             )
             yield self._finding(Rule.BOUNDS, message)
 
-    def _recorded(self, measure: str, key: str) -> pa.Scalar | None:
+    def _recorded(self, measure: Measure, key: StatKey) -> pa.Scalar | None:
         name = stat(measure, key)
         value = self._entry[name][0] if name in self._names else None
         return None if value is None or not value.is_valid else value

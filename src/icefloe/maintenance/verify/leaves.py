@@ -17,11 +17,15 @@ from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.maintenance.verify.findings import Finding, broken, finding
 from icefloe.maintenance.verify.rules import Rule
 from icefloe.model.entries import (
+    BOUNDS,
     COUNTS,
     ContentType,
+    Measure,
+    StatColumn,
+    StatKey,
     Status,
-    column_key,
     live,
+    parse_stat,
     partition_key,
     stat,
 )
@@ -30,7 +34,7 @@ from icefloe.model.schema.types import Geography, Geometry
 from icefloe.tree.root import Leaf
 
 _OF_STATUS = {Status.ADDED: "added", Status.EXISTING: "existing", Status.DELETED: "deleted"}
-_MEASURES = ("lower_bound", "upper_bound", *COUNTS)
+_MEASURES = (*BOUNDS, *COUNTS)
 _V4 = 4
 
 
@@ -82,46 +86,49 @@ def _counts(row: Mapping[str, object], rows: pa.Table) -> Iterator[str]:
 def _statistics(row: Mapping[str, object], rows: pa.Table, context: ManifestContext) -> Iterator[str]:
     if rows.num_rows == 0:
         return
-    recorded = {name: value for name, value in row.items() if ":" in name and value is not None}
-    for key in dict.fromkeys(name.split(":", 1)[1] for name in recorded):
-        if recorded.get(stat("tight_bounds", key)) is True:
+    columns = ((parse_stat(name), value) for name, value in row.items() if value is not None)
+    recorded = {column: value for column, value in columns if column is not None}
+    for key in dict.fromkeys(column.key for column in recorded):
+        if recorded.get(StatColumn(Measure.TIGHT, key)) is True:
             yield f"tight_bounds of {key} is claimed, which no manifest can know"
-        if not key.startswith("p") and isinstance(context.column_type(int(key)), (Geometry, Geography)):
+        if not key.is_partition and isinstance(context.column_type(key.id), (Geometry, Geography)):
             continue  # their bounds are corner points, which have no order
         known = _known(rows, key, context)
         for measure in COUNTS if rows["record_count"].null_count == 0 else ():
-            if (value := recorded.get(stat(measure, key))) is not None:
+            if (value := recorded.get(StatColumn(measure, key))) is not None:
                 total = pc.sum(known[measure], skip_nulls=False).as_py()
                 if value != total:
                     yield f"{measure} of {key} is {value}, its rows say {'nothing' if total is None else total}"
         yield from _bounds(recorded, known, key)
 
 
-def _known(rows: pa.Table, key: str, context: ManifestContext) -> dict[str, pa.ChunkedArray]:
+def _known(rows: pa.Table, key: StatKey, context: ManifestContext) -> dict[Measure, pa.ChunkedArray]:
     """The measures of a key in all rows; for a column, those of its identity partition value take precedence."""
     keys = [key]
-    if not key.startswith("p"):
+    if not key.is_partition:
         mine = (f for f in context.partition_fields.values() if f.transform == IDENTITY)
-        keys = [*(partition_key(f.field_id) for f in mine if column_key(f.source_id) == key), key]
-    measures: dict[str, pa.ChunkedArray] = {}
+        keys = [*(partition_key(f.field_id) for f in mine if f.source_id == key.id), key]
+    measures: dict[Measure, pa.ChunkedArray] = {}
     for measure in _MEASURES:
         columns = [rows[stat(measure, k)] for k in keys if stat(measure, k) in rows.column_names]
         if len(columns) == 0:
             measures[measure] = pa.chunked_array([pa.nulls(rows.num_rows, pa.int64())])
         else:
             measures[measure] = columns[0] if len(columns) == 1 else pc.coalesce(*columns)
-    if key.startswith("p"):
-        lower, upper = measures["lower_bound"], measures["upper_bound"]
-        measures["upper_bound"] = lower if upper.null_count == len(upper) else pc.coalesce(upper, lower)
+    if key.is_partition:
+        lower, upper = measures[Measure.LOWER], measures[Measure.UPPER]
+        measures[Measure.UPPER] = lower if upper.null_count == len(upper) else pc.coalesce(upper, lower)
     return measures
 
 
-def _bounds(recorded: Mapping[str, object], known: Mapping[str, pa.ChunkedArray], key: str) -> Iterator[str]:
-    rest = pc.subtract(known["value_count"], known["null_value_count"])
-    rest = pc.subtract(rest, pc.fill_null(known["nan_value_count"], 0))
+def _bounds(
+    recorded: Mapping[StatColumn, object], known: Mapping[Measure, pa.ChunkedArray], key: StatKey
+) -> Iterator[str]:
+    rest = pc.subtract(known[Measure.VALUES], known[Measure.NULLS])
+    rest = pc.subtract(rest, pc.fill_null(known[Measure.NANS], 0))
     void = pc.fill_null(pc.equal(rest, 0), False)
-    for measure, outside in (("lower_bound", pc.less), ("upper_bound", pc.greater)):
-        value, bounds = recorded.get(stat(measure, key)), known[measure]
+    for measure, outside in ((Measure.LOWER, pc.less), (Measure.UPPER, pc.greater)):
+        value, bounds = recorded.get(StatColumn(measure, key)), known[measure]
         if value is None:
             continue
         if pc.any(pc.and_(pc.is_null(bounds), pc.invert(void))).as_py() is True:

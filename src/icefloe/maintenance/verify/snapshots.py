@@ -18,8 +18,8 @@ from icefloe.model.counts import Counts
 from icefloe.model.entries import (
     DELETES,
     MANIFESTS,
-    TIGHT,
     ContentType,
+    Measure,
     Status,
     choose,
     column_key,
@@ -117,7 +117,7 @@ def _twice(where: str, names: pa.ChunkedArray, places: pa.ChunkedArray | None, m
 
 def _contradictory_counts(view: View) -> Iterator[Finding]:
     """Counts that cannot be true together. Filters ignore them here; other programs may skip the files."""
-    for key in (key for key in stat_keys(view.files) if not key.startswith("p")):
+    for key in (key for key in stat_keys(view.files) if not key.is_partition):
         wrong = Counts.of(view.files, key).contradictions(None, whole=False)
         if wrong is None:
             continue
@@ -201,7 +201,7 @@ def partition_differences(
     rows: pa.Table, targets: pa.Table, place: pa.Array, metadata: TableMetadata
 ) -> Iterator[tuple[pa.Array, str]]:
     """Which delete rows have another partition than their data files, field by field; ``place`` is null without one."""
-    for name in (stat("lower_bound", partition_key(f.field_id)) for spec in metadata.specs for f in spec.fields):
+    for name in (stat(Measure.LOWER, partition_key(f.field_id)) for spec in metadata.specs for f in spec.fields):
         if name in rows.column_names:
             mine, its = rows[name], targets[name]
             differs = pc.or_kleene(pc.not_equal(mine, its), pc.xor(mine.is_null(), its.is_null()))
@@ -212,7 +212,7 @@ def _cut_values(view: View, metadata: TableMetadata) -> Iterator[Finding]:
     """The value of an identity partition is stored as the bounds of its column, and must be whole."""
     for spec in metadata.specs:
         for field in spec.fields:
-            name = stat(TIGHT, column_key(field.source_id))
+            name = stat(Measure.TIGHT, column_key(field.source_id))
             if field.transform == IDENTITY and name in view.files.column_names:
                 mine = pc.equal(view.files["partition_spec_id"], spec.spec_id)
                 cut = pc.and_(mine, pc.fill_null(pc.invert(view.files[name]), False))

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefloe.codecs.json.table_metadata import inflated_metadata
-from icefloe.codecs.manifest.entry_columns import relativized, single
 from icefloe.codecs.manifest.field_ids import LOCATION, REFERENCED_FILE
 from icefloe.codecs.manifest.manifests import PARQUET_MAGIC
 from icefloe.codecs.puffin.deletion_vector import decode_dv
@@ -30,7 +29,7 @@ from icefloe.maintenance.verify.findings import Finding, broken, finding, proble
 from icefloe.maintenance.verify.rules import Rule, Severity
 from icefloe.model.arrow.conform import FIELD_ID
 from icefloe.model.entries import ContentType, of_type
-from icefloe.model.location_columns import inner_paths, is_among, one_array
+from icefloe.model.location_columns import inner_paths, is_among, one_array, relativized
 from icefloe.model.locations import is_absolute
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import rules
@@ -281,7 +280,7 @@ def check_stored_locations(data: bytes, where: str, table_location: str) -> Iter
     names = [ids[str(id_).encode()] for id_ in (LOCATION, REFERENCED_FILE) if str(id_).encode() in ids]
     stored = file.read(columns=names)
     for name in names:
-        locations = single(stored[name])
+        locations = one_array(stored[name])
         absolute = pc.not_equal(locations, relativized(locations, table_location))
         message = f"{name} lies under the table, so it must be relative to it"
         yield from broken(Rule.LOCATIONS, where, absolute, message)

@@ -236,6 +236,11 @@ def has_value_sizes(type_: Type) -> bool:
     return type_ in (STRING, BINARY) or isinstance(type_, (Geometry, Geography))
 
 
+def has_nan(type_: Type) -> bool:
+    """Whether values of the type can be NaN."""
+    return type_ in (FLOAT, DOUBLE)
+
+
 def since(type_: Type) -> int:
     """The first format version whose tables may have a column of the type.
 

@@ -19,7 +19,7 @@ from icefloe.engines.spark.failures import marking, translated
 from icefloe.engines.spark.storage import TaskStorage, task_storage
 from icefloe.engines.spark.task_python import arrow_stream, map_in_arrow
 from icefloe.errors import UnsupportedError
-from icefloe.model.entries import ContentType
+from icefloe.model.entries import ContentType, StatKeys
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.scan.prune import Candidates, DataRows, Pruner
 from icefloe.tree.root import Root, read_root
@@ -36,7 +36,7 @@ def data_rows_by_tasks(spark: SparkSession, snapshot: Snapshot | None) -> DataRo
     """How to prune the data files of a scan: on the driver, or by tasks if they are many."""
 
     def data_rows(
-        pruner: Pruner, store: ManifestStore, root: Root, data: Candidates, wanted: frozenset[str] | None
+        pruner: Pruner, store: ManifestStore, root: Root, data: Candidates, wanted: StatKeys | None
     ) -> pa.Table:
         entries = sum(0 if leaf.live_count is None else leaf.live_count for leaf in data.leaves)
         if snapshot is None or entries < ENTRIES_MIN or len(data.leaves) < 2:
@@ -73,7 +73,7 @@ class _LeafWork:
     snapshot: Snapshot
     pruner: Pruner
     leaves: tuple[str, ...]
-    wanted: frozenset[str] | None
+    wanted: StatKeys | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For each leaf the number of files that were skipped, and the others as an Arrow stream."""

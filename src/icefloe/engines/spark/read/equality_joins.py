@@ -29,7 +29,7 @@ from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import READ_SETTINGS
 from icefloe.engines.spark.write.conform import quoted
 from icefloe.errors import FormatError
-from icefloe.model.entries import ContentType, column_key, empty, of_type, stat
+from icefloe.model.entries import ContentType, Measure, column_key, empty, of_type, parse_stat, stat
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DOUBLE, FLOAT, Field
@@ -141,7 +141,7 @@ class EqualityDeletes:
         """FormatError if a file lacks a delete column: Spark would read nulls and delete rows that have nulls."""
         is_certain = np.ones(files.num_rows, np.bool_)
         for field in group.fields:
-            name = stat("value_count", column_key(field.id))
+            name = stat(Measure.VALUES, column_key(field.id))
             is_certain &= np.asarray(pc.is_valid(files[name])) if name in files.column_names else False
         locations = files["location"].filter(pa.array(~is_certain)).to_pylist()
         with ThreadPoolExecutor(_READERS, thread_name_prefix="icefloe-footers") as pool:
@@ -164,7 +164,10 @@ class EqualityDeletes:
 
 
 def _is_partition(name: str) -> bool:
-    return name == "partition_spec_id" or name.startswith((stat("lower_bound", "p"), stat("nan_value_count", "p")))
+    column = parse_stat(name)
+    if column is None:
+        return name == "partition_spec_id"
+    return column.key.is_partition and column.measure in (Measure.LOWER, Measure.NANS)
 
 
 def _column(field: Field) -> Field:

@@ -14,18 +14,52 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.entry_columns import has_nan, is_file, partition_stats
+from icefloe.codecs.value.bounds import without_nan
 from icefloe.errors import FormatError
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.counts import Counts
-from icefloe.model.entries import ContentType, column_key, partition_key, stat
+from icefloe.model.entries import (
+    BOUNDS,
+    COUNTS,
+    ContentType,
+    Measure,
+    StatKey,
+    column_key,
+    is_file,
+    partition_key,
+    stat,
+)
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.partition.transform_names import IDENTITY
-from icefloe.model.schema.types import Type
+from icefloe.model.schema.types import Type, has_nan
 
 Columns = Mapping[str, pa.Array]
 
-PARTITION_MEASURES = ("lower_bound", "upper_bound", "value_count", "null_value_count", "nan_value_count")
+PARTITION_MEASURES = (*BOUNDS, *COUNTS)
+
+
+def partition_stats(key: StatKey, value: pa.Array, record_count: pa.Array, type_: Type) -> dict[str, pa.Array]:
+    """Statistics columns of file rows from their partition values: null and NaN are expressed by counts, not bounds."""
+    none = pa.scalar(0, pa.int64())
+    columns = {
+        stat(Measure.VALUES, key): record_count,
+        stat(Measure.NULLS, key): pc.if_else(pc.is_null(value), record_count, none),
+    }
+    if has_nan(type_):
+        nan = pc.fill_null(pc.is_nan(value), False)
+        columns[stat(Measure.NANS, key)] = pc.if_else(nan, record_count, none)
+        value = without_nan(value)
+    return {stat(Measure.LOWER, key): value, stat(Measure.UPPER, key): value, **columns}
+
+
+def partition_value(key: StatKey, columns: Mapping[str, pa.Array], length: int, type_: Type) -> pa.Array:
+    """The partition values of file rows from their statistics columns; the inverse of ``partition_stats``."""
+    # A column that is null in every row may be absent.
+    value = columns.get(stat(Measure.LOWER, key), pa.nulls(length, arrow_type(type_)))
+    if has_nan(type_) and (nan := columns.get(stat(Measure.NANS, key))) is not None:
+        is_nan = pc.and_(value.is_null(), pc.fill_null(pc.greater(nan, 0), False))
+        value = pc.if_else(is_nan, pa.scalar(float("nan"), value.type), value)
+    return value
 
 
 def partition_values(
@@ -52,9 +86,9 @@ def partition_values(
 
 
 def _file_values(
-    stored: Mapping[str, pa.Array | None],
+    stored: Mapping[Measure, pa.Array | None],
     record_count: pa.Array,
-    key: str,
+    key: StatKey,
     type_: Type,
     files: pa.Array,
     part: PartitionField,
@@ -65,12 +99,12 @@ def _file_values(
     FormatError if counts contradict null, or if the file has no statistics of the field at all.
     """
     target = arrow_type(type_)
-    lower, upper, nulls = stored["lower_bound"], stored["upper_bound"], stored["null_value_count"]
+    lower, upper, nulls = stored[Measure.LOWER], stored[Measure.UPPER], stored[Measure.NULLS]
     value = pa.nulls(len(files), target) if lower is None else lower.cast(target)
-    total = record_count if stored["value_count"] is None else pc.coalesce(stored["value_count"], record_count)
+    total = record_count if stored[Measure.VALUES] is None else pc.coalesce(stored[Measure.VALUES], record_count)
     known = pc.is_valid(value)
     if has_nan(type_):
-        nan = pc.and_(_equal(stored["nan_value_count"], total, len(files)), pc.invert(known))
+        nan = pc.and_(_equal(stored[Measure.NANS], total, len(files)), pc.invert(known))
         nan = pc.and_(nan, pc.invert(_equal(nulls, total, len(files))))  # a file without rows has no NaN
         value = pc.if_else(nan, pa.scalar(float("nan"), target), value)
         known = pc.or_(known, nan)
@@ -101,7 +135,7 @@ def check_null_partitions(
     """FormatError for the first row whose null is contradicted; ``measures`` reads the statistics of columns by id."""
     nulls = {}
     for part in context.partition_fields.values():
-        counts = stats.get(stat("null_value_count", partition_key(part.field_id)))
+        counts = stats.get(stat(Measure.NULLS, partition_key(part.field_id)))
         if part.transform == IDENTITY or counts is None:  # a column's own statistics are checked with its value
             continue
         null = pc.fill_null(pc.greater(counts, 0), False)
@@ -126,13 +160,13 @@ def _check(
     where: str,
 ) -> None:
     whole = any(field.id == source for field in context.schema.fields)
-    values, nulls = (known.get(stat(measure, column_key(source))) for measure in ("value_count", "null_value_count"))
+    values, nulls = (known.get(stat(measure, column_key(source))) for measure in (Measure.VALUES, Measure.NULLS))
     counts = Counts(values=values, nulls=nulls, nans=None).consistent(rows, whole=whole)
     total = counts.values if not whole else rows if counts.values is None else pc.coalesce(counts.values, rows)
     has_values = pa.repeat(False, len(null))
     if counts.nulls is not None and total is not None:
         has_values = pc.fill_null(pc.less(counts.nulls, total), False)
-    for bound in ("lower_bound", "upper_bound"):
+    for bound in BOUNDS:
         if (column := known.get(stat(bound, column_key(source)))) is not None:
             has_values = pc.or_(has_values, pc.is_valid(column))
     if (row := pc.index(pc.and_(null, has_values), True).as_py()) >= 0:
