@@ -29,9 +29,9 @@ from icefloe.codecs.manifest.avro_schemas import (
 )
 from icefloe.codecs.manifest.avro_values import maps_of, to_raw
 from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.field_ids import ENTRY_FIELDS, FILE_FIELDS, Slot
 from icefloe.codecs.manifest.partition_values import partition_value
 from icefloe.codecs.manifest.v3_entries import DELETES, Facts, StoredRows, check_tuple, entry_table, facts_of
-from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
 from icefloe.codecs.value.inferred_types import infer_types
 from icefloe.errors import FormatError, IcefloeError, InputError, UnsupportedError, damaged
 from icefloe.model.entries import UNKNOWN_COUNT, ContentType, Measure, StatKeys, Status, columns_of, partition_key, stat
@@ -127,12 +127,12 @@ def _types_in_schema(container: Container, spec: PartitionSpec, context: Manifes
     }
 
 
-def _types(file: AvroFields, slots: tuple[Stored, ...]) -> Shape:
+def _types(file: AvroFields, slots: tuple[Slot, ...]) -> Shape:
     named = ((file.name(slot.id, slot.name), slot.type) for slot in slots)
     return {name: type_ for name, type_ in named if name is not None}
 
 
-def _plain(rows: Mapping[str, Any], file: AvroFields, slots: tuple[Stored, ...]) -> dict[str, pa.Array]:
+def _plain(rows: Mapping[str, Any], file: AvroFields, slots: tuple[Slot, ...]) -> dict[str, pa.Array]:
     named = ((file.name(slot.id, slot.name), slot.entry) for slot in slots)
     return {entry: rows[name] for name, entry in named if name is not None}
 

@@ -153,29 +153,25 @@ MEASURE_MAPS = (
 
 Parts: TypeAlias = Mapping[str, tuple[int, str | Json]]  # field name -> field id and Avro type
 
+_PLAIN = {pa.int32(): "int", pa.int64(): "long", pa.string(): "string", pa.binary(): "bytes"}
+
+
+def _parts(slots: tuple[ids.Slot, ...]) -> dict[str, tuple[int, str | Json]]:
+    return {slot.name: (slot.id, _slot_type(slot)) for slot in slots}
+
+
+def _slot_type(slot: ids.Slot) -> str | Json:
+    if slot.element_id is not None:
+        return _list(slot.element_id, _PLAIN[slot.type.value_type])
+    return _PLAIN[slot.type]
+
+
 _FILE: Parts = {
-    "content": (ids.CONTENT_TYPE, "int"),
-    "file_path": (ids.LOCATION, "string"),
-    "file_format": (ids.FILE_FORMAT, "string"),
-    "record_count": (ids.RECORD_COUNT, "long"),
-    "file_size_in_bytes": (ids.FILE_SIZE_IN_BYTES, "long"),
+    **_parts(ids.FILE_FIELDS),
     "block_size_in_bytes": (ids.BLOCK_SIZE_IN_BYTES, "long"),
     **{m.name: (m.id, _map(m.key_id, m.value_id, m.value)) for m in MEASURE_MAPS},
-    "key_metadata": (ids.KEY_METADATA, "bytes"),
-    "split_offsets": (ids.SPLIT_OFFSETS, _list(ids.SPLIT_OFFSETS_ELEMENT, "long")),
-    "equality_ids": (ids.EQUALITY_IDS, _list(ids.EQUALITY_IDS_ELEMENT, "int")),
-    "sort_order_id": (ids.SORT_ORDER_ID, "int"),
-    "first_row_id": (ids.FIRST_ROW_ID, "long"),
-    "referenced_data_file": (ids.REFERENCED_FILE, "string"),
-    "content_offset": (ids.CONTENT_OFFSET, "long"),
-    "content_size_in_bytes": (ids.CONTENT_SIZE_IN_BYTES, "long"),
 }
-_ENTRY: Parts = {
-    "status": (ids.STATUS, "int"),
-    "snapshot_id": (ids.SNAPSHOT_ID, "long"),
-    "sequence_number": (ids.SEQUENCE_NUMBER, "long"),
-    "file_sequence_number": (ids.FILE_SEQUENCE_NUMBER, "long"),
-}
+_ENTRY: Parts = _parts(ids.ENTRY_FIELDS)
 _SUMMARY = {
     "type": "record",
     "name": f"r{ids.PARTITIONS_ELEMENT}",
@@ -187,22 +183,8 @@ _SUMMARY = {
     ],
 }
 _MANIFEST: Parts = {
-    "manifest_path": (ids.MANIFEST_PATH, "string"),
-    "manifest_length": (ids.MANIFEST_LENGTH, "long"),
-    "partition_spec_id": (ids.MANIFEST_SPEC_ID, "int"),
-    "content": (ids.MANIFEST_CONTENT, "int"),
-    "sequence_number": (ids.MANIFEST_SEQUENCE_NUMBER, "long"),
-    "min_sequence_number": (ids.MIN_SEQUENCE_NUMBER, "long"),
-    "added_snapshot_id": (ids.ADDED_SNAPSHOT_ID, "long"),
-    "added_files_count": (ids.ADDED_FILES_COUNT, "int"),
-    "existing_files_count": (ids.EXISTING_FILES_COUNT, "int"),
-    "deleted_files_count": (ids.DELETED_FILES_COUNT, "int"),
-    "added_rows_count": (ids.ADDED_ROWS_COUNT, "long"),
-    "existing_rows_count": (ids.EXISTING_ROWS_COUNT, "long"),
-    "deleted_rows_count": (ids.DELETED_ROWS_COUNT, "long"),
+    **_parts(ids.MANIFEST_FIELDS),
     "partitions": (ids.PARTITIONS, _list(ids.PARTITIONS_ELEMENT, _SUMMARY)),
-    "key_metadata": (ids.MANIFEST_KEY_METADATA, "bytes"),
-    "first_row_id": (ids.MANIFEST_FIRST_ROW_ID, "long"),
 }
 
 

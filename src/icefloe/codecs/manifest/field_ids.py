@@ -1,14 +1,17 @@
-"""Every field id of manifests, in one place (spec: Manifests, Manifest Lists; V4 proposal).
+"""The fields of manifests of every version: ids, names, entry columns (spec: Manifests, Manifest Lists; V4 proposal).
 
 The ids of the V4 content entry come as one block from the proposal: Apache's draft gives some of the same numbers
-other meanings, so single ids must never be mixed. v1-v3 manifests share most ids with it, under other names.
+other meanings, so single ids must never be mixed. v1-v3 manifests share most ids with it, under other names. Which
+version writes which field is in ``icefloe.model.metadata.version_rules``; readers accept all of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icefloe.model.entries import Measure
+import pyarrow as pa
+
+from icefloe.model.entries import ENTRY, Measure
 
 # -- tracking: V4 version_info, and the top level of v1-v3 manifests
 STATUS = 0
@@ -110,6 +113,11 @@ class Slot:
     required: bool = False
     element_id: int | None = None
 
+    @property
+    def type(self) -> pa.DataType:
+        """The Arrow type of the entry column."""
+        return ENTRY.field(self.entry).type
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
@@ -124,6 +132,25 @@ def _slot(id_: int, entry: str, *, name: str | None = None, required: bool = Fal
     return Slot(id=id_, name=entry if name is None else name, entry=entry, required=required, element_id=element)
 
 
+def _counts(*, required: bool) -> tuple[Slot, ...]:
+    return (
+        _slot(ADDED_FILES_COUNT, "added_files_count", required=required),
+        _slot(EXISTING_FILES_COUNT, "existing_files_count", required=required),
+        _slot(DELETED_FILES_COUNT, "deleted_files_count", required=required),
+        _slot(ADDED_ROWS_COUNT, "added_rows_count", required=required),
+        _slot(EXISTING_ROWS_COUNT, "existing_rows_count", required=required),
+        _slot(DELETED_ROWS_COUNT, "deleted_rows_count", required=required),
+        _slot(MIN_SEQUENCE_NUMBER, "min_sequence_number", required=required),
+    )
+
+
+# What tracks an entry: version_info of V4, the top level of v1-v3 manifests.
+ENTRY_FIELDS = (
+    _slot(STATUS, "status", required=True),
+    _slot(SNAPSHOT_ID, "snapshot_id"),
+    _slot(SEQUENCE_NUMBER, "sequence_number"),
+    _slot(FILE_SEQUENCE_NUMBER, "file_sequence_number"),
+)
 CONTENT_ENTRY: tuple[Slot | Group, ...] = (
     _slot(CONTENT_TYPE, "content_type", required=True),
     _slot(LOCATION, "location"),
@@ -132,12 +159,7 @@ CONTENT_ENTRY: tuple[Slot | Group, ...] = (
     Group(
         id=VERSION_INFO,
         name="version_info",
-        slots=(
-            _slot(STATUS, "status", required=True),
-            _slot(SNAPSHOT_ID, "snapshot_id"),
-            _slot(SEQUENCE_NUMBER, "sequence_number"),
-            _slot(FILE_SEQUENCE_NUMBER, "file_sequence_number"),
-        ),
+        slots=ENTRY_FIELDS,
     ),
     Group(
         id=DELETION_VECTOR,
@@ -156,19 +178,39 @@ CONTENT_ENTRY: tuple[Slot | Group, ...] = (
     Group(
         id=MANIFEST_STATS,
         name="manifest_stats",
-        slots=(
-            _slot(ADDED_FILES_COUNT, "added_files_count", required=True),
-            _slot(EXISTING_FILES_COUNT, "existing_files_count", required=True),
-            _slot(DELETED_FILES_COUNT, "deleted_files_count", required=True),
-            _slot(ADDED_ROWS_COUNT, "added_rows_count", required=True),
-            _slot(EXISTING_ROWS_COUNT, "existing_rows_count", required=True),
-            _slot(DELETED_ROWS_COUNT, "deleted_rows_count", required=True),
-            _slot(MIN_SEQUENCE_NUMBER, "min_sequence_number", required=True),
-        ),
+        slots=_counts(required=True),
     ),
     _slot(REFERENCED_FILE, "referenced_file"),
     _slot(KEY_METADATA, "key_metadata"),
     _slot(SPLIT_OFFSETS, "split_offsets", element=SPLIT_OFFSETS_ELEMENT),
     _slot(EQUALITY_IDS, "equality_ids", element=EQUALITY_IDS_ELEMENT),
     _slot(FIRST_ROW_ID, "first_row_id"),
+)
+
+# The fields of v1-v3: of data_file in the entries of manifests, and of manifest lists.
+FILE_FIELDS = (
+    _slot(CONTENT_TYPE, "content_type", name="content"),
+    _slot(LOCATION, "location", name="file_path", required=True),
+    _slot(FILE_FORMAT, "file_format", required=True),
+    _slot(RECORD_COUNT, "record_count", required=True),
+    _slot(FILE_SIZE_IN_BYTES, "file_size_in_bytes", required=True),
+    _slot(KEY_METADATA, "key_metadata"),
+    _slot(SPLIT_OFFSETS, "split_offsets", element=SPLIT_OFFSETS_ELEMENT),
+    _slot(EQUALITY_IDS, "equality_ids", element=EQUALITY_IDS_ELEMENT),
+    _slot(SORT_ORDER_ID, "sort_order_id"),
+    _slot(FIRST_ROW_ID, "first_row_id"),
+    _slot(REFERENCED_FILE, "referenced_file", name="referenced_data_file"),
+    _slot(CONTENT_OFFSET, "dv_offset", name="content_offset"),
+    _slot(CONTENT_SIZE_IN_BYTES, "dv_size_in_bytes", name="content_size_in_bytes"),
+)
+MANIFEST_FIELDS = (
+    _slot(MANIFEST_PATH, "location", name="manifest_path", required=True),
+    _slot(MANIFEST_LENGTH, "file_size_in_bytes", name="manifest_length", required=True),
+    _slot(MANIFEST_SPEC_ID, "partition_spec_id", required=True),
+    _slot(MANIFEST_CONTENT, "content_type", name="content"),
+    _slot(MANIFEST_SEQUENCE_NUMBER, "sequence_number"),
+    _slot(ADDED_SNAPSHOT_ID, "snapshot_id", name="added_snapshot_id", required=True),
+    *_counts(required=False),
+    _slot(MANIFEST_KEY_METADATA, "key_metadata"),
+    _slot(MANIFEST_FIRST_ROW_ID, "first_row_id"),
 )

@@ -17,13 +17,13 @@ from icefloe.codecs.avro.container import Container, read_container, write_conta
 from icefloe.codecs.manifest import field_ids as ids
 from icefloe.codecs.manifest.avro_schemas import AvroFields, avro_fields, manifest_list_schema
 from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.field_ids import MANIFEST_FIELDS
 from icefloe.codecs.value.bounds import decode_bounds, encode_bounds
 from icefloe.errors import FormatError, IcefloeError, InputError, UnsupportedError, damaged
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import (
     BOUNDS,
     COUNTS,
-    MANIFEST_COUNTS,
     ContentType,
     Measure,
     Status,
@@ -39,29 +39,7 @@ from icefloe.model.schema.types import has_nan
 
 Columns = Mapping[str, pa.Array]
 
-_COUNT_IDS = {
-    "added_files_count": ids.ADDED_FILES_COUNT,
-    "existing_files_count": ids.EXISTING_FILES_COUNT,
-    "deleted_files_count": ids.DELETED_FILES_COUNT,
-    "added_rows_count": ids.ADDED_ROWS_COUNT,
-    "existing_rows_count": ids.EXISTING_ROWS_COUNT,
-    "deleted_rows_count": ids.DELETED_ROWS_COUNT,
-    "min_sequence_number": ids.MIN_SEQUENCE_NUMBER,
-}
 _ROWS_COUNTS = ("added_rows_count", "existing_rows_count", "deleted_rows_count")
-# field id, name in the spec, entry column, type
-_FIELDS: tuple[tuple[int, str, str, pa.DataType], ...] = (
-    (ids.MANIFEST_PATH, "manifest_path", "location", pa.string()),
-    (ids.MANIFEST_LENGTH, "manifest_length", "file_size_in_bytes", pa.int64()),
-    (ids.MANIFEST_SPEC_ID, "partition_spec_id", "partition_spec_id", pa.int32()),
-    (ids.MANIFEST_CONTENT, "content", "content_type", pa.int32()),
-    (ids.MANIFEST_SEQUENCE_NUMBER, "sequence_number", "sequence_number", pa.int64()),
-    (ids.ADDED_SNAPSHOT_ID, "added_snapshot_id", "snapshot_id", pa.int64()),
-    *((_COUNT_IDS[field.name], field.name, field.name, field.type) for field in MANIFEST_COUNTS),
-    (ids.MANIFEST_KEY_METADATA, "key_metadata", "key_metadata", pa.binary()),
-    (ids.MANIFEST_FIRST_ROW_ID, "first_row_id", "first_row_id", pa.int64()),
-)
-_REQUIRED = ("location", "file_size_in_bytes", "partition_spec_id", "snapshot_id")
 _SUMMARY: tuple[tuple[int, str, pa.DataType], ...] = (
     (ids.CONTAINS_NULL, Measure.HAS_NULL, pa.bool_()),
     (ids.CONTAINS_NAN, Measure.HAS_NAN, pa.bool_()),
@@ -88,17 +66,17 @@ def decode_manifest_list(data: bytes, context: ManifestContext, *, where: str) -
 
 def _decode(container: Container, context: ManifestContext, where: str) -> pa.Table:
     file = avro_fields(container.schema)
-    names = {entry: file.name(id_, name) for id_, name, entry, _ in _FIELDS}
-    shape = {name: type_ for *_, entry, type_ in _FIELDS if (name := names[entry]) is not None}
+    names = {slot: file.name(slot.id, slot.name) for slot in MANIFEST_FIELDS}
+    shape = {name: slot.type for slot, name in names.items() if name is not None}
     summaries = file.name(ids.PARTITIONS, "partitions")
     if summaries is not None:
         shape[summaries] = pa.list_(pa.struct(_summary_fields(file.elements(summaries))))
     stored = container.rows(shape)
     length = container.count
-    columns = {e: pa.nulls(length, t) if (n := names[e]) is None else stored[n] for *_, e, t in _FIELDS}
-    for entry in _REQUIRED:
-        if columns[entry].null_count > 0:
-            raise FormatError(f"{where}: {entry} of a manifest is missing or null", location=where)
+    columns = {s.entry: pa.nulls(length, s.type) if n is None else stored[n] for s, n in names.items()}
+    for slot in MANIFEST_FIELDS:
+        if slot.required and columns[slot.entry].null_count > 0:
+            raise FormatError(f"{where}: {slot.entry} of a manifest is missing or null", location=where)
     columns = _adapted(columns, length, where)
     if summaries is not None:
         columns |= _summaries(stored[summaries], file.elements(summaries), columns, context, where)
@@ -231,7 +209,7 @@ def encode_manifest_list(
     for name in ("sequence_number", "min_sequence_number"):
         columns[name] = columns[name].fill_null(sequence_number)
     _check_writable(columns, version)
-    kept = {name: columns[entry] for _, name, entry, _ in _FIELDS}
+    kept = {slot.name: columns[slot.entry] for slot in MANIFEST_FIELDS}
     kept["partitions"] = pa.array(_partitions(columns, entries.num_rows, context), _PARTITIONS)
     rows = pa.StructArray.from_arrays(list(kept.values()), names=list(kept))
     metadata = {"snapshot-id": str(snapshot_id), "parent-snapshot-id": "null" if parent_id is None else str(parent_id)}
@@ -248,7 +226,7 @@ def _check_writable(columns: Columns, version: int) -> None:
     last = _DELETE_CONTENT if written(MANIFEST_LIST_FIELDS, "content", version) else _DATA_CONTENT
     manifest = pc.and_(pc.greater_equal(content, _DATA_CONTENT), pc.less_equal(content, last))
     checks = [(pc.fill_null(manifest, False), f"it is not a manifest that format version {version} has")]
-    needed = [entry for _, name, entry, _ in _FIELDS if name in required(MANIFEST_LIST_FIELDS, version)]
+    needed = [slot.entry for slot in MANIFEST_FIELDS if slot.name in required(MANIFEST_LIST_FIELDS, version)]
     checks += [(columns[name].is_valid(), f"{name} is null") for name in needed]
     for good, rule in checks:
         if (row := pc.index(good, False).as_py()) >= 0:

@@ -16,9 +16,9 @@ from icefloe.codecs.manifest import field_ids as ids
 from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS, MeasureMap
 from icefloe.codecs.manifest.content_stats import field_id
 from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.field_ids import ENTRY_FIELDS, FILE_FIELDS, Slot
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.codecs.manifest.v3_entries import Facts, StoredRows, check_tuple, entry_table, facts_of
-from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS, Stored
 from icefloe.errors import FormatError, IcefloeError, LimitError, damaged
 from icefloe.model.entries import ContentType, StatKeys
 from icefloe.model.location_columns import one_array
@@ -91,7 +91,7 @@ def _stored(
     )
 
 
-def _plain(stored: ById, slots: tuple[Stored, ...]) -> dict[str, pa.Array]:
+def _plain(stored: ById, slots: tuple[Slot, ...]) -> dict[str, pa.Array]:
     return {slot.entry: stored[slot.id].cast(slot.type) for slot in slots if slot.id in stored}
 
 

@@ -19,8 +19,8 @@ from icefloe.codecs.manifest.avro_schemas import MeasureMap, avro_name
 from icefloe.codecs.manifest.avro_values import from_raw, statistics_of
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_checks import sorted_lists
+from icefloe.codecs.manifest.field_ids import ENTRY_FIELDS, FILE_FIELDS
 from icefloe.codecs.manifest.partition_values import partition_stats
-from icefloe.codecs.manifest.v3_fields import ENTRY_FIELDS, FILE_FIELDS
 from icefloe.errors import FormatError
 from icefloe.model.entries import ContentType, Status, partition_key, to_table
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
