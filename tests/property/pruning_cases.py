@@ -448,18 +448,3 @@ def truth(expr: Expr, chosen: Layout) -> Truth:
 
 def _joined(parts: list[bool | None], stop: bool) -> bool | None:
     return stop if stop in parts else None if None in parts else not stop
-
-
-def holds(bound: Expr, values: dict[int, Any], types: dict[int, Any]) -> bool:
-    """Whether partition values, by field id, pass a projected filter."""
-    match bound:
-        case Constant(constant):
-            return constant
-        case And(children):
-            return all(holds(child, values, types) for child in children)
-        case Or(children):
-            return any(holds(child, values, types) for child in children)
-        case BoundPredicate(op=op, field_id=field_id, literals=literals):
-            given = transformed(str(bound.transform), types[field_id], values[field_id])
-            return _test(op, given, literals) is True
-    raise AssertionError(bound)

@@ -1,7 +1,7 @@
 """Pruning never loses a row and never claims one, for random schemas, rows, statistics and filters.
 
-One case is one filter over one table of random files: what statistics, manifests, projections and residuals say about
-each file is compared with the truth about each of its rows. A failure names the seed of its table and the filter.
+One case is one filter over one table of random files: what statistics, manifests and residuals say about each
+file is compared with the truth about each of its rows. A failure names the seed of its table and the filter.
 """
 
 from __future__ import annotations
@@ -9,16 +9,13 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from pruning_cases import Dataset, File, Truth, contradicted, dataset, expression, holds, truth
-from pruning_values import result_type
+from pruning_cases import Dataset, File, Truth, contradicted, dataset, expression, truth
 
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import Bound, Expr
-from icefloe.expr.prune.partition_filter import project_inclusive, project_strict
-from icefloe.expr.prune.residual import residual, residuals
+from icefloe.expr.prune.residual import residuals
 from icefloe.expr.prune.stats_eval import Match, evaluate
 from support.selection import first
 
@@ -75,11 +72,7 @@ def report(seed: str, number: int, made: Dataset, expr: Expr, bound: Bound, prob
 def judge(made: Dataset, bound: Bound, matching: Truth) -> str | None:
     """What is wrong, or None."""
     found = {id(file): [matching(row) is True for row in file.rows] for file in made.files}
-    return (
-        judge_statistics(made, bound, found)
-        or judge_projections(made, bound, found)
-        or judge_residuals(made, bound, found)
-    )
+    return judge_statistics(made, bound, found) or judge_residuals(made, bound, found)
 
 
 def judge_statistics(made: Dataset, bound: Bound, found: dict[int, list[bool]]) -> str | None:
@@ -92,30 +85,11 @@ def judge_statistics(made: Dataset, bound: Bound, found: dict[int, list[bool]]) 
     return None
 
 
-def judge_projections(made: Dataset, bound: Bound, found: dict[int, list[bool]]) -> str | None:
-    schema, types = made.layout.schema, partition_types(made)
-    for number, spec in enumerate(made.layout.specs):
-        inclusive, strict = project_inclusive(bound, spec, schema), project_strict(bound, spec, schema)
-        for file in (file for file in made.files if file.spec == number):
-            rows = found[id(file)]
-            if any(rows) and not holds(inclusive, file.values, types):
-                return f"the inclusive projection loses a row of {file}: {inclusive}"
-            if not all(rows) and holds(strict, file.values, types):
-                return f"the strict projection claims a row of {file}: {strict}"
-    return None
-
-
 def judge_residuals(made: Dataset, bound: Bound, found: dict[int, list[bool]]) -> str | None:
     layout, files = made.layout, made.files
     distinct, index = residuals(bound, layout.fields, layout.schema, made.table.slice(0, len(files)))
     meanings = [truth(each, layout) for each in distinct]
-    by_partition: dict[str, Bound] = {}
     for file, position in zip(files, index.to_pylist(), strict=True):
-        key = repr((file.spec, file.values))
-        if key not in by_partition:
-            by_partition[key] = residual(bound, layout.specs[file.spec], layout.schema, file.values)
-        if wrong(file, truth(by_partition[key], layout), found):
-            return f"the residual of {file} is {by_partition[key]}"
         if wrong(file, meanings[position], found):
             return f"one of the residuals, for {file}, is {distinct[position]}"
     return None
@@ -123,7 +97,3 @@ def judge_residuals(made: Dataset, bound: Bound, found: dict[int, list[bool]]) -
 
 def wrong(file: File, meaning: Truth, found: dict[int, list[bool]]) -> bool:
     return [meaning(row) is True for row in file.rows] != found[id(file)]
-
-
-def partition_types(made: Dataset) -> dict[int, Any]:
-    return {part.field_id: result_type(part.transform, made.layout.column(part).type) for part in made.layout.fields}

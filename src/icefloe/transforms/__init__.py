@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icefloe.transforms.base import BEYOND, DecimalSteps, HashBuckets, Limits, ResultNumbers, Transform, Zone
+from icefloe.transforms.base import BEYOND, DecimalSteps, HashBuckets, Limits, ResultNumbers, Transform
 from icefloe.transforms.bucket import Bucket
 from icefloe.transforms.bucket_of_columns import BucketOfColumns
 from icefloe.transforms.times import Day, Hour, Month, TimeTransform, Year
@@ -27,7 +27,6 @@ __all__ = [
     "UnknownTransform",
     "Void",
     "Year",
-    "Zone",
     "parse_transform",
     "transform_of",
 ]

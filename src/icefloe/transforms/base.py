@@ -39,21 +39,6 @@ class ResultNumbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
-    """The result for a literal, and whether the literal is the first and the last value that has this result.
-
-    ``late`` is the result that old writers may have stored instead. ``holds_earlier`` says that files of this result
-    may also hold values of the result before it.
-    """
-
-    value: Any
-    first: bool
-    last: bool
-    late: Any
-    holds_earlier: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Limits:
     """The least values of the column whose result is at least, and above, a given one.
 
@@ -62,19 +47,6 @@ class Limits:
 
     at_least: Callable[[Any], Any]
     above: Callable[[Any], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Zone:
-    """Values from ``low`` up to ``end`` whose result is below the lowest value of the result type.
-
-    Writers that let integers overflow store ``stored``. For decimals, they store any value up to ``stored``.
-    """
-
-    low: Any
-    end: Any
-    stored: Any
-    overflows: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,15 +180,6 @@ class Transform(ABC):
     def prefix_length(self, source: Type) -> int | None:
         """The length of the beginning that is kept of texts or bytes; None if the results are no beginnings."""
         return None
-
-    def images(self, literals: Sequence[Any], source: Type) -> list[Image]:
-        """The images of literals, without those below all values of the result type; order must be preserved."""
-        results = self.apply(pa.array(literals, arrow_type(source)), source).to_pylist()
-        return [Image(result, first=False, last=False, late=result) for result in results]
-
-    def overflow_zones(self, source: Type) -> list[Zone]:
-        """The values of the column whose results do not fit the result type."""
-        return []
 
     def limits(self, source: Type) -> Limits | None:
         """The intervals of the column that share a result; None if they are unknown."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime as dt
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 from icefloe.errors import InputError
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.schema.types import DATE, INT, TIMESTAMP, TIMESTAMP_NS, TIMESTAMPTZ, TIMESTAMPTZ_NS, Type
-from icefloe.transforms.base import BEYOND, MAX_INT, Image, Limits, Longs, Transform, masked, numbers, parts
+from icefloe.transforms.base import BEYOND, MAX_INT, Limits, Longs, Transform, masked, numbers, parts
 
 Ints = npt.NDArray[np.int32]
 
@@ -112,30 +111,6 @@ class TimeTransform(Transform):
     def _tick_size(self, source: Type) -> int:
         """How many values of the source type are in one unit of ``_first_ticks``."""
         return 1 if source == DATE else _SECONDS_PER_DAY * _TICKS_PER_SECOND[source]
-
-    def images(self, literals: Sequence[Any], source: Type) -> list[Image]:
-        """The units of instants, each compared with those of the instants right before and after it."""
-        values, before, after = self._neighbours(literals, source)
-        columns = (values, pc.not_equal(values, before), pc.not_equal(values, after))
-        rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        return [self._image(value, first, last, source) for value, first, last in rows]
-
-    def _image(self, value: Any, first: bool, last: bool, source: Type) -> Image:
-        unit = _unit(value)
-        if self._is_exact(source) or unit > 0:
-            return Image(value, first, last, late=value)
-        step = dt.timedelta(days=1) if isinstance(value, dt.date) else 1
-        return Image(value, first, last, late=value + step if unit < 0 else value, holds_earlier=True)
-
-    def _neighbours(self, literals: Sequence[Any], source: Type) -> list[pa.Array]:
-        """The units of instants, and of those right before and after; of themselves at the ends of the type."""
-        type_, size = arrow_type(source), len(literals)
-        plain = pa.int32() if source == DATE else pa.int64()
-        ticks = pa.array(literals, type_).cast(plain).to_numpy()
-        ends = np.iinfo(ticks.dtype)
-        moved = np.concatenate([ticks, ticks - (ticks > ends.min), ticks + (ticks < ends.max)])
-        values = self.apply(pa.array(moved, plain).cast(type_), source)
-        return [values.slice(start, size) for start in range(0, 3 * size, size)]
 
     def limits(self, source: Type) -> Limits:
         """The start of a unit, and that of the next one."""

@@ -7,7 +7,6 @@ type cannot hold is refused: it could only be stored as another value.
 from __future__ import annotations
 
 import decimal
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,13 +20,11 @@ from icefloe.model.schema.types import BINARY, INT, LONG, MAX_DECIMAL_PRECISION,
 from icefloe.transforms.base import (
     MAX_INT,
     DecimalSteps,
-    Image,
     Limits,
     Longs,
     Numbers,
     ResultNumbers,
     Transform,
-    Zone,
     masked,
     numbers,
     parts,
@@ -168,40 +165,6 @@ class Truncate(Transform):
     def prefix_length(self, source: Type) -> int | None:
         """The width, of texts and bytes."""
         return self.width if source in (STRING, BINARY) else None
-
-    def images(self, literals: Sequence[Any], source: Type) -> list[Image]:
-        """The literals cut to the width; whether one is the first or last of its result needs no neighbour."""
-        cut = (self._image(literal, source) for literal in literals)
-        return [image for image in cut if image is not None]
-
-    def _image(self, literal: Any, source: Type) -> Image | None:
-        if isinstance(literal, (str, bytes)):
-            prefix = literal[: self.width]
-            return Image(prefix, first=len(literal) <= self.width, last=len(literal) < self.width, late=prefix)
-        number = _unscaled(literal, source)
-        rest = number % self.width
-        if number - rest < _lowest_number(source):
-            return None
-        value = _scaled(number - rest, source)
-        return Image(value, first=rest == 0, last=rest == self.width - 1, late=value)
-
-    def overflow_zones(self, source: Type) -> list[Zone]:
-        """The numbers below the lowest multiple of the type; a long may have been an int when its file was written.
-
-        >>> Truncate(10).overflow_zones(INT)
-        [Zone(low=-2147483648, end=-2147483640, stored=2147483646, overflows=True)]
-        """
-        if source in (STRING, BINARY):
-            return []
-        zones, overflows = [], not isinstance(source, Decimal)
-        for type_ in (INT, LONG) if source == LONG else (source,):
-            low = _lowest_number(type_)
-            below = low - low % self.width
-            if below < low:
-                stored = below - 2 * low if overflows else low
-                low, end, stored = (_scaled(number, type_) for number in (low, below + self.width, stored))
-                zones.append(Zone(low, end, stored, overflows=overflows))
-        return zones
 
     def limits(self, source: Type) -> Limits:
         """Multiples of the width; for texts and bytes, the beginning and what follows everything that starts so."""

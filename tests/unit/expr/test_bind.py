@@ -28,7 +28,6 @@ from icefloe.expr.filter.nodes import (
     Or,
     Predicate,
 )
-from icefloe.expr.filter.row_filter import matches
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
@@ -55,6 +54,7 @@ from icefloe.model.schema.types import (
     Map,
     Struct,
 )
+from support.row_matching import matches
 
 
 def bound(text: str, schema: Schema = SCHEMA) -> Expr:

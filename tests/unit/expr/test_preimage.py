@@ -12,10 +12,10 @@ from filter_cases import SCHEMA
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, Bound, BoundPredicate, Op, Predicate, TransformTerm, leaves
 from icefloe.expr.filter.preimage import over_columns
-from icefloe.expr.filter.row_filter import matches
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import TIMESTAMP_NS, Field
 from icefloe.transforms.truncate import successor
+from support.row_matching import matches
 
 OPS = (Op.LT, Op.LE, Op.GT, Op.GE, Op.EQ, Op.NE)
 TIMES = [

@@ -13,11 +13,11 @@ from icefloe.errors import InputError
 from icefloe.expr.filter.batch_filter import evaluate_rows
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, Op, Predicate
-from icefloe.expr.filter.row_filter import matches
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import INT, LONG, Field, Struct
+from support.row_matching import matches
 
 
 def batch_of(content: list[dict[str, Any]], schema: Schema = SCHEMA) -> pa.RecordBatch:

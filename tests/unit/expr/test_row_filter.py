@@ -17,10 +17,11 @@ from hypothesis import given
 from icefloe.errors import InputError
 from icefloe.expr.filter.batch_filter import to_arrow
 from icefloe.expr.filter.bind import bind
-from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, And, Expr, Op, Or, Predicate
-from icefloe.expr.filter.row_filter import matches, references, to_sql
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, And, Expr, Op, Or, Predicate
+from icefloe.expr.filter.row_filter import to_sql
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.arrow.conform import arrow_schema
+from support.row_matching import matches
 
 
 def as_table(content: list[dict[str, Any]]) -> pa.Table:
@@ -75,12 +76,6 @@ def test_bounds_that_leave_nan_out_do_not_mislead_arrow(text: str, tmp_path: Any
     bound = bind(parse_filter(text), SCHEMA)
     read = pq.read_table(tmp_path / "f.parquet", filters=to_arrow(bound))
     assert read["row"].to_pylist() == [i for i, v in enumerate((5.0, NAN, 4.0)) if matches(bound, {"f": v})]
-
-
-def test_references_are_the_names_of_columns() -> None:
-    assert references(parse_filter("a.b = 1 AND (c > 2 OR NOT c IS NULL) AND true")) == {"a.b", "c"}
-    assert references(bind(parse_filter("n.k = 1 OR i = 2"), SCHEMA)) == {"n.k", "i"}
-    assert references(ALWAYS_TRUE) == frozenset()
 
 
 @pytest.mark.parametrize("join", [And, Or])

@@ -16,7 +16,6 @@ from pyroaring import BitMap64
 from icefloe.errors import CorruptFile, FormatError, InputError, NoSuchFile
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, And, Expr, Not, Op, Or, Predicate
-from icefloe.expr.filter.row_filter import matches
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.formats.read.reader import read_file
 from icefloe.formats.read.row_mask import FileDrops
@@ -40,6 +39,7 @@ from icefloe.model.schema.types import (
     Struct,
     Type,
 )
+from support.row_matching import matches
 
 IO = LocalFileIO()
 ABC = Schema(fields=(Field(1, "a", LONG), Field(2, "b", STRING), Field(3, "c", DOUBLE)))

@@ -17,7 +17,6 @@ from pyroaring import BitMap64
 from icefloe.errors import CorruptFile
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import Bound
-from icefloe.expr.filter.row_filter import matches
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.formats.parquet import file as parquet_file
 from icefloe.formats.read import reader
@@ -30,6 +29,7 @@ from icefloe.io.memory import MemoryFileIO
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import INT, LONG, STRING, Field, List, Map, Struct
+from support.row_matching import matches
 
 FILE = "memory://t/f.parquet"
 INNER = Struct((Field(4, "x", LONG), Field(5, "y", STRING)))

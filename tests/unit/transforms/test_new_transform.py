@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import Bound, Op, Predicate, TransformTerm
-from icefloe.expr.filter.row_filter import matches, to_sql
-from icefloe.expr.prune.partition_filter import project_inclusive, project_strict
+from icefloe.expr.filter.row_filter import to_sql
+from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.formats.write.partition_values import folder, partition_fields
+from icefloe.model.entries import entries, partition_key
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import INT, Field, Type
 from icefloe.transforms import Transform
 from icefloe.transforms import transform as transforms
+from support.row_matching import matches
 
 SCHEMA = Schema(fields=(Field(1, "i", INT),))
 COMPARISONS = [Op.LT, Op.LE, Op.GT, Op.GE, Op.EQ, Op.NE]
@@ -83,11 +85,14 @@ def test_files_with_matching_rows_stay_and_only_full_matches_are_certain(
     transform: Transform, op: Op, literal: int, values: list[int]
 ) -> None:
     filter_, field = bound(op, literal), field_of(str(transform))
-    inclusive, strict = (project(filter_, [field], SCHEMA) for project in (project_inclusive, project_strict))
-    for value in values:
-        result = {"p": transform.value(value, INT)}
-        assert matches(inclusive, result) or not matches(filter_, {"i": value})
-        assert matches(filter_, {"i": value}) or not matches(strict, result)
+    results = [transform.value(value, INT) for value in values]
+    rows = [
+        {"record_count": 1, "lower_bound:p1000": n, "upper_bound:p1000": n, "null_value_count:p1000": 0}
+        for n in results
+    ]
+    answers = evaluate(filter_, entries(rows, {partition_key(1000): pa.int32()}), (field,)).to_pylist()
+    for value, answer in zip(values, answers, strict=True):
+        assert answer != (Match.NONE if matches(filter_, {"i": value}) else Match.ALL)
 
 
 def test_folders_and_filters_on_the_transform_work() -> None:

@@ -1,8 +1,8 @@
-"""What is left of a filter for the rows of one partition (spec: Scan Planning).
+"""The part of a filter that must be evaluated on the rows of a partition (spec: Scan Planning).
 
-A partition value may decide a predicate for all its rows: those that every row passes become true, those that no row
-passes become false, and only the rest must be tested on rows. Plans have few distinct partitions and many files, so
-the residuals of a plan are made once for every distinct set of answers.
+A partition value may decide a predicate for all rows of the partition: it becomes true if every row passes it, and
+false if no row does. The other predicates are evaluated on rows. A plan has few distinct partitions and many files, so
+it has one residual for each distinct set of answers.
 """
 
 from __future__ import annotations
@@ -15,38 +15,28 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPredicate, Expr, Leaf, fold, leaves
-from icefloe.expr.filter.row_filter import matches
-from icefloe.expr.prune.partition_filter import joined, project_inclusive, project_strict, targets
+from icefloe.expr.filter.nodes import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    And,
+    Bound,
+    BoundPredicate,
+    Branch,
+    Expr,
+    Leaf,
+    conjunction,
+    disjunction,
+    fold,
+    leaves,
+)
 from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.model.entries import BOUNDS, Measure, partition_key, stat
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import is_primitive
+from icefloe.transforms import transform_of
 
 _PARTS = (Measure.NULLS, Measure.NANS)
-
-
-def residual(bound: Bound, fields: Sequence[PartitionField], schema: Schema, values: Mapping[int, object]) -> Bound:
-    """What rows of a partition must still pass; ``values`` are its values by partition field id, None for null.
-
-    >>> from icefloe.expr.filter.nodes import Op
-    >>> from icefloe.model.schema.types import INT, Field
-    >>> schema = Schema(fields=(Field(1, "i", INT),))
-    >>> tens = PartitionField(source_id=1, field_id=1000, name="tens", transform="truncate[10]")
-    >>> residual(BoundPredicate(Op.GT, 1, ("i",), INT, (25,)), [tens], schema, {1000: 30})
-    Constant(value=True)
-    """
-    known = [field for field in fields if field.field_id in values]
-    row = {field.name: values[field.field_id] for field in known}
-
-    def leaf(node: Leaf) -> Expr:
-        if not isinstance(node, BoundPredicate):
-            return node
-        if not matches(project_inclusive(node, known, schema), row):
-            return ALWAYS_FALSE
-        return ALWAYS_TRUE if matches(project_strict(node, known, schema), row) else node
-
-    return cast(Bound, fold(bound, leaf, joined))
 
 
 def residuals(
@@ -64,8 +54,8 @@ def residuals(
     ([False, 'test rows'], [0, 1, 0])
     """
     tests = list(dict.fromkeys(node for node in leaves(bound) if isinstance(node, BoundPredicate)))
-    useful = targets(fields, schema)
-    chosen = tuple(t.field for i in dict.fromkeys(node.field_id for node in tests) for t in useful.get(i, ()))
+    tested = dict.fromkeys(node.field_id for node in tests)
+    chosen = tuple(f for i in tested for f in fields if f.source_id == i and _is_evidence(f, schema))
     tuples, of_entry = _distinct(_values(entries, chosen))
     if len(tests) == 0 or len(chosen) == 0:
         return [bound], pa.array(np.zeros(entries.num_rows, np.int64))
@@ -73,6 +63,14 @@ def residuals(
     combinations, of_tuple = np.unique(answers, axis=0, return_inverse=True)
     decided = [_decided(bound, dict(zip(tests, combination, strict=True))) for combination in combinations.tolist()]
     return decided, pa.array(of_tuple.reshape(-1)[of_entry], pa.int64())
+
+
+def _is_evidence(field: PartitionField, schema: Schema) -> bool:
+    """Whether values of a partition field decide predicates on its source column."""
+    source, transform = schema.by_id.get(field.source_id), transform_of(field)
+    if source is None or not transform.is_evidence(source.type) or not is_primitive(source.type):
+        return False
+    return is_primitive(transform.result_type(source.type))
 
 
 def _decided(bound: Bound, answers: Mapping[BoundPredicate, int]) -> Bound:
@@ -84,7 +82,10 @@ def _decided(bound: Bound, answers: Mapping[BoundPredicate, int]) -> Bound:
         constants = {int(Match.NONE): ALWAYS_FALSE, int(Match.ALL): ALWAYS_TRUE}
         return constants.get(answers[node], node)
 
-    return cast(Bound, fold(bound, leaf, joined))
+    def branch(node: Branch, parts: list[Expr]) -> Expr:
+        return conjunction(parts) if isinstance(node, And) else disjunction(parts)
+
+    return cast(Bound, fold(bound, leaf, branch))
 
 
 def _values(entries: pa.Table, fields: Sequence[PartitionField]) -> pa.Table:

@@ -17,7 +17,6 @@ from icefloe.engines.arrow.read.read import read_plan
 from icefloe.errors import InputError, NoSuchFile, UnsupportedError
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound
-from icefloe.expr.filter.row_filter import matches
 from icefloe.expr.prune.stats_eval import evaluate
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.formats.read.row_mask import FileDrops
@@ -30,6 +29,7 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DOUBLE, LONG, STRING, Field, Struct
 from icefloe.scan.tasks import TASK, Plan
 from support.engine_work import planned_for_engine, write_entries
+from support.row_matching import matches
 
 IO = LocalFileIO()
 SCHEMA = Schema(fields=(Field(1, "id", LONG), Field(2, "x", DOUBLE), Field(3, "note", STRING)))
