@@ -37,8 +37,7 @@ from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
-from icefloe.tree.diff import with_manifest
-from icefloe.tree.root import leaves_of, read_live_leaf, read_root
+from icefloe.tree.root import leaves_of, read_live_leaf, read_root, with_manifest
 from support.conformance import nonconformities
 
 NAME = ("db", "t")

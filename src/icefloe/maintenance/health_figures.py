@@ -21,12 +21,11 @@ from icefloe.deletes.partition_keys import Ints, partition_codes
 from icefloe.engines.engine import Engine
 from icefloe.engines.file_sets import ListedFolder
 from icefloe.maintenance.reachable import referenced_files
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Measure, choose, concat, of_type, partition_key, stat
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Measure, choose, of_type, partition_key, stat
 from icefloe.model.metadata.properties import LEAF_TARGET_SIZE, MERGE_TARGET_SIZE, TARGET_FILE_SIZE
 from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
 from icefloe.scan.partition_struct import partition_struct, partition_tuples
-from icefloe.tree.diff import with_manifest
-from icefloe.tree.root import Root, read_live_leaves, read_root
+from icefloe.tree.root import Root, live_files, read_root
 
 SMALL = 0.75  # of the target size: a smaller file is worth combining, as in Apache Iceberg's rewrite
 MANY_SMALL = 5  # small files of one partition from which on they are combined
@@ -95,10 +94,7 @@ def measure(base: Base, engine: Engine, *, now_ms: int, storage: bool = False) -
     root = read_root(store, metadata.current_snapshot)
     leaves = root.leaves(*MANIFESTS)
     wanted = frozenset(partition_key(field.id) for field in partition_struct(store.context).fields)
-    entries = [with_manifest(root.rows(ContentType.DATA, *DELETES), None)]
-    live = read_live_leaves(store, root, leaves, wanted)
-    entries.extend(with_manifest(rows, leaf) for leaf, rows in zip(leaves, live, strict=True))
-    files = concat(entries)
+    files = live_files(store, root, leaves, ContentType.DATA, *DELETES, wanted=wanted)
     data = choose(files, of_type(files, ContentType.DATA))
     deletes = choose(files, of_type(files, *DELETES))
     (codes,) = partition_codes([data], store.context) if data.num_rows > 0 else (np.zeros(0, np.int64),)

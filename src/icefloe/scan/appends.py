@@ -7,23 +7,22 @@ caller asks to skip such snapshots.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.deletes.delete_index import attach_deletes
 from icefloe.errors import InputError
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
-from icefloe.expr.prune.residual import residuals
-from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.model.entries import ContentType, Status, choose, concat, empty, of_status, of_type
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.scan.plan import known_fields, partition_fields, read_schema, to_tasks
+from icefloe.scan.plan import partition_fields, plan_files, read_schema
 from icefloe.scan.prune import statistics_keys
 from icefloe.scan.tasks import Plan
-from icefloe.tree.diff import snapshot_changes, snapshots_between, with_manifest
+from icefloe.tree.diff import snapshot_changes, snapshots_between
+from icefloe.tree.root import with_manifest
 from icefloe.tree.store import ManifestStore
 
 
@@ -44,26 +43,12 @@ def plan_appends(
     """
     schema = read_schema(metadata, until)
     bound = bind(filter, schema)
-    fields = partition_fields(metadata)
     appends = _appends(snapshots_between(metadata, after=after, until=until), metadata, skip_others=skip_others)
-    wanted = statistics_keys(bound, fields)
+    wanted = statistics_keys(bound, partition_fields(metadata))
     added = [_added(snapshot_changes(store, metadata, snapshot, wanted)) for snapshot in appends]
     rows = concat([with_manifest(empty(), None), *added]).combine_chunks()
-    match = evaluate(bound, rows, fields)
-    kept = rows.append_column("match", match).filter(pc.not_equal(match, int(Match.NONE)))
-    data = attach_deletes(kept, kept.slice(0, 0), store.context).data
-    remaining, index = residuals(bound, fields, schema, data)
-    return Plan(
-        tasks=to_tasks(data, index, statistics=False),
-        schema=schema if columns is None else schema.project(tuple(columns), table=metadata.location),
-        table_schema=schema,
-        filter=bound,
-        residuals=tuple(remaining),
-        specs=metadata.specs,
-        fields=known_fields(metadata),
-        properties=metadata.properties,
-        files_skipped=rows.num_rows - kept.num_rows,
-    )
+    plan = plan_files(store, metadata, bound, schema, rows, rows.slice(0, 0))
+    return plan if columns is None else replace(plan, schema=schema.project(tuple(columns), table=metadata.location))
 
 
 def _appends(between: tuple[Snapshot, ...], metadata: TableMetadata, *, skip_others: bool) -> tuple[Snapshot, ...]:

@@ -17,8 +17,7 @@ from icefloe.model.location_columns import file_names, is_among
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.plan import to_tasks
-from icefloe.tree.diff import with_manifest
-from icefloe.tree.root import Leaf, Root, read_live_leaf, read_root
+from icefloe.tree.root import Leaf, Root, read_live_leaf, read_root, with_manifest
 from icefloe.tree.store import NO_STATISTICS, ManifestStore
 
 

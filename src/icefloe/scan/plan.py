@@ -7,18 +7,20 @@ are assigned by lookups and joins. A plan may have any kind of delete; readers r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.deletes.delete_index import attach_deletes
+from icefloe.deletes.delete_index import Attached, attach_deletes
 from icefloe.expr.filter.bind import bind
-from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound, Expr
 from icefloe.expr.prune.boxes import Box, bind_box
 from icefloe.expr.prune.residual import residuals
+from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.model.entries import ContentType, Measure, StatColumn, stat_columns
-from icefloe.model.metadata.error_context import Origin
+from icefloe.model.metadata.error_context import NOWHERE, Origin
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import PartitionField
@@ -73,11 +75,48 @@ def plan_scan(
         attached = attach_deletes(data_rows(pruner, store, root, candidates, wanted), deletes, store.context)
     if tracer is not None:
         tracer.record_deletes(deletes, attached.outcomes)
-    remaining, index = residuals(bound, fields, table_schema, attached.data)
+    return replace(
+        _plan(metadata, bound, table_schema, attached, origin, statistics=statistics),
+        schema=selected(store, metadata, table_schema, columns, table),
+        files_skipped=pruner.files_skipped,
+        manifests_read=pruner.manifests_read,
+        manifests_skipped=pruner.manifests_skipped,
+        trace=None if tracer is None else tracer.table(),
+    )
+
+
+def plan_files(
+    store: ManifestStore,
+    metadata: TableMetadata,
+    bound: Bound,
+    schema: Schema,
+    rows: pa.Table,
+    deletes: pa.Table,
+    origin: Origin = NOWHERE,
+) -> Plan:
+    """Those of the data files that may contain matching rows, with the deletes that apply to them."""
+    match = evaluate(bound, rows, partition_fields(metadata))
+    kept = rows.append_column("match", match).filter(pc.not_equal(match, int(Match.NONE)))
+    attached = attach_deletes(kept.combine_chunks(), deletes, store.context)
+    plan = _plan(metadata, bound, schema, attached, origin)
+    return replace(plan, files_skipped=rows.num_rows - kept.num_rows)
+
+
+def _plan(
+    metadata: TableMetadata,
+    bound: Bound,
+    schema: Schema,
+    attached: Attached,
+    origin: Origin,
+    *,
+    statistics: bool = False,
+) -> Plan:
+    """The plan of data files with their deletes, which returns all columns of the schema."""
+    remaining, index = residuals(bound, partition_fields(metadata), schema, attached.data)
     return Plan(
         tasks=to_tasks(attached.data, index, statistics=statistics),
-        schema=selected(store, metadata, table_schema, columns, table),
-        table_schema=table_schema,
+        schema=schema,
+        table_schema=schema,
         filter=bound,
         residuals=tuple(remaining),
         deletes=attached.files,
@@ -85,10 +124,6 @@ def plan_scan(
         properties=metadata.properties,
         fields=known_fields(metadata),
         origin=origin,
-        files_skipped=pruner.files_skipped,
-        manifests_read=pruner.manifests_read,
-        manifests_skipped=pruner.manifests_skipped,
-        trace=None if tracer is None else tracer.table(),
     )
 
 

@@ -19,8 +19,7 @@ from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.model.entries import DELETES, ContentType, StatKeys, choose, column_key, concat, partition_key, with_stats
 from icefloe.model.partition.spec import PartitionField
 from icefloe.scan.trace import Tracer, partition_only
-from icefloe.tree.diff import with_manifest
-from icefloe.tree.root import Leaf, Root, leaves_of, read_live_leaves
+from icefloe.tree.root import Leaf, Root, leaves_of, live_files, read_live_leaves, with_manifest
 from icefloe.tree.store import ManifestStore
 
 
@@ -144,11 +143,7 @@ DataRows: TypeAlias = Callable[[Pruner, ManifestStore, Root, Candidates, StatKey
 
 def delete_rows(store: ManifestStore, root: Root, leaves: Sequence[Leaf]) -> pa.Table:
     """Live delete entries of the root and of some delete leaves, with column ``manifest``."""
-    parts = [with_manifest(root.rows(*DELETES), None)]
-    parts.extend(
-        with_manifest(rows, leaf) for leaf, rows in zip(leaves, read_live_leaves(store, root, leaves), strict=True)
-    )
-    return concat(parts).combine_chunks()
+    return live_files(store, root, leaves, *DELETES).combine_chunks()
 
 
 def _narrowed(rows: pa.Table, wanted: StatKeys | None) -> pa.Table:

@@ -37,11 +37,12 @@ from icefloe.tree.root import (
     Leaf,
     Root,
     leaves_of,
+    live_files,
     position_mask,
     read_leaf,
     read_leaves,
-    read_live_leaves,
     read_root,
+    with_manifest,
     with_status,
 )
 from icefloe.tree.store import ManifestStore
@@ -120,12 +121,6 @@ def snapshots_between(metadata: TableMetadata, *, after: Snapshot | None, until:
             snapshot_id=after.snapshot_id,
         )
     return tuple(reversed(newest_first))
-
-
-def with_manifest(rows: pa.Table, leaf: Leaf | None) -> pa.Table:
-    """The rows with column ``manifest``: the leaf that lists them, null for rows of the root."""
-    manifest = pa.nulls(rows.num_rows, pa.string()) if leaf is None else pa.repeat(leaf.location, rows.num_rows)
-    return rows.append_column(pa.field("manifest", pa.string()), manifest)
 
 
 def _with_maker(rows: pa.Table, snapshot_id: int) -> pa.Table:
@@ -244,10 +239,7 @@ def _leaves_with_vectors(root: Root) -> set[tuple[str, tuple[object, ...] | None
 def _live_entries(store: ManifestStore, root: Root, unread: set[str], wanted: StatKeys | None) -> pa.Table:
     """The live entries of a root and of its leaves, without some leaves."""
     leaves = [leaf for leaf in root.leaves(*MANIFESTS) if leaf.location not in unread]
-    entries = read_live_leaves(store, root, leaves, wanted)
-    parts = [with_manifest(root.rows(*_FILES), None)]
-    parts.extend(with_manifest(rows, leaf) for leaf, rows in zip(leaves, entries, strict=True))
-    return concat(parts)
+    return live_files(store, root, leaves, *_FILES, wanted=wanted)
 
 
 def _is_by(rows: pa.Table, snapshot: Snapshot) -> pa.ChunkedArray:

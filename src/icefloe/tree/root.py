@@ -234,6 +234,21 @@ def read_live_leaves(
         yield choose(rows, is_live)
 
 
+def live_files(
+    store: ManifestStore, root: Root, leaves: Sequence[Leaf], *types: ContentType, wanted: StatKeys | None = None
+) -> pa.Table:
+    """The live entries of the root with these content types, and those of some leaves, with column ``manifest``."""
+    parts = [with_manifest(root.rows(*types), None)]
+    parts += map(with_manifest, read_live_leaves(store, root, leaves, wanted), leaves)
+    return concat(parts)
+
+
+def with_manifest(rows: pa.Table, leaf: Leaf | None) -> pa.Table:
+    """The rows with column ``manifest``: the leaf that lists them, null for rows of the root."""
+    manifest = pa.nulls(rows.num_rows, pa.string()) if leaf is None else pa.repeat(leaf.location, rows.num_rows)
+    return rows.append_column(pa.field("manifest", pa.string()), manifest)
+
+
 def position_mask(positions: BitMap64, length: int, where: str) -> npt.NDArray[np.bool_]:
     """A bitmap as one boolean for each row of the leaf at ``where``."""
     if len(positions) > 0 and positions.max() >= length:

@@ -17,24 +17,21 @@ import pyarrow.compute as pc
 from icefloe.deletes.delete_index import attach_deletes
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound, Expr
-from icefloe.expr.prune.residual import residuals
-from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.model.entries import DELETES, ContentType, Status, choose, concat, of_status, of_type
 from icefloe.model.location_columns import index_of
 from icefloe.model.metadata.error_context import Origin
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.changes.history import SnapshotRange
 from icefloe.scan.changes.plan import ChangePlan, ChangeStep
 from icefloe.scan.lookup import data_files_at
-from icefloe.scan.plan import known_fields, partition_fields, selected, to_tasks
+from icefloe.scan.plan import plan_files, selected
 from icefloe.scan.prune import delete_rows
 from icefloe.scan.tasks import Plan
-from icefloe.tree.diff import in_total, snapshot_changes, with_manifest
+from icefloe.tree.diff import in_total, snapshot_changes
 from icefloe.tree.opened_manifests import RecordingStore
-from icefloe.tree.root import Root, read_live_leaves, read_root
+from icefloe.tree.root import Root, live_files, read_root, with_manifest
 from icefloe.tree.store import ManifestStore
 
 
@@ -57,7 +54,6 @@ def plan_changes(
         metadata=metadata,
         schema=schema,
         bound=bind(filter, schema),
-        fields=partition_fields(metadata),
     )
     numbered = enumerate(between.changing, between.first_ordinal)
     steps = (planner.step(ordinal, snapshots) for ordinal, snapshots in numbered)
@@ -78,7 +74,6 @@ class _Planner:
     metadata: TableMetadata
     schema: Schema
     bound: Bound
-    fields: tuple[PartitionField, ...]
 
     def step(self, ordinal: int, snapshots: Sequence[Snapshot]) -> ChangeStep:
         """The files whose rows a commit changed, by one snapshot or several."""
@@ -111,23 +106,7 @@ class _Planner:
 
     def _plan(self, rows: pa.Table, deletes: pa.Table, origin: Origin) -> Plan:
         """Those of the data files that may contain matching rows, with the deletes that apply to them."""
-        match = evaluate(self.bound, rows, self.fields)
-        kept = rows.append_column("match", match).filter(pc.not_equal(match, int(Match.NONE)))
-        attached = attach_deletes(kept.combine_chunks(), deletes, self.store.context)
-        remaining, index = residuals(self.bound, self.fields, self.schema, attached.data)
-        plan = Plan(
-            tasks=to_tasks(attached.data, index, statistics=False),
-            schema=self.schema,
-            table_schema=self.schema,
-            filter=self.bound,
-            residuals=tuple(remaining),
-            deletes=attached.files,
-            specs=self.metadata.specs,
-            properties=self.metadata.properties,
-            fields=known_fields(self.metadata),
-            origin=origin,
-            files_skipped=rows.num_rows - kept.num_rows,
-        )
+        plan = plan_files(self.store, self.metadata, self.bound, self.schema, rows, deletes, origin)
         return plan.counted(self.store.io)
 
     def _touched(self, root: Root, deletes: pa.Table, added: pa.Table, removed: pa.Table) -> pa.Table:
@@ -150,10 +129,7 @@ class _Planner:
     def _search(self, root: Root, named: pa.Array, others: pa.Table, added: pa.Table) -> pa.Table:
         """The data files that vectors name in any spelling, or that delete files apply to; reads all data manifests."""
         leaves = root.leaves(ContentType.DATA_MANIFEST)
-        live = zip(leaves, read_live_leaves(self.store, root, leaves), strict=True)
-        parts = [with_manifest(root.rows(ContentType.DATA), None)]
-        parts.extend(with_manifest(rows, leaf) for leaf, rows in live)
-        rows = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+        rows = live_files(self.store, root, leaves, ContentType.DATA).combine_chunks()
         rows = rows.filter(pc.invert(pc.is_in(rows["location"], value_set=added["location"].combine_chunks())))
         touched = np.zeros(rows.num_rows, np.bool_)
         touched[np.asarray(index_of(named, rows["location"], self.metadata.location).drop_null())] = True
