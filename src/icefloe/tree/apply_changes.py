@@ -26,10 +26,9 @@ from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.manifest_vectors import delete_leaf_rows
 from icefloe.tree.merge import merge_small
 from icefloe.tree.new_snapshot import RowIds, SnapshotIdentity, mark_deleted
-from icefloe.tree.older_manifests import completed, with_exact_counts
+from icefloe.tree.older_manifests import completed, with_exact_counts, with_first_row_ids
 from icefloe.tree.rewrite import rewrite_leaves
 from icefloe.tree.root import Leaf, Root, leaves_of, position_mask, read_leaf, with_status
-from icefloe.tree.row_lineage import with_first_row_ids
 from icefloe.tree.staging import Staging
 from icefloe.tree.store import ManifestStore
 

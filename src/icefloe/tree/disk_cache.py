@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from icefloe.errors import InputError
 from icefloe.limits import MIB
-from icefloe.model.entries import StatKeys, parse_stat
+from icefloe.model.entries import ContentType, StatKeys, parse_stat
 
 FOLDER_BYTES = 2048 * MIB
 _MAGIC = b"ICEFLOE1"
@@ -31,19 +31,19 @@ _EVICT_TO = 0.9  # of the maximum size, so that not every write evicts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskKey:
-    """What a decoded manifest depends on: location and length of its file, and the schemas of the table.
-
-    ``shape`` is a fingerprint of the schemas and of the values in the root row.
-    """
+    """What a decoded manifest depends on: location and length of its file, the schemas of the table, its root row."""
 
     location: str
     length: int
-    shape: str
+    schemas: str  # the fingerprint of a ManifestContext
+    content: ContentType
+    spec_id: int | None
 
     @property
     def digest(self) -> bytes:
         """The SHA-256 digest of the key."""
-        return hashlib.sha256("\0".join((self.location, str(self.length), self.shape)).encode()).digest()
+        listed = f"{self.schemas} {self.content.name} {self.spec_id}"
+        return hashlib.sha256("\0".join((self.location, str(self.length), listed)).encode()).digest()
 
 
 class DiskCache:

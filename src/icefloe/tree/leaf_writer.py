@@ -46,8 +46,8 @@ class LeafWriter:
 
     def write_added(self, parts: Callable[[], Iterable[pa.Table]], content: ContentType) -> tuple[NewLeaf, ...]:
         """Write leaves of new files, or reuse those of an earlier attempt."""
-        key = f"{self.identity.snapshot_id} {content.name}"  # a commit may make several snapshots
-        return self.staging.reuse_or_write(self.store, key, parts, content=content, target=self.target)
+        of = self.identity.snapshot_id  # a commit may make several snapshots
+        return self.staging.reuse_or_write(self.store, of, parts, content=content, target=self.target)
 
     def added_row(self, leaf: NewLeaf, affinity: str | None = None) -> pa.Table:
         """The root row of a leaf of new files; assigns row ids to them."""

@@ -32,7 +32,7 @@ from icefloe.model.entries import (
     put,
 )
 from icefloe.model.metadata.snapshots import Snapshot
-from icefloe.model.metadata.version_rules import CONTENT_ENTRY_VERSIONS, rules
+from icefloe.model.metadata.version_rules import CONTENT_ENTRY_VERSIONS, is_manifest_list
 from icefloe.tree.inherit import inherit
 from icefloe.tree.manifest_vectors import ManifestVectors, manifest_vectors
 from icefloe.tree.root_checks import check_root
@@ -145,7 +145,7 @@ def read_root(store: ManifestStore, snapshot: Snapshot | None) -> Root:
         return Root(entries=_named_manifests(store, snapshot))
     where = snapshot.root
     # A manifest list has the first row id of each manifest; if it is null, the files have no row ids (v3).
-    is_list = not rules(store.context.format_version).root_holds_files or where.endswith(".avro")
+    is_list = is_manifest_list(where, store.context.format_version)
     rows = inherit(
         store.root(where),
         where=where,

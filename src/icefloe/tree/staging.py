@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
+from typing import TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -43,6 +44,10 @@ class NewLeaf:
         return self.content is ContentType.DATA_MANIFEST
 
 
+# What the leaves of a snapshot depend on: its id, the content, the format version, the expressions of partition fields.
+_ReuseKey: TypeAlias = tuple[int, ContentType, int, tuple[tuple[int, int], ...]]
+
+
 class Staging:
     """The files that one commit has written to the metadata folder of the table."""
 
@@ -52,7 +57,7 @@ class Staging:
         self._uuid = new_uuid()
         self._numbers = count()
         self._of_attempt: list[str] = []  # files that other attempts cannot reuse
-        self._reusable: dict[str, tuple[NewLeaf, ...]] = {}
+        self._reusable: dict[_ReuseKey, tuple[NewLeaf, ...]] = {}
         self._leaves: set[str] = set()
         self._in_roots: set[str] = set()  # leaves that a root of this attempt lists
 
@@ -134,17 +139,18 @@ class Staging:
     def reuse_or_write(
         self,
         store: ManifestStore,
-        key: str,
+        snapshot_id: int,
         parts: Callable[[], Iterable[pa.Table]],
         *,
         content: ContentType,
         target: int | None = None,
     ) -> tuple[NewLeaf, ...]:
-        """The leaves that an earlier attempt wrote under ``key``, or new leaves of the parts.
+        """The leaves that an earlier attempt wrote for a snapshot, or new leaves of the parts.
 
         Leaves depend on the format version, and V4 leaves on the expressions: their ids identify partition values.
         """
-        key = f"{key} {store.context.format_version} {sorted(store.context.expressions.items())}"
+        expressions = tuple(sorted(store.context.expressions.items()))
+        key = (snapshot_id, content, store.context.format_version, expressions)
         if key in self._reusable:  # another commit may have promoted a column in between
             return tuple(replace(leaf, rows=in_terms_of(leaf.rows, store.context)) for leaf in self._reusable[key])
         written = (self.write_leaves(store, part, content=content, target=target) for part in parts())

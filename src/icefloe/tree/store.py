@@ -287,8 +287,13 @@ class ManifestStore:
     def _disk_key(self, request: LeafRequest) -> DiskKey | None:
         if self.disk is None or request.size is None:
             return None
-        shape = f"{self.context.fingerprint} {request.content.name} {request.spec_id}"
-        return DiskKey(location=request.location, length=request.size, shape=shape)
+        return DiskKey(
+            location=request.location,
+            length=request.size,
+            schemas=self.context.fingerprint,
+            content=request.content,
+            spec_id=request.spec_id,
+        )
 
     def _leaf_key(self, request: LeafRequest) -> Key:
         return self._key(request.location, request.listed)

@@ -35,7 +35,7 @@ from icefloe.codecs.json.relative_locations import Places
 from icefloe.codecs.json.summaries import with_zeros, without_zeros
 from icefloe.errors import FormatError
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SnapshotLog, Snapshots
-from icefloe.model.metadata.version_rules import VERSIONS, VersionRules, snapshot_fields
+from icefloe.model.metadata.version_rules import VERSIONS, VersionRules, is_manifest_list, snapshot_fields
 from icefloe.model.schema.types import Unknown
 
 
@@ -243,7 +243,7 @@ def _root_to_json(snapshot: Snapshot, places: Places, rules: VersionRules, *, mi
     if snapshot.root is None:
         return {"manifests": list(snapshot.manifests)}
     root = places.stored(snapshot.root)
-    if not rules.root_holds_files or snapshot.root.endswith(".avro"):
+    if is_manifest_list(snapshot.root, rules.version):
         return {"manifest-list": root}
     return {"root-manifest": root, "manifest-list": root} if mirrored else {"root-manifest": root}
 

@@ -70,6 +70,15 @@ def rules(version: int) -> VersionRules:
     return version_rules
 
 
+def is_manifest_list(root: str, version: int) -> bool:
+    """Whether the root of a snapshot is a manifest list; in an upgraded V4 table, those of older snapshots are.
+
+    >>> is_manifest_list("s3://b/t/snap-1.avro", 4), is_manifest_list("s3://b/t/root-2.parquet", 4)
+    (True, False)
+    """
+    return not rules(version).root_holds_files or root.endswith(".avro")
+
+
 def check_writable(version: int) -> None:
     """Refuse to create or change tables of versions that are only read, and what is no version."""
     if type(version) is not int:
