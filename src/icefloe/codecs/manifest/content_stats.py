@@ -45,7 +45,7 @@ from icefloe.model.entries import (
 )
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.partition.transform_names import IDENTITY
-from icefloe.model.schema.types import UUID, Geography, Geometry, Type, has_nan, has_value_sizes, is_primitive
+from icefloe.model.schema.types import UUID, Type, has_nan, has_value_sizes, is_primitive, is_shape
 
 Columns = Mapping[str, pa.Array]
 
@@ -92,14 +92,10 @@ def struct_of(type_: pa.StructType, members: list[pa.Array], absent: pa.Array | 
 
 def measures_of(type_: Type) -> tuple[Measure, ...]:
     """The measures that statistics of a type have."""
-    tight = () if _is_shape(type_) else (Measure.TIGHT,)
+    tight = () if is_shape(type_) else (Measure.TIGHT,)
     nan = (Measure.NANS,) if has_nan(type_) else ()
     size = (Measure.AVERAGE_SIZE,) if has_value_sizes(type_) else ()
     return (*BOUNDS, *tight, Measure.VALUES, Measure.NULLS, *nan, *size)
-
-
-def _is_shape(type_: Type) -> bool:
-    return isinstance(type_, (Geometry, Geography))
 
 
 # -- writing
@@ -145,7 +141,7 @@ def _owner(id_: int, key: StatKey, name: str, type_: Type, others: tuple[StatKey
 
 def _bound_type(type_: Type, measure: Measure, owner: int) -> pa.DataType:
     """The Arrow type of a bound in a file."""
-    if not _is_shape(type_):
+    if not is_shape(type_):
         return pa.uuid() if type_ == UUID else arrow_type(type_)
     first = stats_id(owner) + CORNER_OFFSETS[measure]
     return pa.struct(
@@ -191,20 +187,15 @@ def _members(columns: Columns, owner: _Owner, context: ManifestContext) -> dict[
                 for m in measures_of(owner.type)
                 if stat(m, key) in columns
             }
-        return _without_upper_of_files(measures, columns["content_type"])
+        if (upper := measures.get(Measure.UPPER)) is not None:  # rows of files have their value in lower_bound only
+            measures[Measure.UPPER] = pc.if_else(is_file(columns["content_type"]), None, upper)
+        return measures
     if owner.id in context.identity_sources:
         for field in context.partition_fields.values():
             key = partition_key(field.field_id)
             if field.transform == IDENTITY and field.source_id == owner.id and stat(Measure.VALUES, key) in columns:
                 measures = _overridden(measures, columns, key, owner.type)
     return measures
-
-
-def _without_upper_of_files(measures: dict[Measure, pa.Array], content_type: pa.Array) -> dict[Measure, pa.Array]:
-    """The row of a file stores the value in lower_bound only."""
-    if (upper := measures.get(Measure.UPPER)) is None:
-        return measures
-    return {**measures, Measure.UPPER: pc.if_else(is_file(content_type), None, upper)}
 
 
 def _overridden(
@@ -386,7 +377,7 @@ def _measures(struct: pa.StructArray, key: StatKey, type_: Type, owner: int, whe
             continue
         array = member.storage if isinstance(member, pa.ExtensionArray) else member
         bound = measure in BOUNDS
-        if bound and _is_shape(type_) and pa.types.is_struct(array.type):
+        if bound and is_shape(type_) and pa.types.is_struct(array.type):
             first = stats_id(owner) + CORNER_OFFSETS[measure]
             axes = {field_id(f, where) - first: a for f, a in zip(array.type, array.flatten(), strict=True)}
             array = corners_of({AXES[i]: axis for i, axis in axes.items() if 0 <= i < len(AXES)}, len(array))

@@ -287,7 +287,7 @@ def _field_summaries(
     return list(summaries.take(rows).to_pylist())
 
 
-def _is_empty(counts: Columns) -> pa.Array:
+def _is_empty(counts: Mapping[Measure, pa.Array]) -> pa.Array:
     """Which rows are known to have no value that is neither null nor NaN."""
     rest = pc.subtract(counts[Measure.VALUES], counts[Measure.NULLS])
     rest = pc.subtract(rest, counts[Measure.NANS].fill_null(0))

@@ -35,7 +35,7 @@ from icefloe.model.entries import (
     stat_keys,
 )
 from icefloe.model.metadata.version_rules import rules
-from icefloe.model.schema.types import Geography, Geometry, has_value_sizes
+from icefloe.model.schema.types import has_value_sizes, is_shape
 
 _NAMES = {Status.ADDED: "added", Status.EXISTING: "existing", Status.DELETED: "deleted"}
 
@@ -117,7 +117,7 @@ def _statistics(
         summed = listed if listed is not None and key.is_partition else rows
         type_ = None if key.is_partition else context.column_type(key.id)
         if _has(rows, Measure.LOWER, key):
-            measures |= _box(rows, key) if isinstance(type_, (Geometry, Geography)) else _bounds(summed, key)
+            measures |= _box(rows, key) if type_ is not None and is_shape(type_) else _bounds(summed, key)
         if listed is None and not unknown and type_ is not None and has_value_sizes(type_):
             measures |= _average(rows, key)
         if summed is listed:

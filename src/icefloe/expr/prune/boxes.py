@@ -17,7 +17,7 @@ from icefloe.errors import InputError
 from icefloe.model.corners import coordinates
 from icefloe.model.entries import BOUNDS, column_key, stat
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import Geography, Geometry
+from icefloe.model.schema.types import Geography, is_shape
 
 Flags = npt.NDArray[np.bool_]
 
@@ -65,7 +65,7 @@ class ColumnBox:
 def bind_box(box: Box, schema: Schema) -> ColumnBox:
     """The box for a column of a schema; InputError if it is not a column of shapes, or the box is empty."""
     field = schema.field(box.column)
-    if field.id not in schema.measured or not isinstance(field.type, (Geometry, Geography)):
+    if field.id not in schema.measured or not is_shape(field.type):
         raise InputError(
             f"column {box.column!r} of type {field.type} has no bounding boxes; name a geometry or geography column"
             " that is not inside a list or map",

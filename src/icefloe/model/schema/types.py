@@ -231,9 +231,14 @@ def is_primitive(type_: Type) -> TypeGuard[PrimitiveType]:
     return isinstance(type_, (Primitive, Decimal, Fixed, Geometry, Geography))
 
 
+def is_shape(type_: Type) -> bool:
+    """Whether values are shapes, whose bounds are the corners of a box."""
+    return isinstance(type_, (Geometry, Geography))
+
+
 def has_value_sizes(type_: Type) -> bool:
     """Whether values of a primitive type have different sizes, so that statistics record their average size."""
-    return type_ in (STRING, BINARY) or isinstance(type_, (Geometry, Geography))
+    return type_ in (STRING, BINARY) or is_shape(type_)
 
 
 def has_nan(type_: Type) -> bool:
