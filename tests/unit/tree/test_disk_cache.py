@@ -13,12 +13,12 @@ from support.manifests.sample import context
 from unit.tree.test_store import ID, LEAF, NAME, keys, leaf_bytes, reads, storage, store_of
 
 
-def key(location: str, length: int, *, schemas: str = "x", spec_id: int = 0) -> DiskKey:
+def key_of(location: str, length: int, *, schemas: str = "x", spec_id: int = 0) -> DiskKey:
     content = ContentType.DATA_MANIFEST
     return DiskKey(location=location, length=length, schemas=schemas, content=content, spec_id=spec_id)
 
 
-KEY = key("s3://b/m0.avro", 10)
+KEY = key_of("s3://b/m0.avro", 10)
 ROWS = pa.table(
     {"location": ["a", "b"], "lower_bound:1": [1, 2], "lower_bound:2": ["x", None], "value_count:p1": [3, 4]}
 )
@@ -42,10 +42,10 @@ def test_only_the_wanted_statistics_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        key("s3://b/m1.avro", 10),
-        key("s3://b/m0.avro", 11),
-        key("s3://b/m0.avro", 10, schemas="y"),
-        key("s3://b/m0.avro", 10, spec_id=1),
+        key_of("s3://b/m1.avro", 10),
+        key_of("s3://b/m0.avro", 11),
+        key_of("s3://b/m0.avro", 10, schemas="y"),
+        key_of("s3://b/m0.avro", 10, spec_id=1),
     ],
 )
 def test_location_length_and_shape_are_all_part_of_the_key(tmp_path: Path, other: DiskKey) -> None:
@@ -72,13 +72,13 @@ def test_a_file_under_the_name_of_another_is_not_used(tmp_path: Path) -> None:
     cache = DiskCache(str(tmp_path))
     cache.put(KEY, ROWS)
     (file,) = tmp_path.iterdir()
-    other = key("s3://b/other.avro", 10)
+    other = key_of("s3://b/other.avro", 10)
     file.rename(tmp_path / f"{other.digest.hex()}.arrow")
     assert cache.get(other) is None
 
 
 def test_the_folder_is_bounded_and_what_was_used_last_stays(tmp_path: Path) -> None:
-    named = [key(str(n), 1) for n in range(6)]
+    named = [key_of(str(n), 1) for n in range(6)]
     cache = DiskCache(str(tmp_path))
     cache.put(named[0], ROWS)
     size = next(tmp_path.iterdir()).stat().st_size
@@ -102,7 +102,7 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine" * 1000)
     cache = DiskCache(str(tmp_path), max_bytes=2000)
     for number in range(4):
-        cache.put(key(str(number), 1), ROWS)
+        cache.put(key_of(str(number), 1), ROWS)
     assert (tmp_path / "notes.txt").exists()
 
 
