@@ -27,7 +27,7 @@ from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.figures import plural, size_text
-from icefloe.scan.partition_struct import partition_struct, partition_tuples
+from icefloe.scan.partition_values import partition_struct, partition_tuples
 from icefloe.scan.plan import read_schema
 from icefloe.scan.select import Point, snapshot_at
 from icefloe.tree.diff import compare_roots

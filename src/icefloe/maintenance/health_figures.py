@@ -24,7 +24,7 @@ from icefloe.maintenance.reachable import referenced_files
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Measure, choose, of_type, partition_key, stat
 from icefloe.model.metadata.properties import LEAF_TARGET_SIZE, MERGE_TARGET_SIZE, TARGET_FILE_SIZE
 from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
-from icefloe.scan.partition_struct import partition_struct, partition_tuples
+from icefloe.scan.partition_values import partition_struct, partition_tuples
 from icefloe.tree.root import Root, live_files, read_root
 
 SMALL = 0.75  # of the target size: a smaller file is worth combining, as in Apache Iceberg's rewrite

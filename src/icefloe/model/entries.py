@@ -201,6 +201,9 @@ def _stat_type(column: StatColumn, types: Mapping[StatKey, pa.DataType]) -> pa.D
     return types[column.key] if column.measure in BOUNDS else type_of_measure(column.measure)
 
 
+Columns: TypeAlias = Mapping[str, pa.Array]  # those of an entry table, by name, as single arrays
+
+
 def columns_of(entries: pa.Table) -> dict[str, pa.Array]:
     """All columns of an entry table as single arrays, by name."""
     batches = entries.to_batches()

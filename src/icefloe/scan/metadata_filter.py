@@ -27,7 +27,7 @@ from icefloe.expr.filter.nodes import (
 from icefloe.model.schema.metadata_columns import FILE, PARTITION_ID, SPEC_ID, is_metadata_column
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Struct
-from icefloe.scan.partition_struct import partition_tuples
+from icefloe.scan.partition_values import partition_tuples
 from icefloe.scan.tasks import MetadataFilter
 from icefloe.scan.trace import filter_text
 

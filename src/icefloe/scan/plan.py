@@ -27,7 +27,7 @@ from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.metadata_columns import scan_schema
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
-from icefloe.scan.partition_struct import partition_struct
+from icefloe.scan.partition_values import partition_struct
 from icefloe.scan.prune import DataRows, Pruner, delete_rows, statistics_keys
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.scan.trace import Tracer

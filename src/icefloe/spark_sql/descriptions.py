@@ -16,7 +16,7 @@ from icefloe.model.schema.metadata_columns import FILE, LINEAGE, POS, SPEC_ID, p
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field, Struct
 from icefloe.model.text.spark_schema_json import spark_schema_json, without_field_ids
-from icefloe.scan.partition_struct import partition_struct
+from icefloe.scan.partition_values import partition_struct
 from icefloe.spark_sql.messages import PartitionTransform, TableDescription
 from icefloe.spark_sql.options.changelog import change_schema
 from icefloe.spark_sql.options.read_options import CHANGES

@@ -8,7 +8,7 @@ import pytest
 
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.types import DATE, DOUBLE, LONG, STRING, Field, Type
-from icefloe.scan.identity_columns import identity_columns, identity_values
+from icefloe.scan.partition_values import identity_columns, identity_values
 
 
 def by(source_id: int, field_id: int, transform: str = "identity") -> PartitionField:

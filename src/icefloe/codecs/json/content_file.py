@@ -10,7 +10,7 @@ with dashes or underscores, and partitions also as a list in the order of the sp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,15 +21,16 @@ from icefloe.codecs.avro.projection import split_pairs
 from icefloe.codecs.json.input import Count, Int, Long, Record, convert_json, missing
 from icefloe.codecs.json.records import join
 from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS, MeasureMap
-from icefloe.codecs.manifest.avro_values import maps_of, statistics_of
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.partition_values import partition_stats, partition_value
+from icefloe.codecs.manifest.v3_entries import maps_of, statistics_of
 from icefloe.codecs.value.bounds import check_fixed
 from icefloe.errors import FormatError, InputError, LimitError, UnsupportedError
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import (
     DELETES,
     ENTRY,
+    Columns,
     ContentType,
     Measure,
     columns_of,
@@ -45,7 +46,6 @@ from icefloe.model.schema.json_values import value_from_json, value_to_json
 from icefloe.model.schema.types import TIMESTAMP_NS, TIMESTAMPTZ_NS, Type
 
 CONTENTS = (ContentType.DATA, *DELETES)
-Columns = Mapping[str, pa.Array]
 
 
 class _Counts(Record, frozen=True):

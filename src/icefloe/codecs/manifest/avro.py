@@ -27,14 +27,32 @@ from icefloe.codecs.manifest.avro_schemas import (
     manifest_schema,
     raw_type,
 )
-from icefloe.codecs.manifest.avro_values import maps_of, to_raw
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.field_ids import ENTRY_FIELDS, FILE_FIELDS, Slot
 from icefloe.codecs.manifest.partition_values import partition_value
-from icefloe.codecs.manifest.v3_entries import DELETES, Facts, StoredRows, check_tuple, entry_table, facts_of
+from icefloe.codecs.manifest.v3_entries import (
+    DELETES,
+    Facts,
+    StoredRows,
+    check_tuple,
+    entry_table,
+    facts_of,
+    maps_of,
+    to_raw,
+)
 from icefloe.codecs.value.inferred_types import infer_types
 from icefloe.errors import FormatError, IcefloeError, InputError, UnsupportedError, damaged
-from icefloe.model.entries import UNKNOWN_COUNT, ContentType, Measure, StatKeys, Status, columns_of, partition_key, stat
+from icefloe.model.entries import (
+    UNKNOWN_COUNT,
+    Columns,
+    ContentType,
+    Measure,
+    StatKeys,
+    Status,
+    columns_of,
+    partition_key,
+    stat,
+)
 from icefloe.model.metadata.version_rules import (
     DATA_FILE_FIELDS,
     MANIFEST_ENTRY_FIELDS,
@@ -49,8 +67,6 @@ from icefloe.model.partition.transform_names import VOID
 from icefloe.model.schema.types import INT, Type
 
 BLOCK_SIZE_IN_BYTES = 64 * 1024 * 1024  # v1 requires a number that no reader uses
-
-Columns = Mapping[str, pa.Array]
 
 
 # -- reading

@@ -7,7 +7,7 @@ reading gives it back under both keys. The bounds of shapes are corners of a box
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -34,6 +34,7 @@ from icefloe.model.arrow.conform import FIELD_ID, arrow_type
 from icefloe.model.corners import AXES, REQUIRED_AXES, corner_structs, corners_of
 from icefloe.model.entries import (
     BOUNDS,
+    Columns,
     Measure,
     StatKey,
     StatKeys,
@@ -46,8 +47,6 @@ from icefloe.model.entries import (
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.types import UUID, Type, has_nan, has_value_sizes, is_primitive, is_shape
-
-Columns = Mapping[str, pa.Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

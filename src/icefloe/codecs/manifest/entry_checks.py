@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.puffin.deletion_vector import MIN_BLOB_BYTES
 from icefloe.errors import FormatError, IcefloeError
-from icefloe.model.entries import MANIFEST_COUNTS, ContentType, Status
+from icefloe.model.entries import MANIFEST_COUNTS, Columns, ContentType, Status
 
 _NUMBERS = ("sequence_number", "file_sequence_number", "record_count", "file_size_in_bytes")
 _OF_FILES = ("content_type", "status", "location", *_NUMBERS)
@@ -45,7 +45,7 @@ _SHOWN_OFFSETS = 8
 
 
 def check_entries(
-    columns: Mapping[str, pa.Array],
+    columns: Columns,
     *,
     content: str,
     where: str,
@@ -90,7 +90,7 @@ def sorted_lists(lists: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, ordered, type=lists.type, mask=lists.is_null())
 
 
-def _check_offsets(columns: Mapping[str, pa.Array], where: str, error: Callable[..., IcefloeError]) -> None:
+def _check_offsets(columns: Columns, where: str, error: Callable[..., IcefloeError]) -> None:
     """Raise for the first row whose split offsets do not ascend."""
     unsorted = unsorted_lists(columns["split_offsets"])
     if unsorted.any():
@@ -101,7 +101,7 @@ def _check_offsets(columns: Mapping[str, pa.Array], where: str, error: Callable[
         refuse_row(row, rule, where=where, error=error)
 
 
-def _are_plain_files(columns: Mapping[str, pa.Array], content: str) -> bool:
+def _are_plain_files(columns: Columns, content: str) -> bool:
     """Whether all rows are data files that break no rule: the fast path for most manifests, by a few counts."""
     length = len(columns["content_type"])
     return (
@@ -124,7 +124,7 @@ def _within(column: pa.Array, least: int, greatest: int | None = None) -> bool:
 class _Rows:
     """The columns that the rules look at, as flags per row."""
 
-    def __init__(self, columns: Mapping[str, pa.Array], stats: pa.Array | None) -> None:
+    def __init__(self, columns: Columns, stats: pa.Array | None) -> None:
         self._columns = columns
         self._stats = stats
         self._length = len(columns["content_type"])

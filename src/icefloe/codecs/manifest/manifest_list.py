@@ -24,6 +24,7 @@ from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import (
     BOUNDS,
     COUNTS,
+    Columns,
     ContentType,
     Measure,
     Status,
@@ -36,8 +37,6 @@ from icefloe.model.metadata.version_rules import MANIFEST_LIST_FIELDS, required,
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.partition.transform_names import VOID
 from icefloe.model.schema.types import has_nan
-
-Columns = Mapping[str, pa.Array]
 
 _ROWS_COUNTS = ("added_rows_count", "existing_rows_count", "deleted_rows_count")
 _SUMMARY: tuple[tuple[int, str, pa.DataType], ...] = (
@@ -88,7 +87,7 @@ def _summary_fields(file: AvroFields) -> list[pa.Field]:
     return [pa.field(name, type_) for name, type_ in named if name is not None]
 
 
-def _adapted(columns: Mapping[str, pa.Array], length: int, where: str) -> dict[str, pa.Array]:
+def _adapted(columns: Columns, length: int, where: str) -> dict[str, pa.Array]:
     """Columns of a list as those of a root: version 1 has no content and no sequence numbers."""
     content = columns["content_type"].fill_null(_DATA_CONTENT)
     known = pc.is_in(content, value_set=pa.array([_DATA_CONTENT, _DELETE_CONTENT], pa.int32()))

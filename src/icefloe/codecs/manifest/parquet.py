@@ -38,7 +38,7 @@ from icefloe.codecs.manifest.partition_values import check_null_partitions
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import FormatError, IcefloeError, InputError, LimitError, UnsupportedError, damaged
 from icefloe.limits import DEFAULT
-from icefloe.model.entries import ENTRY, ContentType, StatKeys, column_key, columns_of, to_table
+from icefloe.model.entries import ENTRY, Columns, ContentType, StatKeys, column_key, columns_of, to_table
 from icefloe.model.location_columns import has_name, one_array, relativized, resolved
 
 FORMAT_VERSION = "4"
@@ -76,7 +76,7 @@ def encode_parquet_manifest(
     return _write(pa.Table.from_arrays(arrays, schema=layout.schema), layout, content)
 
 
-def _order_of_data(columns: Mapping[str, pa.Array]) -> pa.Array:
+def _order_of_data(columns: Columns) -> pa.Array:
     """Sort orders without those of equality deletes, which only manifests of v2 and v3 keep."""
     orders = columns["sort_order_id"]
     if orders.null_count == len(orders):
@@ -104,7 +104,7 @@ def _write(table: pa.Table, layout: Layout, content: str) -> bytes:
     return with_short_footer(sink.getvalue().to_pybytes(), layout.column_count)
 
 
-def _slot(slot: Slot, columns: Mapping[str, pa.Array]) -> pa.Array | None:
+def _slot(slot: Slot, columns: Columns) -> pa.Array | None:
     """A column of a manifest; none if it is optional and no row has a value."""
     array = columns[slot.entry]
     if not slot.required and array.null_count == len(array):
@@ -112,7 +112,7 @@ def _slot(slot: Slot, columns: Mapping[str, pa.Array]) -> pa.Array | None:
     return _required(array, slot)
 
 
-def _group(group: Group, columns: Mapping[str, pa.Array]) -> pa.Array | None:
+def _group(group: Group, columns: Columns) -> pa.Array | None:
     """A group of columns of a manifest; none if it is optional and no row has a value."""
     members = [columns[slot.entry] for slot in group.slots]
     type_ = group_field(group).type
@@ -231,7 +231,7 @@ def _decode(
     return to_table({**columns, **known}, table.num_rows)
 
 
-def _without_empty(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+def _without_empty(columns: Columns) -> dict[str, pa.Array]:
     """Locations and sizes, null where an inline vector has an empty location: a text is required, but there is no file.
 
     Any other location of an inline vector is kept as it is, but never opened and never deleted.
@@ -341,7 +341,7 @@ def _stored_column(array: pa.Array | None, slot: Slot, length: int, where: str, 
         ) from error
 
 
-def _check_specs(columns: Mapping[str, pa.Array], context: ManifestContext, where: str) -> None:
+def _check_specs(columns: Columns, context: ManifestContext, where: str) -> None:
     for spec_id in pc.unique(columns["partition_spec_id"]).to_pylist():
         if spec_id not in context.specs:
             row = pc.index(columns["partition_spec_id"], pa.scalar(spec_id, pa.int32())).as_py()

@@ -21,6 +21,7 @@ from icefloe.model.counts import Counts
 from icefloe.model.entries import (
     BOUNDS,
     COUNTS,
+    Columns,
     ContentType,
     Measure,
     StatKey,
@@ -32,8 +33,6 @@ from icefloe.model.entries import (
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.types import Type, has_nan
-
-Columns = Mapping[str, pa.Array]
 
 PARTITION_MEASURES = (*BOUNDS, *COUNTS)
 
@@ -52,7 +51,7 @@ def partition_stats(key: StatKey, value: pa.Array, record_count: pa.Array, type_
     return {stat(Measure.LOWER, key): value, stat(Measure.UPPER, key): value, **columns}
 
 
-def partition_value(key: StatKey, columns: Mapping[str, pa.Array], length: int, type_: Type) -> pa.Array:
+def partition_value(key: StatKey, columns: Columns, length: int, type_: Type) -> pa.Array:
     """The partition values of file rows from their statistics columns; the inverse of ``partition_stats``."""
     # A column that is null in every row may be absent.
     value = columns.get(stat(Measure.LOWER, key), pa.nulls(length, arrow_type(type_)))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.value.single_value import FORMATS
-from icefloe.model.entries import Measure, StatKey, stat
+from icefloe.model.entries import Columns, Measure, StatKey, stat
 from icefloe.model.schema.types import BOOLEAN, UUID, Decimal, Fixed, Type, has_value_sizes
 
 _MAX_INT = 2**31 - 1
@@ -36,7 +36,7 @@ def average_sizes(columns: Mapping[str, pa.Array | pa.ChunkedArray], key: StatKe
     return average if recorded is None else pc.coalesce(recorded, average)
 
 
-def column_sizes(columns: Mapping[str, pa.Array], key: StatKey, type_: Type) -> pa.Array | None:
+def column_sizes(columns: Columns, key: StatKey, type_: Type) -> pa.Array | None:
     """The size of a column in each row: as recorded, or else that of its values, uncompressed. None if unknown."""
     recorded, values = columns.get(stat(Measure.COLUMN_SIZE, key)), value_counts(columns, key)
     width = columns.get(stat(Measure.AVERAGE_SIZE, key)) if has_value_sizes(type_) else _WIDTHS.get(type_)

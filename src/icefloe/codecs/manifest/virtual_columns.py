@@ -7,19 +7,17 @@ the order of values has the transformed bounds, any other one only where all val
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.value.inferred_types import type_of_arrow
-from icefloe.model.entries import BOUNDS, Measure, column_key, stat
+from icefloe.model.entries import BOUNDS, Columns, Measure, column_key, stat
 from icefloe.model.schema.types import Type, is_primitive
 from icefloe.transforms import parse_transform
 
 
-def unknown_types(columns: Mapping[str, pa.Array], context: ManifestContext) -> dict[int, Type]:
+def unknown_types(columns: Columns, context: ManifestContext) -> dict[int, Type]:
     """The types of virtual columns whose transform is unknown, from their recorded bounds, by expression id."""
     types: dict[int, Type] = {}
     for id_ in context.virtual.keys() - context.types.keys():
@@ -29,9 +27,7 @@ def unknown_types(columns: Mapping[str, pa.Array], context: ManifestContext) -> 
     return types
 
 
-def derived_measures(
-    expr_id: int, columns: Mapping[str, pa.Array], context: ManifestContext
-) -> dict[Measure, pa.Array]:
+def derived_measures(expr_id: int, columns: Columns, context: ManifestContext) -> dict[Measure, pa.Array]:
     """The measures of a virtual column that follow from those of its source column."""
     expression = context.virtual[expr_id]
     source_id, transform = expression.source_ids[0], parse_transform(expression.transform)

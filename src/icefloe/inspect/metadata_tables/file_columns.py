@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS
-from icefloe.codecs.manifest.avro_values import maps_of
+from icefloe.codecs.manifest.v3_entries import maps_of
 from icefloe.codecs.manifest.value_sizes import column_sizes
 from icefloe.commit.base import Base
 from icefloe.inspect.metadata_tables.table_shape import optional, required
@@ -20,7 +20,7 @@ from icefloe.model.arrow.conform import arrow_field, arrow_type
 from icefloe.model.entries import BOUNDS, COUNTS, UNKNOWN_COUNT, Measure, column_key, columns_of, stat
 from icefloe.model.metadata.version_rules import DATA_FILE_FIELDS, written
 from icefloe.model.schema.types import Field, Struct, is_primitive
-from icefloe.scan.partition_struct import partition_struct, partition_tuples
+from icefloe.scan.partition_values import partition_struct, partition_tuples
 
 READABLE_METRICS = "readable_metrics"
 

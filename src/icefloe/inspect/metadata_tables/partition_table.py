@@ -11,7 +11,7 @@ from icefloe.inspect.metadata_tables.log_tables import MICROSECONDS, TIME
 from icefloe.inspect.metadata_tables.table_shape import MetadataTable, chosen, optional, required
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.metadata.snapshots import Snapshot
-from icefloe.scan.partition_struct import partition_tuples
+from icefloe.scan.partition_values import partition_tuples
 from icefloe.scan.tree_entries import live_entries
 from icefloe.tree.store import NO_STATISTICS
 

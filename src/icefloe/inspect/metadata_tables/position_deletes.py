@@ -21,7 +21,7 @@ from icefloe.model.entries import ContentType
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.schema.metadata_columns import deleted_row_column
 from icefloe.model.schema.types import Struct
-from icefloe.scan.partition_struct import partition_tuples
+from icefloe.scan.partition_values import partition_tuples
 from icefloe.scan.tree_entries import live_entries
 from icefloe.tree.store import NO_STATISTICS
 

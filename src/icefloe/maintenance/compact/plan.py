@@ -37,7 +37,7 @@ from icefloe.model.schema.types import Field
 from icefloe.model.text.sort_order_text import sort_order
 from icefloe.progress import Progress, silent
 from icefloe.rows.target import Target
-from icefloe.scan.partition_struct import partition_struct, partition_tuples
+from icefloe.scan.partition_values import partition_struct, partition_tuples
 from icefloe.scan.tasks import Plan
 
 

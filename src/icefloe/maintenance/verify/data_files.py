@@ -25,7 +25,7 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, NameMapping, assumed_mapping
 from icefloe.model.schema.schema import Schema
-from icefloe.scan.identity_columns import identity_columns, identity_values
+from icefloe.scan.partition_values import identity_columns, identity_values
 
 _BATCH_ROWS = 128 * 1024
 _FILE = ("location", "file_format", "first_row_id", "sequence_number", "partition_spec_id")

@@ -27,7 +27,7 @@ from icefloe.model.partition.sort_order import UNSORTED, SortOrder
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Geography, Geometry
-from icefloe.scan.identity_columns import partition_value
+from icefloe.scan.partition_values import partition_value
 from icefloe.transforms.ordering import sort_indices
 
 

@@ -36,8 +36,7 @@ from icefloe.model.schema.metadata_columns import DELETED, PARTITION_ID
 from icefloe.model.schema.name_mapping import NameMapping
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Struct
-from icefloe.scan.identity_columns import identity_columns, identity_values
-from icefloe.scan.partition_struct import partition_tuples
+from icefloe.scan.partition_values import identity_columns, identity_values, partition_tuples
 from icefloe.scan.tasks import MetadataFilter, Plan
 
 MAX_THREADS = 8

@@ -31,7 +31,7 @@ from icefloe.model.schema.types import (
     Decimal,
     Field,
 )
-from icefloe.scan.identity_columns import identity_columns, identity_values, specs_by_field
+from icefloe.scan.partition_values import identity_columns, identity_values, specs_by_field
 from icefloe.scan.routes import Mask, is_parquet
 
 _CONSTANT_TYPES = frozenset({BOOLEAN, INT, LONG, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMPTZ})

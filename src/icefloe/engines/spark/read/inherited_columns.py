@@ -34,7 +34,7 @@ from icefloe.model.schema.types import (
     Fixed,
     Struct,
 )
-from icefloe.scan.partition_struct import partition_tuples
+from icefloe.scan.partition_values import partition_tuples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from icefloe.formats.read.inherited_columns import Lineage
 from icefloe.formats.read.reader import read_file
 from icefloe.formats.read.row_mask import FileDrops
 from icefloe.model.schema.schema import Schema
-from icefloe.scan.identity_columns import identity_columns, identity_values
+from icefloe.scan.partition_values import identity_columns, identity_values
 from icefloe.scan.tasks import Plan
 
 FILES, DELETES = "_icefloe_files", "_icefloe_deletes"

@@ -1,7 +1,8 @@
-"""Values of identity-partition columns that data files do not contain (spec: Column Projection, Partitioning).
+"""The partition values of planned files (spec: Column Projection, Reserved Field IDs).
 
-A file of another program may lack a column by which it is partitioned. The partition tuple then has the column's value
-for all rows of the file. These values are computed for all files of a plan at once.
+``partition_tuples`` has them as one struct type for all specs. ``identity_values`` has the values of columns that data
+files do not contain: a file of another program may lack a column by which it is partitioned, and the partition tuple
+then has the column's value for all rows of the file. Both are computed for all files of a plan at once.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import Measure, StatKey, partition_key, stat
+from icefloe.model.location_columns import one_array
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.partition.transform_names import IDENTITY
-from icefloe.model.schema.types import Field
+from icefloe.model.schema.types import Field, Struct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,24 @@ def identity_values(tasks: pa.Table, specs: Iterable[PartitionSpec], column: Fie
     return IdentityValues(values=values, known=known)
 
 
+def partition_struct(context: ManifestContext) -> Struct:
+    """The partition fields of all specs; if two have the same name, the older one gets its id as a suffix."""
+    fields: dict[str, Field] = {}
+    for id_, part in sorted(context.partition_fields.items(), reverse=True):
+        name = part.name if part.name not in fields else f"{part.name}_{id_}"
+        fields[name] = Field(id_, name, context.partition_types[id_])
+    return Struct(tuple(sorted(fields.values(), key=lambda field: field.id)))
+
+
+def partition_tuples(tasks: pa.Table, type_: Struct) -> pa.StructArray:
+    """The tuple of each file; fields that are not in its spec are null."""
+    values = []
+    for field in type_.fields:
+        value, has_value = partition_value(tasks, partition_key(field.id), arrow_type(field.type))
+        values.append(pc.if_else(has_value, value, None))
+    return pa.StructArray.from_arrays(values, fields=list(arrow_type(type_)))
+
+
 def partition_value(tasks: pa.Table, key: StatKey, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
     """The values of a partition field, and which files have one; counts indicate null and NaN."""
     value = _column(tasks, stat(Measure.LOWER, key), type_)
@@ -71,5 +92,5 @@ def _positive(tasks: pa.Table, name: str) -> pa.Array:
 def _column(tasks: pa.Table, name: str, type_: pa.DataType) -> pa.Array:
     if name not in tasks.column_names:
         return pa.nulls(tasks.num_rows, type_)
-    column = tasks[name].combine_chunks()
+    column = one_array(tasks[name])
     return column if column.type == type_ else column.cast(type_)
