@@ -18,7 +18,7 @@ from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.deletes.partition_keys import Ints
 from icefloe.expr.prune.column_stats import certain, is_ordered
 from icefloe.model.counts import Counts
-from icefloe.model.entries import BOUNDS, Measure, StatKey, column_key, stat
+from icefloe.model.entries import BOUNDS, Measure, StatKey, column_key, known_measures, stat
 from icefloe.model.schema.types import DOUBLE, FLOAT, Type
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -112,7 +112,7 @@ def _ranks(columns: list[Any]) -> list[Ints]:
 
 def _side(table: pa.Table, key: StatKey, lower: Ints, upper: Ints, *, whole: bool) -> _Side:
     rows = table["record_count"]
-    counts = Counts.of(table, key).consistent(rows, whole=whole)
+    counts = Counts.of(known_measures(table, key)).consistent(rows, whole=whole)
     unknown = pa.nulls(table.num_rows, pa.int64())
     values, nulls = (unknown if count is None else count for count in (counts.values, counts.nulls))
     # If there are fewer values than rows, a parent struct is null in some rows.

@@ -6,13 +6,13 @@ Which of such counts is wrong is not known, so none of them is evidence.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.model.entries import COUNTS, StatKey, stat
+from icefloe.model.entries import COUNTS, Measure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,16 +24,15 @@ class Counts:
     nans: Any
 
     @staticmethod
-    def of(table: pa.Table, key: StatKey) -> Counts:
-        """The counts of a key in an entry table, as recorded."""
-        names = (stat(measure, key) for measure in COUNTS)
-        values, nulls, nans = (table[name] if name in table.schema.names else None for name in names)
-        return Counts(values=values, nulls=nulls, nans=nans)
+    def of(known: Mapping[Measure, Any]) -> Counts:
+        """The counts among statistics, as recorded."""
+        return Counts(values=known.get(Measure.VALUES), nulls=known.get(Measure.NULLS), nans=known.get(Measure.NANS))
 
-    def columns(self, key: StatKey) -> dict[str, Any]:
-        """The counts as columns of an entry table, by name."""
+    @property
+    def known(self) -> dict[Measure, Any]:
+        """The recorded counts by measure."""
         counts = zip(COUNTS, (self.values, self.nulls, self.nans), strict=True)
-        return {stat(measure, key): column for measure, column in counts if column is not None}
+        return {measure: column for measure, column in counts if column is not None}
 
     def consistent(self, rows: Any, *, whole: bool) -> Counts:
         """The counts, null where they contradict each other or the numbers of rows.

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.model.location_columns import one_array
+from icefloe.model.location_columns import Column, one_array
 
 
 class ContentType(IntEnum):
@@ -181,6 +181,12 @@ def stat_columns(table: pa.Table) -> dict[str, StatColumn]:
 def stat_keys(table: pa.Table) -> list[StatKey]:
     """The keys that a table has statistics for, in order of first appearance."""
     return list(dict.fromkeys(column.key for column in stat_columns(table).values()))
+
+
+def known_measures(entries: pa.Table | Mapping[str, Column], key: StatKey) -> dict[Measure, Column]:
+    """The statistics that an entry table, or columns of one, has of a column or a partition field."""
+    names = frozenset(entries.column_names) if isinstance(entries, pa.Table) else entries
+    return {measure: entries[name] for measure in Measure if (name := stat(measure, key)) in names}
 
 
 def with_stats(table: pa.Table, is_kept: Callable[[StatColumn], bool]) -> pa.Table:

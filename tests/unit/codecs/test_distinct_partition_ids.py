@@ -149,7 +149,7 @@ def test_a_scan_task_means_the_same_with_and_without_its_table(known):
     after = scan_task_from_json(written, context=context() if known else None)
 
     assert (written["spec"]["fields"][0]["field-id"], written["data-file"]["partition"]) == (1000, {"1000": 7})
-    assert value_of(after.data_file) == {f"p{FIRST_ID_APART if known else 1000}": 7}
+    assert value_of(after.data_file) == {partition_key(FIRST_ID_APART if known else 1000): 7}
     assert [field.field_id for field in after.spec.fields] == [FIRST_ID_APART if known else 1000]
 
 

@@ -40,6 +40,7 @@ from icefloe.model.entries import (
     StatKeys,
     column_key,
     is_file,
+    known_measures,
     partition_key,
     stat,
     type_of_measure,
@@ -173,7 +174,7 @@ def _derived(context: ManifestContext) -> dict[int, list[PartitionField]]:
 def _members(columns: Columns, owner: _Owner, context: ManifestContext) -> dict[Measure, pa.Array]:
     """The available measures of an owner, by name."""
     measures = {m.measure: columns[m.column] for m in owner.members if m.column in columns}
-    if has_value_sizes(owner.type) and (sizes := average_sizes(columns, owner.key)) is not None:
+    if has_value_sizes(owner.type) and (sizes := average_sizes(known_measures(columns, owner.key))) is not None:
         measures[Measure.AVERAGE_SIZE] = sizes
     if owner.id in context.virtual:
         for measure, derived in derived_measures(owner.id, columns, context).items():

@@ -9,6 +9,9 @@ there for removals too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeAlias
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,14 +31,16 @@ from icefloe.model.entries import (
     Status,
     choose,
     column_key,
+    columns_of,
+    known_measures,
     live,
-    put,
     stat,
-    stat_columns,
     stat_keys,
 )
 from icefloe.model.metadata.version_rules import rules
 from icefloe.model.schema.types import has_value_sizes, is_shape
+
+Known: TypeAlias = Mapping[Measure, pa.Array]  # the statistics of one key in all rows
 
 _NAMES = {Status.ADDED: "added", Status.EXISTING: "existing", Status.DELETED: "deleted"}
 
@@ -104,91 +109,68 @@ def _statistics(
     rows: pa.Table, context: ManifestContext, listed: pa.Table | None
 ) -> tuple[list[pa.Field], list[pa.Array]]:
     """Statistics of live rows. Bounds and null flags of partition fields cover all of ``listed`` if not None."""
-    fields: list[pa.Field] = []
-    values: list[pa.Array] = []
-    unknown = rows["record_count"].null_count > 0
-    rows = _with_consistent_counts(rows, context)
-    for key in stat_keys(rows):
-        measures: dict[Measure, pa.Scalar] = {m: _sum(rows[stat(m, key)]) for m in COUNTS if _has(rows, m, key)}
-        if unknown:  # sums of nulls must not be compared with the number of rows
-            measures = {
-                m: count if m is Measure.VALUES else pa.scalar(None, count.type) for m, count in measures.items()
-            }
-        summed = listed if listed is not None and key.is_partition else rows
-        type_ = None if key.is_partition else context.column_type(key.id)
-        if _has(rows, Measure.LOWER, key):
-            measures |= _box(rows, key) if type_ is not None and is_shape(type_) else _bounds(summed, key)
-        if listed is None and not unknown and type_ is not None and has_value_sizes(type_):
-            measures |= _average(rows, key)
-        if summed is listed:
-            measures |= _contained(summed, key)
-        for measure, value in measures.items():
-            fields.append(pa.field(stat(measure, key), value.type))
-            values.append(pa.repeat(value, 1))
-    return fields, values
-
-
-def _with_consistent_counts(rows: pa.Table, context: ManifestContext) -> pa.Table:
-    """Rows without counts that contradict each other, whose sums could look consistent."""
+    columns = columns_of(rows)
+    all_columns = columns if listed is None else columns_of(listed)
+    rows_of_files = columns["record_count"]
     top = frozenset(column_key(field.id) for field in context.schema.fields)
+    aggregates: dict[str, pa.Scalar] = {}
     for key in stat_keys(rows):
-        recorded = Counts.of(rows, key)
-        counts = recorded.consistent(rows["record_count"], whole=key in top)
-        if counts is not recorded:
-            for name, column in counts.columns(key).items():
-                rows = put(rows, name, column)
-    return rows
+        known = known_measures(columns, key)
+        # Counts that contradict each other could have consistent sums.
+        known |= Counts.of(known).consistent(rows_of_files, whole=key in top).known
+        found = {m: pc.sum(known[m], skip_nulls=False, min_count=0) for m in COUNTS if m in known}
+        if rows_of_files.null_count > 0:  # sums of nulls must not be compared with the number of rows
+            found = {m: count if m is Measure.VALUES else pa.scalar(None, count.type) for m, count in found.items()}
+        summed = known if listed is None or not key.is_partition else known_measures(all_columns, key)
+        type_ = None if key.is_partition else context.column_type(key.id)
+        if Measure.LOWER in known:
+            found |= _box(known) if type_ is not None and is_shape(type_) else _bounds(summed, key)
+        if listed is None and rows_of_files.null_count == 0 and type_ is not None and has_value_sizes(type_):
+            found |= _average(known)
+        if summed is not known:
+            found |= _contained(summed)
+        aggregates |= {stat(measure, key): value for measure, value in found.items()}
+    fields = [pa.field(name, value.type) for name, value in aggregates.items()]
+    return fields, [pa.repeat(value, 1) for value in aggregates.values()]
 
 
-def _has(rows: pa.Table, measure: Measure, key: StatKey) -> bool:
-    return stat(measure, key) in rows.schema.names
-
-
-def _sum(column: pa.ChunkedArray) -> pa.Scalar:
-    return pc.sum(column, skip_nulls=False, min_count=0)
-
-
-def _contained(rows: pa.Table, key: StatKey) -> dict[Measure, pa.Scalar]:
+def _contained(known: Known) -> dict[Measure, pa.Scalar]:
     """Whether null and NaN are among partition values; null if a row has no recorded value."""
-    unknown = pa.scalar(None, pa.bool_())
-    if not _has(rows, Measure.VALUES, key) or rows[stat(Measure.VALUES, key)].null_count > 0:
-        return {Measure.HAS_NULL: unknown}
-    values = rows[stat(Measure.LOWER, key)] if _has(rows, Measure.LOWER, key) else pa.nulls(rows.num_rows)
-    if not _has(rows, Measure.NANS, key):
+    counts = known.get(Measure.VALUES)
+    if counts is None or counts.null_count > 0:
+        return {Measure.HAS_NULL: pa.scalar(None, pa.bool_())}
+    values = known.get(Measure.LOWER, pa.nulls(len(counts)))
+    if Measure.NANS not in known:
         return {Measure.HAS_NULL: pa.scalar(values.null_count > 0)}
-    nan = pc.fill_null(pc.greater(rows[stat(Measure.NANS, key)], 0), False)
+    nan = pc.fill_null(pc.greater(known[Measure.NANS], 0), False)
     # A file without rows counts no null, yet its partition is one.
     null = pc.and_(pc.is_null(values), pc.invert(nan))
     return {Measure.HAS_NULL: pc.any(null), Measure.HAS_NAN: pc.any(nan)}
 
 
-def _bounds(rows: pa.Table, key: StatKey) -> dict[Measure, pa.Scalar]:
-    lower = rows[stat(Measure.LOWER, key)]
-    upper = rows[stat(Measure.UPPER, key)] if _has(rows, Measure.UPPER, key) else pa.nulls(len(lower), lower.type)
+def _bounds(known: Known, key: StatKey) -> dict[Measure, pa.Scalar]:
+    lower = known[Measure.LOWER]
+    upper = known.get(Measure.UPPER, pa.nulls(len(lower), lower.type))
     if key.is_partition:
         upper = pc.coalesce(upper, lower)  # a partition value is its own upper bound
-    return {
-        Measure.LOWER: _least(rows, key, lower, "min"),
-        Measure.UPPER: _least(rows, key, upper, "max"),
-    }
+    return {Measure.LOWER: _outermost(known, lower, "min"), Measure.UPPER: _outermost(known, upper, "max")}
 
 
-def _box(rows: pa.Table, key: StatKey) -> dict[Measure, pa.Scalar]:
+def _box(known: Known) -> dict[Measure, pa.Scalar]:
     """The box around the boxes of rows, or null if a row with shapes has no box."""
-    lower = rows[stat(Measure.LOWER, key)].combine_chunks()
-    upper = rows[stat(Measure.UPPER, key)].combine_chunks() if _has(rows, Measure.UPPER, key) else lower
+    lower = known[Measure.LOWER]
+    upper = known.get(Measure.UPPER, lower)
     both = pc.and_(pc.is_valid(lower), pc.is_valid(upper))
-    known = pc.if_else(both, lower, None)
-    if known.null_count > 0 and not _only_where_empty(rows, key, known):
+    bounded = pc.if_else(both, lower, None)
+    if bounded.null_count > 0 and not _only_where_empty(known, bounded):
         both = pc.and_(both, False)
     low, high = enclosing_box(lower.filter(both), upper.filter(both))
     return {Measure.LOWER: low, Measure.UPPER: high}
 
 
-def _average(rows: pa.Table, key: StatKey) -> dict[Measure, pa.Scalar]:
+def _average(known: Known) -> dict[Measure, pa.Scalar]:
     """The average size of all values, or nothing if it is unknown of a row with values."""
-    columns = {name: rows[name] for name, column in stat_columns(rows).items() if column.key == key}
-    averages, values = average_sizes(columns, key), value_counts(columns, key)
+    averages, values = average_sizes(known), value_counts(known)
     if averages is None or values is None or values.null_count > 0:
         return {}
     weights, sizes = np.asarray(values), np.asarray(pc.fill_null(averages, -1))
@@ -198,27 +180,27 @@ def _average(rows: pa.Table, key: StatKey) -> dict[Measure, pa.Scalar]:
     return {Measure.AVERAGE_SIZE: pa.scalar(average, pa.int32())}
 
 
-def _least(rows: pa.Table, key: StatKey, bounds: pa.ChunkedArray, end: str) -> pa.Scalar:
+def _outermost(known: Known, bounds: pa.Array, end: str) -> pa.Scalar:
     """The outermost bound, or null if a row with values has no bound."""
-    if bounds.null_count > 0 and not _only_where_empty(rows, key, bounds):
+    if bounds.null_count > 0 and not _only_where_empty(known, bounds):
         return pa.scalar(None, bounds.type)
     if pa.types.is_floating(bounds.type):
         return _outermost_float(bounds, end)
     return pc.min_max(bounds)[end]
 
 
-def _only_where_empty(rows: pa.Table, key: StatKey, bounds: pa.ChunkedArray) -> bool:
+def _only_where_empty(known: Known, bounds: pa.Array) -> bool:
     """Whether bounds are null only in rows whose values are all null or NaN."""
-    if not (_has(rows, Measure.VALUES, key) and _has(rows, Measure.NULLS, key)):
+    if Measure.VALUES not in known or Measure.NULLS not in known:
         return False
-    rest = pc.subtract(rows[stat(Measure.VALUES, key)], rows[stat(Measure.NULLS, key)])
-    if _has(rows, Measure.NANS, key):
-        rest = pc.subtract(rest, pc.fill_null(rows[stat(Measure.NANS, key)], 0))
+    rest = pc.subtract(known[Measure.VALUES], known[Measure.NULLS])
+    if Measure.NANS in known:
+        rest = pc.subtract(rest, pc.fill_null(known[Measure.NANS], 0))
     empty = pc.fill_null(pc.equal(rest, 0), False)
     return bool(pc.all(pc.or_(pc.is_valid(bounds), empty), min_count=0).as_py())
 
 
-def _outermost_float(bounds: pa.ChunkedArray, end: str) -> pa.Scalar:
+def _outermost_float(bounds: pa.Array, end: str) -> pa.Scalar:
     """Minimum or maximum in the total order, where -0.0 is below +0.0; a NaN is no bound."""
     values = np.asarray(bounds.drop_null())
     if len(values) == 0 or np.isnan(values).any():

@@ -24,7 +24,7 @@ from icefloe.codecs.manifest.parquet_v3 import decode_parquet_entries, holds_ver
 from icefloe.codecs.manifest.v3_entries import stated_version
 from icefloe.codecs.manifest.value_sizes import average_sizes
 from icefloe.errors import CorruptFile, LimitError
-from icefloe.model.entries import ContentType, Measure, StatKeys, stat, stat_columns, with_stats
+from icefloe.model.entries import ContentType, Measure, StatKeys, known_measures, stat, stat_columns, with_stats
 from icefloe.model.location_columns import compared_names
 from icefloe.model.metadata.version_rules import rules
 from icefloe.model.schema.types import has_value_sizes
@@ -137,7 +137,7 @@ def with_stored_sizes(entries: pa.Table, context: ManifestContext) -> pa.Table:
     columns = dict(zip(entries.column_names, entries.itercolumns(), strict=True))
     for key in keys:
         type_ = context.column_type(key.id)
-        average = None if type_ is None or not has_value_sizes(type_) else average_sizes(columns, key)
+        average = None if type_ is None or not has_value_sizes(type_) else average_sizes(known_measures(columns, key))
         del columns[stat(Measure.COLUMN_SIZE, key)]
         columns |= {} if average is None else {stat(Measure.AVERAGE_SIZE, key): average}
     return pa.table(columns)

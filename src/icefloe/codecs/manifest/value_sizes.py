@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.value.single_value import FORMATS
-from icefloe.model.entries import Columns, Measure, StatKey, stat
+from icefloe.model.entries import Measure
+from icefloe.model.location_columns import Column
 from icefloe.model.schema.types import BOOLEAN, UUID, Decimal, Fixed, Type, has_value_sizes
 
 _MAX_INT = 2**31 - 1
@@ -20,15 +21,15 @@ _WIDTHS: Mapping[Type, int] = {  # of values, in bytes
 }
 
 
-def average_sizes(columns: Mapping[str, pa.Array | pa.ChunkedArray], key: StatKey) -> pa.Array | pa.ChunkedArray | None:
+def average_sizes(known: Mapping[Measure, Column]) -> Column | None:
     """The average size of a column's values in each row, as recorded, or else from the size of the column in the file.
 
     Manifests of versions 1 to 3 record only the latter. None if no row has either.
     """
-    recorded, sizes = columns.get(stat(Measure.AVERAGE_SIZE, key)), columns.get(stat(Measure.COLUMN_SIZE, key))
+    recorded, sizes = known.get(Measure.AVERAGE_SIZE), known.get(Measure.COLUMN_SIZE)
     if sizes is None or (recorded is not None and recorded.null_count == 0):
         return recorded
-    if (values := value_counts(columns, key)) is None:
+    if (values := value_counts(known)) is None:
         return recorded
     values = pc.if_else(pc.greater(values, 0), values, None).cast(pa.float64())
     average = pc.min_element_wise(pc.round(pc.divide(sizes.cast(pa.float64()), values)), _MAX_INT, skip_nulls=False)
@@ -36,10 +37,10 @@ def average_sizes(columns: Mapping[str, pa.Array | pa.ChunkedArray], key: StatKe
     return average if recorded is None else pc.coalesce(recorded, average)
 
 
-def column_sizes(columns: Columns, key: StatKey, type_: Type) -> pa.Array | None:
+def column_sizes(known: Mapping[Measure, pa.Array], type_: Type) -> pa.Array | None:
     """The size of a column in each row: as recorded, or else that of its values, uncompressed. None if unknown."""
-    recorded, values = columns.get(stat(Measure.COLUMN_SIZE, key)), value_counts(columns, key)
-    width = columns.get(stat(Measure.AVERAGE_SIZE, key)) if has_value_sizes(type_) else _WIDTHS.get(type_)
+    recorded, values = known.get(Measure.COLUMN_SIZE), value_counts(known)
+    width = known.get(Measure.AVERAGE_SIZE) if has_value_sizes(type_) else _WIDTHS.get(type_)
     if isinstance(type_, (Fixed, Decimal)):
         width = type_.length if isinstance(type_, Fixed) else decimal_bytes(type_.precision)
     if values is None or width is None:
@@ -58,9 +59,9 @@ def decimal_bytes(precision: int) -> int:
     return (largest.bit_length() + 8) // 8
 
 
-def value_counts(columns: Mapping[str, pa.Array | pa.ChunkedArray], key: StatKey) -> pa.Array | pa.ChunkedArray | None:
+def value_counts(known: Mapping[Measure, Column]) -> Column | None:
     """How many values that are not null a column has in each row; nulls that were not counted count as values."""
-    values, nulls = columns.get(stat(Measure.VALUES, key)), columns.get(stat(Measure.NULLS, key))
+    values, nulls = known.get(Measure.VALUES), known.get(Measure.NULLS)
     if values is None or nulls is None:
         return values
     return pc.subtract(values, pc.fill_null(nulls, 0))

@@ -17,7 +17,7 @@ from icefloe.codecs.manifest.value_sizes import column_sizes
 from icefloe.commit.base import Base
 from icefloe.inspect.metadata_tables.table_shape import optional, required
 from icefloe.model.arrow.conform import arrow_field, arrow_type
-from icefloe.model.entries import BOUNDS, COUNTS, UNKNOWN_COUNT, Measure, column_key, columns_of, stat
+from icefloe.model.entries import BOUNDS, COUNTS, UNKNOWN_COUNT, Measure, column_key, columns_of, known_measures, stat
 from icefloe.model.metadata.version_rules import DATA_FILE_FIELDS, written
 from icefloe.model.schema.types import Field, Struct, is_primitive
 from icefloe.scan.partition_values import partition_struct, partition_tuples
@@ -96,7 +96,10 @@ def _measures(base: Base, rows: pa.Table) -> Mapping[str, pa.Array]:
     if written(DATA_FILE_FIELDS, "column_sizes", context.format_version):
         return columns
     types = {column_key(id_): type_ for id_ in context.measured() if (type_ := context.column_type(id_)) is not None}
-    sizes = {stat(Measure.COLUMN_SIZE, key): column_sizes(columns, key, type_) for key, type_ in types.items()}
+    sizes = {
+        stat(Measure.COLUMN_SIZE, key): column_sizes(known_measures(columns, key), type_)
+        for key, type_ in types.items()
+    }
     return {**columns, **{name: size for name, size in sizes.items() if size is not None}}
 
 

@@ -23,6 +23,7 @@ from icefloe.model.entries import (
     Status,
     choose,
     column_key,
+    known_measures,
     live,
     of_type,
     partition_key,
@@ -118,7 +119,7 @@ def _twice(where: str, names: pa.ChunkedArray, places: pa.ChunkedArray | None, m
 def _contradictory_counts(view: View) -> Iterator[Finding]:
     """Counts that cannot be true together. Filters ignore them here; other programs may skip the files."""
     for key in (key for key in stat_keys(view.files) if not key.is_partition):
-        wrong = Counts.of(view.files, key).contradictions(None, whole=False)
+        wrong = Counts.of(known_measures(view.files, key)).contradictions(None, whole=False)
         if wrong is None:
             continue
         files = view.files["location"].filter(wrong)
