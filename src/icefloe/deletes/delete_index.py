@@ -179,7 +179,7 @@ def _check_partition_values(files: pa.Table, partitioned: Mask, context: Manifes
         spec.spec_id: field
         for spec in context.specs.values()
         for field in spec.fields
-        if not field.is_void and field.field_id in context.lost
+        if not field.is_void and field.field_id in context.untyped
         if stat(Measure.VALUES, partition_key(field.field_id)) not in files.column_names
     }
     wrong = np.flatnonzero(partitioned & _in_specs(files, unreadable))

@@ -1,7 +1,7 @@
-"""Counts of statistics that contradict each other, which are therefore unknown (spec: Manifests).
+"""Counts of statistics; those that contradict each other are treated as unknown (spec: Manifests).
 
-Programs have written counts that cannot be true: -1 for a number that they did not know, or more nulls than values.
-Which of such counts is wrong is not known, so none of them is evidence.
+Programs have written counts that cannot be true: -1 for an unknown number, or more nulls than values. Which of these
+counts is wrong is not known, so none of them is used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Counts:
     def consistent(self, rows: Any, *, whole: bool) -> Counts:
         """The counts, null where they contradict each other or the numbers of rows.
 
-        ``whole`` says that every row has a value or a null, which is so unless a struct around the column may be null.
+        ``whole`` is true if every row has a value or a null, that is, unless a struct around the column may be null.
 
         >>> counts = Counts(values=pa.array([3, -1, 2]), nulls=pa.array([1, 0, 5]), nans=None)
         >>> counts.consistent(pa.array([3, 3, 3]), whole=True).nulls.to_pylist()

@@ -24,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def explain(plan: Plan, snapshot: Snapshot | None, filter: Expr = ALWAYS_TRUE, *, native: bool = True) -> str:
     """A traced plan as text: the snapshot, the filter, how much is read and skipped, and a few examples per reason.
 
-    ``native`` says that Spark's Parquet reader finds the columns of the table.
+    ``native`` is true if Spark's Parquet reader finds the columns of the table.
     """
     if plan.trace is None:
         raise InputError("the plan has no trace; plan with trace=True")

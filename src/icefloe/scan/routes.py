@@ -87,7 +87,7 @@ def finds_columns(schemas: Iterable[Schema], current: Schema) -> bool:
 def file_routes(plan: Plan, *, native: bool = True) -> npt.NDArray[np.int8]:
     """The route of each planned file, as far as metadata shows it: the footers of Parquet files are not read.
 
-    ``native`` says that Spark's Parquet reader finds the columns of the table (``finds_columns``).
+    ``native`` is true if Spark's Parquet reader finds the columns of the table (``finds_columns``).
     """
     if not native:
         return np.full(plan.files, Route.TASKS, np.int8)

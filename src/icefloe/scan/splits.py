@@ -85,12 +85,12 @@ def pack(weights: list[int], target: int, lookback: int) -> list[int]:
 def _ranges(tasks: pa.Table, sizes: Ints, target_size: int) -> tuple[Ints, Ints]:
     """The start of each range, in the order of tasks: its task and its offset."""
     by_offset, offsets = _usable_offsets(tasks, sizes)
-    pieces = np.maximum(1, -(-sizes // target_size))
-    pieces[by_offset] = 0
+    ranges = np.maximum(1, -(-sizes // target_size))
+    ranges[by_offset] = 0
     whole = pc.invert(pc.is_in(pc.utf8_lower(tasks["file_format"]), value_set=_SPLITTABLE))
-    pieces[np.asarray(pc.fill_null(whole, False)) & ~by_offset] = 1
-    task = np.repeat(np.arange(len(sizes)), pieces)
-    start = (np.arange(len(task)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) * target_size
+    ranges[np.asarray(pc.fill_null(whole, False)) & ~by_offset] = 1
+    task = np.repeat(np.arange(len(sizes)), ranges)
+    start = (np.arange(len(task)) - np.repeat(np.cumsum(ranges) - ranges, ranges)) * target_size
     task, start = np.concatenate([task, offsets[0]]), np.concatenate([start, offsets[1]])
     order = np.lexsort((start, task))
     return task[order], start[order]

@@ -109,7 +109,7 @@ class Root:
         are_dead = pc.and_(of_type(rows, *MANIFESTS), pc.fill_null(pc.less_equal(live_counts, 0), False))
         for leaf in rows["location"].filter(are_dead).to_pylist():
             if leaf in self.dead:
-                self.dead[leaf]  # checks that the vector has as many positions as its root row says
+                self.dead[leaf]  # checks that the vector has as many positions as its root row records
         return are_dead
 
 

@@ -3,8 +3,8 @@
 Manifests are immutable, so a decoded manifest never becomes invalid; pointers are never cached. Decoding also depends
 on the schemas of the table, as a promoted column changes the type of its bounds, and for older leaves on the content
 type and partition spec in the root row. The cache key includes both. Before V4 the rows of a root that was just written
-say more than its file, so a root is cached for the format version that reads it. A leaf may be decoded with some of its
-statistics; it then serves requests that need no others.
+have more values than its file, so a root is cached for the format version that reads it. A leaf may be decoded with
+some of its statistics; it then serves requests that need no others.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _covers(has: Wanted, wanted: Wanted) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafRequest:
-    """A request to read a leaf, with what its root row says and the statistics keys that are needed.
+    """A request to read a leaf, with the values of its root row and the statistics keys that are needed.
 
     Without a partition spec the leaf's own is used.
     """

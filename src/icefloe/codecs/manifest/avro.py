@@ -83,17 +83,17 @@ def decode_manifest(
 ) -> pa.Table:
     """All rows of a manifest, in file order.
 
-    ``content`` and ``spec_id`` are the kind and the partition spec that its list says, none without a list. ``wanted``
-    are the statistics keys of columns that are needed if not all are; partition values are always there.
+    ``content`` and ``spec_id`` are those in its manifest list, none without a list. ``wanted`` are the statistics keys
+    of the columns that are needed, none for all; partition values are always read.
     """
     container = read_container(data, where=where, limits=context.limits)
     try:
         facts = facts_of(container.metadata, context, where=where, content=content, spec_id=spec_id)
-        context = context.learned(_types_in_schema(container, facts.spec, context))
+        context = context.with_partition_types(_types_in_schema(container, facts.spec, context))
         return entry_table(_stored(container, facts, context, wanted, where), facts, context, where=where)
     except IcefloeError:
         raise
-    except Exception as error:  # a schema or a value that is not what the spec says
+    except Exception as error:  # a schema or a value that the spec does not allow
         raise damaged(error, f"{where}: not a readable manifest: {error!r:.200}", location=where) from error
 
 
@@ -125,17 +125,17 @@ def _stored(
 
 def _types_in_schema(container: Container, spec: PartitionSpec, context: ManifestContext) -> dict[int, Type]:
     """The types in the file's own schema of partition values whose type the table does not know, by field id."""
-    lost = [part for part in spec.fields if part.field_id in context.lost and not part.is_void]
+    untyped = [part for part in spec.fields if part.field_id in context.untyped and not part.is_void]
     top = avro_fields(container.schema)
     file_name = top.name(ids.DATA_FILE, "data_file")
-    if len(lost) == 0 or file_name is None:
+    if len(untyped) == 0 or file_name is None:
         return {}
     file = top.record(file_name)
     tuple_name = file.name(ids.PARTITION, "partition")
     if tuple_name is None:
         return {}
     tuple_ = file.record(tuple_name)
-    named = ((part, tuple_.name(part.stored_id, avro_name(part.name))) for part in lost)
+    named = ((part, tuple_.name(part.stored_id, avro_name(part.name))) for part in untyped)
     return {
         part.field_id: type_from_avro(tuple_.by_name[name]["type"], f"partition.{part.name}")
         for part, name in named
@@ -154,13 +154,13 @@ def _plain(rows: Mapping[str, Any], file: AvroFields, slots: tuple[Slot, ...]) -
 
 
 def _maps(file: AvroFields, keys: frozenset[int]) -> dict[Any, tuple[str, ByKeys]]:
-    """The maps of measures that the file has, by what they are: their names and what is wanted of them."""
+    """The maps of measures in the file: the name of each, and the keys that are read."""
     named = ((shape, file.name(shape.id, shape.name)) for shape in MEASURE_MAPS if len(keys) > 0)
     return {shape: (name, ByKeys(shape.value_type, keys)) for shape, name in named if name is not None}
 
 
 def _parts(tuple_: AvroFields | None, spec: PartitionSpec, context: ManifestContext) -> dict[int, str]:
-    """What the file calls the partition fields whose values can be read, by their ids."""
+    """The names that the file has for the partition fields whose values can be read, by their ids."""
     if tuple_ is None:
         return {}
     valued = [part for part in spec.fields if part.field_id in context.partition_types and not part.is_void]
@@ -177,7 +177,7 @@ def encode_manifest(entries: pa.Table, context: ManifestContext, *, content: Con
     if not written(MANIFEST_ENTRY_FIELDS, "data_file", version):
         raise UnsupportedError(f"manifests of format version {version} are not written as Avro", version=version)
     columns = columns_of(entries)
-    context = context.learned(infer_types(columns, context))
+    context = context.with_partition_types(infer_types(columns, context))
     spec = context.spec(spec_id)
     _check_writable(columns, version, content, spec_id)
     types = _tuple_types(spec, context)
@@ -236,8 +236,8 @@ def _tuple_types(spec: PartitionSpec, context: ManifestContext) -> dict[int, Typ
             types[part.field_id] = context.partition_types[part.field_id]
         else:
             raise UnsupportedError(
-                f"partition field {part.name!r}: cannot write {part.transform!r} of column {part.source_id}: neither"
-                " the table's schemas nor the files tell its type",
+                f"partition field {part.name!r}: cannot write {part.transform!r} of column {part.source_id}: its type"
+                " is neither in the table's schemas nor in the files",
                 field=part.name,
             )
     return types

@@ -2,7 +2,7 @@
 
 Every measured column has a struct under 10 000 + 200 x its id, every derived partition value one under its expression
 id. An identity partition value has no struct of its own: it is stored, untruncated, as the bounds of its column, and
-reading gives it back under both keys. The bounds of shapes are corners of a box, stored as structs of coordinates.
+is decoded under both keys. The bounds of shapes are corners of a box, stored as structs of coordinates.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Owner:
-    """Whose statistics a struct holds."""
+    """The column or expression whose statistics a struct has."""
 
     id: int
     key: StatKey
@@ -73,7 +73,7 @@ class _Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StatsShape:
-    """The content_stats column of a file; the same statistics have the same shape, which caches can be kept by."""
+    """The content_stats column of a file. Equal statistics have the same object, so it is a key of caches."""
 
     field: pa.Field
 
@@ -103,7 +103,7 @@ def measures_of(type_: Type) -> tuple[Measure, ...]:
 
 def encode_stats(columns: Columns, length: int, context: ManifestContext) -> tuple[StatsShape, pa.Array] | None:
     """The content_stats column of entries; none when no row has statistics."""
-    context = context.learned(infer_types(columns, context)).with_types(unknown_types(columns, context))
+    context = context.with_partition_types(infer_types(columns, context)).with_types(unknown_types(columns, context))
     _check_partition_values(columns, context)
     owners: list[tuple[_Owner, tuple[_Member, ...]]] = []
     structs: list[pa.Array] = []
@@ -264,8 +264,8 @@ def _check_partition_values(columns: Columns, context: ManifestContext) -> None:
                 _check_partition_value(columns, mine, field, context)
             elif pc.any(mine).as_py() is True:  # optional for the row of a manifest
                 raise InputError(
-                    f"partition field {field.name!r}: cannot write {field.transform!r} of column {field.source_id}:"
-                    " neither the table's schemas nor the files tell its type",
+                    f"partition field {field.name!r}: cannot write {field.transform!r} of column {field.source_id}: its"
+                    " type is neither in the table's schemas nor in the files",
                     field=field.name,
                 )
 
@@ -286,7 +286,7 @@ def _check_partition_value(columns: Columns, rows: pa.Array, field: PartitionFie
 
 def decode_stats(struct: pa.Array | None, fixed: Columns, context: ManifestContext, *, where: str) -> Columns:
     """Statistics columns from a content_stats column; ``fixed`` are the decoded columns of the same rows."""
-    context = context.learned(_types_in_struct(struct, context, where))
+    context = context.with_partition_types(_types_in_struct(struct, context, where))
     stats = decode_measures(struct, context, where=where)
     present = set(pc.unique(fixed["partition_spec_id"]).to_pylist())
     values: dict[str, pa.Array] = {}  # kept even if null in every row: a partition tuple has all of its values
@@ -317,11 +317,11 @@ def decode_measures(struct: pa.Array | None, context: ManifestContext, *, where:
 def _types_in_struct(struct: pa.Array | None, context: ManifestContext, where: str) -> dict[int, Type]:
     """The types in the file's own schema of partition values whose type the table does not know, by field id."""
     types: dict[int, Type] = {}
-    if struct is None or len(context.lost) == 0:
+    if struct is None or len(context.untyped) == 0:
         return types
     owners = {
         i: part.source_id if part.transform == IDENTITY else context.expressions.get(i)
-        for i, part in context.lost.items()
+        for i, part in context.untyped.items()
     }
     structs = {stats_owner(field_id(field, where)): field for field in struct.type if pa.types.is_struct(field.type)}
     for i, owner in owners.items():
@@ -353,9 +353,9 @@ def is_needed(field: pa.Field, context: ManifestContext, wanted: StatKeys, where
 
 @lru_cache(maxsize=64)
 def _partition_owners(context: ManifestContext) -> frozenset[int]:
-    """Whose structs hold partition values: expressions, and columns that some spec has partitioned by as they are."""
-    lost = (part.source_id for part in context.lost.values() if part.transform == IDENTITY)
-    return context.identity_sources.union(context.expressions.values(), lost)
+    """The ids whose structs have partition values: expressions, and the source columns of identity partitions."""
+    untyped = (part.source_id for part in context.untyped.values() if part.transform == IDENTITY)
+    return context.identity_sources.union(context.expressions.values(), untyped)
 
 
 def field_id(field: pa.Field, where: str) -> int:

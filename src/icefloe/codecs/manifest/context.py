@@ -1,4 +1,4 @@
-"""What a manifest codec must know about the table: types of columns and of partition values, specs, expression ids.
+"""What manifest codecs need of the table: types of columns and of partition values, specs, expression ids.
 
 Manifests name columns and partition fields by id only; this value turns ids into types (spec: Manifests, Partitioning).
 """
@@ -25,9 +25,9 @@ from icefloe.transforms import parse_transform, transform_of
 RESERVED_TYPES: Mapping[int, Type] = {field.id: field.type for field in (DELETE_FILE_PATH, DELETE_POS)}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)  # equal to itself only, so that caches can be kept by it
+@dataclass(frozen=True, kw_only=True, eq=False)  # equal to itself only, so it is a cheap key of caches
 class ManifestContext:
-    """The part of a table's metadata that gives a manifest its meaning."""
+    """The part of a table's metadata that is needed to decode its manifests."""
 
     location: str
     format_version: int
@@ -52,7 +52,7 @@ class ManifestContext:
         return {i: f for i, f in self._valued.items() if i in self.partition_types}
 
     @cached_property
-    def lost(self) -> Mapping[int, PartitionField]:
+    def untyped(self) -> Mapping[int, PartitionField]:
         """The partition fields whose values have no known type: their column or their transform is unknown."""
         return {i: f for i, f in self._valued.items() if i not in self.partition_types}
 
@@ -71,21 +71,23 @@ class ManifestContext:
                     by_field[part.field_id].append(spec.spec_id)
         return {field_id: tuple(spec_ids) for field_id, spec_ids in by_field.items()}
 
-    def learned(self, inferred: Mapping[int, Type]) -> ManifestContext:
-        """The context with the types of partition values that only a manifest knows, by field id."""
-        types = {i: type_ for i, type_ in inferred.items() if i in self.lost}
+    def with_partition_types(self, inferred: Mapping[int, Type]) -> ManifestContext:
+        """The context with the types of partition values that only a manifest records, by field id."""
+        types = {i: type_ for i, type_ in inferred.items() if i in self.untyped}
         if len(types) == 0:
             return self
-        columns = {self.lost[i].source_id: type_ for i, type_ in types.items() if self.lost[i].transform == IDENTITY}
+        columns = {
+            self.untyped[i].source_id: type_ for i, type_ in types.items() if self.untyped[i].transform == IDENTITY
+        }
         return replace(self, types={**columns, **self.types}, partition_types={**self.partition_types, **types})
 
     def with_types(self, types: Mapping[int, Type]) -> ManifestContext:
-        """The context with the types of virtual columns that only a manifest knows, by expression id."""
+        """The context with the types of virtual columns that only a manifest records, by expression id."""
         return self if len(types) == 0 else replace(self, types={**types, **self.types})
 
     @cached_property
     def identity_sources(self) -> frozenset[int]:
-        """Columns that some spec partitions by as they are."""
+        """The source columns of identity partitions, of all specs."""
         return frozenset(f.source_id for f in self.partition_fields.values() if f.transform == IDENTITY)
 
     @cached_property
@@ -95,7 +97,7 @@ class ManifestContext:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The same as a text that is good for other processes too."""
+        """The same as text that is equal in other processes too."""
         return hashlib.sha256(repr(self._shape).encode()).hexdigest()
 
     @cached_property
@@ -159,7 +161,7 @@ def _virtual_types(expressions: Iterable[Expression], types: Mapping[int, Type])
 
 
 def _result_type(part: PartitionField, types: Mapping[int, Type]) -> Type | None:
-    """The type of a field's values; none if that takes a column that no schema has any more."""
+    """The type of a field's values; none if it depends on a column that no schema has any more."""
     transform = transform_of(part)
     if part.is_void or not transform.is_known:
         return None

@@ -1,8 +1,8 @@
 """Manifest lists of versions 1 to 3: roots whose rows are all manifests (spec: Manifest Lists).
 
-A partition summary becomes the statistics of partition fields. Counts of a summary are known only at the ends: none
-null or all null; ``value_count`` distinguishes a summary that says "all null or NaN" from a missing one. Its flags are
-kept beside them: they are of all entries, removed ones too, where counts are of live rows.
+A partition summary becomes the statistics of partition fields. It shows a count only if no value is null or all are;
+``value_count`` distinguishes a summary of nulls and NaN alone from a missing one. The flags of a summary are kept too:
+they cover all entries, removed ones included, but counts cover live rows only.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def decode_manifest_list(data: bytes, context: ManifestContext, *, where: str) -
         return _decode(container, context, where)
     except IcefloeError:
         raise
-    except Exception as error:  # a schema or a value that is not what the spec says
+    except Exception as error:  # a schema or a value that the spec does not allow
         raise damaged(error, f"{where}: not a readable manifest list: {error!r}", location=where) from error
 
 
@@ -180,7 +180,7 @@ def _summary_stats(
 
 
 def _count(may_be: pa.Array, must_be: pa.Array, total: pa.Array) -> pa.Array:
-    """A count from what a summary says: none, all, or unknown."""
+    """A count from the flags of a summary: none, all, or unknown."""
     some = pc.if_else(must_be, total, None)
     return pc.if_else(may_be, some, pa.scalar(0, pa.int64()))
 

@@ -1,10 +1,10 @@
 """The root row of a manifest: counts, and the aggregated statistics of its entries (spec: Manifest Lists; V4 proposal).
 
 Bounds become the least and the greatest, boxes of shapes the box around them, counts are summed, average sizes are
-weighted by the numbers of values. What is unknown of one row is unknown of all: an aggregate may be missing but never
-wrong. Bounds of a manifest are not claimed to be tight: its root row stays the same if entries are removed later.
-Statistics are those of live rows, but what a manifest list summarizes is the partitions of all entries: readers look
-there for removals too.
+weighted by the numbers of values. If a value is unknown for one row, the aggregate is unknown: it may be missing but is
+never wrong. Bounds of a manifest are not marked as tight, because its root row stays the same if entries are removed
+later. Statistics cover live rows, but the partition summaries of a manifest list cover all entries: readers also look
+for removed files there.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def decode_leaf(
 ) -> pa.Table:
     """All rows of a data manifest, or of a delete manifest, as stored and in file order.
 
-    ``spec_id`` is the partition spec that its root says; rows of V4 say their own. ``wanted`` are the statistics keys
-    of columns that the caller needs if not all; there may be more.
+    ``spec_id`` is the partition spec in its root row; rows of V4 have their own. ``wanted`` are the statistics keys of
+    the columns that are needed, none for all; there may be more.
     """
     if not _is_parquet(data, context, where):
         return decode_manifest(data, context, where=where, content=content, spec_id=spec_id, wanted=wanted)
@@ -84,7 +84,7 @@ def leaf_names(data: bytes, context: ManifestContext, *, where: str, column: str
 
 
 def avro_leaf_version(fetch: Fetch, size: int, *, where: str) -> int | None:
-    """The format version that an Avro leaf says it has, of which only the header is read; none if it is not Avro."""
+    """The format version in the header of an Avro leaf, which alone is read; none if the leaf is not Avro."""
     begin = fetch(0, min(HEADER_BYTES, size))
     if not begin.startswith(AVRO_MAGIC):
         return None

@@ -167,8 +167,8 @@ def decode_parquet_manifest(
 ) -> pa.Table:
     """All rows of a manifest whose content is one of ``content``, in file order.
 
-    ``wanted`` are the statistics keys of columns that are needed if not all are, and only those are read from the
-    file; partition values are always there.
+    ``wanted`` are the statistics keys of the columns that are needed, none for all. Only these are read from the file,
+    and partition values.
     """
     try:
         file = open_manifest(data, where=where) if isinstance(data, bytes) else data

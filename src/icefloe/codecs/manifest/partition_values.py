@@ -1,9 +1,9 @@
-"""Partition values of V4 entries, from their statistics (V4 proposal).
+"""Partition values as statistics of entries, and back (V4 proposal).
 
-A file has its value as lower bound, a manifest has the bounds of the values of its files. Null and NaN have no bounds:
-counts tell them, and without counts two null bounds are a null value. A transform is null only where its source is, so
-such a value is refused if the source column has values: filters would skip the file, and equality deletes of its
-partition would not apply to it.
+A file has its value as both bounds, in V4 manifests as the lower bound only; a manifest has the bounds of the values of
+its files. Null and NaN have no bounds: counts show them, and without counts two null bounds are a null value. A
+transform is null only where its source is, so a null is refused if the source column has values: filters would skip the
+file, and equality deletes of its partition would not apply to it.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _DECIMAL_BYTES = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of a manifest as a whole; ``header_spec_id`` is the spec that its own file metadata names."""
+    """What is known of a manifest as a whole; ``header_spec_id`` is the spec in its own file metadata."""
 
     format_version: int
     spec: PartitionSpec
@@ -68,7 +68,7 @@ def facts_of(
     content: ContentType | None,
     spec_id: int | None,
 ) -> Facts:
-    """The facts of a manifest; ``content`` and ``spec_id`` are what its list says, none if there is no list."""
+    """The facts of a manifest; ``content`` and ``spec_id`` are those in its manifest list, none without a list."""
     own = metadata.get("content", "data")
     if own not in ("data", DELETES):
         raise FormatError(f"{where}: content is {own!r}, expected data or deletes", location=where)
@@ -89,7 +89,7 @@ def facts_of(
 
 
 def stated_version(metadata: Mapping[str, str], *, where: str) -> int:
-    """The format version that a manifest says it has; 1 if it says none."""
+    """The format version in the file metadata of a manifest; 1 if there is none."""
     version = _number(metadata, "format-version", where)
     return 1 if version is None else version
 
@@ -243,7 +243,7 @@ def statistics_of(
 ) -> dict[str, pa.Array]:
     """The statistics columns of the columns that the table knows, from the measures by column id.
 
-    A bound that does not decode is unknown. A partition value must: it says where a file belongs.
+    A bound that cannot be decoded is unknown. A partition value that cannot be decoded is an error.
     """
     columns: dict[str, pa.Array] = {}
     for shape, measured in maps.items():

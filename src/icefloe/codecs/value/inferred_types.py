@@ -21,7 +21,7 @@ from icefloe.model.schema.types import INT, Type
 def infer_types(columns: Mapping[str, pa.Array], context: ManifestContext) -> dict[int, Type]:
     """Infers the types of partition values that the table metadata lacks from statistics columns, by field id."""
     types: dict[int, Type] = {}
-    for field_id in context.lost:
+    for field_id in context.untyped:
         key = partition_key(field_id)
         if stat(Measure.VALUES, key) in columns:
             bounds = columns.get(stat(Measure.LOWER, key))

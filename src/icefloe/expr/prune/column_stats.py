@@ -1,8 +1,7 @@
-"""What statistics say about one column, for many files at once.
+"""What statistics prove about one column, for many files at once (spec: Scan Planning, Manifests).
 
-Statistics come from the column itself and from every partition field made from it: the value of a month is a lower and
-an upper bound of the timestamps in it. All masks are claims that are certain; where something is unknown they are
-False (spec: Scan Planning, Manifests).
+Statistics come from the column itself and from every partition field derived from it: a month is a lower and an upper
+bound of the timestamps in it. A mask is True only where its claim is proved, and False where something is unknown.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def flat(column: Any) -> Any:
 
 @dataclass(frozen=True)
 class Transformed:
-    """The lowest and highest values of a transform, which say more than bounds of the column can."""
+    """The lowest and highest values of a transform, which are more precise than bounds of the column."""
 
     transform: Transform
     lowest: Any
@@ -197,7 +196,7 @@ class Statistics:
         )
 
     def _known(self, key: StatKey, node: BoundPredicate, transform: Transform) -> tuple[Any, Any, Transformed | None]:
-        """Bounds of the tested values, and the values of a transform that say more than bounds."""
+        """Bounds of the tested values, and the values of a transform if they are more precise."""
         source = node.column_type
         other = node.transform != IDENTITY and transform != node.transform
         if not node.op.takes_literals or other or not is_primitive(source):
@@ -206,7 +205,7 @@ class Statistics:
         if node.transform != IDENTITY:
             return transform.lowest_results(lowest, source), highest, None
         transformed = None
-        if _says_more(transform, source) and lowest is not None and highest is not None:
+        if _is_more_precise(transform, source) and lowest is not None and highest is not None:
             transformed = Transformed(transform, lowest, highest)
         return *transform.source_bounds(lowest, highest, source), transformed
 
@@ -259,7 +258,7 @@ def _promotes(measured: pa.DataType, wanted: pa.DataType) -> bool:
     return bool((is_text and kinds.is_string(wanted)) or (kinds.is_binary(wanted) and not kinds.is_string(measured)))
 
 
-def _says_more(transform: Transform, type_: PrimitiveType) -> bool:
+def _is_more_precise(transform: Transform, type_: PrimitiveType) -> bool:
     """Whether values of a transform are more precise than the column bounds that follow from them.
 
     The greatest text with a prefix cannot be written, so for texts and bytes the prefixes are compared.

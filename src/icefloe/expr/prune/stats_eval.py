@@ -1,8 +1,8 @@
 """Filters answered for whole files from their statistics, for all entries of a table at once (spec: Scan Planning).
 
 NONE: no row can match. ALL: every row matches. SOME: undecided. The first two are guarantees; a
-missing or null statistic never leads to one. Both directions come from one judgement of each predicate, so that
-pruning and deleting whole files cannot disagree.
+missing or null statistic never leads to one. Both come from one evaluation of each predicate, so pruning and deleting
+whole files cannot disagree.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _evaluate(bound: Bound, statistics: Statistics) -> npt.NDArray[np.int8]:
             return np.full(size, not node.value), np.full(size, node.value)
         if not isinstance(node, BoundPredicate):
             raise InputError(f"bind the filter before evaluating it: {node}")
-        if not is_primitive(node.column_type):  # what a writer counts of a list or a struct, no specification says
+        if not is_primitive(node.column_type):  # the specification does not define counts of lists and structs
             return np.zeros(size, np.bool_), np.zeros(size, np.bool_)
         about = (node.field_id, node.transform, node.op.takes_literals)
         if about not in evidence:
@@ -73,7 +73,7 @@ def _evaluate(bound: Bound, statistics: Statistics) -> npt.NDArray[np.int8]:
         return _predicate(node, evidence[about])
 
     none, every = fold(bound, leaf, _branch)
-    # A promise about nothing is kept by any answer; NONE is the one that saves work.
+    # For a file without rows both answers are right, and NONE saves work.
     none = none | statistics.no_rows
     return (every.view(np.int8) + np.int8(Match.SOME)) * ~none
 
@@ -84,15 +84,15 @@ def _branch(node: Branch, parts: list[Verdict]) -> Verdict:
 
 
 def _predicate(node: BoundPredicate, evidence: list[Evidence]) -> Verdict:
-    """The verdict of all evidence together: what any item proves is proved."""
-    verdicts = [_judge(node, item) for item in evidence]
+    """The verdict of all evidence together: what one item proves holds."""
+    verdicts = [_verdict(node, item) for item in evidence]
     none, every = verdicts[0]
     for says_none, says_every in verdicts[1:]:
         none, every = none | says_none, every | says_every
     return none, every
 
 
-def _judge(node: BoundPredicate, evidence: Evidence) -> Verdict:
+def _verdict(node: BoundPredicate, evidence: Evidence) -> Verdict:
     """Where no row matches for certain, and where every row does."""
     match node.op:
         case Op.IS_NULL:

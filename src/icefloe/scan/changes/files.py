@@ -49,7 +49,7 @@ class FileDifferences:
 
     Columns: ``snapshot_id``, ``snapshot_sequence_number`` and ``operation`` of the snapshot that made the change;
     ``content`` (``data``, ``position deletes``, ``equality deletes``, ``deletion vector``), ``location`` and others of
-    the file. In ``deletes_removed``, ``is_replaced`` says whether the snapshot added another vector of the same file.
+    the file. In ``deletes_removed``, ``is_replaced`` is true if the snapshot added another vector of the same file.
     """
 
     data_added: pa.Table
