@@ -15,7 +15,7 @@ from icefloe.codecs.manifest.partition_values import partition_value
 from icefloe.codecs.puffin.deletion_vector import decode_dv
 from icefloe.commit.base import TablePointer
 from icefloe.io.memory import MemoryFileIO
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, columns_of, concat
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, columns_of, concat, partition_key
 from icefloe.model.locations import relativize
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.table.table import Table
@@ -106,7 +106,7 @@ class _Answer:
             return None
         type_ = self.base.store.context.partition_types[field.field_id]
         columns = columns_of(self.entries)
-        value = partition_value(f"p{field.field_id}", columns, self.entries.num_rows, type_)[number].as_py()
+        value = partition_value(partition_key(field.field_id), columns, self.entries.num_rows, type_)[number].as_py()
         if isinstance(value, bytes):
             return value.hex()
         if isinstance(value, (date, datetime)):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.codecs.manifest.partition_values import partition_value
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, columns_of, concat
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, columns_of, concat, partition_key
 from icefloe.table.table import Table
 from icefloe.tree.root import read_live_leaf, read_root
 from support.tables import new_catalog
@@ -47,7 +47,7 @@ def tuples(table: Table) -> list[tuple[object, ...]]:
             if field.is_void:
                 values.append(None)
                 continue
-            key, type_ = f"p{field.field_id}", context.partition_types[field.field_id]
+            key, type_ = partition_key(field.field_id), context.partition_types[field.field_id]
             values.append(partition_value(key, columns, rows.num_rows, type_)[row].as_py())
         found.append(tuple(values))
     return found
