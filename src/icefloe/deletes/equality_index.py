@@ -8,8 +8,6 @@ other in the spec's sort order.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +15,7 @@ import pyarrow.compute as pc
 from icefloe.deletes.equality_pruning import Mask
 from icefloe.deletes.partition_keys import Ints
 from icefloe.deletes.word_table import HALF, MAX_SLOT_BITS, Words, WordTable, bits_of, slots_of, spread, words_of
+from icefloe.model.columns import one_array
 from icefloe.model.schema.schema import Schema
 from icefloe.transforms.murmur3 import hash_binary
 from icefloe.transforms.source_columns import column_at, column_path
@@ -113,7 +112,7 @@ class EqualityIndex:
         return same
 
     def _columns(self, rows: pa.RecordBatch | pa.Table) -> list[pa.Array]:
-        return [comparable(_one_array(column_at(rows, path))) for path in self._paths]
+        return [comparable(one_array(column_at(rows, path))) for path in self._paths]
 
     def _words(self, columns: list[pa.Array]) -> Words:
         """One word for each row: the value itself if there is one integer column, else a hash of the values."""
@@ -128,10 +127,6 @@ class EqualityIndex:
             words *= _FOLD
             words ^= words >> HALF
         return words
-
-
-def _one_array(column: Any) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def comparable(column: pa.Array) -> pa.Array:

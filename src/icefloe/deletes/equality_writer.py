@@ -22,6 +22,7 @@ from icefloe.errors import InputError, StorageError
 from icefloe.formats.write.metrics import Modes, metrics_modes
 from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.file_io import FileIO
+from icefloe.model.columns import one_array
 from icefloe.model.entries import ContentType, concat, put
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import PartitionSpec
@@ -109,7 +110,7 @@ def _selected(rows: pa.Table, schema: Schema) -> pa.Table:
 def _inner(values: Any, field: Field) -> Any:
     if not isinstance(field.type, Struct) or not pa.types.is_struct(values.type):
         return values
-    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    whole = one_array(values)
     known = {child.name for child in whole.type}
     kept = [child for child in field.type.fields if child.name in known]
     inner = [_inner(pc.struct_field(whole, child.name), child) for child in kept]

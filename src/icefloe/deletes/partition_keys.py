@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.model.columns import distinct_codes, one_array
 from icefloe.model.entries import Measure, StatKey, partition_key, stat, stat_keys
-from icefloe.model.location_columns import one_array
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -31,11 +31,11 @@ def partition_codes(tables: list[pa.Table], context: ManifestContext) -> list[In
         [table.select([_SPEC, *(name for name in names if name in table.column_names)]) for table in tables],
         promote_options="permissive",
     ).combine_chunks()
-    codes = _codes(joined[_SPEC])
+    codes = distinct_codes(joined[_SPEC])
     for field_id, key in keys.items():
         own = pc.is_in(joined[_SPEC], value_set=pa.array(context.specs_with[field_id], pa.int32()))
         for values in _values(joined, key, own):
-            codes = _refined(codes, _codes(values))
+            codes = _refined(codes, distinct_codes(values))
     return np.split(codes, np.cumsum([table.num_rows for table in tables])[:-1])
 
 
@@ -44,11 +44,11 @@ def scopes(table: pa.Table) -> Ints:
 
     Like ``partition_codes``, but does not need the specs; all partition values must be known.
     """
-    codes = _codes(table[_SPEC])
+    codes = distinct_codes(table[_SPEC])
     for key in stat_keys(table):
         if key.is_partition:
             for values in _values(table, key, pa.repeat(True, table.num_rows)):
-                codes = _refined(codes, _codes(values))
+                codes = _refined(codes, distinct_codes(values))
     return codes
 
 
@@ -66,12 +66,5 @@ def _values(joined: pa.Table, key: StatKey, own: Any) -> Iterator[Any]:
     yield pc.and_(own, nan)
 
 
-def _codes(column: Any) -> Ints:
-    """Numbers from 0, equal for equal values; null is a value."""
-    encoded = pc.dictionary_encode(one_array(column), null_encoding="encode")
-    codes: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes
-
-
 def _refined(codes: Ints, more: Ints) -> Ints:
-    return _codes(pa.array(codes * (int(more.max(initial=0)) + 1) + more))
+    return distinct_codes(pa.array(codes * (int(more.max(initial=0)) + 1) + more))

@@ -19,8 +19,8 @@ from pyroaring import BitMap64
 from icefloe.commit.stage import METADATA_FOLDER
 from icefloe.errors import IcefloeError
 from icefloe.io.file_io import FileInfo, FileIO
+from icefloe.model.columns import Column
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, choose, live, of_type
-from icefloe.model.location_columns import Column
 from icefloe.tree.root import Leaf, position_mask, read_leaves
 from icefloe.tree.store import NO_STATISTICS, ManifestStore
 

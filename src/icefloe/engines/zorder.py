@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InputError
+from icefloe.model.columns import one_array
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
     BINARY,
@@ -115,7 +116,7 @@ def interleaved(words: Sequence[Words]) -> list[Words]:
 
 def _words(values: pa.ChunkedArray, type_: Type) -> Words:
     """The 64 bits of each value; 0 for null."""
-    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    array = one_array(values)
     if is_text(type_):
         return _prefixes(array)
     if has_fraction(type_):

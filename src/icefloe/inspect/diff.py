@@ -21,8 +21,9 @@ from icefloe.inspect.metadata_differences import (
     schema_differences,
 )
 from icefloe.inspect.node import short_name
+from icefloe.model.columns import one_array
 from icefloe.model.entries import DELETES, ContentType, Status, choose, concat, of_status, of_type, partition_key
-from icefloe.model.location_columns import index_of, is_among, one_array
+from icefloe.model.location_columns import index_of, is_among
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema

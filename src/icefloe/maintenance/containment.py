@@ -16,7 +16,8 @@ from icefloe.commit.table_location import is_inside
 from icefloe.engines.file_sets import Unreferenced, parent_folders
 from icefloe.errors import UnsupportedError
 from icefloe.io.local import local_path
-from icefloe.model.location_columns import one_array, undecided
+from icefloe.model.columns import one_array
+from icefloe.model.location_columns import undecided
 from icefloe.model.locations import FILE, S3, parse_location
 
 _NOT_PLAIN = r"(?i)/(\.|%2e){1,2}(/|$)|//.*//|/$|\x00"

@@ -28,7 +28,7 @@ from icefloe.errors import AlreadyExists, IcefloeError, InputError, NoSuchFile, 
 from icefloe.io.file_io import FileIO
 from icefloe.maintenance.containment import inside_mask, is_root
 from icefloe.maintenance.reachable import bytes_of, on_newest, referenced_files
-from icefloe.model.location_columns import one_array
+from icefloe.model.columns import one_array
 from icefloe.model.metadata.properties import GC_ENABLED
 from icefloe.progress import Progress, silent
 

@@ -28,8 +28,9 @@ from icefloe.env import Env
 from icefloe.maintenance.containment import inside_mask
 from icefloe.maintenance.deletions import check_deletable, finish_journals, unfinished_journals
 from icefloe.maintenance.reachable import referenced_files
+from icefloe.model.columns import one_array
 from icefloe.model.entries import MANIFESTS, of_type, put
-from icefloe.model.location_columns import is_among, one_array
+from icefloe.model.location_columns import is_among
 from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
 from icefloe.model.text.figures import plural
 from icefloe.progress import Progress, silent

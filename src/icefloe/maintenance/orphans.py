@@ -37,7 +37,7 @@ from icefloe.maintenance.deletions import (
 )
 from icefloe.maintenance.empty_folders import abandoned_folders, remove_folders
 from icefloe.maintenance.reachable import bytes_of, on_newest, referenced_files
-from icefloe.model.location_columns import one_array
+from icefloe.model.columns import one_array
 from icefloe.model.locations import S3
 from icefloe.model.metadata.retention import at_time
 from icefloe.progress import Progress, silent

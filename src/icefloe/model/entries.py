@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.model.location_columns import Column, one_array
+from icefloe.model.columns import Column, one_array
 
 
 class ContentType(IntEnum):

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import FormatError
-
-Column: TypeAlias = pa.Array | pa.ChunkedArray
+from icefloe.model.columns import Column, one_array
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*:"
 _ABSOLUTE = f"^(/|{_SCHEME})"
@@ -28,13 +26,6 @@ _STORE = re.compile(f"{_SCHEME}(?://)?|")  # the part before the authority and t
 _ROOT = rf"^((?:{_SCHEME}(?://[^/]*)?)?/)[^/].*$"  # the part of a complete location before its path
 _NOT_PLAIN = r"^$|(^|/)\.\.?(/|$)"
 _DOTS = r"/(\.|%2[eE]){1,2}(/|$)"
-
-
-def one_array(column: Column) -> pa.Array:
-    """A column as one array, which is not copied if it is one already."""
-    if isinstance(column, pa.Array):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def canonical(locations: Column, table_location: str | None) -> pa.Array:

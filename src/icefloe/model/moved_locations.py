@@ -12,7 +12,8 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.model.location_columns import Column, canonical, inner_paths, one_array
+from icefloe.model.columns import Column, one_array
+from icefloe.model.location_columns import canonical, inner_paths
 
 REWRITTEN = pa.schema(
     [

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.columns import one_array
 from icefloe.model.entries import Measure, StatKey, partition_key, stat
-from icefloe.model.location_columns import one_array
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.partition.transform_names import IDENTITY
 from icefloe.model.schema.types import Field, Struct

@@ -19,8 +19,8 @@ from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Bound, Constant, conjuncts
 from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.expr.text.filter_printer import to_text
+from icefloe.model.columns import one_array
 from icefloe.model.entries import with_stats
-from icefloe.model.location_columns import one_array
 from icefloe.model.partition.spec import PartitionField
 from icefloe.tree.root import Leaf
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InputError
 from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.columns import one_array
 from icefloe.model.schema.types import INT, Type
 from icefloe.transforms.base import ResultNumbers, Transform
 from icefloe.transforms.bucket import Bucket, hashed_bytes, modulo
@@ -74,7 +75,7 @@ def _bytes(column: pa.Array | pa.ChunkedArray, source: Type, transform: Transfor
     """The hashed bytes of a column as one array."""
     if not transform.accepts(source):
         raise InputError(f"{transform} cannot be applied to a column of type {source}", transform=str(transform))
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    array = one_array(column)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.errors import ConflictError
+from icefloe.model.columns import Column, one_array
 from icefloe.model.entries import ContentType
-from icefloe.model.location_columns import Column, is_among, one_array
+from icefloe.model.location_columns import is_among
 from icefloe.tree.root import Leaf, Root, read_live_leaf
 from icefloe.tree.store import ManifestStore
 

@@ -38,8 +38,9 @@ from icefloe.codecs.manifest.partition_values import check_null_partitions
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import FormatError, IcefloeError, InputError, LimitError, UnsupportedError, damaged
 from icefloe.limits import DEFAULT
+from icefloe.model.columns import one_array
 from icefloe.model.entries import ENTRY, Columns, ContentType, StatKeys, column_key, columns_of, to_table
-from icefloe.model.location_columns import has_name, one_array, relativized, resolved
+from icefloe.model.location_columns import has_name, relativized, resolved
 
 FORMAT_VERSION = "4"
 LOCATIONS = ("location", "referenced_file")

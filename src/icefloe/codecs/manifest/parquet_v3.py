@@ -20,8 +20,8 @@ from icefloe.codecs.manifest.field_ids import ENTRY_FIELDS, FILE_FIELDS, Slot
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.codecs.manifest.v3_entries import Facts, StoredRows, check_tuple, entry_table, facts_of
 from icefloe.errors import FormatError, IcefloeError, LimitError, damaged
+from icefloe.model.columns import one_array
 from icefloe.model.entries import ContentType, StatKeys
-from icefloe.model.location_columns import one_array
 
 ById = Mapping[int, pa.Array]
 

@@ -22,8 +22,8 @@ from icefloe.codecs.manifest.parquet import open_manifest
 from icefloe.codecs.manifest.parquet_v3 import holds_version_3_entries
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.limits import Limits
+from icefloe.model.columns import one_array
 from icefloe.model.entries import ContentType, Measure, column_key, put, stat
-from icefloe.model.location_columns import one_array
 from icefloe.model.moved_locations import Moves
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH
 

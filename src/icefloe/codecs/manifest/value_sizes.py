@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.value.single_value import FORMATS
+from icefloe.model.columns import Column
 from icefloe.model.entries import Measure
-from icefloe.model.location_columns import Column
 from icefloe.model.schema.types import BOOLEAN, UUID, Decimal, Fixed, Type, has_value_sizes
 
 _MAX_INT = 2**31 - 1

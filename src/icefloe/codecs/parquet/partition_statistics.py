@@ -18,8 +18,8 @@ from icefloe.codecs.manifest.partition_values import partition_value
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.errors import FormatError, IcefloeError, LimitError, UnsupportedError, damaged
 from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.columns import one_array
 from icefloe.model.entries import ContentType, columns_of, live, partition_key
-from icefloe.model.location_columns import one_array
 from icefloe.model.metadata.statistics import PartitionStatisticsFile
 from icefloe.model.metadata.version_rules import rules
 

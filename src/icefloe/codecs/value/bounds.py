@@ -17,6 +17,7 @@ from icefloe.codecs.value.single_value import DECIMAL_BYTES, FORMATS, FORMER, MA
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError
 from icefloe.limits import MIB
 from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.columns import one_array
 from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,
@@ -100,7 +101,7 @@ def _is_value(stored: bytes, type_: Type) -> bool:
 
 
 def _plain(array: pa.Array | pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
-    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    whole = one_array(array)
     return whole if whole.type == type_ else whole.cast(type_)
 
 

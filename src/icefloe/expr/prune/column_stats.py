@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from icefloe.expr.filter.nodes import IDENTITY, BoundPredicate
 from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.columns import one_array
 from icefloe.model.counts import Counts
 from icefloe.model.entries import BOUNDS, COUNTS, MANIFESTS, StatKey, column_key, partition_key, stat
 from icefloe.model.partition.spec import PartitionField
@@ -42,7 +43,7 @@ _MANIFESTS = pa.array([int(kind) for kind in MANIFESTS], pa.int32())
 
 def certain(condition: Any) -> Mask:
     """An Arrow condition as a mask; null is not certain."""
-    array = flat(condition)
+    array = one_array(condition)
     end = array.offset + len(array)
     validity, data = array.buffers()
     if end == 0 or data is None:
@@ -53,13 +54,6 @@ def certain(condition: Any) -> Mask:
     if validity is not None:
         bits = bits & np.frombuffer(validity, np.uint8, size)
     return np.unpackbits(bits, count=end, bitorder="little")[array.offset :].view(np.bool_)
-
-
-def flat(column: Any) -> Any:
-    """A column as one Arrow array."""
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 @dataclass(frozen=True)
@@ -223,7 +217,7 @@ class Statistics:
         """A column in the type it should have; None if it is missing, null everywhere or something else."""
         if self.table.schema.get_field_index(name) < 0:
             return None
-        column = flat(self.table[name].slice(self.start, self.size))
+        column = one_array(self.table[name].slice(self.start, self.size))
         if column.null_count == len(column):
             return None
         if column.type == type_:

@@ -30,6 +30,7 @@ from icefloe.expr.filter.nodes import (
     leaves,
 )
 from icefloe.expr.prune.stats_eval import Match, evaluate
+from icefloe.model.columns import distinct_codes
 from icefloe.model.entries import BOUNDS, Measure, partition_key, stat
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.schema import Schema
@@ -119,16 +120,8 @@ def _distinct(table: pa.Table) -> tuple[pa.Table, npt.NDArray[np.int64]]:
     """The distinct rows of a table in order of appearance, and for each row its index among them."""
     group = np.zeros(table.num_rows, np.int64)
     for column in table.columns:
-        codes = _codes(column)
-        group = _codes(pa.array(group * (codes.max(initial=0) + 1) + codes))
+        codes = distinct_codes(column)
+        group = distinct_codes(pa.array(group * (codes.max(initial=0) + 1) + codes))
     first = np.empty(int(group.max(initial=-1)) + 1, np.int64)
     first[group[::-1]] = np.arange(len(group) - 1, -1, -1)
     return table.take(pa.array(first)), group
-
-
-def _codes(column: Any) -> npt.NDArray[np.int64]:
-    """One number per distinct value, from 0 in order of appearance; null counts as a value."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    encoded = pc.dictionary_encode(array, null_encoding="encode")
-    codes: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes

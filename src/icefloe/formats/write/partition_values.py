@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InputError
 from icefloe.model.arrow.conform import arrow_type
+from icefloe.model.columns import one_array
 from icefloe.model.entries import Measure, partition_key, stat
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.schema import Schema
@@ -122,7 +123,7 @@ def _dense(codes: Codes) -> Codes:
 
 def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Dates and times as days and microseconds; Python's types do not cover their range."""
-    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    whole = one_array(array)
     if pa.types.is_date(whole.type):
         return whole.view(pa.int32())
     return whole.view(pa.int64()) if pa.types.is_timestamp(whole.type) or pa.types.is_time(whole.type) else whole

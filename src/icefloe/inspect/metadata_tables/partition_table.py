@@ -9,6 +9,7 @@ from icefloe.commit.base import Base
 from icefloe.inspect.metadata_tables.file_columns import partition_fields, partition_type
 from icefloe.inspect.metadata_tables.log_tables import MICROSECONDS, TIME
 from icefloe.inspect.metadata_tables.table_shape import MetadataTable, chosen, optional, required
+from icefloe.model.columns import one_array
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.scan.partition_values import partition_tuples
@@ -98,7 +99,7 @@ def _last_change(base: Base, entries: pa.Table) -> dict[str, pa.Array]:
 
 
 def _column(column: pa.ChunkedArray | pa.Array, type_: pa.DataType) -> pa.Array:
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    array = one_array(column)
     return array if array.type == type_ else array.cast(type_)
 
 

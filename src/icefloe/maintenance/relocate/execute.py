@@ -51,7 +51,8 @@ from icefloe.maintenance.reachable import bytes_of
 from icefloe.maintenance.relocate.delete_files import PUFFIN, moved_deletes
 from icefloe.maintenance.relocate.summaries import with_new_sizes
 from icefloe.maintenance.relocate.target import check_unused
-from icefloe.model.location_columns import inner_paths, one_array
+from icefloe.model.columns import one_array
+from icefloe.model.location_columns import inner_paths
 from icefloe.model.locations import parse_location
 from icefloe.model.metadata.snapshots import Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata

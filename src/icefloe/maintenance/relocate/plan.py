@@ -28,8 +28,9 @@ from icefloe.maintenance.reachable import bytes_of, reachable_files
 from icefloe.maintenance.relocate.delete_files import PUFFIN, delete_format
 from icefloe.maintenance.relocate.execute import COPIES, RelocateResult, Work, execute
 from icefloe.maintenance.relocate.target import checked_target
+from icefloe.model.columns import one_array
 from icefloe.model.entries import MANIFESTS, ContentType
-from icefloe.model.location_columns import canonical, one_array
+from icefloe.model.location_columns import canonical
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.moved_locations import REWRITTEN, Moves
 from icefloe.progress import Progress, silent

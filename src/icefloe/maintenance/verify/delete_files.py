@@ -13,8 +13,9 @@ from icefloe.errors import IcefloeError
 from icefloe.maintenance.verify.findings import Finding, broken, finding, problem_of
 from icefloe.maintenance.verify.rules import Rule
 from icefloe.maintenance.verify.snapshots import View, partition_differences
+from icefloe.model.columns import one_array
 from icefloe.model.entries import DELETES, ContentType, choose
-from icefloe.model.location_columns import index_of, one_array
+from icefloe.model.location_columns import index_of
 from icefloe.model.metadata.table_metadata import TableMetadata
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from icefloe.maintenance.verify.findings import Finding, broken, finding
 from icefloe.maintenance.verify.rules import Rule, Severity
+from icefloe.model.columns import one_array
 from icefloe.model.counts import Counts
 from icefloe.model.entries import (
     DELETES,
@@ -30,7 +31,7 @@ from icefloe.model.entries import (
     stat,
     stat_keys,
 )
-from icefloe.model.location_columns import one_array, respelled
+from icefloe.model.location_columns import respelled
 from icefloe.model.metadata.snapshots import Operation, Snapshot, SummaryKey
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.transform_names import IDENTITY

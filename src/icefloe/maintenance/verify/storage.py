@@ -28,8 +28,9 @@ from icefloe.limits import DEFAULT, Limits
 from icefloe.maintenance.verify.findings import Finding, broken, finding, problem_of
 from icefloe.maintenance.verify.rules import Rule, Severity
 from icefloe.model.arrow.conform import FIELD_ID
+from icefloe.model.columns import one_array
 from icefloe.model.entries import ContentType, of_type
-from icefloe.model.location_columns import inner_paths, is_among, one_array, relativized
+from icefloe.model.location_columns import inner_paths, is_among, relativized
 from icefloe.model.locations import is_absolute
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import rules

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.deletes.word_table import WordTable, bits_of, is_fixed_width, words_of
+from icefloe.model.columns import one_array
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Words: TypeAlias = npt.NDArray[np.int64]
@@ -226,7 +227,7 @@ def _both(one: Any, other: Any) -> Any:
 
 def _plain(column: Any) -> pa.Array:
     """A column as one array, without extension or dictionary type."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    array = one_array(column)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array

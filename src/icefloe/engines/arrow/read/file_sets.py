@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.engines.file_sets import ListedFolder, ReferencedFiles, Unreferenced, parent_folders
-from icefloe.model.location_columns import is_among, one_array
+from icefloe.model.columns import one_array
+from icefloe.model.location_columns import is_among
 from icefloe.model.locations import FILE, parse_location
 
 

@@ -32,7 +32,8 @@ from icefloe.engines.spark.failures import marking, translated
 from icefloe.engines.spark.schema import arrow_frame
 from icefloe.engines.spark.storage import TaskStorage, task_storage
 from icefloe.engines.spark.task_python import map_in_arrow
-from icefloe.model.location_columns import canonical, file_names, one_array
+from icefloe.model.columns import one_array
+from icefloe.model.location_columns import canonical, file_names
 from icefloe.model.locations import FILE, parse_location
 from icefloe.tree.store import ManifestCache, ManifestStore
 
