@@ -9,17 +9,21 @@ from icefloe.model.entries import (
     ENTRY,
     ContentType,
     Measure,
+    StatColumn,
     Status,
     column_key,
     concat,
     empty,
     entries,
+    known_measures,
     live,
     of_type,
+    parse_stat,
     partition_key,
     put,
     stat,
     stat_keys,
+    with_stats,
 )
 
 LOWER = stat(Measure.LOWER, column_key(5))
@@ -78,3 +82,17 @@ def test_a_column_is_replaced_by_one_value_or_by_many_in_its_own_type():
 def test_a_column_that_is_not_there_cannot_be_replaced():
     with pytest.raises(KeyError):
         put(ROWS, "lower_bound:99", 1)
+
+
+def test_the_name_of_a_statistics_column_is_parsed_to_its_measure_and_key():
+    for measure in Measure:
+        for key in (column_key(5), partition_key(1000)):
+            assert parse_stat(stat(measure, key)) == StatColumn(measure, key)
+    assert column_key(1000) != partition_key(1000)
+    assert [parse_stat(name) for name in (*ENTRY.names, "manifest", "other:5")] == [None] * (len(ENTRY) + 2)
+
+
+def test_statistics_are_chosen_without_the_other_columns():
+    assert with_stats(ROWS, lambda column: column.key.is_partition).column_names == [*ENTRY.names, NULLS]
+    assert with_stats(ROWS, lambda column: True) is ROWS
+    assert known_measures(ROWS, column_key(5)) == {Measure.LOWER: ROWS[LOWER]}
