@@ -8,20 +8,21 @@ sets it, ``GET /-/requests`` returns the requests since the last call. It ends w
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import threading
 import time
 import urllib.request
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.serving import WSGIRequestHandler
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+from support.servers.moto_server import moto, serve
+from support.servers.s3 import S3Server, s3_server
 
 CONTROL = "/-/"
 
@@ -77,25 +78,12 @@ class _Quiet(WSGIRequestHandler):
         """Say nothing."""
 
 
-class SlowS3:
+class SlowS3(S3Server):
     """A running server."""
-
-    def __init__(self, port: int) -> None:
-        self.endpoint = f"http://127.0.0.1:{port}"
-
-    @property
-    def properties(self) -> dict[str, str]:
-        """How to reach it, in Iceberg's words."""
-        return {
-            "s3.endpoint": self.endpoint,
-            "s3.access-key-id": "key",
-            "s3.secret-access-key": "secret",
-            "s3.region": "us-east-1",
-        }
 
     @property
     def delta_options(self) -> dict[str, str]:
-        """How to reach it, in the words of delta-rs."""
+        """The options of delta-rs for this server."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": "key",
@@ -105,14 +93,8 @@ class SlowS3:
             "aws_conditional_put": "etag",
         }
 
-    def new_bucket(self) -> str:
-        """The name of a new, empty bucket."""
-        name = f"lake-{uuid.uuid4().hex[:12]}"
-        urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/{name}", method="PUT"), timeout=30).close()
-        return name
-
     def wait(self, milliseconds: int) -> None:
-        """Let every request take so much longer from now on."""
+        """Delay every request by this time from now on."""
         self._ask(f"latency/{milliseconds}")
 
     def requests(self) -> dict[str, Any]:
@@ -128,31 +110,9 @@ class SlowS3:
 @contextmanager
 def slow_s3() -> Iterator[SlowS3]:
     """Start a server, and end it."""
-    process = subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    try:
-        port = "" if process.stdout is None else process.stdout.readline().strip()
-        if not port.isdigit():
-            raise RuntimeError("the S3 server did not start")
-        yield SlowS3(int(port))
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _end_with_input() -> None:
-    sys.stdin.read()
-    os._exit(0)
-
-
-def main() -> None:
-    application = Slow(DomainDispatcherApplication(create_backend_app))
-    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_Quiet)
-    print(server.port, flush=True)
-    threading.Thread(target=_end_with_input, daemon=True).start()
-    server.serve_forever()
+    with s3_server(Path(__file__)) as server:
+        yield SlowS3(endpoint=server.endpoint)
 
 
 if __name__ == "__main__":
-    main()
+    serve(Slow(moto()), _Quiet)

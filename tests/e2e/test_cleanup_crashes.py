@@ -169,7 +169,9 @@ def test_a_struck_expiry_that_lost_a_race_keeps_the_rows_of_the_other_commit(ver
     start = world_of(version, orphans=False)
     rival = with_rival(start)
     rows = {True: rows_of(rival), False: rows_of(start)}
-    for end in changed(start, strikes(start, expire, kind, effect, rival=rival)):
+    ended = strikes(start, expire, kind, effect, rival=rival)
+    assert len(ended) > 2
+    for end in changed(start, ended):
         unreferenced(end.world)
         assert rows_of(end.world) == rows[end.rival_came]
         expire(end.world.table())

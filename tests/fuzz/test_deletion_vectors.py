@@ -40,4 +40,4 @@ def test_a_damaged_bitmap_in_a_right_frame_is_refused_or_read(vector: bytes) -> 
 def test_a_damaged_puffin_file_is_refused_or_read(data: bytes) -> None:
     with contextlib.suppress(FormatError, UnsupportedError):
         for blob in decode_puffin_footer(data, where="file").blobs:
-            assert len(read_blob(data, blob, where="file")) >= 0
+            read_blob(data, blob, where="file")

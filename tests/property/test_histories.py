@@ -7,7 +7,6 @@ steps, and short ones that hypothesis makes up and cuts down to what matters whe
 from __future__ import annotations
 
 import os
-import random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -98,4 +97,3 @@ def test_a_history_can_be_run_again_step_by_step():
         rows.append(history.shown(history.model.rows))
     assert rows[0] == rows[1]
     assert steps == random_steps(3, 9)[:6]
-    assert random.Random(steps[0][1]).random() == random.Random(steps[0][1]).random()

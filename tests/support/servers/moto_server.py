@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 
 class OneByOne:
@@ -33,12 +33,18 @@ def end_with_input() -> None:
     os._exit(0)
 
 
-def main() -> None:
-    server = make_server("127.0.0.1", 0, OneByOne(DomainDispatcherApplication(create_backend_app)), threaded=True)
+def moto() -> DomainDispatcherApplication:
+    """The application that answers as S3 does."""
+    return DomainDispatcherApplication(create_backend_app)
+
+
+def serve(application: Any, request_handler: type[WSGIRequestHandler] | None = None) -> None:
+    """Serve an application on a free port of this machine and print the port; end with the standard input."""
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=request_handler)
     print(server.port, flush=True)
     threading.Thread(target=end_with_input, daemon=True).start()
     server.serve_forever()
 
 
 if __name__ == "__main__":
-    main()
+    serve(OneByOne(moto()))

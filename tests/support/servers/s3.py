@@ -22,7 +22,7 @@ class S3Server:
 
     @property
     def properties(self) -> dict[str, str]:
-        """How to reach it, in Iceberg's words."""
+        """The properties of a catalog on this server."""
         return {
             "s3.endpoint": self.endpoint,
             "s3.access-key-id": "key",
@@ -38,18 +38,16 @@ class S3Server:
 
 
 @contextmanager
-def s3_server() -> Iterator[S3Server]:
-    """Start a server, and end it."""
+def s3_server(script: Path = SCRIPT) -> Iterator[S3Server]:
+    """Start a server, a script that prints its port, and end it."""
     process = subprocess.Popen(
-        [sys.executable, str(SCRIPT)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
+        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     try:
+        assert process.stdout is not None
         port = process.stdout.readline().strip()
-        assert port.isdigit(), "the S3 server did not start"
+        if not port.isdigit():
+            raise RuntimeError("the S3 server did not start")
         yield S3Server(endpoint=f"http://127.0.0.1:{port}")
     finally:
         process.kill()

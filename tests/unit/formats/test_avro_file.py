@@ -100,12 +100,9 @@ def test_values_of_every_type_come_back_bare_and_nested(type_: Type, values: lis
 def test_rows_of_any_schema_come_back(case: tuple[Schema, list[dict[str, Any]]], least: int, block_bytes: int) -> None:
     schema, rows = case
     io = MemoryFileIO()
-    before = avro_writer.BLOCK_BYTES
-    avro_writer.BLOCK_BYTES = block_bytes
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(avro_writer, "BLOCK_BYTES", block_bytes)
         write(io, schema, rows, compression_codec="uncompressed")
-    finally:
-        avro_writer.BLOCK_BYTES = before
     with lanes(least):
         found = read_table(io, schema.fields)
     if len(rows) > 0:
