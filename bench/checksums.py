@@ -22,6 +22,7 @@ from icefloe.formats.parquet.checksums import Checksums
 from icefloe.formats.parquet.file import open_parquet
 from icefloe.formats.parquet.options import ParquetOptions, parquet_options
 from icefloe.formats.write.layout import Layout
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table as IcefloeTable
 from lineitem import drain, lineitem
 from measure import Sample, Work, in_turns, median, ratio, spread
@@ -96,7 +97,7 @@ def _emptied(table: IcefloeTable) -> None:
 
 def _read(table: IcefloeTable, checksums: Checksums | None) -> None:
     for location in table.scan().plan().tasks["location"].to_pylist():
-        with open_parquet(table._pointer.io, location, checksums=checksums) as file:
+        with open_parquet(pointer_of(table).io, location, checksums=checksums) as file:
             for piece in file.pieces:
                 for _ in file.read(piece, table.schema.fields, 1024 * 1024):
                     pass

@@ -18,6 +18,7 @@ import icefloe
 from icefloe.commit.base import TablePointer
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
+from icefloe.table.held_table import pointer_of
 from measure import Clock, peak_mb, reset_peak, resident_mb
 from synthetic import ROWS, data_files, ddl, names_of
 
@@ -42,7 +43,7 @@ def _new_table(folder: str, name: str, version: int) -> tuple[Any, TablePointer]
     table = opened(folder).create_table(
         f"db.{name}", schema=ddl(COLUMNS), partition_by=["part"], format_version=version, properties=BOTH
     )
-    return table, table._pointer
+    return table, pointer_of(table)
 
 
 def history(folder: str, name: str, version: str, files: str, snapshots: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icefloe.table.held_table import pointer_of
 from measure import Clock, Sample
 
 COLUMNS = 10
@@ -47,7 +48,7 @@ def make_table(folder: Path, entries: int, per_manifest: int, version: int) -> N
     )
     for start in range(0, entries, per_manifest):
         added = _entries(table.location, start, min(per_manifest, entries - start))
-        loop.commit(table._pointer, append.Append(added=added, fast=True))
+        loop.commit(pointer_of(table), append.Append(added=added, fast=True))
 
 
 def _entries(location: str, start: int, count: int) -> pa.Table:

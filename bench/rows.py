@@ -22,6 +22,7 @@ from arrow_rows import SUPPLIERS, lineitem, pieces
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.deletes.equality_writer import write_equality_deletes
+from icefloe.table.held_table import pointer_of
 from icefloe.tree.file_changes import FileChanges
 from measure import Sample, median, ratio, spread
 from report import Table
@@ -87,12 +88,12 @@ def make(folder: Path, sizes: Sizes) -> dict[str, int]:
 
 def _delete_by_equality(table: Any) -> None:
     """The same rows once more, told by order and line number: one delete file with 1 % as many rows as the table."""
-    base, key = table._pointer.load(), ("l_orderkey", "l_linenumber")
+    base, key = pointer_of(table).load(), ("l_orderkey", "l_linenumber")
     keys = table.scan(DELETE, columns=key).to_arrow()
     fields = tuple(base.metadata.schema.by_name[name] for name in key)
     added = write_equality_deletes(base.store.io, keys, fields, metadata=base.metadata)
     commit(
-        table._pointer,
+        pointer_of(table),
         RowDelta(changes=FileChanges(added=added), read=base.metadata.current_snapshot, branch=DELETED[1]),
     )
 

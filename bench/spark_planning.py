@@ -22,6 +22,7 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.engines.spark.read import distributed_planning
 from icefloe.model.entries import Measure, column_key, entries, put, stat
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table as IcefloeTable
 from measure import Clock, Sample, reset_peak, resident_mb, spread
 from plot import Chart
@@ -115,7 +116,7 @@ def table_of(folder: Path, files: int, name: str = "t") -> IcefloeTable:
         rows = put(rows, "location", pa.array([f"{table.location}/data/{number:08d}.parquet" for number in numbers]))
         rows = put(rows, stat(Measure.LOWER, column_key(1)), pa.array(numbers * ROWS))
         rows = put(rows, stat(Measure.UPPER, column_key(1)), pa.array(numbers * ROWS + ROWS - 1))
-        commit(table._pointer, Append(added=rows), table._env)
+        commit(pointer_of(table), Append(added=rows), table._env)
     return table
 
 

@@ -29,6 +29,7 @@ from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import concat, put
 from icefloe.model.text.ddl import parse_ddl, partition_spec
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.tree.file_changes import FileChanges
 
@@ -92,7 +93,7 @@ class Stage:
 
     def write(self, *names: str, **rows: pa.Table) -> pa.Table:
         """Write data files: ``D4`` with the ids 40 to 42, or with the given rows; their entries."""
-        base = self.table._pointer.load()
+        base = pointer_of(self.table).load()
         given = {name: pa.table({"id": pa.array(ids(name), pa.int64())}) for name in names} | rows
         entries = []
         for name, data in given.items():
@@ -105,7 +106,7 @@ class Stage:
 
     def append(self, *names: str, branch: str = "main", **rows: pa.Table) -> None:
         """Add data files in one commit."""
-        commit(self.table._pointer, Append(added=self.write(*names, **rows), branch=branch), self.env)
+        commit(pointer_of(self.table), Append(added=self.write(*names, **rows), branch=branch), self.env)
 
     def remove(self, *names: str) -> None:
         """Remove data files."""
@@ -117,7 +118,7 @@ class Stage:
         chosen = tasks.filter(pa.array([place == self.place(removed) for place in tasks["location"].to_pylist()]))
         changes = FileChanges(added=self.write(added), removed=chosen)
         read = self.table.metadata.current_snapshot
-        commit(self.table._pointer, OverwriteFiles(changes=changes, read=read), self.env)
+        commit(pointer_of(self.table), OverwriteFiles(changes=changes, read=read), self.env)
 
     def upsert(self, *numbers: int, deletes: str | None = None) -> None:
         """Replace the rows with these ids."""

@@ -18,6 +18,7 @@ from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, columns_of, concat, partition_key
 from icefloe.model.locations import relativize
 from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.root import leaves_of, read_live_leaf, read_root
@@ -58,7 +59,7 @@ class _Answer:
 
     def __init__(self, table: Table, snapshot: Snapshot) -> None:
         self.table, self.snapshot = table, snapshot
-        self.base = table._pointer.load()
+        self.base = pointer_of(table).load()
         root = read_root(self.base.store, snapshot)
         leaves = leaves_of(root.rows(*MANIFESTS))
         parts = [read_live_leaf(self.base.store, root, leaf) for leaf in leaves]

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icefloe.scan.plan import plan_scan
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 
 
@@ -20,6 +21,6 @@ def file_of(folder: Path, rows: pa.Table, name: str = "a.parquet", **options: ob
 
 def entry_of(table: Table, *, statistics: bool = True) -> dict[str, object]:
     (row,) = plan_scan(
-        table._pointer.load().store, table.metadata, table.metadata.current_snapshot, statistics=statistics
+        pointer_of(table).load().store, table.metadata, table.metadata.current_snapshot, statistics=statistics
     ).tasks.to_pylist()
     return row

@@ -31,6 +31,7 @@ from icefloe.errors import IcefloeError
 from icefloe.io.local import LocalFileIO, local_path
 from icefloe.model.entries import MANIFESTS, ContentType, live, of_type, put
 from icefloe.table.catalog import Catalog, catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.tree.root import Leaf, read_root
 from support.engine_work import write_entries
@@ -195,7 +196,7 @@ class Scene:
     def fresh(self) -> Table:
         """The table as a new process opens it, whose clock is ten days ahead."""
         table = self._catalog().load_table("db.t")
-        return Table(table._pointer, replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + 10 * DAY_MS))
+        return Table(pointer_of(table), replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + 10 * DAY_MS))
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -226,11 +227,11 @@ def rows(*ids: int) -> pa.Table:
 def add(scene: Scene, location: str) -> bool:
     """Commit a data file of this location, as another program may have done; whether it was accepted."""
     table = scene.table
-    entries = write_entries(table._pointer.io, rows(SECRET_ROW), table.metadata)
+    entries = write_entries(pointer_of(table).io, rows(SECRET_ROW), table.metadata)
     (own,) = entries["location"].to_pylist()
-    table._pointer.io.delete([own])
+    pointer_of(table).io.delete([own])
     try:
-        commit(table._pointer, Append(added=put(entries, "location", location)))
+        commit(pointer_of(table), Append(added=put(entries, "location", location)))
     except IcefloeError:
         return False
     return True
@@ -281,7 +282,7 @@ def give_history(scene: Scene) -> None:
 
 def plant(scene: Scene, place: str, location: str) -> None:
     """Write metadata that names a location, as a hostile program does."""
-    base = scene.fresh()._pointer.load()
+    base = pointer_of(scene.fresh()).load()
     if place in _ENTRIES:
         _plant_entry(base, _ENTRIES[place], location)
     else:
@@ -350,6 +351,6 @@ def _plant_in_metadata(base: Base, place: str, location: str, scene: Scene) -> N
         document["partition-statistics"] = [measure]
     pointer = f"{base.pointer.rpartition('/')[0]}/00099-{uuid.uuid4()}.metadata.json"
     Path(local_path(pointer)).write_text(json.dumps(document))
-    table = scene.table._pointer
+    table = pointer_of(scene.table)
     swapped = table.catalog.swap(table.identifier, table.catalog.load(table.identifier), pointer)
     assert isinstance(swapped, Swapped)

@@ -20,6 +20,7 @@ from icefloe.errors import ConflictError, CorruptFile, InputError, NoSuchFile
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY
 from icefloe.model.text.ddl import parse_ddl
 from icefloe.rows.add_files import add_files
+from icefloe.table.held_table import pointer_of
 from support.row_histories.history import without_ids
 from support.tables import VERSIONS, new_catalog, sorted_rows
 
@@ -162,20 +163,20 @@ def test_slashes_too_many_or_a_host_do_not_make_another_file(tmp_path, lake):
 
 def test_a_file_that_another_commit_added_meanwhile_is_a_conflict(tmp_path, table):
     path = file_of(tmp_path, ROWS)
-    late = add_files(table._pointer.load(), path)
+    late = add_files(pointer_of(table).load(), path)
     table.add_files(path)
     with pytest.raises(ConflictError, match=r"has already added .*a.parquet|changed the schema or the name mapping"):
-        commit(table._pointer, late)
+        commit(pointer_of(table), late)
     assert Path(path).exists()
     assert table.scan().count() == 3
 
 
 def test_a_schema_that_changed_meanwhile_is_a_conflict(tmp_path, table):
-    late = add_files(table._pointer.load(), file_of(tmp_path, with_ids(ROWS, 1, 2)))
+    late = add_files(pointer_of(table).load(), file_of(tmp_path, with_ids(ROWS, 1, 2)))
     with table.update_schema() as edit:
         edit.add_column("more", "int")
     with pytest.raises(ConflictError, match="changed the schema"):
-        commit(table._pointer, late)
+        commit(pointer_of(table), late)
 
 
 def test_a_name_mapping_that_another_commit_gave_meanwhile_is_a_conflict(tmp_path, table):
@@ -202,10 +203,10 @@ def test_two_writers_that_give_a_table_the_same_name_mapping_both_land(tmp_path,
 def test_files_in_the_table_folder_survive_a_commit_that_fails(table):
     folder = Path(table.location.removeprefix("file://")) / "data"
     path = file_of(folder, with_ids(ROWS, 1, 2), "given.parquet")
-    late = add_files(table._pointer.load(), path)
+    late = add_files(pointer_of(table).load(), path)
     table.add_files(path)
     with pytest.raises(ConflictError):
-        commit(table._pointer, late)
+        commit(pointer_of(table), late)
     with table.transaction() as transaction, pytest.raises(InputError):
         transaction.add_files(path)
     assert Path(path).exists()
@@ -369,7 +370,7 @@ def test_a_folder_that_states_what_nobody_asks_for_is_no_matter(tmp_path, table)
 def test_files_are_known_under_every_spelling(tmp_path, table):
     path = file_of(tmp_path, ROWS)
     table.add_files(path)
-    draft = draft_of(table._pointer.load())
+    draft = draft_of(pointer_of(table).load())
     assert known_files(draft, "main", [f"file:{path}", f"{path}.other"]) == (f"file:{path}",)
     assert known_files(draft, "main", [f"file://{path.replace('/', '//')}"]) == (f"file://{path.replace('/', '//')}",)
 

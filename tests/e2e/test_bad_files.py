@@ -21,6 +21,7 @@ from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, NoSuchFile
 from icefloe.model.entries import put
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.tree.file_changes import FileChanges
 from support.tables import VERSIONS, new_catalog
@@ -177,7 +178,7 @@ def test_an_orc_file_with_another_type(tmp_path):
 
 def committed(table: Table, added: pa.Table) -> Path:
     """Deletes put into the table as they are; the file that they are in."""
-    commit(table._pointer, RowDelta(changes=FileChanges(added=added), read=table.metadata.current_snapshot))
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=added), read=table.metadata.current_snapshot))
     return local(added["location"][0].as_py())
 
 
@@ -185,7 +186,7 @@ def with_vector(table: Table, *positions: int) -> Path:
     tasks = table.scan().plan().tasks
     (name,) = tasks["location"].to_pylist()
     location = f"{table.location}/data/made-deletes.puffin"
-    added = write_vectors(table._pointer.io, tasks, {}, {name: BitMap64(positions)}, location=location)
+    added = write_vectors(pointer_of(table).io, tasks, {}, {name: BitMap64(positions)}, location=location)
     return committed(table, added)
 
 
@@ -195,7 +196,7 @@ def with_positions(table: Table, positions: dict[str, list[int]]) -> Path:
     (known,) = tasks["location"].to_pylist()
     renamed = pa.concat_tables([put(tasks, "location", name) for name in positions])
     added = write_position_deletes(
-        table._pointer.io,
+        pointer_of(table).io,
         renamed,
         {name: BitMap64(at) for name, at in positions.items()},
         data_location=table.metadata.data_location,
@@ -203,7 +204,7 @@ def with_positions(table: Table, positions: dict[str, list[int]]) -> Path:
     )
     assert added.num_rows == 1
     commit(
-        table._pointer,
+        pointer_of(table),
         RowDelta(
             changes=FileChanges(added=put(added, "referenced_file", None), referenced=(known,)),
             read=table.metadata.current_snapshot,
@@ -254,7 +255,7 @@ def test_an_equality_delete_file_that_is_damaged(damage, tmp_path):
     table = table_of(tmp_path)
     column = table.schema.field("id")
     rows = pa.table({"id": pa.array([3, 4], pa.int64())})
-    added = write_equality_deletes(table._pointer.io, rows, (column,), metadata=table.metadata)
+    added = write_equality_deletes(pointer_of(table).io, rows, (column,), metadata=table.metadata)
     deletes = committed(table, added)
     assert table.scan().count() == 98
     if damage == "gone":

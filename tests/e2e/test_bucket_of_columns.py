@@ -15,6 +15,7 @@ from icefloe.engines.spark.write.write import write
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.model.schema.types import DATE, INT, LONG, STRING
 from icefloe.model.schema.types import Decimal as DecimalType
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.transforms import Bucket, BucketOfColumns
 from support.metadata_documents import metadata_json
@@ -152,7 +153,7 @@ def test_older_versions_other_transforms_and_other_types_are_refused(tmp_path: P
 def test_spark_refuses_to_write_it_by_name(tmp_path: Path) -> None:
     table = table_of(tmp_path, 4)
     with pytest.raises(UnsupportedError, match="partition field 'id_city_bucket', a bucket of several columns"):
-        write(object(), metadata=table.metadata, io=table._pointer.io)  # type: ignore[arg-type]
+        write(object(), metadata=table.metadata, io=pointer_of(table).io)  # type: ignore[arg-type]
 
 
 def test_the_bytes_of_each_type_are_those_that_a_bucket_of_one_column_hashes() -> None:

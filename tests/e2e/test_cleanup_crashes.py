@@ -17,6 +17,7 @@ import pytest
 from icefloe.env import SYSTEM
 from icefloe.maintenance.deletions import journal_folder
 from icefloe.maintenance.reachable import reachable_files
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.testing.crash_io import Kind, Strike
@@ -64,7 +65,7 @@ ORPHANS = ("data/dead.parquet", "metadata/dead.avro", "metadata/00009-dead.metad
 
 def later(table: Table) -> Table:
     """The table as a process sees it whose clock is ten days ahead."""
-    return Table(table._pointer, replace(table._env, now_ms=lambda: SYSTEM.now_ms() + 10 * DAY_MS))
+    return Table(pointer_of(table), replace(table._env, now_ms=lambda: SYSTEM.now_ms() + 10 * DAY_MS))
 
 
 def expire(table: Table) -> None:
@@ -92,7 +93,7 @@ def rows_of(world: World) -> dict[str, list[tuple[int, int]]]:
 
 def unreferenced(world: World) -> set[str]:
     """Files that no metadata names, besides the journals."""
-    named = set(reachable_files(world.table()._pointer.load())["location"].to_pylist())
+    named = set(reachable_files(pointer_of(world.table()).load())["location"].to_pylist())
     assert named <= world.files(), "a file that a snapshot names is gone"
     return {file for file in world.files() - named if not file.startswith(journal_folder(LOCATION))}
 

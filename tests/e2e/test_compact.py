@@ -10,6 +10,7 @@ import pytest
 from icefloe.errors import ConflictError, InputError
 from icefloe.model.entries import ContentType, of_type
 from icefloe.scan.plan import all_deletes
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.root import read_root
@@ -28,7 +29,7 @@ CASES = [
 
 def deletes_of(table: Table) -> pa.Table:
     """All live deletes of the current snapshot."""
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     return all_deletes(base.store, read_root(base.store, base.metadata.current_snapshot))
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from icefloe.errors import CommitStateUnknown
 from icefloe.model.entries import ContentType, Status
+from icefloe.table.held_table import pointer_of
 from icefloe.testing.check import check_table
 from icefloe.testing.crash_io import Kind, Strike
 from icefloe.testing.intercepted_io import Effect
@@ -105,7 +106,7 @@ def test_the_commits_that_are_struck_move_rows_of_the_tree():
 
 def leaves_of(world: World) -> dict[str, int]:
     """The data leaves of the head, and their status."""
-    base = world.table()._pointer.load()
+    base = pointer_of(world.table()).load()
     rows = read_root(base.store, base.metadata.current_snapshot).rows(ContentType.DATA_MANIFEST)
     return dict(zip(rows["location"].to_pylist(), rows["status"].to_pylist(), strict=True))
 

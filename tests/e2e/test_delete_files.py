@@ -25,6 +25,7 @@ from icefloe.model.schema.types import INT, LONG, STRING, Field
 from icefloe.rows.convert_deletes import convert_deletes
 from icefloe.rows.target import Target
 from icefloe.table.catalog import Catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.tree.file_changes import FileChanges
 from support.selection import first
@@ -43,7 +44,7 @@ POOLS: Mapping[str, list[object]] = {
 
 def converted(table: Table) -> RowDelta | None:
     """The change that converts the deletes of a table."""
-    return convert_deletes(Target(base=table._pointer.load(), env=table._env), ArrowEngine())
+    return convert_deletes(Target(base=pointer_of(table).load(), env=table._env), ArrowEngine())
 
 
 @dataclass
@@ -85,7 +86,7 @@ class Model:
         positions = {file: bitmap_of(np.array(found)) for file, found in gone.items()}
         if len(positions) == 0:
             return
-        io, metadata = table._pointer.io, table.metadata
+        io, metadata = pointer_of(table).io, table.metadata
         if metadata.rules.deletion_vectors:
             old = plan.deleted_rows(io).positions(positions)
             place = f"{metadata.location}/data/{self.dice.random()}.puffin"
@@ -127,7 +128,7 @@ class Model:
     def entries_of(self, table: Table, keys: list[Row], columns: tuple[Field, ...]) -> pa.Table | None:
         try:
             return write_equality_deletes(
-                table._pointer.io, self.arrow(keys, columns), columns, metadata=table.metadata
+                pointer_of(table).io, self.arrow(keys, columns), columns, metadata=table.metadata
             )
         except InputError as error:
             if "do not determine the partition" not in str(error):
@@ -139,7 +140,7 @@ class Model:
         operation = converted(table)
         if operation is not None:
             self.commit(operation)
-        assert not self.table.scan().plan().deleted_rows(table._pointer.io).by_value
+        assert not self.table.scan().plan().deleted_rows(pointer_of(table).io).by_value
 
     def add_column(self) -> None:
         name = f"c{self.dice.randint(0, 10**9)}"
@@ -187,7 +188,7 @@ class Model:
                 spec.add(wanted, f"p{self.dice.randint(0, 10**9)}")
 
     def commit(self, operation: SnapshotOperation) -> None:
-        commit(self.table._pointer, operation, self.table._env)
+        commit(pointer_of(self.table), operation, self.table._env)
 
     def check(self) -> None:
         table = self.table
@@ -245,11 +246,11 @@ def test_equality_deletes_are_converted_without_a_change_of_rows(tmp_path: Path,
     table.append(pa.table({"id": [1, 2, 3, 4], "note": list("abcd")}))
     table.append(pa.table({"id": [5, 6], "note": list("ef")}))
     model = Model(catalog, random.Random(1))
-    assert model.table.scan().plan().deleted_rows(table._pointer.io).by_value is False
+    assert model.table.scan().plan().deleted_rows(pointer_of(table).io).by_value is False
     for key in (2, 6, 77):
         now = model.table
         entries = write_equality_deletes(
-            now._pointer.io, pa.table({"id": [key]}), now.schema.fields[:1], metadata=now.metadata
+            pointer_of(now).io, pa.table({"id": [key]}), now.schema.fields[:1], metadata=now.metadata
         )
         model.commit(RowDelta(changes=FileChanges(added=entries), read=now.metadata.current_snapshot))
     model.table.append(pa.table({"id": [2], "note": ["again"]}))
@@ -262,9 +263,10 @@ def test_equality_deletes_are_converted_without_a_change_of_rows(tmp_path: Path,
     model.commit(operation)
     assert sorted_rows(model.table.scan().to_arrow()) == [*before, (6, "late")]
     plan = model.table.scan().plan()
-    assert not plan.deleted_rows(table._pointer.io).by_value
+    assert not plan.deleted_rows(pointer_of(table).io).by_value
     assert (
-        sum(map(len, plan.deleted_rows(table._pointer.io).positions(plan.tasks["location"].to_pylist()).values())) == 2
+        sum(map(len, plan.deleted_rows(pointer_of(table).io).positions(plan.tasks["location"].to_pylist()).values()))
+        == 2
     )
     summary = model.table.metadata.current_snapshot.summary
     assert summary["operation"] == "replace"

@@ -17,6 +17,7 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.file_changes import FileChanges
@@ -45,12 +46,12 @@ def made(folder: Path, version: int, file_format: str = "parquet", mode: str = "
     deleted = {tasks["location"][0].as_py(): BitMap64((*gone, *PAST))}
     if version == 2:
         added = write_position_deletes(
-            table._pointer.io, tasks, deleted, data_location=table.metadata.data_location, properties={}
+            pointer_of(table).io, tasks, deleted, data_location=table.metadata.data_location, properties={}
         )
     else:
         location = f"{table.metadata.data_location}/made-deletes.puffin"
-        added = write_vectors(table._pointer.io, tasks, {}, deleted, location=location)
-    commit(table._pointer, RowDelta(changes=FileChanges(added=added), read=table.metadata.current_snapshot))
+        added = write_vectors(pointer_of(table).io, tasks, {}, deleted, location=location)
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=added), read=table.metadata.current_snapshot))
     return new_catalog(folder).load_table("db.t")
 
 
@@ -113,7 +114,7 @@ def test_a_vector_that_is_written_again_names_only_rows_of_the_file(tmp_path, ve
     table = made(tmp_path, version, "parquet", "merge-on-read", 3)
     table.delete("id = 4")
     tasks = new_catalog(tmp_path).load_table("db.t").scan().plan()
-    (positions,) = tasks.deleted_rows(table._pointer.io).positions(tasks.tasks["location"].to_pylist()).values()
+    (positions,) = tasks.deleted_rows(pointer_of(table).io).positions(tasks.tasks["location"].to_pylist()).values()
     assert list(positions) == [3, 4]
     assert tasks.tasks["dv_cardinality"].to_pylist() == [2]
 
@@ -134,8 +135,8 @@ def test_positions_may_lie_far_behind_the_last_row_of_a_large_file(tmp_path):
     tasks = table.scan().plan().tasks
     deleted = {tasks["location"][0].as_py(): BitMap64([0, many - 1, many, 2**40])}
     location = f"{table.metadata.data_location}/made-deletes.puffin"
-    added = write_vectors(table._pointer.io, tasks, {}, deleted, location=location)
-    commit(table._pointer, RowDelta(changes=FileChanges(added=added), read=table.metadata.current_snapshot))
+    added = write_vectors(pointer_of(table).io, tasks, {}, deleted, location=location)
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=added), read=table.metadata.current_snapshot))
     table = new_catalog(tmp_path).load_table("db.t")
     assert table.scan().count() == many - 2
     assert table.scan().to_arrow()["id"].to_pylist()[-1] == many - 2

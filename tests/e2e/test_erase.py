@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import icefloe
+from icefloe.table.held_table import pointer_of
 from icefloe.testing.check import check_table
 from support.tables import new_catalog
 
@@ -142,7 +143,7 @@ def test_files_that_storage_does_not_delete_make_the_erasure_incomplete(
 ) -> None:
     table = table_of(tmp_path, 4)
     plan = table.erase(f"name = '{SECRET}'")
-    monkeypatch.setattr(type(table._pointer.io), "delete", lambda io, locations: None)
+    monkeypatch.setattr(type(pointer_of(table).io), "delete", lambda io, locations: None)
     report = plan.execute()
     assert (report.complete, report.files_deleted) == (False, ())
     assert {

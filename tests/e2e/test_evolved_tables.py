@@ -19,6 +19,7 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.update import PartitionUpdate
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, Field, Struct
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.metadata_documents import metadata_json
 from support.tables import VERSIONS, new_catalog
@@ -28,11 +29,11 @@ NOTE = {"x-note": {"by": ["another", None, True], "digits": 12}}
 
 def put(table: Table, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Make a changed metadata file the current one, as another program would."""
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     document = change(metadata_json(base.pointer))
     after = f"{base.pointer.removesuffix('.metadata.json')}-changed.metadata.json"
     path_of(after).write_text(json.dumps(document))
-    swapped = table._pointer.catalog.swap(table._pointer.identifier, base.pointer, after)
+    swapped = pointer_of(table).catalog.swap(pointer_of(table).identifier, base.pointer, after)
     assert isinstance(swapped, Swapped)
 
 
@@ -41,12 +42,12 @@ def path_of(location: str) -> Path:
 
 
 def evolve(table: Table, change: Callable[[TableMetadata], TableMetadata]) -> None:
-    changed = change(table._pointer.load().metadata)
+    changed = change(pointer_of(table).load().metadata)
     put(table, lambda _: json.loads(encode_metadata(changed)))
 
 
 def stored(table: Table) -> dict[str, Any]:
-    found: dict[str, Any] = metadata_json(table._pointer.load().pointer)
+    found: dict[str, Any] = metadata_json(pointer_of(table).load().pointer)
     return found
 
 

@@ -19,6 +19,7 @@ from icefloe.maintenance.deletions import KEPT_MS, journal_folder
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.model.metadata.snapshots import Ref
 from icefloe.model.metadata.statistics import StatisticsFile
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from support.tables import VERSIONS, new_catalog
@@ -45,17 +46,17 @@ def read(table: Table, **at: object) -> list[int]:
 def on_disk(table: Table) -> set[str]:
     """All files of the table, without its journals."""
     folder = journal_folder(table.location)
-    files = {info.location for info in table._pointer.io.list(table.location)}
+    files = {info.location for info in pointer_of(table).io.list(table.location)}
     return {file for file in files if not file.startswith(folder)}
 
 
 def reachable(table: Table) -> set[str]:
-    return set(reachable_files(table.refresh()._pointer.held())["location"].to_pylist())
+    return set(reachable_files(pointer_of(table.refresh()).held())["location"].to_pylist())
 
 
 def later(table: Table, days: float) -> Table:
     """The table as a process sees it whose clock is some days ahead."""
-    return Table(table._pointer, replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + int(days * DAY_MS)))
+    return Table(pointer_of(table), replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + int(days * DAY_MS)))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -153,7 +154,7 @@ def test_without_clean_no_file_is_deleted_and_no_journal_is_written(tmp_path):
     assert "delete no files (clean=False)" in str(plan)
     assert plan.execute().snapshots == 1
     assert on_disk(table) >= before
-    assert list(table._pointer.io.list(journal_folder(table.location))) == []
+    assert list(pointer_of(table).io.list(journal_folder(table.location))) == []
 
 
 def test_a_table_whose_files_must_not_be_deleted_is_refused_by_the_name_of_the_property(tmp_path):
@@ -189,7 +190,7 @@ def test_a_tag_that_comes_between_two_attempts_keeps_its_snapshot(tmp_path, monk
     first = table.append(rows(1)).snapshot_id
     table.overwrite(rows(2), overwrite_all=True)
     plan = table.expire(older_than=LATER)
-    other, swap = new_catalog(tmp_path).load_table("db.t"), table._pointer.catalog.swap
+    other, swap = new_catalog(tmp_path).load_table("db.t"), pointer_of(table).catalog.swap
     calls: list[str] = []
 
     def slow(identifier, expected, new):
@@ -198,11 +199,11 @@ def test_a_tag_that_comes_between_two_attempts_keeps_its_snapshot(tmp_path, monk
             other.tag("saved", snapshot=first)
         return swap(identifier, expected, new)
 
-    monkeypatch.setattr(table._pointer.catalog, "swap", slow)
+    monkeypatch.setattr(pointer_of(table).catalog, "swap", slow)
     result = plan.execute()
     assert (result.snapshots, result.data_files, result.attempts) == (0, 0, 0)
     assert read(table.refresh(), tag="saved") == [1]
-    assert list(table._pointer.io.list(journal_folder(table.location))) == []
+    assert list(pointer_of(table).io.list(journal_folder(table.location))) == []
 
 
 def test_a_snapshot_that_is_newer_than_the_plan_is_not_removed_by_it(tmp_path):
@@ -258,15 +259,15 @@ def test_statistics_and_old_metadata_files_go_too(tmp_path):
         file_size_in_bytes=4,
         file_footer_size_in_bytes=2,
     )
-    table._pointer.io.write_new(file.statistics_path, b"stat")
+    pointer_of(table).io.write_new(file.statistics_path, b"stat")
     table._commit(SetStatistics(files_of_snapshots=(file,)))
     table.append(rows(2))
     oldest = table.metadata.metadata_log[0].metadata_file
     plan = table.expire(older_than=LATER)
     result = plan.execute()
     assert (result.statistics_files, result.metadata_files) == (1, 1)
-    assert not table._pointer.io.exists(file.statistics_path)
-    assert not table._pointer.io.exists(oldest)
+    assert not pointer_of(table).io.exists(file.statistics_path)
+    assert not pointer_of(table).io.exists(oldest)
     assert check_table(table) == []
 
 
@@ -276,7 +277,7 @@ def test_a_journal_names_every_file_and_is_completed(tmp_path):
     table.overwrite(rows(2), overwrite_all=True)
     plan = table.expire(older_than=LATER)
     plan.execute()
-    io = table._pointer.io
+    io = pointer_of(table).io
     journal, done = sorted((info.location for info in io.list(journal_folder(table.location))), key=len, reverse=False)
     lines = [msgspec.json.decode(line) for line in io.read(journal).splitlines()]
     assert lines[0]["table-uuid"] == table.metadata.table_uuid
@@ -292,10 +293,10 @@ def test_old_journals_are_removed_by_a_later_run(tmp_path):
     table.overwrite(rows(2), overwrite_all=True)
     table.expire(older_than=LATER).execute()
     folder = journal_folder(table.location)
-    assert len(list(table._pointer.io.list(folder))) == 2
-    table._pointer.io.write_new(f"{folder}/torn.jsonl", b'{"table-uuid":')
+    assert len(list(pointer_of(table).io.list(folder))) == 2
+    pointer_of(table).io.write_new(f"{folder}/torn.jsonl", b'{"table-uuid":')
     later(table, KEPT_MS / DAY_MS + 1).expire(clean=True).execute()
-    assert list(table._pointer.io.list(folder)) == []
+    assert list(pointer_of(table).io.list(folder)) == []
 
 
 def test_files_that_the_storage_does_not_delete_are_reported_and_deleted_by_the_next_run(tmp_path, monkeypatch):
@@ -304,7 +305,7 @@ def test_files_that_the_storage_does_not_delete_are_reported_and_deleted_by_the_
     table.overwrite(rows(2), overwrite_all=True)
     plan = table.expire(older_than=LATER)
     data = plan.files["location"].to_pylist()[plan.files["kind"].to_pylist().index("data")]
-    real = type(table._pointer.io).delete
+    real = type(pointer_of(table).io).delete
 
     def failing(self, locations):
         real(self, [location for location in locations if location != data])
@@ -312,7 +313,7 @@ def test_files_that_the_storage_does_not_delete_are_reported_and_deleted_by_the_
             raise StorageError("no", location=data, locations=(data,))
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(table._pointer.io), "delete", failing)
+        patch.setattr(type(pointer_of(table).io), "delete", failing)
         result = plan.execute()
     assert result.failed == (data,)
     assert (result.data_files, result.manifests) == (0, plan.as_dict()["files"]["manifest"])
@@ -338,15 +339,15 @@ def test_an_unfinished_journal_deletes_only_what_is_unreferenced_and_inside(tmp_
     table.append(rows(1))
     live = table.scan().plan().tasks["location"].to_pylist()[0]
     dead, outside = f"{table.location}/data/dead.parquet", tmp_path / "outside.parquet"
-    table._pointer.io.write_new(dead, b"x")
+    pointer_of(table).io.write_new(dead, b"x")
     outside.write_bytes(b"x")
     spelled = live.replace("file://", "file:")
     folder = journal_folder(table.location)
     named = journal_of(table, live, spelled, dead, f"file://{outside}", f"{table.location}/data/../../../../outside")
-    table._pointer.io.write_new(f"{folder}/1.jsonl", named)
+    pointer_of(table).io.write_new(f"{folder}/1.jsonl", named)
     result = table.expire().execute()
     assert result.finished_files == 1
-    assert not table._pointer.io.exists(dead)
+    assert not pointer_of(table).io.exists(dead)
     assert outside.exists()
     assert read(table) == [1]
     assert check_table(table) == []
@@ -370,12 +371,12 @@ def test_a_journal_that_is_damaged_or_of_another_table_deletes_nothing(
     table = new_table(tmp_path)
     table.append(rows(1))
     dead = f"{table.location}/data/dead.parquet"
-    table._pointer.io.write_new(dead, b"x")
+    pointer_of(table).io.write_new(dead, b"x")
     good = journal_of(table, dead)
-    table._pointer.io.write_new(f"{journal_folder(table.location)}/1.jsonl", damage(good))
+    pointer_of(table).io.write_new(f"{journal_folder(table.location)}/1.jsonl", damage(good))
     assert table.expire().execute().finished_files == 0
-    assert table._pointer.io.exists(dead)
-    table._pointer.io.write_new(f"{journal_folder(table.location)}/2.jsonl", good)
+    assert pointer_of(table).io.exists(dead)
+    pointer_of(table).io.write_new(f"{journal_folder(table.location)}/2.jsonl", good)
     assert table.expire().execute().finished_files == 1
 
 

@@ -19,6 +19,7 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.errors import FormatError, InputError
 from icefloe.model.entries import put
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.engine_work import write_entries
 from support.tables import new_catalog, sorted_rows
@@ -43,13 +44,13 @@ def write_foreign(path: Path, file_format: str, rows: pa.Table) -> None:
 
 def append_foreign(table: Table, file_format: str, rows: pa.Table, like: pa.Table = ROWS) -> None:
     """Add a file of these rows; its entry, which has no statistics, is that of rows of the table."""
-    entries = write_entries(table._pointer.io, like, table.metadata)
+    entries = write_entries(pointer_of(table).io, like, table.metadata)
     (location,) = entries["location"].to_pylist()
     path = Path(location.removeprefix("file://"))
     write_foreign(path, file_format, rows)
     entries = put(put(entries, "file_format", file_format), "file_size_in_bytes", path.stat().st_size)
     entries = entries.drop_columns([n for n in entries.column_names if ":" in n and ":p" not in n])
-    commit(table._pointer, Append(added=put(entries, "split_offsets", None)))
+    commit(pointer_of(table), Append(added=put(entries, "split_offsets", None)))
 
 
 def made(folder: Path, schema: str = SCHEMA, **more: Any) -> Table:

@@ -18,6 +18,7 @@ from icefloe.env import SYSTEM
 from icefloe.errors import StorageError
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.text.ddl import parse_ddl
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.small_disk import SmallDisk, mounted
 
@@ -95,7 +96,7 @@ def test_orphans_are_removed_from_a_disk_without_any_space() -> None:
     disk.write_new("memory://wh/t/data/lost.parquet", bytes(1000))
     disk.capacity = disk.used
     later = replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + 10**9)
-    assert Table(table._pointer, later).remove_orphans().execute().files == 1
+    assert Table(pointer_of(table), later).remove_orphans().execute().files == 1
     assert "memory://wh/t/data/lost.parquet" not in disk.names
 
 

@@ -19,6 +19,7 @@ from hostile_scene import CASES, LATER, PLACES, SECRET_ROW, Scene, add, give_his
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.errors import IcefloeError, InputError, UnsupportedError
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.crashes import LONG
 from support.selection import every
@@ -47,7 +48,7 @@ def read(scene: Scene) -> None:
 
 def expire(scene: Scene, location: str) -> None:
     with contextlib.suppress(IcefloeError):
-        commit(scene.fresh()._pointer, RemoveFiles(locations=(location,)))
+        commit(pointer_of(scene.fresh()), RemoveFiles(locations=(location,)))
     with contextlib.suppress(IcefloeError):
         scene.fresh().expire(older_than=LATER).execute()
 
@@ -155,7 +156,7 @@ def test_links_that_lead_out_of_the_allowed_roots_are_not_read(
 ) -> None:
     scene = Scene(tmp_path, 2)
     with scene.watched(), pytest.raises(InputError, match="refused to read"):
-        act(scene.table._pointer.load().store.io, f"{scene.table.location}/{name}")
+        act(pointer_of(scene.table).load().store.io, f"{scene.table.location}/{name}")
 
 
 def test_a_live_file_that_is_also_reached_by_a_link_is_not_deleted(tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_a_live_file_that_is_also_reached_by_a_link_is_not_deleted(tmp_path: Pat
     (scene.path / "data/again").symlink_to(scene.path / "data")
     alias = live.replace("/data/", "/data/again/")
     assert add(scene, alias)
-    commit(scene.table._pointer, RemoveFiles(locations=(alias,)))
+    commit(pointer_of(scene.table), RemoveFiles(locations=(alias,)))
     result = scene.fresh().expire(older_than=LATER).execute()
     assert result.left == (alias,)
     assert scene.fresh().scan().count() == 1
@@ -187,8 +188,8 @@ def test_a_file_that_is_referenced_only_by_way_of_a_link_is_no_orphan(tmp_path: 
 @pytest.mark.parametrize("location", ["s3://bucket", "s3://bucket/", "file:///", "/"])
 def test_a_whole_disk_or_bucket_is_never_a_table_to_delete_from(tmp_path: Path, location: str) -> None:
     scene = Scene(tmp_path, 2)
-    base = scene.table._pointer.load()
-    scene.table._pointer._last = replace(base, metadata=replace(base.metadata, location=location))
+    base = pointer_of(scene.table).load()
+    pointer_of(scene.table)._last = replace(base, metadata=replace(base.metadata, location=location))
     with scene.watched():
         for plan in (scene.table.expire, scene.table.remove_orphans):
             with pytest.raises(InputError, match="a whole disk or bucket"):

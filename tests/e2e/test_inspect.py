@@ -13,9 +13,10 @@ import pytest
 
 from icefloe.errors import InputError, NoSuchSnapshot
 from icefloe.inspect.metadata_tables.tables import METADATA_TABLES
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.people import COPY, EACH_MODE, MERGE, new_table, people
-from support.tables import VERSIONS
+from support.tables import VERSIONS, reopened
 
 SMALL_ROOTS = {"commit.root.max-data-files": "3"}  # so that version 4 writes leaves and manifest deletion vectors
 
@@ -230,18 +231,13 @@ def test_leaves_that_snapshots_share_are_read_once(tmp_path: Path, monkeypatch: 
     for number in range(5):
         table.append(people(number))
     read: Counter[str] = Counter()
-    fresh = new_table_object(table)
-    original = type(fresh._pointer.io).read
+    fresh = reopened(table)
+    original = type(pointer_of(fresh).io).read
 
     def counted(self: object, location: str, *more: object, **named: object) -> bytes:
         read[location] += 1
         return original(self, location, *more, **named)
 
-    monkeypatch.setattr(type(fresh._pointer.io), "read", counted)
+    monkeypatch.setattr(type(pointer_of(fresh).io), "read", counted)
     assert fresh.inspect.all_entries().num_rows == 5
     assert max(read.values()) == 1
-
-
-def new_table_object(table: Table) -> Table:
-    """Another object of the table, which has no manifests in memory."""
-    return type(table)(type(table._pointer)(table._pointer.catalog, table._pointer.identifier, table._pointer.io))

@@ -24,6 +24,7 @@ from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.errors import FormatError
 from icefloe.model.entries import MANIFESTS
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.file_changes import FileChanges
@@ -48,7 +49,7 @@ def write_again(path: Path, records: list[Any] | None = None, changes: Changes |
 
 def change_headers(table: Table, changes: Changes, *, spec_id: int | None = None, delete: bool | None = None) -> int:
     """Write manifests of the current snapshot again with changed file metadata; how many there were."""
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     root = read_root(base.store, base.metadata.current_snapshot)
     leaves = leaves_of(root.rows(*MANIFESTS))
     chosen = [leaf for leaf in leaves if spec_id in (None, leaf.spec_id) and delete in (None, not leaf.is_data)]
@@ -65,7 +66,7 @@ def change_headers(table: Table, changes: Changes, *, spec_id: int | None = None
 
 def change_lists(table: Table, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Change every row of every manifest list of a table."""
-    for snapshot in table._pointer.load().metadata.snapshots:
+    for snapshot in pointer_of(table).load().metadata.snapshots:
         path = path_of(str(snapshot.root))
         write_again(path, [change(row) for row in fastavro.reader(io.BytesIO(path.read_bytes()))])
 
@@ -135,8 +136,8 @@ def test_the_list_says_that_a_manifest_holds_deletes(tmp_path, content):
     table.set_properties({"write.delete.mode": "merge-on-read"})
     table.delete("id = 3")
     keys = pa.table({"id": pa.array([5], pa.int32())})
-    deletes = write_equality_deletes(table._pointer.io, keys, table.schema.fields[:1], metadata=table.metadata)
-    commit(table._pointer, RowDelta(changes=FileChanges(added=deletes), read=table.metadata.current_snapshot))
+    deletes = write_equality_deletes(pointer_of(table).io, keys, table.schema.fields[:1], metadata=table.metadata)
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=deletes), read=table.metadata.current_snapshot))
     assert change_headers(table, {"content": content}, delete=True) == 2
 
     table = reopened(table)
@@ -162,7 +163,7 @@ def test_data_files_in_a_manifest_that_the_list_calls_a_delete_manifest_are_refu
 
 def test_a_snapshot_without_a_list_takes_the_spec_from_the_header(tmp_path):
     table = reused(tmp_path, "two types")
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     root = read_root(base.store, base.metadata.current_snapshot)
     locations = [leaf.location for leaf in leaves_of(root.rows(*MANIFESTS))]
 

@@ -28,6 +28,7 @@ from icefloe.errors import ConflictError, NoSuchFile
 from icefloe.io.local import LocalFileIO, local_path
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.table.catalog import Catalog, catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from support.selection import thorough
@@ -233,7 +234,7 @@ def test_processes_that_add_and_remove_files_of_the_same_leaves_lose_nothing(pla
     assert rows_of(table) == sorted(w * 1000 + 3 * n + 1 for w in range(PROCESSES) for n in range(appends))
     assert len(table.snapshots) == 4 * PROCESSES * appends
     assert check_table(table) == []
-    named = set(reachable_files(table._pointer.load(), hidden=True)["location"].to_pylist())
+    named = set(reachable_files(pointer_of(table).load(), hidden=True)["location"].to_pylist())
     files = {f"file://{path}" for path in (place.folder / "warehouse/db/t").rglob("*") if path.is_file()}
     versions = {file for file in files if file.endswith(".metadata.json")}  # the log forgets the oldest ones
     assert len(versions) == 4 * PROCESSES * appends + 1

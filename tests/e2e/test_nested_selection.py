@@ -15,6 +15,7 @@ from icefloe.formats.parquet.field_ids import field_id
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, Field, Struct
 from icefloe.scan.appends import plan_appends
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.tables import new_catalog
 
@@ -232,7 +233,7 @@ def test_time_travel_selects_fields_of_its_time(tmp_path: Path) -> None:
 
 
 def test_appended_files_are_planned_with_fields_of_structs(tmp_path: Path) -> None:
-    base = new_table(tmp_path)._pointer.load()
+    base = pointer_of(new_table(tmp_path)).load()
     head = base.metadata.current_snapshot
     assert head is not None
     plan = plan_appends(base.store, base.metadata, after=None, until=head, columns=["who.age"])

@@ -23,6 +23,7 @@ from icefloe.model.metadata.snapshots import Ref
 from icefloe.model.metadata.statistics import StatisticsFile
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.text.ddl import parse_ddl
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.engine_work import write_entries
 from support.tables import VERSIONS, new_catalog
@@ -89,7 +90,7 @@ def test_refs_are_made_once_and_removed(table):
     table.remove_ref("dev")
     with pytest.raises(NoSuchSnapshot, match="dev"):
         table.remove_ref("dev")
-    commit(table._pointer, SetRef(ref_name="keep", ref=Ref(snapshot_id=table.snapshots[0].snapshot_id, type="tag")))
+    commit(pointer_of(table), SetRef(ref_name="keep", ref=Ref(snapshot_id=table.snapshots[0].snapshot_id, type="tag")))
     assert ids(table, tag="keep") == [1]
 
 
@@ -250,7 +251,7 @@ def test_rolling_back_and_setting_the_current_snapshot(table):
     assert ids(table) == [1]
     with pytest.raises(InputError, match="not in the history of main"):
         table.rollback(snapshot=second)
-    commit(table._pointer, SetCurrentSnapshot(snapshot_id=second))
+    commit(pointer_of(table), SetCurrentSnapshot(snapshot_id=second))
     assert ids(table) == [1, 2]
     assert [entry.snapshot_id for entry in table.metadata.snapshot_log] == [first, second, first, second]
     with pytest.raises(InputError, match="say where to"):
@@ -262,9 +263,9 @@ def test_snapshots_are_removed_unless_they_have_a_name(table):
     table.append(rows(2))
     table.tag("first", snapshot=first)
     with pytest.raises(InputError, match="'first' names it"):
-        commit(table._pointer, RemoveSnapshots(snapshot_ids=frozenset({first})))
+        commit(pointer_of(table), RemoveSnapshots(snapshot_ids=frozenset({first})))
     table.remove_ref("first")
-    commit(table._pointer, RemoveSnapshots(snapshot_ids=frozenset({first})))
+    commit(pointer_of(table), RemoveSnapshots(snapshot_ids=frozenset({first})))
     assert len(table.snapshots) == 1
     assert ids(table) == [1, 2]
 
@@ -274,9 +275,9 @@ def test_statistics_belong_to_snapshots(table):
     file = StatisticsFile(
         snapshot_id=made, statistics_path="file:///s.puffin", file_size_in_bytes=10, file_footer_size_in_bytes=5
     )
-    commit(table._pointer, SetStatistics(files_of_snapshots=(file,)))
+    commit(pointer_of(table), SetStatistics(files_of_snapshots=(file,)))
     assert table.metadata.statistics == (file,)
-    commit(table._pointer, RemoveStatistics(snapshot_id=made))
+    commit(pointer_of(table), RemoveStatistics(snapshot_id=made))
     assert table.metadata.statistics == ()
 
 
@@ -339,8 +340,8 @@ def test_an_overwrite_by_filter_from_rows(tmp_path, version):
         "db.p", schema="id bigint, city string", partition_by=["city"], format_version=version
     )
     table.append(pa.table({"id": [1, 2], "city": ["Oslo", "Rome"]}))
-    added = write_entries(table._pointer.io, pa.table({"id": [9], "city": ["Oslo"]}), table.metadata)
-    commit(table._pointer, OverwriteWhere(filter=parse_filter("city = 'Oslo'"), added=added))
+    added = write_entries(pointer_of(table).io, pa.table({"id": [9], "city": ["Oslo"]}), table.metadata)
+    commit(pointer_of(table), OverwriteWhere(filter=parse_filter("city = 'Oslo'"), added=added))
     assert ids(table) == [2, 9]
 
 

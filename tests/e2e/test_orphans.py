@@ -19,6 +19,7 @@ from icefloe.errors import InputError, UnsupportedError
 from icefloe.maintenance.deletions import journal_folder
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.table.catalog import catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from support.engine_work import write_entries
@@ -39,18 +40,18 @@ def rows(*ids: int) -> pa.Table:
 
 
 def later(table: Table, days: float = 10) -> Table:
-    return Table(table._pointer, replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + int(days * DAY_MS)))
+    return Table(pointer_of(table), replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + int(days * DAY_MS)))
 
 
 def put(table: Table, name: str, data: bytes = b"x") -> str:
     location = f"{table.location}/{name}"
-    table._pointer.io.write_new(location, data)
+    pointer_of(table).io.write_new(location, data)
     return location
 
 
 def on_disk(table: Table) -> set[str]:
     folder = journal_folder(table.location)
-    return {info.location for info in table._pointer.io.list(table.location) if not info.location.startswith(folder)}
+    return {info.location for info in pointer_of(table).io.list(table.location) if not info.location.startswith(folder)}
 
 
 def found(table: Table, **arguments: object) -> set[str]:
@@ -117,13 +118,13 @@ def test_younger_files_stay_and_less_than_a_day_is_refused(tmp_path):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_files_of_a_writer_that_commits_between_plan_and_execution_stay(tmp_path, version):
     table = new_table(tmp_path, version)
-    entries = write_entries(table._pointer.io, rows(2, 3), table.metadata)
+    entries = write_entries(pointer_of(table).io, rows(2, 3), table.metadata)
     written = set(entries["location"].to_pylist())
     orphan = put(table, "data/a.parquet")
     plan = later(table).remove_orphans(max_share=ALL)
     assert set(plan.files["location"].to_pylist()) == {orphan, *written}
     other = new_catalog(tmp_path).load_table("db.t")
-    commit(other._pointer, Append(added=entries))
+    commit(pointer_of(other), Append(added=entries))
     result = plan.execute()
     assert (result.files, result.still_used) == (1, 1)
     assert table.refresh().scan().count() == 3
@@ -132,13 +133,13 @@ def test_files_of_a_writer_that_commits_between_plan_and_execution_stay(tmp_path
 
 def test_files_of_a_writer_that_commits_while_files_are_listed_are_not_planned(tmp_path, monkeypatch):
     table = new_table(tmp_path)
-    entries = write_entries(table._pointer.io, rows(2, 3), table.metadata)
+    entries = write_entries(pointer_of(table).io, rows(2, 3), table.metadata)
     orphan = put(table, "data/a.parquet")
     read = ListedFolder.read
 
     def listed_then_committed(listing: ListedFolder) -> pa.Table:
         files = read(listing)
-        commit(new_catalog(tmp_path).load_table("db.t")._pointer, Append(added=entries))
+        commit(pointer_of(new_catalog(tmp_path).load_table("db.t")), Append(added=entries))
         return files
 
     monkeypatch.setattr(ListedFolder, "read", listed_then_committed)
@@ -147,7 +148,7 @@ def test_files_of_a_writer_that_commits_while_files_are_listed_are_not_planned(t
 
 def test_files_of_a_writer_that_commits_while_chunks_are_deleted_stay(tmp_path, monkeypatch):
     table = new_table(tmp_path)
-    entries = write_entries(table._pointer.io, rows(2), table.metadata)
+    entries = write_entries(pointer_of(table).io, rows(2), table.metadata)
     put(table, "data/0.parquet")
     plan = later(table).remove_orphans(max_share=ALL)
     monkeypatch.setattr("icefloe.maintenance.deletions.CHUNK", 1)
@@ -155,7 +156,7 @@ def test_files_of_a_writer_that_commits_while_chunks_are_deleted_stay(tmp_path, 
 
     def commit_now(done, total, step):
         if done == 1:
-            commit(other._pointer, Append(added=entries))
+            commit(pointer_of(other), Append(added=entries))
 
     assert plan.files["location"].to_pylist()[0].endswith("/0.parquet")
     assert plan.execute(progress=commit_now).files == 1
@@ -192,7 +193,7 @@ def test_metadata_of_another_table_below_the_location_is_refused(tmp_path):
     orphan = put(table, "data/a.parquet")
     with pytest.raises(InputError, match=f"metadata of another table, with uuid '{inner.metadata.table_uuid}'"):
         later(table).remove_orphans(max_share=ALL)
-    assert table._pointer.io.exists(orphan)
+    assert pointer_of(table).io.exists(orphan)
     assert found(later(table), location=f"{table.location}/data") == {orphan}
 
 
@@ -213,7 +214,7 @@ def test_metadata_of_another_table_that_comes_after_the_plan_is_refused_too(tmp_
     new_catalog(tmp_path).create_table("db.two", "id bigint", location=table.location)
     with pytest.raises(InputError, match="metadata of another table"):
         plan.execute()
-    assert table._pointer.io.exists(orphan)
+    assert pointer_of(table).io.exists(orphan)
 
 
 def test_old_metadata_files_of_the_table_itself_are_orphans_once_the_log_forgets_them(tmp_path):
@@ -230,7 +231,7 @@ def test_old_metadata_files_of_the_table_itself_are_orphans_once_the_log_forgets
 
 def test_a_half_written_metadata_file_is_an_orphan(tmp_path):
     table = new_table(tmp_path)
-    data = table._pointer.io.read(table.metadata_location)
+    data = pointer_of(table).io.read(table.metadata_location)
     torn = {put(table, "metadata/torn.metadata.json", data[:40]), put(table, "metadata/empty.metadata.json", b"")}
     assert found(later(table)) == torn
 
@@ -242,7 +243,7 @@ def test_hidden_files_of_other_programs_journals_and_the_version_hint_stay(tmp_p
     orphan = put(table, "data/_day=1/a.parquet")
     assert found(later(table)) == {orphan}
     assert later(table).remove_orphans(max_share=ALL).execute().files == 1
-    assert len(list(table._pointer.io.list(journal_folder(table.location)))) == 2
+    assert len(list(pointer_of(table).io.list(journal_folder(table.location)))) == 2
     assert found(later(table)) == set()
 
 
@@ -276,10 +277,10 @@ def test_spellings_of_one_location_are_one_file(tmp_path, spelling):
     shown = catalog("x", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{files}")
     table = shown.create_table("db.t", "id bigint")
     path = f"{files}/db/t"
-    entries = write_entries(table._pointer.io, rows(1), table.metadata)
+    entries = write_entries(pointer_of(table).io, rows(1), table.metadata)
     respelled = [spelling.format(path=name.removeprefix("file://")) for name in entries["location"].to_pylist()]
     entries = entries.set_column(entries.column_names.index("location"), "location", pa.array(respelled, pa.string()))
-    commit(table._pointer, Append(added=entries))
+    commit(pointer_of(table), Append(added=entries))
     orphan = put(table, "data/a.parquet")
     assert path in orphan
     assert found(later(table)) == {orphan}
@@ -287,10 +288,10 @@ def test_spellings_of_one_location_are_one_file(tmp_path, spelling):
 
 def test_files_that_another_host_may_name_are_refused(tmp_path):
     table = new_table(tmp_path)
-    entries = write_entries(table._pointer.io, rows(2), table.metadata)
+    entries = write_entries(pointer_of(table).io, rows(2), table.metadata)
     remote = [name.replace("file://", "hdfs://nn1") for name in entries["location"].to_pylist()]
     entries = entries.set_column(entries.column_names.index("location"), "location", pa.array(remote, pa.string()))
-    commit(table._pointer, Append(added=entries))
+    commit(pointer_of(table), Append(added=entries))
     with pytest.raises(UnsupportedError, match=r"hdfs://nn1.* may be the unreferenced file file://"):
         later(table).remove_orphans(max_share=ALL)
 
@@ -313,12 +314,12 @@ def test_a_purge_after_all_leaves_nothing(tmp_path):
     lines = [{"table-uuid": table.metadata.table_uuid, "reason": "orphans", "started-ms": 1}, {"location": left}]
     put(table, "metadata/deletions/1.jsonl", msgspec.json.Encoder().encode_lines([*lines, {"end": 1}]))
     new_catalog(tmp_path).drop_table("db.t", purge=True)
-    assert list(table._pointer.io.list(table.location)) == []
+    assert list(pointer_of(table).io.list(table.location)) == []
 
 
 def test_reachable_files_are_never_planned_however_old_they_are(tmp_path):
     table = new_table(tmp_path)
-    for location in reachable_files(table._pointer.load())["location"].to_pylist():
+    for location in reachable_files(pointer_of(table).load())["location"].to_pylist():
         os.utime(location.removeprefix("file://"), (1, 1))
     assert found(later(table, 10_000)) == set()
 

@@ -11,6 +11,7 @@ import pytest
 
 from icefloe.errors import InputError
 from icefloe.inspect.outline import outline_snapshot
+from icefloe.table.held_table import pointer_of
 from support.conformance import nonconformities
 from support.tables import VERSIONS, new_catalog, sorted_rows
 
@@ -101,5 +102,5 @@ def test_an_outline_shows_months_as_people_write_them(tmp_path: Path, version: i
         "db.t", schema="ts timestamp", partition_by=["month(ts)"], format_version=version
     )
     table.append(pa.table({"ts": pa.array([datetime(2026, 11, 15, tzinfo=UTC)], pa.timestamp("us", tz="UTC"))}))
-    drawn = str(outline_snapshot(table._pointer.io, table.metadata, table.snapshots[-1]))
+    drawn = str(outline_snapshot(pointer_of(table).io, table.metadata, table.snapshots[-1]))
     assert "ts_month=2026-11," in drawn

@@ -12,6 +12,7 @@ from pyiceberg.types import LongType
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.model.schema.types import TIMESTAMP, TIMESTAMP_NS, Primitive
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.engine_work import write_entries
 from support.tables import new_catalog
@@ -26,13 +27,13 @@ def rows(number: int, type_: pa.DataType) -> pa.Table:
 def test_files_written_before_a_promotion_are_committed_after_it(tmp_path):
     table = new_catalog(tmp_path).create_table("db.t", schema="id int, note string", partition_by=["id"])
     table.append(rows(1, pa.int32()))
-    late = Append(added=write_entries(table._pointer.io, rows(2, pa.int32()), table.metadata))
+    late = Append(added=write_entries(pointer_of(table).io, rows(2, pa.int32()), table.metadata))
     warehouse = f"file://{tmp_path}/warehouse"
     other = SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=warehouse).load_table("db.t")
     with other.update_schema() as update:
         update.update_column("id", LongType())
 
-    commit(table._pointer, late)
+    commit(pointer_of(table), late)
     table.append(rows(2**40, pa.int64()))
 
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 2**40]
@@ -67,10 +68,10 @@ def test_dates_measured_before_they_became_timestamps_are_committed_after_it(tmp
     """An append that another session's promotion overtook died in Arrow, at once or with the append after it."""
     table = new_catalog(tmp_path).create_table("db.t", schema="id bigint, d date", format_version=version)
     table.append(dated(dt.date(2024, 1, 1)))
-    late = Append(added=write_entries(table._pointer.io, dated(dt.date(2024, 1, 2)), table.metadata))
+    late = Append(added=write_entries(pointer_of(table).io, dated(dt.date(2024, 1, 2)), table.metadata))
     promote(new_catalog(tmp_path).load_table("db.t"), type_)
 
-    commit(table._pointer, late)
+    commit(pointer_of(table), late)
     table.append(timed(3, type_))
 
     later = "d > TIMESTAMP '2024-01-01 12:00:00'"
@@ -90,7 +91,7 @@ def test_leaves_of_dates_are_used_again_by_the_attempt_after_a_promotion(tmp_pat
     catalog = new_catalog(tmp_path)
     table = catalog.create_table("db.t", "id bigint, d date", format_version=version, properties=properties)
     table.append(dated(dt.date(2024, 1, 1)))
-    pointers, calls = table._pointer.catalog, []
+    pointers, calls = pointer_of(table).catalog, []
     swap = pointers.swap
 
     def overtaken(*arguments):

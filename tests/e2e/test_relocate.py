@@ -23,6 +23,7 @@ from icefloe.maintenance.relocate.execute import relocated_metadata
 from icefloe.model.metadata.statistics import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 from icefloe.model.moved_locations import Moves
 from icefloe.table.catalog import catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.open import open_table
 from icefloe.table.table import Table
 from icefloe.tree.root import leaves_of, read_leaves, read_root
@@ -72,7 +73,7 @@ def test_every_snapshot_reads_as_before_though_the_old_folder_is_gone(version, h
 
 def entries_of(table: Table) -> list[pa.Table]:
     """The rows of every root and every leaf, read from storage and as they are inherited."""
-    base = open_table(table.metadata_location)._pointer.load()
+    base = pointer_of(open_table(table.metadata_location)).load()
     found: list[pa.Table] = []
     for snapshot in base.metadata.snapshots:
         root = read_root(base.store, snapshot)
@@ -114,7 +115,7 @@ def test_manifests_keep_their_header_and_every_other_value(version, tmp_path):
     table = made(tmp_path, version, "deleted", partitioned=True)
 
     def files() -> list[tuple[object, dict[str, str], list[dict[str, object]]]]:
-        base = table._pointer.load()
+        base = pointer_of(table).load()
         leaves = [leaf for s in base.metadata.snapshots for leaf in leaves_of(read_root(base.store, s).rows(3, 4))]  # type: ignore[arg-type]
         found = []
         for leaf in leaves:
@@ -209,7 +210,7 @@ def test_statistics_files_and_the_data_path_move_too(tmp_path):
     data = encode_puffin([Blob(type="note", data=b"hello")], "test")[0]
     paths = [f"{table.location}/metadata/{name}" for name in ("a.stats", "p.parquet")]
     for path in paths:
-        table._pointer.io.write_new(path, data)
+        pointer_of(table).io.write_new(path, data)
     statistics = StatisticsFile(
         snapshot_id=head,
         statistics_path=paths[0],
@@ -217,7 +218,7 @@ def test_statistics_files_and_the_data_path_move_too(tmp_path):
         file_footer_size_in_bytes=footer_bytes(data),
     )
     partitions = PartitionStatisticsFile(snapshot_id=head, statistics_path=paths[1], file_size_in_bytes=len(data))
-    commit(table._pointer, SetStatistics(files_of_snapshots=(statistics, partitions)), table._env)
+    commit(pointer_of(table), SetStatistics(files_of_snapshots=(statistics, partitions)), table._env)
     before = contents(table)
     table = moved(table, tmp_path)
     (kept,), (kept_partitions,) = table.metadata.statistics, table.metadata.partition_statistics
@@ -377,13 +378,13 @@ def test_targets_that_would_mix_tables_or_escape_are_refused(target, message, tm
 
 def test_encrypted_tables_and_unknown_keys_with_locations_are_refused(tmp_path, monkeypatch):
     table = made(tmp_path, 3, "plain", partitioned=False)
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     for change, message in (
         ({"encryption_keys": (EncryptionKey(key_id="k", encrypted_key_metadata="eA=="),)}, "encryption keys"),
         ({"extra": {"hint": {"path": f"{table.location}/x"}}}, "unknown keys of metadata contain its location"),
     ):
         changed = replace(base, metadata=replace(base.metadata, **change))
-        monkeypatch.setattr(table._pointer, "load", lambda changed=changed: changed)
+        monkeypatch.setattr(pointer_of(table), "load", lambda changed=changed: changed)
         with pytest.raises(UnsupportedError, match=message):
             table.relocate(f"{tmp_path}/b/t")
 

@@ -20,6 +20,7 @@ from pyiceberg.table import StaticTable
 from e2e.test_evolved_tables import path_of, put, stored
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from support.engine_work import write_entries
@@ -208,11 +209,11 @@ def test_an_append_lands_after_another_program_used_its_partition_id_again(tmp_p
     """Values that were written before the id meant two things are still those of the spec they were written with."""
     table = new_catalog(tmp_path).create_table("db.t", schema=SCHEMA, partition_by=["a"], format_version=1)
     table.append(rows(0))
-    added = write_entries(table._pointer.io, rows(1), table.metadata)
+    added = write_entries(pointer_of(table).io, rows(1), table.metadata)
     field = {"source-id": IDS["b"], "transform": "identity", "field-id": 1000, "name": "b"}
 
     put(table, lambda d: {**d, "partition-specs": [*d["partition-specs"], {"spec-id": 1, "fields": [field]}]})
-    commit(table._pointer, Append(added=added))
+    commit(pointer_of(table), Append(added=added))
 
     assert table.scan().to_arrow().num_rows == 16
     check(table)

@@ -16,6 +16,7 @@ from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
 from icefloe.errors import ConflictError, FormatError
 from icefloe.model.entries import put
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.file_changes import FileChanges
@@ -63,21 +64,21 @@ def file_of(table: Table) -> str:
 def vector_of(table: Table, *positions: int, name: str = "v") -> pa.Table:
     """A new vector of the table's data file, as an entry to commit."""
     tasks, place = table.scan().plan().tasks, f"{table.location}/data/{name}.puffin"
-    return write_vectors(table._pointer.io, tasks, {}, {file_of(table): BitMap64(positions)}, location=place)
+    return write_vectors(pointer_of(table).io, tasks, {}, {file_of(table): BitMap64(positions)}, location=place)
 
 
 def delete_by_vector(table: Table, spelling: str, *positions: int) -> None:
     """Delete rows as a program does that spells the location in its own way."""
     vector = vector_of(table, *positions)
     named = put(vector, "referenced_file", spelled(table, file_of(table), spelling))
-    commit(table._pointer, RowDelta(changes=FileChanges(added=named), read=table.metadata.current_snapshot))
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=named), read=table.metadata.current_snapshot))
 
 
 def delete_by_position_file(table: Table, spelling: str, *positions: int, names_file: bool = False) -> None:
     tasks = table.scan().plan().tasks
     name = spelled(table, file_of(table), spelling)
     entries = write_position_deletes(
-        table._pointer.io,
+        pointer_of(table).io,
         put(tasks, "location", name),
         {name: BitMap64(positions)},
         data_location=f"{table.location}/data",
@@ -85,7 +86,7 @@ def delete_by_position_file(table: Table, spelling: str, *positions: int, names_
     )
     if not names_file:  # the bounds of its column of paths are all that tells
         entries = put(entries, "referenced_file", pa.nulls(entries.num_rows, pa.string()))
-    commit(table._pointer, RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot))
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot))
 
 
 def reload(table: Table, folder: Path) -> Table:
@@ -130,7 +131,7 @@ def test_two_vectors_of_one_data_file_are_seen_in_two_spellings(tmp_path, versio
     vectors = [vector_of(table, 1), vector_of(table, 2, name="w")]
     name = spelled(table, file_of(table), spelling)
     both = pa.concat_tables([vectors[0], put(vectors[1], "referenced_file", name)])
-    commit(table._pointer, RowDelta(changes=FileChanges(added=both), read=table.metadata.current_snapshot))
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=both), read=table.metadata.current_snapshot))
     with pytest.raises(FormatError, match=r"two live deletion vectors|deletion vector of the same data file"):
         ids(reload(table, tmp_path))
 
@@ -143,7 +144,7 @@ def test_a_vector_that_came_meanwhile_in_another_spelling_is_a_conflict(tmp_path
     late = RowDelta(changes=FileChanges(added=vector_of(table, 5, name="late")), read=table.metadata.current_snapshot)
     delete_by_vector(table, spelling, 1)
     with pytest.raises(ConflictError, match="deletes rows of a file in which this operation deletes rows"):
-        commit(table._pointer, late)
+        commit(pointer_of(table), late)
 
 
 @undecided
@@ -166,7 +167,7 @@ def test_a_vector_of_a_file_that_was_removed_is_read_as_before(tmp_path, version
     table.remove_files([gone])
     table.append(ROWS)
     commit(
-        table._pointer,
+        pointer_of(table),
         RowDelta(changes=FileChanges(added=put(vector, "referenced_file", name)), read=table.metadata.current_snapshot),
     )
     assert ids(reload(table, tmp_path)) == list(range(6))
@@ -179,7 +180,7 @@ def test_a_removed_file_of_the_same_name_in_another_partition_is_another_file(tm
     kept = file_of(table)
     folder, _, name = kept.rpartition("/")
     vector = put(vector_of(table, 1), "referenced_file", f"{folder}/city=Oslo/{name}")
-    commit(table._pointer, RowDelta(changes=FileChanges(added=vector), read=table.metadata.current_snapshot))
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=vector), read=table.metadata.current_snapshot))
     assert ids(reload(table, tmp_path)) == list(range(6))
 
 
@@ -205,9 +206,9 @@ def test_a_position_delete_file_of_several_spellings_applies(tmp_path):
     tasks = put(tasks.take(pa.array([0] * len(names))), "location", pa.array(names))
     positions = {name: BitMap64([number]) for number, name in enumerate(names)}
     entries = write_position_deletes(
-        table._pointer.io, tasks, positions, data_location=f"{table.location}/data", properties={}
+        pointer_of(table).io, tasks, positions, data_location=f"{table.location}/data", properties={}
     )
-    commit(table._pointer, RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot))
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot))
     assert ids(reload(table, tmp_path)) == [5]
 
 
@@ -219,9 +220,9 @@ def test_a_position_delete_file_that_may_name_a_live_file_is_refused(tmp_path, s
     tasks = put(table.scan().plan().tasks.take(pa.array([0, 0])), "location", pa.array(names))
     positions = {name: BitMap64([1]) for name in names}
     entries = write_position_deletes(
-        table._pointer.io, tasks, positions, data_location=f"{table.location}/data", properties={}
+        pointer_of(table).io, tasks, positions, data_location=f"{table.location}/data", properties={}
     )
-    commit(table._pointer, RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot))
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot))
     with pytest.raises(FormatError, match=r"position delete file .*may be another spelling of the data file"):
         ids(reload(table, tmp_path))
 

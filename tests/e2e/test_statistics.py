@@ -15,6 +15,7 @@ from icefloe.codecs.parquet.partition_statistics import decode_partition_statist
 from icefloe.codecs.puffin.statistics_file import decode_statistics
 from icefloe.codecs.puffin.theta_sketch import decode_sketch
 from icefloe.errors import CommitFailed, InputError, NoSuchSnapshot, UnsupportedError
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.tables import VERSIONS, new_catalog
 
@@ -46,7 +47,7 @@ def test_distinct_values_of_live_rows_are_stored_with_the_snapshot(tmp_path: Pat
     assert (result.snapshot_id, dict(result.distinct_values)) == (head, {"id": 4, "city": 2})
     assert len(table.snapshots) == snapshots
     (entry,) = table.metadata.statistics
-    data = table._pointer.io.read(entry.statistics_path)
+    data = pointer_of(table).io.read(entry.statistics_path)
     assert (entry.statistics_path, entry.file_size_in_bytes) == (result.statistics_file, result.bytes_written)
     assert entry.statistics_path.startswith(f"{table.location}/metadata/")
     blobs = decode_statistics(data, entry)
@@ -153,9 +154,9 @@ def test_totals_of_partitions_are_stored_with_the_snapshot(tmp_path: Path, versi
     result = table.analyze_partitions()
     assert (result.snapshot_id, result.partitions) == (last, 3)
     (entry,) = table.metadata.partition_statistics
-    data = table._pointer.io.read(entry.statistics_path)
+    data = pointer_of(table).io.read(entry.statistics_path)
     assert (entry.statistics_path, entry.file_size_in_bytes) == (result.partition_statistics_file, len(data))
-    context = table._pointer.held().store.context
+    context = pointer_of(table).held().store.context
     found = decode_partition_statistics(data, context, where="here")
     assert found["p1000"].to_pylist() == [None, "Oslo", "Rome"]
     deletes = 0 if version == 1 else 1
@@ -178,7 +179,7 @@ def test_a_commit_that_fails_leaves_no_statistics_file(tmp_path: Path, monkeypat
     table = new_table(tmp_path, partition_by=["city"], properties={"commit.retry.min-wait-ms": "1"})
     table.append(rows(1))
     before = metadata_files(table, "*")
-    monkeypatch.setattr(type(table._pointer.catalog), "swap", lambda *arguments: Stale())
+    monkeypatch.setattr(type(pointer_of(table).catalog), "swap", lambda *arguments: Stale())
     with pytest.raises(CommitFailed):
         table.analyze()
     with pytest.raises(CommitFailed):

@@ -15,6 +15,7 @@ from pyspark import cloudpickle
 import icefloe
 from icefloe.catalogs.sql import SqlCatalog
 from icefloe.errors import UnsupportedError
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.tables import VERSIONS, new_catalog
 
@@ -89,6 +90,6 @@ def test_a_pickle_reaches_the_storage_with_the_keys_that_the_catalog_has(tmp_pat
     )
     table = catalog.create_table("db.t", schema="id bigint")
     other = copied(table)
-    assert other._pointer.settings["s3.secret-access-key"] == "hidden"
-    assert isinstance(other._pointer.catalog, SqlCatalog)
-    assert "hidden" not in repr(other) + repr(other.scan()) + repr(other._pointer.catalog)
+    assert pointer_of(other).settings["s3.secret-access-key"] == "hidden"
+    assert isinstance(pointer_of(other).catalog, SqlCatalog)
+    assert "hidden" not in repr(other) + repr(other.scan()) + repr(pointer_of(other).catalog)

@@ -20,6 +20,7 @@ from icefloe.inspect.outline import outline
 from icefloe.model.entries import MANIFESTS
 from icefloe.rows.convert_deletes import convert_deletes
 from icefloe.rows.target import Target
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.file_changes import FileChanges
@@ -91,7 +92,7 @@ def made(folder: Path, file_format: str, version: int = 2, **properties: str) ->
     )
     table.append(rows(1, 2, 3, 4, 5))
     table.append(rows(6, 7, 8, 9))
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     root = read_root(base.store, base.metadata.current_snapshot)
     for leaf in leaves_of(root.rows(*MANIFESTS)):
         edit(leaf.location, forget)
@@ -112,7 +113,7 @@ def check(folder: Path, *ids: int) -> None:
         expected = sorted(plain.scan(where).to_arrow()["id"].to_pylist())
         assert sorted(table.scan(where).to_arrow()["id"].to_pylist()) == expected, where
         assert table.scan(where).count() == len(expected), where
-    plain._pointer.catalog.drop(plain._pointer.identifier)
+    pointer_of(plain).catalog.drop(pointer_of(plain).identifier)
 
 
 ALL = range(1, 13)
@@ -158,12 +159,12 @@ def test_deletes_by_value_apply_and_become_deletes_by_position(tmp_path, file_fo
     table = made(tmp_path, file_format)
     keys = pa.table({"id": pa.array([2, 6, 10], pa.int32())})
     partitions = pa.table({"id": keys["id"], "p": rows(2, 6, 10)["p"]})
-    entries = write_equality_deletes(table._pointer.io, partitions, table.schema.fields[:2], metadata=table.metadata)
-    commit(table._pointer, RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot))
+    entries = write_equality_deletes(pointer_of(table).io, partitions, table.schema.fields[:2], metadata=table.metadata)
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=entries), read=table.metadata.current_snapshot))
     left = [i for i in ALL if i not in (2, 6, 10)]
     check(tmp_path, *left)
     now = new_catalog(tmp_path).load_table("db.t")
-    commit(now._pointer, convert_deletes(Target(base=now._pointer.load(), env=now._env), ArrowEngine()))
+    commit(pointer_of(now), convert_deletes(Target(base=pointer_of(now).load(), env=now._env), ArrowEngine()))
     check(tmp_path, *left)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from icefloe.errors import ConflictError, InputError
 from icefloe.model.entries import MANIFESTS, ContentType, Measure, concat
+from icefloe.table.held_table import pointer_of
 from icefloe.tree.root import read_live_leaf, read_root
 from support.tables import VERSIONS, new_catalog, sorted_rows, stored_by_others
 
@@ -21,7 +22,7 @@ def lake(tmp_path):
 
 
 def entries(table):
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     root = read_root(base.store, base.metadata.current_snapshot)
     inside = [read_live_leaf(base.store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
     return concat([root.rows(ContentType.DATA), *inside])

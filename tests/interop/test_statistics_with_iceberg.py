@@ -17,6 +17,7 @@ from icefloe.codecs.parquet.partition_statistics import COUNTS
 from icefloe.codecs.puffin.statistics_file import decode_statistics, distinct_values
 from icefloe.codecs.puffin.theta_sketch import ThetaSketch, decode_sketch
 from icefloe.table.catalog import Catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from interop.iceberg_reads import CATALOG
 from support.people import MERGE, SCHEMA, people
@@ -100,7 +101,7 @@ def estimates_of_java(spark: SparkSession, table: Table) -> dict[int, tuple[int,
 
 def sketches(table: Table) -> dict[int, ThetaSketch]:
     (entry,) = table.refresh().metadata.statistics
-    blobs = decode_statistics(table._pointer.io.read(entry.statistics_path), entry)
+    blobs = decode_statistics(pointer_of(table).io.read(entry.statistics_path), entry)
     return {blob.fields[0]: decode_sketch(blob.data, where=entry.statistics_path) for blob in blobs}
 
 

@@ -12,6 +12,7 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.model.entries import ContentType, Status, put
+from icefloe.table.held_table import pointer_of
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
 
@@ -43,11 +44,11 @@ def test_a_program_that_does_not_know_version_4_says_so(program, table, readers)
 def copied_to_version_3(table, catalog, name):
     """A version 3 table of the same data files and the same deletion vectors, as programs get it that know no more."""
     copy = catalog.create_table(name, schema="id bigint", format_version=3)
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     root = read_root(base.store, base.metadata.current_snapshot)
     data, vectors = (_new(root.rows(kind)) for kind in (ContentType.DATA, ContentType.POSITION_DELETES))
-    commit(copy._pointer, Append(added=data))
-    commit(copy._pointer, RowDelta(changes=FileChanges(added=vectors), read=copy.metadata.current_snapshot))
+    commit(pointer_of(copy), Append(added=data))
+    commit(pointer_of(copy), RowDelta(changes=FileChanges(added=vectors), read=copy.metadata.current_snapshot))
     return copy
 
 

@@ -13,6 +13,7 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.model.entries import ContentType, Status, column_key, entries, partition_key
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS
+from icefloe.table.held_table import pointer_of
 from icefloe.tree.file_changes import FileChanges
 from interop.test_programs_read_icefloe import PARTITIONS, SCHEMA, check, events, normal
 
@@ -111,7 +112,7 @@ def test_position_deletes_committed_by_icefloe_are_applied_by_other_programs(par
     operation = RowDelta(
         changes=FileChanges(added=_position_deletes(table, task, [0])), read=table.metadata.current_snapshot
     )
-    commit(table._pointer, operation)
+    commit(pointer_of(table), operation)
     rows = events(range(30))
     expected = rows.filter(pc.not_equal(rows["id"], deleted))
     for reader, read in readers.items():

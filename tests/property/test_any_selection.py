@@ -26,6 +26,7 @@ from icefloe.model.evolution.schema_history import add_schema
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import FLOAT, INT, LONG, Field, Struct, Type, children, fold_type, with_children
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support import evolving_schemas as evolving
 
@@ -89,7 +90,7 @@ def drawn_table(data: Any, version: int, file_format: str) -> Table:
         ids = count(first_new)
         fields = evolving.evolve_fields(data.draw, table.schema.fields, lambda ids=ids: next(ids))
         fields = fields if version >= 3 else without_defaults(fields, first_new)
-        commit(table._pointer, NewSchema(schema=Schema(fields=fields)), table._env)
+        commit(pointer_of(table), NewSchema(schema=Schema(fields=fields)), table._env)
         append(data, table)
     return table
 

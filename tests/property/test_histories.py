@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status
+from icefloe.table.held_table import pointer_of
 from icefloe.tree.root import read_root
 from support.selection import first
 from support.table_histories import LIMITS, VERBS, History, random_steps
@@ -68,7 +69,7 @@ SHAPES = {
 def shapes(history: History) -> set[str]:
     """What there is in the root of the head."""
     (lane,) = history.lanes
-    base = lane.table._pointer.load()
+    base = pointer_of(lane.table).load()
     rows = read_root(base.store, base.metadata.current_snapshot).entries.to_pylist()
     head = base.metadata.current_snapshot_id
     found = set()

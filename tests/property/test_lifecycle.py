@@ -36,6 +36,7 @@ from icefloe.model.metadata.snapshots import MAIN
 from icefloe.model.metadata.table_metadata import ancestors
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.text.ddl import parse_ddl
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from support.conformance import nonconformities
@@ -118,7 +119,7 @@ class Life:
 
     def check(self) -> None:
         """Every snapshot that the table has reads equal to the model, and has all its files."""
-        base = self.table.refresh()._pointer.held()
+        base = pointer_of(self.table.refresh()).held()
         needed = set(reachable_files(base)["location"].to_pylist())
         assert needed <= set(self.io._files), "a live file was deleted"
         for snapshot in self.table.snapshots:
@@ -127,7 +128,7 @@ class Life:
 
     def unreferenced(self) -> dict[str, int]:
         """The files that no metadata names, with their times."""
-        needed = set(reachable_files(self.table.refresh()._pointer.held())["location"].to_pylist())
+        needed = set(reachable_files(pointer_of(self.table.refresh()).held())["location"].to_pylist())
         journals = journal_folder(LOCATION)
         return {
             name: file.modified_ms
@@ -308,7 +309,7 @@ def finish_writer(life: Life, rng: random.Random) -> None:
         since, entries, rows = life.writers.pop(rng.randrange(len(life.writers)))
         if life.now - since < ORPHAN_AGE - HOUR:
             before = life.head()
-            commit(life.table._pointer, Append(added=entries), life.table._env)
+            commit(pointer_of(life.table), Append(added=entries), life.table._env)
             life.made([*before, *rows])
 
 

@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import icefloe
 from icefloe.scan.plan import plan_scan
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 
@@ -188,14 +189,14 @@ class Work:
             findings = check_table(table)
             assert findings == [], f"{name}: {findings[:3]}"
             folder = f"{table.location}/data"
-            stored = {file.location for file in table._pointer.load().store.io.list(folder)}
+            stored = {file.location for file in pointer_of(table).load().store.io.list(folder)}
             left = stored - set(locations_of(table))
             assert left == set(), f"{name}: {len(left)} files are left: {sorted(left)[:3]}"
 
 
 def locations_of(table: Table) -> Iterator[str]:
     """The data and delete files that the snapshots of a table name."""
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     for snapshot in base.metadata.snapshots:
         plan = plan_scan(base.store, base.metadata, snapshot)
         for column in (plan.tasks["location"], plan.tasks["dv_location"], plan.deletes["location"]):

@@ -17,6 +17,7 @@ from icefloe.errors import CorruptFile, UnsupportedError
 from icefloe.maintenance.containment import check_no_alias
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.model.metadata.statistics import StatisticsFile
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from support.selection import first
@@ -72,17 +73,17 @@ def lived_in(folder: Path, version: int) -> Table:
 
 def put(table: Table, name: str) -> str:
     location = f"{table.location}/{name}"
-    table._pointer.io.write_new(location, b"x")
+    pointer_of(table).io.write_new(location, b"x")
     return location
 
 
 def later(table: Table, days: float = 10) -> Table:
-    return Table(table._pointer, replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + int(days * DAY_MS)))
+    return Table(pointer_of(table), replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + int(days * DAY_MS)))
 
 
 def on_disk(table: Table) -> set[str]:
     folder = journal_folder(table.location)
-    return {info.location for info in table._pointer.io.list(table.location) if not info.location.startswith(folder)}
+    return {info.location for info in pointer_of(table).io.list(table.location) if not info.location.startswith(folder)}
 
 
 @pytest.mark.parametrize("version", first(1, (4, 2, 1, 3)))
@@ -97,7 +98,7 @@ def test_expiry_and_orphan_removal_on_spark_equal_those_in_this_process(spark, t
     result = there.execute()
     assert (result.problem, result.left, result.failed) == (None, (), ())
     assert before - on_disk(table) == set(here.files["location"].to_pylist())
-    assert on_disk(table) == set(reachable_files(table.refresh()._pointer.held())["location"].to_pylist())
+    assert on_disk(table) == set(reachable_files(pointer_of(table.refresh()).held())["location"].to_pylist())
     assert check_table(table) == []
     junk = {put(table, name) for name in ("data/a.parquet", "metadata/b.avro", "data/x/_p=1/c.orc", "odd.txt")}
     put(table, "data/_hidden/d.parquet")
@@ -123,7 +124,7 @@ def spellings(rng: random.Random, count: int) -> list[str]:
 @pytest.mark.parametrize("seed", first(1, range(4)))
 def test_locations_are_compared_by_their_spelling_as_in_this_process(spark, tmp_path, seed):
     rng = random.Random(seed)
-    store = lived_in(tmp_path, 2)._pointer.held().store
+    store = pointer_of(lived_in(tmp_path, 2)).held().store
     for plain in (True, False):
         sets = []
         for count in (60, 40):
@@ -154,7 +155,7 @@ def test_a_kept_file_that_may_be_one_to_delete_is_refused_as_in_this_process(spa
     (tmp_path / "t" / "data").mkdir(parents=True)
     (tmp_path / "t" / "linked").symlink_to(tmp_path / "t" / "data")
     location = f"file://{tmp_path}/t"
-    store = new_catalog(tmp_path).create_table("db.other", "id bigint")._pointer.held().store
+    store = pointer_of(new_catalog(tmp_path).create_table("db.other", "id bigint")).held().store
     named = [f"{location}/data/{number}.parquet" for number in range(5)]
     alias = kept.format(tmp_path / "t")
     sets = [

@@ -19,6 +19,7 @@ from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.entries import ContentType, entries
 from icefloe.model.schema.schema import Schema
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.file_changes import FileChanges
@@ -36,7 +37,7 @@ def delete_equal(table: Table, rows: Mapping[str, list[object]]) -> None:
     metadata = table.metadata
     fields = tuple(metadata.schema.by_name[name] for name in rows)
     types = arrow_schema(Schema(fields=fields))
-    added = write_equality_deletes(table._pointer.io, pa.table(dict(rows), types), fields, metadata=metadata)
+    added = write_equality_deletes(pointer_of(table).io, pa.table(dict(rows), types), fields, metadata=metadata)
     commit_deletes(table, added)
 
 
@@ -60,7 +61,7 @@ def delete_by_file(table: Table, folder: Path, rows: pa.Table, ids: Sequence[int
 def commit_deletes(table: Table, added: pa.Table) -> None:
     head = table.metadata.current_snapshot
     assert head is not None
-    commit(table._pointer, RowDelta(changes=FileChanges(added=added), read=head), table._env)
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=added), read=head), table._env)
 
 
 def spark_rows(spark: SparkSession, table: Table, where: str | None = None) -> list[tuple[object, ...]]:
@@ -180,7 +181,7 @@ def test_a_dataframe_is_made_without_reading_delete_manifests(spark, tmp_path, v
     table.append(people(1, 2, 3))
     table.delete("id = 2")
     table.append(people(4))
-    counted = CountingFileIO(table._pointer.io)
+    counted = CountingFileIO(pointer_of(table).io)
     fresh = new_catalog(tmp_path).load_table("db.people")
     store = fresh.scan()._request.base.store
     store.io = counted

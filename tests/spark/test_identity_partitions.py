@@ -31,6 +31,7 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, UUID, Field, Struct
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import TASK, Plan
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.selection import every
 from support.tables import VERSIONS, append_without, new_catalog
@@ -76,7 +77,7 @@ def table(tmp_path: Path, version: int) -> Table:
 def planned(spark: SparkSession, table: Table) -> tuple[DataFrame, list[Plan]]:
     """The table as a DataFrame, and what its planner answers."""
     plans: list[Plan] = []
-    base = table._pointer.load()
+    base = pointer_of(table).load()
 
     def plan(filter_: Expr) -> Plan:
         plans.append(plan_scan(base.store, base.metadata, base.metadata.current_snapshot, filter=filter_))
@@ -86,7 +87,7 @@ def planned(spark: SparkSession, table: Table) -> tuple[DataFrame, list[Plan]]:
 
 
 def source_of(table: Table) -> Source:
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     metadata = base.metadata
     return Source(
         plan=lambda filter_: plan_scan(base.store, metadata, metadata.current_snapshot, filter=filter_),

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from icefloe.engines.spark.engine import SparkEngine
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, ROW_ID
+from icefloe.table.held_table import pointer_of
 from support.engine_work import planned_for_engine
 from support.tables import new_catalog, sorted_rows
 
@@ -171,7 +172,7 @@ def test_rows_that_are_written_again_keep_their_ids_and_numbers(spark, tmp_path,
     plan = table.scan().plan()
     first, second = plan.tasks.sort_by("first_row_id")["location"].to_pylist()
     gone = {first: BitMap64([0]), second: BitMap64()}  # its second row had been replaced
-    io = table._pointer.io
+    io = pointer_of(table).io
     entries = SparkEngine(spark).write_survivors(planned_for_engine(io, table.metadata, plan), gone)
     parts = [pq.read_table(location.removeprefix("file://")) for location in entries["location"].to_pylist()]
     written = pa.concat_tables(parts, promote_options="permissive")

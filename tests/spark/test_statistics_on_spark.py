@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icefloe.codecs.puffin.statistics_file import decode_statistics
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.tables import VERSIONS, new_catalog
 
@@ -52,7 +53,7 @@ def rows(count: int) -> pa.Table:
 def stored(table: Table) -> dict[int, bytes]:
     (entry,) = table.metadata.statistics
     return {
-        blob.fields[0]: blob.data for blob in decode_statistics(table._pointer.io.read(entry.statistics_path), entry)
+        blob.fields[0]: blob.data for blob in decode_statistics(pointer_of(table).io.read(entry.statistics_path), entry)
     }
 
 

@@ -13,6 +13,7 @@ from pyspark.errors import QueryExecutionException
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.engines.spark.read import file_forms, file_index, source
 from icefloe.model.arrow.conform import arrow_schema
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from spark.test_equality_deletes_on_spark import commit_deletes, delete_equal, same_on_both, spark_rows
 from support.people import COPY, MERGE, check, ids_of, lineage_of, new_table, people, rows_of
@@ -134,7 +135,7 @@ def test_equality_deletes_that_a_join_cannot_apply(spark, tmp_path):
     assert [row[0] for row in same_on_both(spark, table)] == [1, 2, 3, 4]
     city = table.schema.by_name["who.city"]
     rows = pa.table({"who": pa.array([{"city": "Oslo"}, {"city": "Rome"}])})
-    commit_deletes(table, write_equality_deletes(table._pointer.io, rows, (city,), metadata=table.metadata))
+    commit_deletes(table, write_equality_deletes(pointer_of(table).io, rows, (city,), metadata=table.metadata))
     table.append(pa.table({"id": [5], "who": [{"city": "Rome"}]}, arrow_schema(table.schema)))
     assert [row[0] for row in same_on_both(spark, table)] == [1, 2, 4, 5]
     table.set_properties({"write.delete.format.default": "orc"})

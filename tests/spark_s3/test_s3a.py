@@ -17,6 +17,7 @@ import icefloe
 from icefloe.engines.spark.hadoop import hadoop_storage
 from icefloe.io.select import file_io
 from icefloe.table.catalog import Catalog
+from icefloe.table.held_table import pointer_of
 from spark.s3_changes import Layout, changed_table, check_objects, check_rows, plan_of, rows
 from support.jars import s3a_classpath
 from support.people import COPY, MERGE
@@ -86,7 +87,7 @@ def test_two_catalogs_reach_one_bucket_each_with_its_own_properties(
     assert first.scheme != other.scheme
     assert other.settings["fs.s3a.endpoint"] == "http://127.0.0.1:9"
     again = icefloe.catalog("lake", uri=f"sqlite:///{tmp_path}/catalog.db", properties=s3.properties)
-    assert hadoop_storage(spark, again.load_table("db.t")._pointer.load().store.io, warehouse) == first
+    assert hadoop_storage(spark, pointer_of(again.load_table("db.t")).load().store.io, warehouse) == first
 
 
 def test_tasks_that_fail_once_leave_no_objects(

@@ -19,6 +19,7 @@ from icefloe.spark_sql.streams.files import StreamOffset
 from icefloe.spark_sql.streams.history import StreamHistory
 from icefloe.spark_sql.streams.options import stream_options
 from icefloe.spark_sql.streams.source import _offset
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.people import COPY, EACH_MODE, MERGE, new_table, people
 
@@ -29,7 +30,7 @@ Row = tuple[Any, ...]
 
 def changes(table: Table, branch: str = MAIN, **options: str) -> StreamChanges:
     """What a stream sees of a table in its newest state."""
-    base = table.refresh()._pointer.held()
+    base = pointer_of(table.refresh()).held()
     ref = base.metadata.refs.get(branch)
     head = None if ref is None else base.metadata.snapshot(ref.snapshot_id)
     history = StreamHistory(base=base, schema=base.metadata.schema, head=head)

@@ -20,6 +20,7 @@ from icefloe.commit.base import Base, TablePointer
 from icefloe.errors import IcefloeError
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.version_rules import LATEST_FORMAT_VERSION
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.metadata_tree import Tree
 
@@ -35,7 +36,7 @@ _PASSED = pytest.StashKey[bool]()
 
 def nonconformities(table: Table | Base, *, data: bool = True, rows: bool = False) -> list[str]:
     """What the checker finds in a table, wherever its files are; nothing in tables of other versions."""
-    base = table._pointer.load() if isinstance(table, Table) else table
+    base = pointer_of(table).load() if isinstance(table, Table) else table
     return [str(finding) for finding in _findings(base, base.store.io, data=data, rows=rows)]
 
 

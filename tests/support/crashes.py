@@ -30,6 +30,7 @@ from icefloe.model.entries import MANIFESTS, ContentType, live
 from icefloe.model.metadata.version_rules import WRITABLE
 from icefloe.model.text.ddl import parse_ddl, partition_spec
 from icefloe.scan.plan import plan_scan
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.testing.crash_io import CrashFileIO, CrashPointers, Died, Fuse, Kind, Strike
@@ -117,7 +118,7 @@ class World:
 
     def named(self) -> set[str]:
         """Every file that the table's metadata, or a snapshot of it, names."""
-        base = self.table()._pointer.load()
+        base = pointer_of(self.table()).load()
         found = {base.pointer, *(entry.metadata_file for entry in base.metadata.metadata_log)}
         for snapshot in base.metadata.snapshots:
             root = read_root(base.store, snapshot)
@@ -173,19 +174,19 @@ Act = Callable[[Table], object]
 
 
 def _commit(table: Table, update: Update) -> None:
-    commit(table._pointer, update, ENV)
+    commit(pointer_of(table), update, ENV)
 
 
 def _write(table: Table, data: pa.Table) -> pa.Table:
-    return write_entries(table._pointer.io, data, table.metadata)
+    return write_entries(pointer_of(table).io, data, table.metadata)
 
 
 def overwrite_files(table: Table) -> None:
     where = parse_filter("id < 100 and part = 1")
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     head = base.metadata.current_snapshot
     plan = plan_scan(base.store, base.metadata, head, filter=where)
-    added = write_entries(table._pointer.io, rows(3, 40), base.metadata)
+    added = write_entries(pointer_of(table).io, rows(3, 40), base.metadata)
     _commit(table, OverwriteFiles(changes=FileChanges(added=added, removed=plan.tasks), read=head, filter=where))
 
 
@@ -322,7 +323,7 @@ def run(start: World, act: Act, strike: Strike | None = None, *, rival: World | 
 
 def landed(ended: Ended) -> bool:
     """Whether an operation whose outcome was unknown is part of the table, as a careful user finds out."""
-    base = ended.world.table()._pointer.load()
+    base = pointer_of(ended.world.table()).load()
     known = {base.pointer, *(entry.metadata_file for entry in base.metadata.metadata_log)}
     there = ended.swaps[-1][1] in known
     if isinstance(ended.error, CommitStateUnknown):

@@ -25,6 +25,7 @@ from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.schema.metadata_columns import ROW_ID
 from icefloe.model.text.ddl import parse_ddl
 from icefloe.scan.plan import plan_scan
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.tree.store import ManifestCache
 
@@ -69,7 +70,7 @@ class Lane:
         )
         self._catalog = catalog
         self.table = self.open()
-        base = self.table._pointer.load()
+        base = pointer_of(self.table).load()
         self.check = Check(base.store, base.metadata)
         self.seen: set[int] = set()
         self.expected: dict[int, list[tuple[object, ...]]] = {}  # rows by snapshot
@@ -86,7 +87,7 @@ class Lane:
         return Table(pointer, self.env)
 
     def commit(self, update: object) -> None:
-        commit(self.table._pointer, update, self.env)  # type: ignore[arg-type]
+        commit(pointer_of(self.table), update, self.env)  # type: ignore[arg-type]
 
     def head(self, branch: str = MAIN) -> Snapshot | None:
         ref = self.table.metadata.refs.get(branch)
@@ -98,7 +99,7 @@ class Lane:
 
     def ids(self, snapshot: Snapshot | None) -> dict[object, object]:
         """Row ids by uid, from the entries and the bytes of files alone."""
-        base = self.table._pointer.load()
+        base = pointer_of(self.table).load()
         tasks = plan_scan(base.store, base.metadata, snapshot).tasks
         dead = load_vectors(base.store.io, tasks)
         found: dict[object, object] = {}

@@ -26,6 +26,7 @@ from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.metadata_columns import ROW_ID
 from icefloe.scan.plan import plan_scan
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.file_changes import FileChanges
@@ -256,7 +257,7 @@ class History:
 
     def _rewrite(self, lane: Lane, where: str, rows: list[Row] | None, *, keep: bool = False) -> None:
         """Without ``rows`` all rows of the files stay."""
-        base, engine = lane.table._pointer.load(), ArrowEngine()
+        base, engine = pointer_of(lane.table).load(), ArrowEngine()
         io, head, filter_ = base.store.io, base.metadata.current_snapshot, parse_filter(where)
         plan = plan_scan(base.store, base.metadata, head, filter=filter_)
         if plan.files == 0 and rows is None:
@@ -290,7 +291,7 @@ class History:
         rows = self.new_rows(rng, 3)
 
         def act(lane: Lane) -> None:
-            base = lane.table._pointer.load()
+            base = pointer_of(lane.table).load()
             added = write_entries(base.store.io, self.arrow(rows, lane.table), base.metadata)
             lane.commit(ReplacePartitions(added=added))
 

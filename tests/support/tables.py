@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icefloe.commit.base import TablePointer
 from icefloe.commit.draft import Work
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
@@ -16,6 +17,7 @@ from icefloe.commit.operations.metadata_update import MetadataUpdate
 from icefloe.model.entries import column_key, parse_stat, put
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.table.catalog import Catalog, catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.engine_work import write_entries
 
@@ -38,8 +40,14 @@ class _Unchecked(MetadataUpdate):
 
 def stored_by_others(table: Table, properties: Mapping[str, str]) -> Table:
     """The table with properties as another program leaves them, which does not look whether they make sense."""
-    commit(table._pointer, _Unchecked(properties=properties), table._env)
+    commit(pointer_of(table), _Unchecked(properties=properties), table._env)
     return table
+
+
+def reopened(table: Table) -> Table:
+    """The same table without the state and the cache of this object."""
+    held = pointer_of(table)
+    return Table(TablePointer(held.catalog, held.identifier, held.io))
 
 
 def sorted_rows(table: pa.Table) -> list[tuple[object, ...]]:
@@ -52,7 +60,7 @@ def append_without(table: Table, rows: pa.Table, *names: str) -> list[str]:
 
     Their entries have no statistics of these columns either; the locations are in the order of the files.
     """
-    entries = write_entries(table._pointer.io, rows, table.metadata)
+    entries = write_entries(pointer_of(table).io, rows, table.metadata)
     locations = entries["location"].to_pylist()
     paths = [Path(location.removeprefix("file://")) for location in locations]
     for path in paths:
@@ -62,7 +70,7 @@ def append_without(table: Table, rows: pa.Table, *names: str) -> list[str]:
     unmeasured = [
         name for name in entries.column_names if (column := parse_stat(name)) is not None and column.key in gone
     ]
-    commit(table._pointer, Append(added=entries.drop_columns(unmeasured)), table._env)
+    commit(pointer_of(table), Append(added=entries.drop_columns(unmeasured)), table._env)
     return locations
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from icefloe.codecs.manifest.partition_values import partition_value
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, columns_of, concat, partition_key
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.tree.root import read_live_leaf, read_root
-from support.tables import new_catalog
+from support.tables import new_catalog, reopened
 
 TO_LEAVES = {"commit.root.max-data-files": "0", "commit.root.max-dvs": "0"}
 PLACES = pytest.mark.parametrize("settings", [{}, TO_LEAVES], ids=["root", "leaf"])
@@ -24,9 +25,8 @@ def new_table(folder: Path, schema: str, partition_by: list[str], version: int =
 
 
 def tree(table: Table) -> pa.Table:
-    """All live file rows of the current snapshot, read anew, in order of their locations."""
-    base = Table(type(table._pointer)(table._pointer.catalog, table._pointer.identifier, table._pointer.io))
-    state = base._pointer.load()
+    """All live file rows of the current snapshot, read again, in order of their locations."""
+    state = pointer_of(reopened(table)).load()
     root = read_root(state.store, state.metadata.current_snapshot)
     found = [
         root.rows(ContentType.DATA, *DELETES),
@@ -38,7 +38,7 @@ def tree(table: Table) -> pa.Table:
 def tuples(table: Table) -> list[tuple[object, ...]]:
     """The partition tuple of every file row, by the fields of its own spec."""
     rows = tree(table)
-    context = table._pointer.load().store.context
+    context = pointer_of(table).load().store.context
     columns = columns_of(rows.combine_chunks())
     found = []
     for row, spec_id in enumerate(rows["partition_spec_id"].to_pylist()):

@@ -22,6 +22,7 @@ from icefloe.commit.operations.overwrite import OverwriteFiles
 from icefloe.commit.result import CommitResult
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, concat
 from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.file_changes import FileChanges
@@ -79,7 +80,7 @@ class Stage:
 
     def write(self, *names: str, count: int = 10) -> pa.Table:
         """Write data files; their entries."""
-        base = self.table._pointer.load()
+        base = pointer_of(self.table).load()
         found = []
         for name in names:
             start = int(name[1:]) * 10
@@ -109,7 +110,7 @@ class Stage:
         return self.table.upsert(pa.table({"id": pa.array(ids, pa.int64())}), on=["id"])
 
     def _commit(self, update: Any) -> CommitResult:
-        return commit(self.table._pointer, update, self.table._env)
+        return commit(pointer_of(self.table), update, self.table._env)
 
     # -- names
 
@@ -201,7 +202,7 @@ class Stage:
     def live(self, back: int = 0) -> list[str]:
         """The live data files and vectors of a snapshot, by the rows of its root and leaves; icefloe agrees."""
         found = sorted(self._live(back))
-        base = self.table._pointer.load()
+        base = pointer_of(self.table).load()
         root = read_root(base.store, self.snapshots[-1 - back])
         files = root.rows(*FILES).to_pylist()
         for leaf in leaves_of(root.rows(*MANIFESTS)):
@@ -222,7 +223,7 @@ class Stage:
 
     def changes(self) -> list[str]:
         """What icefloe says that the head changed: ``+D4`` for a new file, ``-D2`` for one that left."""
-        base = self.table._pointer.load()
+        base = pointer_of(self.table).load()
         found = snapshot_changes(base.store, base.metadata, self.snapshots[-1]).to_pylist()
         return sorted(("+" if row["status"] == ADDED else "-") + self._called(row) for row in found)
 

@@ -13,6 +13,7 @@ from icefloe.codecs.manifest.manifests import encode_root
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import ContentType
 from icefloe.scan.plan import plan_scan
+from icefloe.table.held_table import pointer_of
 from icefloe.tree.file_changes import PLANNED_FILE
 from icefloe.tree.root import leaves_of, read_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
@@ -162,7 +163,7 @@ def test_14_a_large_append_adds_a_leaf_whose_rows_inherit_their_numbers(tmp_path
     for name in ("sequence_number", "file_sequence_number"):
         assert [row["version_info"][name] for row in stored] == [None, None, None]
     assert [row["first_row_id"] for row in stored] == [None, None, None]
-    base = stage.table._pointer.load()
+    base = pointer_of(stage.table).load()
     root = read_root(base.store, stage.snapshots[-1])
     _, leaf = leaves_of(root.rows(ContentType.DATA_MANIFEST))
     inside = read_leaf(base.store, leaf).to_pylist()
@@ -226,7 +227,7 @@ def test_17_a_leaf_is_pruned_on_a_column_that_is_no_partition_without_being_open
     stage.call("M1", "M2", "D1", "D2")
     stage.path("M1").unlink()  # whoever opens it fails
     stage.path("M2").unlink()
-    base = stage.table._pointer.load()
+    base = pointer_of(stage.table).load()
     store = ManifestStore(base.store.io, base.store.context, ManifestCache())
     plan = plan_scan(store, base.metadata, stage.snapshots[-1], filter=parse_filter(where))
     assert (plan.tasks.num_rows, plan.manifests_read, plan.manifests_skipped) == (0, 0, 2)

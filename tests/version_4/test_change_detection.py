@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from icefloe.model.entries import Status
+from icefloe.table.held_table import pointer_of
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.store import ManifestCache, ManifestStore
@@ -13,7 +14,7 @@ from version_4.scenes import TO_LEAVES, Stage, with_leaf
 
 def told(stage: Stage) -> tuple[list[str], list[str]]:
     """What the head changed, and the files that were read to tell it: roots by their number, others by name."""
-    base = stage.table._pointer.load()
+    base = pointer_of(stage.table).load()
     io = CountingFileIO(base.store.io)
     changes = snapshot_changes(
         ManifestStore(io, base.store.context, ManifestCache()), base.metadata, stage.snapshots[-1]

@@ -18,6 +18,7 @@ from icefloe.commit.operations.append import Append
 from icefloe.errors import InputError
 from icefloe.model.corners import coordinates
 from icefloe.model.entries import MANIFESTS, ContentType
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.tree.root import read_root
 from support.conformance import nonconformities
@@ -31,7 +32,7 @@ OLDER = pytest.mark.parametrize("version", [1, 2, 3])
 
 def manifest_files(table: Table) -> list[pq.ParquetFile]:
     """The root of the current snapshot and its V4 leaves, as plain Parquet files."""
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     root = read_root(base.store, base.metadata.current_snapshot)
     leaves = [leaf.location for leaf in root.leaves(*MANIFESTS) if leaf.location.endswith(".parquet")]
     places = [base.metadata.current_snapshot.root, *leaves]
@@ -398,12 +399,12 @@ def test_statistics_of_an_expression_are_aggregated_on_the_row_of_a_leaf(tmp_pat
 def test_statistics_of_an_unknown_expression_are_carried_over(tmp_path: Path) -> None:
     """Another program knows the transform; its statistics survive commits, flushes and rewrites."""
     table = with_expressions(tmp_path, "id bigint, at timestamp_ntz, city string", LOWER)
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     rows = pa.table({"id": [1], "at": pa.array([AT], pa.timestamp("us")), "city": ["A"]})
     entry = write_entries(base.store.io, rows, base.metadata)
     for name, value in (("lower_bound:32", "a"), ("upper_bound:32", "a"), ("value_count:32", 1)):
         entry = entry.append_column(name, pa.array([value]))
-    commit(table._pointer, Append(added=entry))
+    commit(pointer_of(table), Append(added=entry))
     table = reopened(tmp_path)
     table.append(rows)
     table.set_properties(TO_LEAVES)

@@ -19,6 +19,7 @@ from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.model.entries import MANIFESTS, ContentType, column_key, entries, partition_key
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
@@ -32,7 +33,7 @@ LONG_TEXT = "".join(chr(0x61 + i % 26) for i in range(999)) + "é"
 
 def manifests(table: Table) -> list[pq.ParquetFile]:
     """The root and the leaves of the current snapshot as plain Parquet files."""
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     root = read_root(base.store, base.metadata.current_snapshot)
     places = [base.metadata.current_snapshot.root, *(leaf.location for leaf in root.leaves(*MANIFESTS))]
     return [pq.ParquetFile(place.removeprefix("file://")) for place in places]
@@ -185,7 +186,7 @@ def test_49_a_void_field_that_is_partitioned_by_again_says_nothing_of_the_files_
 def test_50_a_text_of_1000_characters_is_stored_whole_whatever_the_metrics_mode(tmp_path, settings, mode):
     table = new_table(tmp_path, "id bigint, city string", ["city"])
     table.set_properties({"write.metadata.metrics.default": mode, **settings})
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     rows = write_entries(base.store.io, pa.table({"id": [1, 2], "city": [LONG_TEXT, LONG_TEXT]}), base.metadata)
     city = column_key(2)
     bounds = [name for name in rows.column_names if name.endswith(f"_bound:{city}")]
@@ -193,7 +194,7 @@ def test_50_a_text_of_1000_characters_is_stored_whole_whatever_the_metrics_mode(
         rows = rows.drop_columns([name for name in rows.column_names if name.endswith(f":{city}")])
     else:
         assert all(len(rows[name][0].as_py()) == 16 for name in bounds)  # what the writer measured is cut
-    commit(table._pointer, Append(added=rows))
+    commit(pointer_of(table), Append(added=rows))
     assert len(LONG_TEXT) == 1000
     assert tuples(table) == [(LONG_TEXT,)]
     assert all(row["lower_bound"] == row["upper_bound"] == LONG_TEXT for row in stats(manifests(table)[-1], 2))
@@ -237,7 +238,7 @@ def test_51_a_filter_on_the_column_skips_leaves_of_other_buckets(tmp_path):
 
 
 def leaves(table: Table) -> list[str]:
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     return [leaf.location for leaf in read_root(base.store, base.metadata.current_snapshot).leaves(*MANIFESTS)]
 
 
@@ -288,7 +289,7 @@ def test_52_an_equality_delete_applies_to_the_tuple_that_its_statistics_tell(tmp
     with table.update_partitioning() as change:
         change.remove("event_type")
         change.remove("event_ts_day")
-    commit(table._pointer, SetProperties(updates=settings))
+    commit(pointer_of(table), SetProperties(updates=settings))
     data = [
         placed(table, "same", 0, "commit", COMMIT_DAY),
         placed(table, "later", 0, "commit", DAY_AFTER),
@@ -296,18 +297,18 @@ def test_52_an_equality_delete_applies_to_the_tuple_that_its_statistics_tell(tmp
         placed(table, "nulls", 0, None, None),
         placed(table, "whole", 1),
     ]
-    commit(table._pointer, Append(added=entries(data, TYPES)))
+    commit(pointer_of(table), Append(added=entries(data, TYPES)))
     deletes = [
         placed(table, "e1", 0, "commit", COMMIT_DAY, **EQUALITY),
         placed(table, "e2", 0, None, None, **EQUALITY),
     ]
     head = table.metadata.current_snapshot
-    commit(table._pointer, RowDelta(changes=FileChanges(added=entries(deletes, TYPES)), read=head))
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=entries(deletes, TYPES)), read=head))
     assert deleted_from(table) == {"same": ["e1"], "later": [], "other": [], "nulls": ["e2"], "whole": []}
 
     head = table.metadata.current_snapshot
     commit(
-        table._pointer, RowDelta(changes=FileChanges(added=entries([placed(table, "e3", 1, **EQUALITY)])), read=head)
+        pointer_of(table), RowDelta(changes=FileChanges(added=entries([placed(table, "e3", 1, **EQUALITY)])), read=head)
     )
     assert deleted_from(table) == {
         "same": ["e1", "e3"], "later": ["e3"], "other": ["e3"], "nulls": ["e2", "e3"], "whole": ["e3"],
@@ -326,10 +327,10 @@ def test_52_an_equality_delete_of_one_spec_never_applies_to_files_of_another(tmp
         change.add("day(event_ts)")
         change.add("event_type")
     files = [placed(table, f"d{spec}", 0, "commit", COMMIT_DAY) | {"partition_spec_id": spec} for spec in (0, 2)]
-    commit(table._pointer, Append(added=entries(files, TYPES)))
+    commit(pointer_of(table), Append(added=entries(files, TYPES)))
     delete = placed(table, "e", 0, "commit", COMMIT_DAY, **EQUALITY)
     commit(
-        table._pointer,
+        pointer_of(table),
         RowDelta(changes=FileChanges(added=entries([delete], TYPES)), read=table.metadata.current_snapshot),
     )
     assert deleted_from(table) == {"d0": ["e"], "d2": []}

@@ -19,6 +19,7 @@ from icefloe.errors import FormatError, UnsupportedError
 from icefloe.model.entries import put
 from icefloe.model.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from icefloe.table.catalog import Catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from support.engine_work import write_entries
@@ -47,7 +48,7 @@ def changed(catalog: Catalog, version: int = 4) -> Table:
         snapshot_id=head, statistics_path=f"{base}/s.puffin", file_size_in_bytes=9, file_footer_size_in_bytes=5
     )
     parts = PartitionStatisticsFile(snapshot_id=head, statistics_path=f"{base}/p.parquet", file_size_in_bytes=9)
-    commit(table._pointer, SetStatistics(files_of_snapshots=(stats, parts)))
+    commit(pointer_of(table), SetStatistics(files_of_snapshots=(stats, parts)))
     return table
 
 
@@ -300,7 +301,7 @@ def test_70_an_upgraded_table_can_be_copied_once_nothing_names_files_by_absolute
         copied("two")  # its older snapshots do
     head = table.metadata.current_snapshot_id
     others = frozenset(snapshot.snapshot_id for snapshot in table.snapshots if snapshot.snapshot_id != head)
-    commit(table._pointer, RemoveSnapshots(snapshot_ids=others))
+    commit(pointer_of(table), RemoveSnapshots(snapshot_ids=others))
     copy = copied("three")
     shutil.rmtree(folder_of(table))
     assert copy.scan().count() == 12
@@ -309,11 +310,11 @@ def test_70_an_upgraded_table_can_be_copied_once_nothing_names_files_by_absolute
 def test_70_a_file_outside_of_the_table_stays_where_it_is(tmp_path):
     """Its location is absolute, in the original and in the copy."""
     table = changed(new_catalog(tmp_path))
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     entry = write_entries(base.store.io, pa.table({"id": [9], "city": ["Oslo"]}), base.metadata)
     outside = tmp_path / "outside.parquet"
     shutil.move(entry["location"][0].as_py().removeprefix("file://"), outside)
-    commit(table._pointer, Append(added=put(entry, "location", f"file://{outside}")))
+    commit(pointer_of(table), Append(added=put(entry, "location", f"file://{outside}")))
     place = tmp_path / "copy"
     shutil.copytree(folder_of(table), place)
     copy = icefloe.open_table(str(place / "metadata" / metadata_of(table).name))

@@ -23,6 +23,7 @@ from icefloe.codecs.puffin.deletion_vector import decode_dv, encode_dv
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, UnsupportedError
 from icefloe.model.entries import MANIFESTS
 from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.table.held_table import pointer_of
 from icefloe.tree.root import read_live_leaf, read_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 from support.metadata_documents import metadata_json
@@ -185,7 +186,7 @@ def write_manifest(source: Path, target: Path, edit: Edit, **metadata: str) -> N
 
 def read_all(stage: Stage, snapshot: Snapshot) -> None:
     """Read a root and all its leaves, by a store that has read nothing."""
-    base = stage.table._pointer.load()
+    base = pointer_of(stage.table).load()
     store = ManifestStore(base.store.io, base.store.context, ManifestCache())
     root = read_root(store, snapshot)
     for leaf in root.leaves(*MANIFESTS):

@@ -27,6 +27,7 @@ from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, ROW_ID
 from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.catalog import catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.root import read_live_leaf, read_root
@@ -82,9 +83,9 @@ def check_counter(table: Table) -> None:
 
 def stored_columns(table: Table) -> list[list[str]]:
     """The columns of each data file."""
-    files, _ = table._pointer.io.arrow_path(table.location)
+    files, _ = pointer_of(table).io.arrow_path(table.location)
     locations = table.scan().plan().tasks["location"].to_pylist()
-    paths = [table._pointer.io.arrow_path(location)[1] for location in locations]
+    paths = [pointer_of(table).io.arrow_path(location)[1] for location in locations]
     return [pq.read_schema(files.open_input_file(path)).names for path in paths]
 
 
@@ -457,7 +458,7 @@ def test_rows_that_are_written_again_keep_their_ids_and_numbers(version) -> None
     table.upsert(notes(2, 4, note="new"), on=["id"])
     before = lineage(table.scan)
     plan = table.scan().plan()
-    io, tasks = table._pointer.io, plan.tasks.sort_by("first_row_id")
+    io, tasks = pointer_of(table).io, plan.tasks.sort_by("first_row_id")
     first, second = tasks["location"].to_pylist()
     gone = {first: BitMap64([0]), second: BitMap64()}  # its second row had been replaced
     entries = ArrowEngine().write_survivors(planned_for_engine(io, table.metadata, plan), gone)

@@ -24,6 +24,7 @@ from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.errors import ConflictError, InputError
 from icefloe.model.entries import MANIFEST_COUNTS, MANIFESTS, ContentType, put
+from icefloe.table.held_table import pointer_of
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
 from support.entry_tables import (
@@ -430,7 +431,7 @@ def test_63_written_again_no_manifest_is_avro_and_the_rows_are_the_same(tmp_path
     result = table.rewrite_manifests().execute()
     assert result.operation == "replace"
     assert sorted_rows(table.scan().to_arrow()) == before
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     root = read_root(base.store, base.metadata.current_snapshot)
     leaves = root.rows(*MANIFESTS)
     assert set(leaves["file_format"].to_pylist()) == {"parquet"}

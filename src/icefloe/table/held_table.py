@@ -82,3 +82,8 @@ class HeldTable:
 
     def _commit(self, update: Update | Sequence[Update]) -> CommitResult:
         return commit(self._pointer, update, self._env)
+
+
+def pointer_of(table: HeldTable) -> TablePointer:
+    """The pointer of a table, for code outside of its class that commits operations or reads files of the table."""
+    return table._pointer

@@ -7,6 +7,7 @@ from icefloe.maintenance.verify.check import Check
 from icefloe.maintenance.verify.findings import Finding
 from icefloe.maintenance.verify.rules import Severity
 from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.tree.store import ManifestStore
 
@@ -30,6 +31,6 @@ def check_table(
         store, metadata = table
         check = Check(store, metadata, files=data, deletes=data, rows=rows)
     else:
-        base = table._pointer.load() if isinstance(table, Table) else table
+        base = pointer_of(table).load() if isinstance(table, Table) else table
         check = Check(base.store, base.metadata, pointer=base.pointer, files=data, deletes=data, rows=rows)
     return [finding for finding in check.findings() if finding.severity is not Severity.INFO]

@@ -20,6 +20,7 @@ from icefloe.model.metadata.snapshots import MAIN
 from icefloe.model.text.ddl import parse_ddl
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
+from icefloe.table.held_table import pointer_of
 from icefloe.transforms.transform import parse_transform
 from icefloe.tree.file_changes import FileChanges
 from support.engine_work import planned_for_engine
@@ -216,7 +217,7 @@ class RowHistory(MergingRows):
                 raise
             return  # the columns do not determine it, and no spec of the table is without partitions
         commit(
-            self.table._pointer,
+            pointer_of(self.table),
             RowDelta(changes=FileChanges(added=entries), read=metadata.snapshot(head), branch=branch),
             self.env,
         )
@@ -258,7 +259,7 @@ class RowHistory(MergingRows):
     def compact(self, rng: random.Random) -> None:
         """Write the files that may hold some rows again."""
         branch = self.branch_for(rng)
-        base, head, engine = self.table._pointer.load(), self.head(branch), ArrowEngine()
+        base, head, engine = pointer_of(self.table).load(), self.head(branch), ArrowEngine()
         if head is None:
             return
         snapshot = base.metadata.snapshot(head)
@@ -273,7 +274,7 @@ class RowHistory(MergingRows):
         added = engine.write_survivors(planned_for_engine(self.io, base.metadata, plan), gone)
         number = snapshot.sequence_number if rng.random() < 0.5 else None
         commit(
-            self.table._pointer,
+            pointer_of(self.table),
             RewriteFiles(
                 changes=FileChanges(added=added, removed=touched), read=snapshot, sequence_number=number, branch=branch
             ),
@@ -282,7 +283,7 @@ class RowHistory(MergingRows):
         self.settle(branch)
 
     def _plan(self, branch: str) -> Plan:
-        base, head = self.table._pointer.load(), self.head(branch)
+        base, head = pointer_of(self.table).load(), self.head(branch)
         return plan_scan(base.store, base.metadata, None if head is None else base.metadata.snapshot(head))
 
     def branch(self, rng: random.Random) -> None:

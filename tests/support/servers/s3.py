@@ -41,7 +41,11 @@ class S3Server:
 def s3_server(script: Path = SCRIPT) -> Iterator[S3Server]:
     """Start a server, a script that prints its port, and end it."""
     process = subprocess.Popen(
-        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     try:
         assert process.stdout is not None

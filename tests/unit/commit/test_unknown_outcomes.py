@@ -20,6 +20,7 @@ from icefloe.errors import AlreadyExists, CommitFailed, CommitStateUnknown, Conf
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.text.ddl import parse_ddl
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.engine_work import write_entries
 from support.entry_tables import ENV, World, new_world
@@ -112,7 +113,7 @@ def test_the_files_of_a_commit_that_may_still_land_are_not_deleted_as_orphans(wo
     lose(world, operation)
     orphan = append_of(world, 2)
     days_later = replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + 864_000_000)
-    plan = Table(world.table()._pointer, days_later).remove_orphans(max_share=1.0)
+    plan = Table(pointer_of(world.table()), days_later).remove_orphans(max_share=1.0)
     assert set(orphan.files) <= set(plan.files["location"].to_pylist())
     plan.execute()
     assert set(orphan.files).isdisjoint(world.files())

@@ -14,6 +14,7 @@ from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.errors import InputError
 from icefloe.model.entries import MANIFESTS, Status
+from icefloe.table.held_table import pointer_of
 from icefloe.testing.check import check_table
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import leaves_of, read_root
@@ -155,7 +156,7 @@ def test_snapshots_that_name_their_manifests_get_lists(tmp_path, upgrade):
     for number in range(3):
         table.append(pa.table({"id": [number, number + 10]}))
     table.delete("id = 11")
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     path = Path(table.metadata_location.removeprefix("file://"))
     document = json.loads(path.read_bytes())
     for stored, snapshot in zip(document["snapshots"], base.metadata.snapshots, strict=True):

@@ -19,6 +19,7 @@ from icefloe.maintenance.health_figures import HealthFigures, measure
 from icefloe.maintenance.verify.rules import Severity
 from icefloe.model.entries import MANIFESTS
 from icefloe.model.metadata.snapshots import Ref
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import leaves_of, read_live_leaf, read_root
@@ -157,7 +158,7 @@ def test_snapshots_that_the_retention_rules_do_not_keep_are_counted():
     made = new_world(4, **TARGET)
     for name in "abcde":
         made.commit(Append(added=rows(sized(name, 900))))
-    base = made.table()._pointer.held()
+    base = pointer_of(made.table()).held()
     later = made.head.timestamp_ms + 6 * DAY_MS
     assert measure(base, engine_for(None), now_ms=later).expirable_snapshots == 4
     assert measure(base, engine_for(None), now_ms=made.head.timestamp_ms).expirable_snapshots == 0

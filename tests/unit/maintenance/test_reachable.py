@@ -8,6 +8,7 @@ import pytest
 import icefloe
 from icefloe.engines import file_sets
 from icefloe.maintenance import reachable
+from icefloe.table.held_table import pointer_of
 
 COMMITS = 12
 
@@ -24,7 +25,7 @@ def test_a_file_that_many_snapshots_reference_is_held_once(version: int, monkeyp
     )
     for number in range(COMMITS):
         table.append(pa.table({"id": [number]}))
-    base = table._pointer.load()
+    base = pointer_of(table).load()
     files = reachable._read_trees(base, base.metadata.snapshots).files
     rows = pa.concat_tables(files._parts)["location"]
     assert len(rows) <= 2 * len(rows.unique()) + COMMITS  # of each snapshot it would be six times as many

@@ -18,8 +18,9 @@ from icefloe.maintenance.verify.findings import Finding
 from icefloe.maintenance.verify.rules import CONSEQUENCES, Rule, Severity
 from icefloe.maintenance.verify.verify import VerifyResult
 from icefloe.table.catalog import Catalog, catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
-from support.tables import VERSIONS
+from support.tables import VERSIONS, reopened
 
 SCHEMA = "id bigint, x double, city string, s struct<n: int>"
 ROWS = pa.table(
@@ -48,7 +49,7 @@ def one_file(version: int, **options: object) -> Table:
 
 
 def storage(table: Table) -> MemoryFileIO:
-    inner = table._pointer.io
+    inner = pointer_of(table).io
     while not isinstance(inner, MemoryFileIO):
         inner = getattr(inner, "inner", None) or inner._inner
     return inner
@@ -216,7 +217,7 @@ def test_a_metadata_file_that_cannot_be_read_is_a_finding(version):
     table = one_file(version)
     where = table.metadata_location
     storage(table).replace(where, b"{ no json")
-    fresh = Table(type(table._pointer)(table._pointer.catalog, table._pointer.identifier, table._pointer.io))
+    fresh = reopened(table)
     for one in (table, fresh):
         result = one.verify("all", rows=True)
         assert (Rule.READABLE, where) in {(each.rule, each.location) for each in result.findings}
@@ -304,7 +305,7 @@ def test_a_column_is_measured_in_every_batch_of_a_file():
 def test_bounds_that_are_claimed_to_be_tight_are_values_of_the_file(version, found):
     table = one_file(version)
     rewrite(table, lambda rows: with_column(rows, "id", [1, 2, 3, 3]))
-    table = Table(type(table._pointer)(table._pointer.catalog, table._pointer.identifier, table._pointer.io))
+    table = reopened(table)
     assert faults(table.verify(rows=True)) == found
 
 

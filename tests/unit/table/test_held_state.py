@@ -15,6 +15,7 @@ from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.catalogs.names import NameLike
 from icefloe.errors import ConflictError, NoSuchTable
 from icefloe.table.catalog import Catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.tables import new_catalog
 
@@ -209,9 +210,9 @@ def test_a_slow_load_in_another_thread_does_not_take_a_newer_state_back(
 
 
 def test_a_commit_that_is_remembered_late_does_not_take_a_newer_state_back(table: Table) -> None:
-    old = table._pointer.held()
+    old = pointer_of(table).held()
     table.append(rows(2))
-    table._pointer.remember(old.pointer, old.metadata)
+    pointer_of(table).remember(old.pointer, old.metadata)
     assert table.scan().count() == 2
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import icefloe
+from icefloe.table.held_table import pointer_of
 from support.tables import VERSIONS, new_catalog
 
 
@@ -51,7 +52,7 @@ def test_history_begins_after_the_last_expired_snapshot(tmp_path: Path) -> None:
     first, second = table.append(rows(1)).snapshot_id, table.append(rows(2)).snapshot_id
     assert first is not None
     metadata = table.metadata
-    table._pointer.remember(table.metadata_location, metadata.without_snapshots([first]))
+    pointer_of(table).remember(table.metadata_location, metadata.without_snapshots([first]))
     found = [(entry.snapshot_id, entry.parent_id, entry.is_current_ancestor) for entry in table.history]
     assert found == [(second, first, True)]
 

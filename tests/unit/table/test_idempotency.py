@@ -18,6 +18,7 @@ from icefloe.errors import CommitStateUnknown, InputError
 from icefloe.io.select import file_io
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.table.catalog import Catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 
 ENV = replace(SYSTEM, sleep=lambda seconds: None)
@@ -104,7 +105,7 @@ def test_two_runs_that_race_commit_once(table: Table, pointers: Interleaved, nam
     loser = OPERATIONS[name](table, "j")
     assert [result.already_committed for result in (*winner, loser)] == [False, True]
     assert loser.snapshot_id == winner[0].snapshot_id == table.metadata.current_snapshot_id
-    assert data_files(table) <= set(reachable_files(table._pointer.load())["location"].to_pylist())
+    assert data_files(table) <= set(reachable_files(pointer_of(table).load())["location"].to_pylist())
 
 
 def test_a_run_after_an_unknown_outcome_finds_what_landed(table: Table, pointers: Interleaved) -> None:
@@ -177,7 +178,7 @@ def test_two_drivers_that_race_commit_a_batch_once(table: Table, pointers: Inter
     pointers.before_swap.append(lambda: winner.append(BATCHES[name](Catalog(pointers, ENV).load_table("db.t"), 7)))
     loser = BATCHES[name](table, 7)
     assert [result.already_committed for result in (*winner, loser)] == [False, True]
-    assert data_files(table) <= set(reachable_files(table._pointer.load())["location"].to_pylist())
+    assert data_files(table) <= set(reachable_files(pointer_of(table).load())["location"].to_pylist())
 
 
 def test_batches_of_two_streams_do_not_hide_each_other(table: Table) -> None:

@@ -19,6 +19,7 @@ from icefloe.catalogs.names import NameLike
 from icefloe.env import SYSTEM
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.table.catalog import Catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.operation_runs import is_repeatable
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
@@ -75,7 +76,7 @@ def check_files(table: Table, tmp_path: Path) -> None:
     """The table is sound, and no file of a failed run is left."""
     assert check_table(table) == []
     found = {f"file://{path}" for path in (tmp_path / "warehouse/db/t/data").rglob("*") if path.is_file()}
-    assert found <= set(reachable_files(table._pointer.load())["location"].to_pylist())
+    assert found <= set(reachable_files(pointer_of(table).load())["location"].to_pylist())
 
 
 def merge(table: Table, **options: Any) -> icefloe.MergeResult:

@@ -23,6 +23,7 @@ from icefloe.spark_sql.streams.history import StreamHistory
 from icefloe.spark_sql.streams.messages import LatestOffset, NewestSnapshot, PlanBatch, StreamCall
 from icefloe.spark_sql.streams.options import stream_options
 from icefloe.spark_sql.table_loads import TableLoads
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table_at import TableAt
 
 _Offset = TypeVar("_Offset", bound=msgspec.Struct)
@@ -64,7 +65,7 @@ class StreamSourceCalls:
         branch = branch_by_option(loaded.handle.branch, options.branch, is_selected=loaded.handle.is_selected)
         if branch is None:
             raise UnsupportedError("a stream cannot read a snapshot or a tag; read the table or one of its branches")
-        base = loaded.table._pointer.held()
+        base = pointer_of(loaded.table).held()
         schema = next(known for known in base.metadata.schemas if known.schema_id == loaded.handle.schema_id)
         head = base.metadata.current_snapshot_id if branch == MAIN else base.metadata.ref(branch).snapshot_id
         snapshot = None if head is None else base.metadata.snapshot(head)

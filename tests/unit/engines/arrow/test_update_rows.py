@@ -22,6 +22,7 @@ from icefloe.expr.value.expressions import parse_value
 from icefloe.expr.value.struct_fields import path_of
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.text.ddl import parse_ddl
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.engine_work import planned_for_engine
 from support.selection import examples
@@ -73,7 +74,7 @@ def test_rows_are_updated_as_by_hand(
         if place["id"] in wanted:
             positions.setdefault(place["_file"], BitMap64()).add(place["_pos"])
     entries = write_updated(
-        planned_for_engine(table._pointer.io, table.metadata, plan), positions, VALUES, copy_others=others
+        planned_for_engine(pointer_of(table).io, table.metadata, plan), positions, VALUES, copy_others=others
     )
     touched = {place["id"] for place in places if place["_file"] in positions}
     expected = [changed(row) if row["id"] in wanted else row for row in live if row["id"] in touched]
@@ -95,7 +96,7 @@ def test_lineage_that_is_not_final_is_left_out(tmp_path: Path) -> None:
     for start in (0, 10, 20):
         table.append(pa.table({"id": [start, start + 1]}))
     plan = table.scan().plan()
-    io = table._pointer.io
+    io = pointer_of(table).io
     found = {location: BitMap64([0]) for location in plan.tasks["location"].to_pylist()}
     final = FinalLineage(next_row_id=3, last_sequence_number=1)
     values = {"note": parse_value("'x'")}
