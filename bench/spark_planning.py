@@ -116,7 +116,7 @@ def table_of(folder: Path, files: int, name: str = "t") -> IcefloeTable:
         rows = put(rows, "location", pa.array([f"{table.location}/data/{number:08d}.parquet" for number in numbers]))
         rows = put(rows, stat(Measure.LOWER, column_key(1)), pa.array(numbers * ROWS))
         rows = put(rows, stat(Measure.UPPER, column_key(1)), pa.array(numbers * ROWS + ROWS - 1))
-        commit(pointer_of(table), Append(added=rows), table._env)
+        commit(pointer_of(table), Append(added=rows))
     return table
 
 

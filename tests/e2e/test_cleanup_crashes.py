@@ -23,6 +23,7 @@ from icefloe.testing.check import check_table
 from icefloe.testing.crash_io import Kind, Strike
 from icefloe.testing.intercepted_io import Effect
 from support.crashes import (
+    ENV,
     FOREIGN_FILE,
     LOCATION,
     LONG,
@@ -40,6 +41,7 @@ from support.crashes import (
     start_world,
     with_rival,
 )
+from support.memory_files import files_in
 from support.selection import every
 
 pytestmark = pytest.mark.slow
@@ -65,7 +67,7 @@ ORPHANS = ("data/dead.parquet", "metadata/dead.avro", "metadata/00009-dead.metad
 
 def later(table: Table) -> Table:
     """The table as a process sees it whose clock is ten days ahead."""
-    return Table(pointer_of(table), replace(table._env, now_ms=lambda: SYSTEM.now_ms() + 10 * DAY_MS))
+    return Table(pointer_of(table), replace(ENV, now_ms=lambda: SYSTEM.now_ms() + 10 * DAY_MS))
 
 
 def expire(table: Table) -> None:
@@ -122,7 +124,7 @@ def changed(start: World, ended: list[Ended]) -> Iterator[Ended]:
     """The runs that did something; after the others the world is as it was, and a next run is a first one."""
     for end in ended:
         same_pointer = end.world.catalog.load(NAME) == start.catalog.load(NAME)
-        if not same_pointer or end.world.io._files != start.io._files:
+        if not same_pointer or files_in(end.world.io) != files_in(start.io):
             yield end
 
 

@@ -27,6 +27,7 @@ from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.testing.scheduler import Baton, Place, Step, explore
 from support.crashes import DEEP, LOCATION, LONG, NAME, Act, World, ids_at, rows
+from support.memory_files import files_in
 from support.races import race
 
 pytestmark = pytest.mark.slow
@@ -82,8 +83,8 @@ def start_world(version: int) -> World:
         table.append(rows(10 * part + 2, 10 * part + 3, part=part))
     table.delete("id = 1 or id = 11")
     world.io.write_new(ORPHAN, b"")
-    for name, file in list(world.io._files.items()):
-        world.io._files[name] = replace(file, modified_ms=file.modified_ms - 30 * DAY_MS)
+    for name, file in list(files_in(world.io).items()):
+        files_in(world.io)[name] = replace(file, modified_ms=file.modified_ms - 30 * DAY_MS)
     return world
 
 

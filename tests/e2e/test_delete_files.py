@@ -19,6 +19,7 @@ from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
 from icefloe.engines.arrow.engine import ArrowEngine
+from icefloe.env import SYSTEM
 from icefloe.errors import InputError
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.schema.types import INT, LONG, STRING, Field
@@ -44,7 +45,7 @@ POOLS: Mapping[str, list[object]] = {
 
 def converted(table: Table) -> RowDelta | None:
     """The change that converts the deletes of a table."""
-    return convert_deletes(Target(base=pointer_of(table).load(), env=table._env), ArrowEngine())
+    return convert_deletes(Target(base=pointer_of(table).load(), env=SYSTEM), ArrowEngine())
 
 
 @dataclass
@@ -188,7 +189,7 @@ class Model:
                 spec.add(wanted, f"p{self.dice.randint(0, 10**9)}")
 
     def commit(self, operation: SnapshotOperation) -> None:
-        commit(pointer_of(self.table), operation, self.table._env)
+        commit(pointer_of(self.table), operation)
 
     def check(self) -> None:
         table = self.table

@@ -24,9 +24,10 @@ from icefloe.errors import (
 )
 from icefloe.limits import DEFAULT
 from icefloe.table.catalog import Catalog
+from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.shared_files import shared
-from support.tables import VERSIONS, new_catalog
+from support.tables import VERSIONS, new_catalog, pointers_of
 
 pytestmark = pytest.mark.slow
 
@@ -130,7 +131,8 @@ def test_a_name_that_a_table_gets_while_it_is_purged_spares_its_files(
     """It was registered after the look for other names and before the drop, and lost its files."""
     catalog = icefloe.catalog(str(tmp_path), uri="memory://")
     before = ids(table := changed(catalog))
-    pointers, drop = catalog._pointers, catalog._pointers.drop
+    pointers = pointer_of(table).catalog
+    drop = pointers.drop
 
     def register_and_drop(identifier: tuple[str, ...]) -> str | None:
         pointers.register("db.copy", table.metadata_location)
@@ -185,14 +187,14 @@ def test_a_file_that_cannot_be_deleted_is_named(catalog: Catalog, monkeypatch: p
     table = changed(catalog)
     stuck = table.snapshots[-1].root_location
     folder = Path(table.location.removeprefix("file://"))
-    real = catalog._io(table.location).delete
+    real = pointer_of(table).io.delete
 
     def delete(locations: list[str]) -> None:
         real([location for location in locations if location != stuck])
         if stuck in locations:
             raise icefloe.errors.StorageError("busy", locations=(stuck,))
 
-    monkeypatch.setattr(catalog._io(table.location), "delete", delete)
+    monkeypatch.setattr(pointer_of(table).io, "delete", delete)
     result = catalog.drop_table("db.t", purge=True)
     assert result.failed == (stuck,)
     assert [path.name for path in files(folder)] == [stuck.rsplit("/", 1)[-1]]
@@ -200,7 +202,7 @@ def test_a_file_that_cannot_be_deleted_is_named(catalog: Catalog, monkeypatch: p
 
 def test_a_table_is_renamed_where_the_catalog_can(catalog: Catalog) -> None:
     before = ids(changed(catalog))
-    if catalog._pointers.names_locations:
+    if pointers_of(catalog).names_locations:
         with pytest.raises(UnsupportedError, match="rename"):
             catalog.rename_table("db.t", "db.u")
         assert ids(catalog.load_table("db.t")) == before
@@ -223,7 +225,7 @@ def test_only_a_metadata_file_is_registered(catalog: Catalog, tmp_path: Path) ->
 def test_a_namespace_is_never_hidden_by_a_table_of_its_name(catalog: Catalog) -> None:
     """In a catalog of folders the table was made, and then nobody could list the namespace or make a table in it."""
     before = ids(changed(catalog, "db.ns.t"))
-    if catalog._pointers.names_locations:
+    if pointers_of(catalog).names_locations:
         with pytest.raises(AlreadyExists, match=r"namespace db\.ns"):
             catalog.create_table("db.ns", schema="id bigint")
         assert not catalog.table_exists("db.ns")
@@ -274,7 +276,7 @@ def test_properties_to_remove_are_given_as_a_list(catalog: Catalog) -> None:
 def test_namespaces_are_made_listed_and_dropped(catalog: Catalog) -> None:
     catalog.create_namespace("a.b")
     assert (catalog.list_namespaces(), catalog.list_namespaces("a")) == (["a"], ["a.b"])
-    if not catalog._pointers.names_locations:
+    if not pointers_of(catalog).names_locations:
         catalog.set_namespace_properties("a.b", {"owner": "ann"})
         assert catalog.namespace_properties("a.b") == {"owner": "ann"}
     catalog.drop_namespace("a.b")

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import icefloe
-from icefloe.commit.base import TablePointer
 from icefloe.errors import InputError, NoSuchFile
 from icefloe.io.contained import Contained
 from icefloe.io.object_store import ObjectStoreFileIO
@@ -17,7 +16,7 @@ from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
 from support.servers.s3 import S3Server
-from support.tables import VERSIONS
+from support.tables import VERSIONS, reopened
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def ids(table: Table) -> list[int]:
 def counted(lake: Catalog, s3: S3Server) -> tuple[Table, CountingFileIO]:
     """The table ``db.t``, with every storage call on record."""
     io = CountingFileIO(ObjectStoreFileIO("s3", s3.properties))
-    return Table(TablePointer(lake._pointers, ("db", "t"), io)), io
+    return reopened(lake.load_table("db.t"), io), io
 
 
 @pytest.mark.parametrize("partition_by", [[], ["region"], ["bucket(4, id)"]])
@@ -113,7 +112,7 @@ def test_a_data_file_that_is_gone_is_named(lake: Catalog, s3: S3Server) -> None:
 def test_a_contained_table_works_and_stays_at_home(lake: Catalog, s3: S3Server, warehouse: str) -> None:
     lake.create_table("db.t", schema="id bigint, region string")
     io = Contained(ObjectStoreFileIO("s3", s3.properties), f"{warehouse}/db/t", read_roots=())
-    table = Table(TablePointer(lake._pointers, ("db", "t"), io))
+    table = reopened(lake.load_table("db.t"), io)
     table.append(rows(1, 2, 3))
     table.delete("id = 2")
     assert ids(table) == [1, 3]

@@ -26,7 +26,7 @@ from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.engine_work import write_entries
-from support.tables import VERSIONS, new_catalog
+from support.tables import VERSIONS, new_catalog, pointers_of
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 
@@ -352,8 +352,8 @@ def test_a_table_is_born_with_its_rows(tmp_path, version):
     io, schema = file_io(place), parse_ddl("id bigint")
     metadata = new_metadata(location=place, schema=schema, spec=UNPARTITIONED, properties={}, format_version=version)
     steps = (Append(added=write_entries(io, rows(1, 2), metadata)),)
-    create_table(cat._pointers, ("db", "born"), io, metadata, steps=steps)
-    table = Table(TablePointer(cat._pointers, ("db", "born"), io))
+    create_table(pointers_of(cat), ("db", "born"), io, metadata, steps=steps)
+    table = Table(TablePointer(pointers_of(cat), ("db", "born"), io))
     assert ids(table) == [1, 2]
     assert table.metadata.metadata_log == ()
     table.append(rows(3))
@@ -361,7 +361,7 @@ def test_a_table_is_born_with_its_rows(tmp_path, version):
     before = sorted((tmp_path / "born").rglob("*.*"))
     steps = (Append(added=write_entries(io, rows(1, 2), metadata)),)
     with pytest.raises(AlreadyExists):
-        create_table(cat._pointers, ("db", "born"), io, metadata, steps=steps)
+        create_table(pointers_of(cat), ("db", "born"), io, metadata, steps=steps)
     assert sorted((tmp_path / "born").rglob("*.*")) == before
 
 
@@ -379,5 +379,5 @@ def test_a_table_that_could_not_be_born_leaves_no_file_behind(tmp_path, version)
 
     good, bad = (write_entries(io, rows(n), metadata) for n in (1, 2))
     with pytest.raises(TypeError, match="foresaw"):
-        create_table(cat._pointers, ("db", "born"), io, metadata, steps=(Append(added=good), Broken(added=bad)))
+        create_table(pointers_of(cat), ("db", "born"), io, metadata, steps=(Append(added=good), Broken(added=bad)))
     assert sorted((tmp_path / "born").rglob("*.*")) == []

@@ -218,7 +218,7 @@ def test_statistics_files_and_the_data_path_move_too(tmp_path):
         file_footer_size_in_bytes=footer_bytes(data),
     )
     partitions = PartitionStatisticsFile(snapshot_id=head, statistics_path=paths[1], file_size_in_bytes=len(data))
-    commit(pointer_of(table), SetStatistics(files_of_snapshots=(statistics, partitions)), table._env)
+    commit(pointer_of(table), SetStatistics(files_of_snapshots=(statistics, partitions)))
     before = contents(table)
     table = moved(table, tmp_path)
     (kept,), (kept_partitions,) = table.metadata.statistics, table.metadata.partition_statistics

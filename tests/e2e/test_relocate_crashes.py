@@ -25,6 +25,7 @@ from support.crashes import (
     start_world,
     with_rival,
 )
+from support.memory_files import files_in
 from support.selection import every
 
 pytestmark = pytest.mark.slow
@@ -64,8 +65,8 @@ def test_a_struck_relocation_changes_nothing_and_the_next_one_ends_it(version, k
             assert ended.error is None
             break
         struck += 1
-        assert {file: data for file, data in ended.world.io._files.items() if file.startswith(LOCATION)} == dict(
-            start.io._files
+        assert {file: data for file, data in files_in(ended.world.io).items() if file.startswith(LOCATION)} == dict(
+            files_in(start.io)
         ), "the old location was changed"
         if ended.world.catalog.load(NAME) == old:
             relocate(ended.world.table())

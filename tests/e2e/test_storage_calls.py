@@ -5,11 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icefloe.commit.base import TablePointer
 from icefloe.io.local import LocalFileIO
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
-from support.tables import new_catalog
+from support.tables import new_catalog, reopened
 
 
 def rows(*ids: int) -> pa.Table:
@@ -19,9 +18,9 @@ def rows(*ids: int) -> pa.Table:
 def counted(folder, version: int, **properties: str) -> tuple[Table, CountingFileIO]:
     """A table whose every storage call is on record."""
     catalog = new_catalog(folder)
-    catalog.create_table("db.t", schema="id bigint", format_version=version, properties=properties)
+    table = catalog.create_table("db.t", schema="id bigint", format_version=version, properties=properties)
     io = CountingFileIO(LocalFileIO())
-    return Table(TablePointer(catalog._pointers, ("db", "t"), io)), io
+    return reopened(table, io), io
 
 
 def metadata_files(io: CountingFileIO) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icefloe.commit.base import TablePointer
 from icefloe.errors import IcefloeError
 from icefloe.io.local import LocalFileIO
 from icefloe.table.table import Table
@@ -13,7 +12,7 @@ from icefloe.testing.faulty_io import Fault, FaultyFileIO
 from icefloe.testing.intercepted_io import Effect
 from support.crashes import DEEP
 from support.selection import first
-from support.tables import new_catalog
+from support.tables import new_catalog, reopened
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +52,7 @@ def test_a_fault_at_any_call_leaves_all_or_nothing(tmp_path, kind, operation, ef
             table.append(rows(*part))
         io = FaultyFileIO(LocalFileIO(), Fault(at=n, effect=effect))
         try:
-            change(Table(TablePointer(catalog._pointers, ("db", "t"), io)))
+            change(reopened(table, io))
             failed = False
         except IcefloeError:
             failed = True

@@ -16,6 +16,7 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.engines.arrow.engine import ArrowEngine
+from icefloe.env import SYSTEM
 from icefloe.inspect.outline import outline
 from icefloe.model.entries import MANIFESTS
 from icefloe.rows.convert_deletes import convert_deletes
@@ -164,7 +165,7 @@ def test_deletes_by_value_apply_and_become_deletes_by_position(tmp_path, file_fo
     left = [i for i in ALL if i not in (2, 6, 10)]
     check(tmp_path, *left)
     now = new_catalog(tmp_path).load_table("db.t")
-    commit(pointer_of(now), convert_deletes(Target(base=pointer_of(now).load(), env=now._env), ArrowEngine()))
+    commit(pointer_of(now), convert_deletes(Target(base=pointer_of(now).load(), env=SYSTEM), ArrowEngine()))
     check(tmp_path, *left)
 
 

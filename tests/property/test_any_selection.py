@@ -90,7 +90,7 @@ def drawn_table(data: Any, version: int, file_format: str) -> Table:
         ids = count(first_new)
         fields = evolving.evolve_fields(data.draw, table.schema.fields, lambda ids=ids: next(ids))
         fields = fields if version >= 3 else without_defaults(fields, first_new)
-        commit(pointer_of(table), NewSchema(schema=Schema(fields=fields)), table._env)
+        commit(pointer_of(table), NewSchema(schema=Schema(fields=fields)))
         append(data, table)
     return table
 

@@ -41,6 +41,7 @@ from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from support.conformance import nonconformities
 from support.engine_work import write_entries
+from support.memory_files import files_in
 from support.selection import CHOICE
 
 LONG = os.environ.get("ICEFLOE_LONG", "") == "1" or os.environ.get("ICEFLOE_PROFILE") == "property"
@@ -88,16 +89,16 @@ class Life:
             format_version=self.version,
         )
         create_table(catalog, NAME, self.io, replace(metadata, last_updated_ms=self.now))
-        env = replace(SYSTEM, now_ms=lambda: self.now, sleep=lambda seconds: None)
-        self.table = Table(TablePointer(catalog, NAME, self.io), env)
+        self.env = replace(SYSTEM, now_ms=lambda: self.now, sleep=lambda seconds: None)
+        self.table = Table(TablePointer(catalog, NAME, self.io), self.env)
         self.tick()
 
     def tick(self) -> None:
         """Give the files of the last step the time of the model."""
         self.now += 1000
-        for name, file in list(self.io._files.items()):
+        for name, file in list(files_in(self.io).items()):
             if name not in self.seen:
-                self.io._files[name] = replace(file, modified_ms=self.now)
+                files_in(self.io)[name] = replace(file, modified_ms=self.now)
                 self.seen.add(name)
 
     def step(self, verb: str, seed: int) -> None:
@@ -121,7 +122,7 @@ class Life:
         """Every snapshot that the table has reads equal to the model, and has all its files."""
         base = pointer_of(self.table.refresh()).held()
         needed = set(reachable_files(base)["location"].to_pylist())
-        assert needed <= set(self.io._files), "a live file was deleted"
+        assert needed <= set(files_in(self.io)), "a live file was deleted"
         for snapshot in self.table.snapshots:
             found = self.table.at(snapshot=snapshot.snapshot_id).scan().to_arrow()["id"].to_pylist()
             assert sorted(found) == self.rows[snapshot.snapshot_id]
@@ -132,7 +133,7 @@ class Life:
         journals = journal_folder(LOCATION)
         return {
             name: file.modified_ms
-            for name, file in self.io._files.items()
+            for name, file in files_in(self.io).items()
             if name not in needed and not name.startswith(journals)
         }
 
@@ -309,7 +310,7 @@ def finish_writer(life: Life, rng: random.Random) -> None:
         since, entries, rows = life.writers.pop(rng.randrange(len(life.writers)))
         if life.now - since < ORPHAN_AGE - HOUR:
             before = life.head()
-            commit(pointer_of(life.table), Append(added=entries), life.table._env)
+            commit(pointer_of(life.table), Append(added=entries), life.env)
             life.made([*before, *rows])
 
 
@@ -353,7 +354,7 @@ def remove_orphans(life: Life, rng: random.Random) -> None:
     assert old == [], "old files were left"
     for since, entries, _ in life.writers:
         if life.now - since < ORPHAN_AGE:
-            assert set(entries["location"].to_pylist()) <= set(life.io._files), "a writer in flight lost its files"
+            assert set(entries["location"].to_pylist()) <= set(files_in(life.io)), "a writer in flight lost its files"
     life.check()
 
 

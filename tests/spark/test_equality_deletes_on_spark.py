@@ -61,7 +61,7 @@ def delete_by_file(table: Table, folder: Path, rows: pa.Table, ids: Sequence[int
 def commit_deletes(table: Table, added: pa.Table) -> None:
     head = table.metadata.current_snapshot
     assert head is not None
-    commit(pointer_of(table), RowDelta(changes=FileChanges(added=added), read=head), table._env)
+    commit(pointer_of(table), RowDelta(changes=FileChanges(added=added), read=head))
 
 
 def spark_rows(spark: SparkSession, table: Table, where: str | None = None) -> list[tuple[object, ...]]:

@@ -38,6 +38,7 @@ from icefloe.testing.intercepted_io import Effect
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_live_leaf, read_root
 from support.engine_work import write_entries
+from support.memory_files import files_in
 
 LONG = os.environ.get("ICEFLOE_LONG", "") == "1"  # everything, instead of what matters most
 VERSIONS = WRITABLE
@@ -93,7 +94,7 @@ class World:
 
     def copy(self) -> World:
         other = World()
-        other.io._files.update(self.io._files)
+        files_in(other.io).update(files_in(self.io))
         other.catalog.create_namespace("db")
         other.catalog.create(NAME, self.catalog.load(NAME))
         return other
@@ -263,7 +264,7 @@ class Rival(CrashPointers):
     def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
         if not self.came:
             self.came = True
-            self._world.io._files.update(self._work.io._files)
+            files_in(self._world.io).update(files_in(self._work.io))
             self._world.io.delete(sorted(self._dropped))
             self._world.catalog.swap(NAME, self._before, self._work.catalog.load(NAME))
         return super().swap(identifier, expected, new)

@@ -82,9 +82,7 @@ class Lane:
 
     def open(self) -> Table:
         """The table as a new process opens it; a small cache, as long histories have many manifests."""
-        pointer = TablePointer(self._catalog, NAME, self.io)
-        pointer._cache = ManifestCache(32 * MIB)
-        return Table(pointer, self.env)
+        return Table(TablePointer(self._catalog, NAME, self.io, cache=ManifestCache(32 * MIB)), self.env)
 
     def commit(self, update: object) -> None:
         commit(pointer_of(self.table), update, self.env)  # type: ignore[arg-type]

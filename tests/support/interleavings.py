@@ -43,6 +43,7 @@ from icefloe.scan.plan import plan_scan
 from icefloe.testing.scheduler import Baton, BatonPointers, Choices, explore
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.store import ManifestCache
+from support.memory_files import files_in
 
 NAME = ("db", "t")
 LOCATION = "memory://wh/t"
@@ -103,16 +104,14 @@ class World:
 
     def copy(self) -> World:
         other = World(self.setting)
-        other.io._files.update(self.io._files)
+        files_in(other.io).update(files_in(self.io))
         other.catalog.create(NAME, self.catalog.load(NAME))
         other.cache = self.cache
         other.model = Model(dict(self.model.rows), dict(self.model.positions), dict(self.model.ids))
         return other
 
     def pointer(self, pointers: Pointers | None = None) -> TablePointer:
-        pointer = TablePointer(self.catalog if pointers is None else pointers, NAME, self.io)
-        pointer._cache = self.cache
-        return pointer
+        return TablePointer(self.catalog if pointers is None else pointers, NAME, self.io, cache=self.cache)
 
     def table(self) -> Rows:
         """The rows of the head, in order."""

@@ -9,11 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icefloe.catalogs.catalog import Catalog as Pointers
 from icefloe.commit.base import TablePointer
 from icefloe.commit.draft import Work
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.metadata_update import MetadataUpdate
+from icefloe.io.file_io import FileIO
 from icefloe.model.entries import column_key, parse_stat, put
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.table.catalog import Catalog, catalog
@@ -40,14 +42,19 @@ class _Unchecked(MetadataUpdate):
 
 def stored_by_others(table: Table, properties: Mapping[str, str]) -> Table:
     """The table with properties as another program leaves them, which does not look whether they make sense."""
-    commit(pointer_of(table), _Unchecked(properties=properties), table._env)
+    commit(pointer_of(table), _Unchecked(properties=properties))
     return table
 
 
-def reopened(table: Table) -> Table:
-    """The same table without the state and the cache of this object."""
+def pointers_of(catalog: Catalog) -> Pointers:
+    """The pointers of a catalog, for tests that create tables from metadata."""
+    return catalog._pointers
+
+
+def reopened(table: Table, io: FileIO | None = None) -> Table:
+    """The same table without the state and the cache of this object, by another storage if one is given."""
     held = pointer_of(table)
-    return Table(TablePointer(held.catalog, held.identifier, held.io))
+    return Table(TablePointer(held.catalog, held.identifier, held.io if io is None else io))
 
 
 def sorted_rows(table: pa.Table) -> list[tuple[object, ...]]:
@@ -70,7 +77,7 @@ def append_without(table: Table, rows: pa.Table, *names: str) -> list[str]:
     unmeasured = [
         name for name in entries.column_names if (column := parse_stat(name)) is not None and column.key in gone
     ]
-    commit(pointer_of(table), Append(added=entries.drop_columns(unmeasured)), table._env)
+    commit(pointer_of(table), Append(added=entries.drop_columns(unmeasured)))
     return locations
 
 

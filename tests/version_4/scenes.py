@@ -110,7 +110,7 @@ class Stage:
         return self.table.upsert(pa.table({"id": pa.array(ids, pa.int64())}), on=["id"])
 
     def _commit(self, update: Any) -> CommitResult:
-        return commit(pointer_of(self.table), update, self.table._env)
+        return commit(pointer_of(self.table), update)
 
     # -- names
 

@@ -58,6 +58,7 @@ class TablePointer:
         limits: Limits = DEFAULT,
         settings: Mapping[str, str] | None = None,
         location: str | None = None,
+        cache: ManifestCache | None = None,
     ) -> None:
         self.catalog = catalog
         self.identifier = identifier
@@ -66,7 +67,7 @@ class TablePointer:
         self._location = location
         self._limits = limits
         self._settings: Mapping[str, str] = {} if settings is None else settings
-        self._cache = ManifestCache()
+        self._cache = ManifestCache() if cache is None else cache
         folder = self._settings.get(CACHE_FOLDER)
         self._disk = None if folder is None else DiskCache(folder)
         self._last: Base | None = None

@@ -151,9 +151,7 @@ class RowModel:
             now_ms=lambda: next(clock),
             new_uuid=lambda: UUID(int=bits.getrandbits(128), version=4),
         )
-        pointer = TablePointer(catalog, NAME, self.io)
-        pointer._cache = ManifestCache(32 * MIB)
-        self.table = Table(pointer, self.env)
+        self.table = Table(TablePointer(catalog, NAME, self.io, cache=ManifestCache(32 * MIB)), self.env)
 
     # -- running
 

@@ -18,6 +18,7 @@ from icefloe.tree.file_changes import FileChanges
 from support.crashes import start_world
 from support.damage import damaged
 from support.entry_tables import World, data, equality_deletes, new_world, position_deletes, rows
+from support.memory_files import files_in
 
 
 def world(*deletes: dict[str, object]) -> World:
@@ -80,7 +81,7 @@ def test_no_damage_stops_the_check(version, draw):
     """Whatever is done to the bytes of a file, the check ends with findings, or with none if nothing is wrong."""
     world = start_world(version).copy()
     head = world.table().metadata_location
-    location = draw.draw(st.sampled_from(sorted(world.io._files)))
+    location = draw.draw(st.sampled_from(sorted(files_in(world.io))))
     world.io.replace(location, draw.draw(damaged(world.io.read(location))))
     result = world.table().verify("all", files=True, rows=True)
     assert result.metadata_location == head
