@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from docs.test_code_blocks import REPO
-from icefloe.cli.program import _VERBS, app
+from icefloe.cli.program import VERBS, app
 
 BLOCK = re.compile(r"^```console run[ \t]*\n(?P<lines>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 PAGES = [page for page in sorted((REPO / "docs").glob("*.md")) if BLOCK.search(page.read_text(encoding="utf-8"))]
@@ -63,7 +63,7 @@ def test_the_commands_of_a_page_print_what_it_shows(
 
 def test_every_verb_is_shown_on_the_page_of_the_command_line() -> None:
     shown = {shlex.split(command)[1] for command, _ in commands(REPO / "docs/command-line.md") if "icefloe" in command}
-    assert {name for _, name, _ in _VERBS} - shown == set()
+    assert {name for _, name, _ in VERBS} - shown == set()
 
 
 def test_a_wrong_line_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

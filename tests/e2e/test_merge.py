@@ -309,13 +309,13 @@ def test_conditions_without_an_equality_compare_all_pairs_up_to_a_limit(
     with pytest.raises(InputError, match="6 x 2 pairs"):
         merge.execute()
     monkeypatch.undo()
-    monkeypatch.setattr("icefloe.engines.arrow.change.merge._PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr("icefloe.engines.arrow.change.merge.PAIRS_AT_ONCE", 3)
     assert merge.execute().rows_deleted == 4
     assert notes(table) == {3: "c", 11: "a"}
 
 
 def test_rows_of_many_row_groups_are_updated_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icefloe.engines.arrow.change.merge._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("icefloe.engines.arrow.change.merge.ROWS_AT_ONCE", 7)
     made = new_catalog(tmp_path).create_table(
         "db.t",
         schema="id bigint, n int, note string",

@@ -27,7 +27,7 @@ def active(spark: SparkSession) -> tuple[object, object]:
 def test_a_write_of_many_files_leaves_the_active_session(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write_module, "_MANY_FILES", 1)
+    monkeypatch.setattr(write_module, "MANY_FILES", 1)
     before = active(spark)
     schema = Schema(fields=(Field(1, "id", LONG),))
     entries = write(spark.range(10).repartition(3), metadata=metadata_of(tmp_path / "t", schema), io=LocalFileIO())

@@ -246,8 +246,8 @@ def test_footers_of_many_files_are_read_by_tasks(
     frame = spark.range(0, 200, 1, 3).selectExpr("id", "string(id % 7) AS part", "IF(id % 3 = 0, NULL, 'n') AS note")
     metadata = table(tmp_path / "driver", "part", sort_by="id")
     by_driver = write(frame, metadata=metadata, io=IO)
-    monkeypatch.setattr(write_module, "_MANY_FILES", 2)
-    monkeypatch.setattr(write_module, "_FILES_PER_TASK", 3)
+    monkeypatch.setattr(write_module, "MANY_FILES", 2)
+    monkeypatch.setattr(write_module, "FILES_PER_TASK", 3)
     by_tasks = write(frame, metadata=replace(metadata, location=str(tmp_path / "tasks")), io=IO)
     assert by_tasks.num_rows == by_driver.num_rows == 7
     assert by_tasks.schema == by_driver.schema

@@ -174,7 +174,7 @@ def test_long_lists_of_files_are_passed_in_a_file(spark, tmp_path, monkeypatch):
     for number in range(3):
         table.append(people(number, number + 10))
     table.delete("id = 11")
-    monkeypatch.setattr(file_index, "_BYTES_MAX", 0)
+    monkeypatch.setattr(file_index, "BYTES_MAX", 0)
     frame = table.scan().to_spark(spark)
     assert sorted(row.id for row in frame.where("id > 0").collect()) == [1, 2, 10, 12]
     assert len(frame.inputFiles()) == 3

@@ -11,7 +11,7 @@ from icefloe.cli.verbs import contents, history, maintenance, rows, tables
 from icefloe.env import VERSION
 
 _TABLES, _HISTORY, _CONTENTS, _ROWS, _MAINTENANCE = "Tables", "History", "Contents", "Rows", "Maintenance"
-_VERBS: tuple[tuple[str, str, Verb], ...] = (
+VERBS: tuple[tuple[str, str, Verb], ...] = (
     (_TABLES, "tables", tables.tables),
     (_TABLES, "create", tables.create),
     (_TABLES, "describe", tables.describe),
@@ -73,7 +73,7 @@ def _options(
     """Options before the verb."""
 
 
-for panel, name, function in _VERBS:
+for panel, name, function in VERBS:
     add_verb(app, function, name, panel)
 
 

@@ -66,7 +66,7 @@ class _Record:
         return next((id_ for id_ in self.snapshot_ids if metadata.snapshots.find(id_) is not None), None)
 
 
-_RECORDS: dict[str, tuple[_Record, ...]] = {}  # by table
+RECORDS: dict[str, tuple[_Record, ...]] = {}  # by table
 _LOCK = threading.Lock()
 
 
@@ -80,12 +80,12 @@ def remember_files(base: Base, files: Iterable[str], snapshot_ids: tuple[int, ..
         return
     record = _Record(expected=base.expected, snapshot_ids=snapshot_ids, hashes=hashes)
     with _LOCK:
-        _RECORDS[_key(base)] = (*_RECORDS.get(_key(base), ()), record)
+        RECORDS[_key(base)] = (*RECORDS.get(_key(base), ()), record)
 
 
 def unreferenced(files: Iterable[str]) -> list[str]:
     """The files that no commit on record may have brought into a table."""
-    return _not_on_record(list(files), [record for table in list(_RECORDS.values()) for record in table])
+    return _not_on_record(list(files), [record for table in list(RECORDS.values()) for record in table])
 
 
 def cannot_land(files: Iterable[str]) -> list[str]:
@@ -93,7 +93,7 @@ def cannot_land(files: Iterable[str]) -> list[str]:
 
     Files of a commit that has landed are among them: the table itself shows whether it still needs them.
     """
-    records = [record for table in list(_RECORDS.values()) for record in table if record.outcome is not Outcome.LANDED]
+    records = [record for table in list(RECORDS.values()) for record in table if record.outcome is not Outcome.LANDED]
     return _not_on_record(list(files), records)
 
 
@@ -109,7 +109,7 @@ def check_not_landed(base: Base, files: Sequence[str]) -> None:
 
     CommitFailed if the table has ``MAX_FILES`` on record.
     """
-    if _key(base) not in _RECORDS:
+    if _key(base) not in RECORDS:
         return
     records = _update_outcomes(base)
     if len(files) == 0:
@@ -135,18 +135,18 @@ def _update_outcomes(base: Base) -> tuple[_Record, ...]:
     Outcomes may be read from storage, so the lock is not held meanwhile. Records stay visible to other threads until
     their outcomes are known, and those that other threads add meanwhile are kept.
     """
-    known = _RECORDS.get(_key(base), ())
+    known = RECORDS.get(_key(base), ())
     outcomes = {id(record.hashes): _outcome(record, base) for record in known}
     with _LOCK:
         records = tuple(
             replace(record, outcome=outcomes.get(id(record.hashes), record.outcome))
-            for record in _RECORDS.get(_key(base), ())
+            for record in RECORDS.get(_key(base), ())
             if outcomes.get(id(record.hashes)) is not Outcome.NOT_LANDED
         )
         if len(records) > 0:
-            _RECORDS[_key(base)] = records
+            RECORDS[_key(base)] = records
         else:
-            _RECORDS.pop(_key(base), None)
+            RECORDS.pop(_key(base), None)
     return records
 
 

@@ -20,10 +20,10 @@ from icefloe.model.schema.schema import Schema
 from icefloe.transforms.murmur3 import hash_binary
 from icefloe.transforms.source_columns import column_at, column_path
 
-_FOLD = np.uint64(0xC2B2AE3D27D4EB4F)
+FOLD = np.uint64(0xC2B2AE3D27D4EB4F)
 _NULL = np.uint64(0xA5A5A5A55A5A5A5A)  # the word of null among hashed words
 _SPARSE_BITS = 4  # at most one row in 16 passes the sparse table by chance
-_COMPARED_TOGETHER = 1 << 20  # pairs of rows
+COMPARED_TOGETHER = 1 << 20  # pairs of rows
 _ROWS_IN_CACHE = 1 << 16  # words that fit the processor's cache: half of the time of a million at once
 
 
@@ -105,8 +105,8 @@ class EqualityIndex:
     def _same(columns: list[pa.Array], rows: Ints, others: list[pa.Array], other_rows: Ints) -> Mask:
         """For each pair of a row and another row, whether their values are equal."""
         same: Mask = np.ones(len(rows), np.bool_)
-        for first in range(0, len(rows), _COMPARED_TOGETHER):
-            part = slice(first, first + _COMPARED_TOGETHER)
+        for first in range(0, len(rows), COMPARED_TOGETHER):
+            part = slice(first, first + COMPARED_TOGETHER)
             for column, values in zip(columns, others, strict=True):
                 same[part] &= _equal(column.take(pa.array(rows[part])), values.take(pa.array(other_rows[part])))
         return same
@@ -124,7 +124,7 @@ class EqualityIndex:
             if column.null_count > 0:
                 own = np.where(column.is_null().to_numpy(zero_copy_only=False), _NULL, own)
             words ^= own  # in place: fresh memory for millions of words takes longer than the computation
-            words *= _FOLD
+            words *= FOLD
             words ^= words >> HALF
         return words
 

@@ -27,7 +27,7 @@ from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH
 Numbers: TypeAlias = npt.NDArray[Any]  # row numbers of any width
 
 PAIRS_MAX = 1 << 28  # of one plan
-_BATCH = 1 << 20  # pairs tested together
+BATCH = 1 << 20  # pairs tested together
 _NONE = np.empty(0, np.int32)
 
 
@@ -143,7 +143,7 @@ def _pairs(ranges: _Ranges) -> Iterator[tuple[Ints, Ints]]:
     before = np.concatenate([[0], np.cumsum(lengths)])
     first = 0
     while first < len(lengths):
-        end = max(first + 1, int(np.searchsorted(before, before[first] + _BATCH, "right")) - 1)
+        end = max(first + 1, int(np.searchsorted(before, before[first] + BATCH, "right")) - 1)
         counts = lengths[first:end]
         offsets = np.repeat(ranges.starts[first:end] - (before[first:end] - before[first]), counts)
         positions = np.arange(before[end] - before[first]) + offsets

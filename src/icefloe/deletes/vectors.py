@@ -22,7 +22,7 @@ from icefloe.limits import DEFAULT, Limits
 from icefloe.model.entries import BOUNDS, ContentType, Measure, StatKey, Status, concat, entries, put, stat, stat_keys
 
 _READ = ("location", "dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
-_MAX_READ_BYTES = 4 * 1024 * 1024
+MAX_READ_BYTES = 4 * 1024 * 1024
 
 
 def load_vectors(io: FileIO, tasks: pa.Table, limits: Limits = DEFAULT) -> dict[str, BitMap64]:
@@ -35,7 +35,7 @@ def load_vectors(io: FileIO, tasks: pa.Table, limits: Limits = DEFAULT) -> dict[
     rows = rows.sort_by([("dv_location", "ascending"), ("dv_offset", "ascending")])
     for run in _runs(rows.to_pylist()):
         start = run[0]["dv_offset"]
-        if _end(run[-1]) - start > max(limits.deletion_vector_bytes, _MAX_READ_BYTES):
+        if _end(run[-1]) - start > max(limits.deletion_vector_bytes, MAX_READ_BYTES):
             raise LimitError(
                 f"{run[0]['dv_location']}: a deletion vector of {_end(run[-1]) - start} bytes at {start}, limit"
                 f" {limits.deletion_vector_bytes}",
@@ -53,7 +53,7 @@ def _runs(tasks: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     run: list[dict[str, Any]] = []
     for task in tasks:
         adjacent = len(run) > 0 and task["dv_location"] == run[0]["dv_location"] and task["dv_offset"] == _end(run[-1])
-        if len(run) > 0 and (not adjacent or _end(task) - run[0]["dv_offset"] > _MAX_READ_BYTES):
+        if len(run) > 0 and (not adjacent or _end(task) - run[0]["dv_offset"] > MAX_READ_BYTES):
             yield run
             run = []
         run.append(task)

@@ -45,7 +45,7 @@ OTHER = "other"
 METADATA_NAME = r"\.metadata\.json(\.gz)?$"
 JOURNAL_FOLDER = "deletions"  # in the metadata folder: journals of deletions
 _BATCH = 10_000  # listed files that are held as objects
-_FOLDED_ROWS = 100_000  # named files that are held before those that are there twice are removed
+FOLDED_ROWS = 100_000  # named files that are held before those that are there twice are removed
 # Files of other programs: a segment that begins with a dot or an underscore and is not a partition such as _day=1.
 _HIDDEN = r"/[._][^/=]*(/|$)"
 # Of this library, from a writer that died: unfinished files, and those by which it checked the storage.
@@ -94,7 +94,7 @@ class DistinctFiles:
         """Add files, in any number."""
         self._parts.append(files)
         self._rows += files.num_rows
-        if self._rows > max(_FOLDED_ROWS, 2 * self._parts[0].num_rows):
+        if self._rows > max(FOLDED_ROWS, 2 * self._parts[0].num_rows):
             self.all()
 
     def all(self) -> pa.Table:

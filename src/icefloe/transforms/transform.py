@@ -132,10 +132,10 @@ def parse_transform(text: str) -> Transform:
     """
     if (sized := _WITH_NUMBER.fullmatch(text)) is not None:
         return _SIZED[sized[1].lower()](int(sized[2].lstrip("0")[:_DIGITS] or "0"))
-    return _NAMED.get(text.lower()) or UnknownTransform(text)
+    return NAMED.get(text.lower()) or UnknownTransform(text)
 
 
-_NAMED: dict[str, Transform] = {str(t): t for t in (Identity(), Void(), Year(), Month(), Day(), Hour())}
+NAMED: dict[str, Transform] = {str(t): t for t in (Identity(), Void(), Year(), Month(), Day(), Hour())}
 
 
 def transform_of(field: PartitionField | SortField) -> Transform:

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import icefloe
-from icefloe.cli.program import _VERBS
+from icefloe.cli import program
 from icefloe.cli.verb import ExitCode
 from support.command_line import CommandLine
 
-VERBS = [name for _, name, _ in _VERBS]
+VERBS = [name for _, name, _ in program.VERBS]
 WITHOUT_TABLE = {"tables": [], "create": ["shop.new", "--schema", "id bigint"], "import": ["shop.new", "rows"]}
 MORE_ARGUMENTS = {
     "append": ["rows.parquet"],

@@ -23,7 +23,7 @@ V1_ONLY = {"schema", "partition-spec"}
 
 
 def test_the_codec_has_exactly_the_keys_of_the_field_table():
-    assert list(metadata_json._WRITERS) == list(METADATA_FIELDS)
+    assert list(metadata_json.WRITERS) == list(METADATA_FIELDS)
     assert set(metadata_json._Document.__struct_encode_fields__) == set(METADATA_FIELDS)
 
 

@@ -136,7 +136,7 @@ def expire_elsewhere(world: World, monkeypatch) -> int:
     """Another process, which knows nothing of this one's commits, adds the id 2 and expires the snapshot before it."""
     landed = world.head.snapshot_id
     with monkeypatch.context() as patched:
-        patched.setattr("icefloe.commit.unknown_outcomes._RECORDS", {})
+        patched.setattr("icefloe.commit.unknown_outcomes.RECORDS", {})
         world.commit(append_of(world, 2))
         world.commit(RemoveSnapshots(snapshot_ids=frozenset({landed})))
     return landed
@@ -193,7 +193,7 @@ def test_a_table_with_too_many_files_on_record_takes_no_more_until_the_outcome_i
 
 def test_no_record_is_left_of_commits_that_did_not_land(world, monkeypatch):
     records: dict[str, object] = {}
-    monkeypatch.setattr("icefloe.commit.unknown_outcomes._RECORDS", records)
+    monkeypatch.setattr("icefloe.commit.unknown_outcomes.RECORDS", records)
     for number in range(5):
         lose(world, append_of(world, number))
     assert len(records) == 1

@@ -106,8 +106,8 @@ def test_rows_whose_hashes_collide_are_told_apart_by_their_values(
 ) -> None:
     schema, deletes, ages, rows, age = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(equality_index, "_FOLD", np.uint64(0))  # every hash is 0
-        patch.setattr(equality_index, "_COMPARED_TOGETHER", 3)
+        patch.setattr(equality_index, "FOLD", np.uint64(0))  # every hash is 0
+        patch.setattr(equality_index, "COMPARED_TOGETHER", 3)
         index = EqualityIndex(schema, pa.Table.from_batches([batch(schema, deletes)]), np.array(ages, np.int64))
         found = index.matches(batch(schema, rows), age)
     assert found.tolist() == brute_force(deletes, ages, rows, age)

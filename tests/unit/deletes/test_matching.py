@@ -195,7 +195,7 @@ def test_pairs_are_those_of_the_specification(files, deletes, with_vector):
 def test_small_batches_give_the_same_pairs(files, deletes):
     whole = pairs(attached(files, deletes))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matching, "_BATCH", 1)
+        patch.setattr(matching, "BATCH", 1)
         assert pairs(attached(files, deletes)) == whole
 
 

@@ -66,7 +66,7 @@ def test_vectors_with_others_between_are_read_one_by_one() -> None:
 def test_no_more_is_read_together_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     io = counting()
     plan = planned(io)
-    monkeypatch.setattr(vectors, "_MAX_READ_BYTES", 1)
+    monkeypatch.setattr(vectors, "MAX_READ_BYTES", 1)
     assert load_vectors(io, plan) == DELETED
     assert len(io.ranges) == 6
 

@@ -124,8 +124,8 @@ def test_rows_are_the_same_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
         for at in range(11)
     ]
     rows = as_stored(schema, made)
-    monkeypatch.setattr(avro_writer, "_SLICE_ROWS", 4)
-    monkeypatch.setattr(avro_file, "_BATCH_FIXED_BYTES", 200)
+    monkeypatch.setattr(avro_writer, "SLICE_ROWS", 4)
+    monkeypatch.setattr(avro_file, "BATCH_FIXED_BYTES", 200)
     io = MemoryFileIO()
     writer = AvroWriter(io, PLACE, layout(schema, {}), ())
     writer.add(rows.to_batches()[0].slice(1, 9), {})
@@ -234,7 +234,7 @@ def test_a_table_of_unknown_columns_alone_has_its_rows() -> None:
 
 def test_each_piece_is_read_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(avro_file, "PIECE_BYTES", 2000)
-    monkeypatch.setattr(avro_file, "_GROUP_BYTES", 1500)
+    monkeypatch.setattr(avro_file, "GROUP_BYTES", 1500)
     rows = [{"id": i, "s": f"{i}"} for i in range(5000)]
     io = put(by_fastavro(FOREIGN, rows, sync=700))
     with open_avro(io, PLACE) as file:
@@ -247,8 +247,8 @@ def test_each_piece_is_read_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_large_file_far_away_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(avro_file, "_KEPT_BYTES", 0)
-    monkeypatch.setattr(avro_file, "_FAR_BYTES", 3000)
+    monkeypatch.setattr(avro_file, "KEPT_BYTES", 0)
+    monkeypatch.setattr(avro_file, "FAR_BYTES", 3000)
     monkeypatch.setattr(avro_frame, "HEADER_BYTES", 10)  # more is asked for until the header is whole
     rows = [{"id": i, "s": f"{i}"} for i in range(5000)]
     io = put(by_fastavro(FOREIGN, rows, sync=700))

@@ -141,7 +141,7 @@ def test_long_texts_that_repeat_inside_of_columns_are_decoded_a_few_at_a_time(
 ) -> None:
     """Arrow cannot decode more than 2 GB of nested texts together: a million rows of 40 tags could not be read."""
     monkeypatch.setattr(parquet_file, "BATCH_BYTES", 100_000)
-    monkeypatch.setattr(parquet_file, "_LEAST_ROWS", 10)
+    monkeypatch.setattr(parquet_file, "LEAST_ROWS", 10)
     texts = [letter * 1000 for letter in "abcd"] * 500
     rows = pa.table({"st": [{"s": text} for text in texts], "l": [[text, text] for text in texts], "n": range(2000)})
     options: dict[str, Any] = {}
@@ -161,8 +161,8 @@ def test_long_texts_that_repeat_inside_of_columns_are_decoded_a_few_at_a_time(
 
 
 def test_nested_texts_of_unknown_length_are_read_as_many_as_arrow_surely_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_file, "_NESTED_ROWS", 1500)
-    monkeypatch.setattr(parquet_file, "_NESTED_VALUES", 2000)
+    monkeypatch.setattr(parquet_file, "NESTED_ROWS", 1500)
+    monkeypatch.setattr(parquet_file, "NESTED_VALUES", 2000)
     rows = pa.table({"one": [["x"]] * 3000, "two": [["x", "y"]] * 3000})
     for options, sizes in (({}, [[1500, 1500], [1000, 1000, 1000]]), ({"use_dictionary": False}, [[3000], [3000]])):
         io = stored(rows, write_statistics=False, **options)

@@ -176,7 +176,7 @@ def test_every_way_of_reading_gives_the_rows_of_the_definition(
     drops = FileDrops(positions=BitMap64(positions), tests=(Among(TABLE.select(("a",)), tuple(values)),))
     with pytest.MonkeyPatch.context() as patched:
         if not by_column:
-            patched.setattr(reader, "_BY_COLUMN", frozenset())
+            patched.setattr(reader, "BY_COLUMN", frozenset())
         got = [
             row
             for index in range(parts)
@@ -210,7 +210,7 @@ def test_batches_of_the_two_steps_need_not_have_the_same_bounds(monkeypatch: pyt
 
 
 def test_batches_are_smaller_where_rows_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_file, "_LEAST_ROWS", 2)
+    monkeypatch.setattr(parquet_file, "LEAST_ROWS", 2)
     monkeypatch.setattr(parquet_file, "BATCH_BYTES", 4_000)
     text = Schema(fields=(Field(1, "a", LONG), Field(2, "b", STRING)))
     rows = [{"a": n, "b": f"{n:04}" * 250} for n in range(40)]

@@ -15,7 +15,7 @@ COMMITS = 12
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_a_file_that_many_snapshots_reference_is_held_once(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_sets, "_FOLDED_ROWS", 2)
+    monkeypatch.setattr(file_sets, "FOLDED_ROWS", 2)
     catalog = icefloe.catalog("reachable", uri="memory://")
     table = catalog.create_table(
         f"db.t{version}",
@@ -36,7 +36,7 @@ def test_a_file_that_many_snapshots_reference_is_held_once(version: int, monkeyp
 
 
 def test_files_that_many_leaves_name_are_held_about_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_sets, "_FOLDED_ROWS", 5)
+    monkeypatch.setattr(file_sets, "FOLDED_ROWS", 5)
     found = file_sets.DistinctFiles()
     for number in range(40):
         names = [f"file:///t/{place}" for place in range(number % 4, 10)]

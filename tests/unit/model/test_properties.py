@@ -80,8 +80,8 @@ def test_nothing_that_a_commit_reads_can_stop_it() -> None:
 
 def test_what_may_be_set_is_what_the_writers_know() -> None:
     for setting, known in (
-        (properties.AVRO_COMPRESSION, avro_writer._CODECS),
-        (properties.ORC_COMPRESSION, orc_writer._CODECS),
+        (properties.AVRO_COMPRESSION, avro_writer.CODECS),
+        (properties.ORC_COMPRESSION, orc_writer.CODECS),
     ):
         for codec in known:
             assert setting.problem(codec) is None

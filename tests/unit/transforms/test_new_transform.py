@@ -67,7 +67,7 @@ class Parity(Half):
 def registered() -> object:
     with pytest.MonkeyPatch.context() as patch:
         for new in (Half(), Parity()):
-            patch.setitem(transforms._NAMED, str(new), new)
+            patch.setitem(transforms.NAMED, str(new), new)
         yield
 
 

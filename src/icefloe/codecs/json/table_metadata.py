@@ -320,7 +320,7 @@ def _members(metadata: TableMetadata) -> MemberCache:
 
 
 def _to_json(m: TableMetadata) -> dict[str, Any]:
-    values = {key: _WRITERS[key](m) for key in metadata_fields(m.format_version)}
+    values = {key: WRITERS[key](m) for key in metadata_fields(m.format_version)}
     absent = [key for key in required_metadata_fields(m.format_version) if values[key] is None]
     if len(absent) > 0:
         raise missing(m.location, *absent)
@@ -351,7 +351,7 @@ def _places(m: TableMetadata) -> Places:
 
 
 # The value of each key of the field table; None omits an optional key.
-_WRITERS: Mapping[str, Callable[[TableMetadata], Any]] = {
+WRITERS: Mapping[str, Callable[[TableMetadata], Any]] = {
     "format-version": lambda m: m.format_version,
     "table-uuid": lambda m: None if m.table_uuid == "" else m.table_uuid,
     "location": lambda m: m.location if m.states_location or not m.rules.relative_locations else None,

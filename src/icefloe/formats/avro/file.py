@@ -34,10 +34,10 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 
 PIECE_BYTES = 8 * MIB  # of blocks as they are stored, at least
-_GROUP_BYTES = 32 * MIB  # of blocks decompressed, which are decoded together
-_BATCH_FIXED_BYTES = 64 * MIB  # of values that take their full width even if they are null
-_NEAR_BYTES, _FAR_BYTES = 4 * 1024, 8 * MIB  # read at once while going through the blocks
-_KEPT_BYTES = 64 * MIB  # a file far away that is no larger is read once and kept
+GROUP_BYTES = 32 * MIB  # of blocks decompressed, which are decoded together
+BATCH_FIXED_BYTES = 64 * MIB  # of values that take their full width even if they are null
+_NEAR_BYTES, FAR_BYTES = 4 * 1024, 8 * MIB  # read at once while going through the blocks
+KEPT_BYTES = 64 * MIB  # a file far away that is no larger is read once and kept
 _MOST_EMPTY_ROWS = 2**31  # of records without a byte
 
 
@@ -84,7 +84,7 @@ class AvroFile(WholePieces):
 
     def _batches(self, decoded: pa.StructArray, columns: Projection, batch_rows: int) -> Iterator[pa.RecordBatch]:
         width = max(1, fixed_bytes(columns.typed))
-        at_once = len(decoded) if width * len(decoded) <= _BATCH_FIXED_BYTES else max(1, _BATCH_FIXED_BYTES // width)
+        at_once = len(decoded) if width * len(decoded) <= BATCH_FIXED_BYTES else max(1, BATCH_FIXED_BYTES // width)
         schema = pa.schema(list(columns.typed))
         for start in range(0, len(decoded), at_once):
             with _decoding(self._source.location):
@@ -100,7 +100,7 @@ class AvroFile(WholePieces):
         data = self._source.fetch(run.offset, run.size)
         for place in run.blocks:
             block = self._block(data, run.offset, place)
-            if len(group) > 0 and size + len(block.data) > _GROUP_BYTES:
+            if len(group) > 0 and size + len(block.data) > GROUP_BYTES:
                 yield group
                 group, size = [], 0
             group.append(block)
@@ -155,8 +155,8 @@ class _Source:
         self.size = int(file.size())
         self._file = file
         self._window = (0, b"")
-        self._at_once = _FAR_BYTES if far else _NEAR_BYTES
-        if far and self.size <= _KEPT_BYTES:
+        self._at_once = FAR_BYTES if far else _NEAR_BYTES
+        if far and self.size <= KEPT_BYTES:
             self._window = (0, self._read(0, self.size))
         self.header: Header = read_header(self.fetch, self.size, location)
 

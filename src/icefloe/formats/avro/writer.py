@@ -32,10 +32,10 @@ from icefloe.model.schema.types import UNKNOWN, List, Struct, Type, children, wa
 
 AVRO = "avro"
 BLOCK_BYTES = 16 * 1024  # before compression: readers go through blocks side by side, so many small ones are faster
-_CODECS = {"gzip": "deflate", "zstd": "zstandard", "snappy": "snappy", "uncompressed": "null"}
+CODECS = {"gzip": "deflate", "zstd": "zstandard", "snappy": "snappy", "uncompressed": "null"}
 _LEVELS = {"gzip": range(10), "zstd": range(1, 23)}
 _WAITING_BYTES = 8 * MIB  # of rows that are encoded together
-_SLICE_ROWS, _SLICE_BYTES = 32 * 1024, 64 * MIB  # encoded at a time, which bounds the memory of encoding
+SLICE_ROWS, _SLICE_BYTES = 32 * 1024, 64 * MIB  # encoded at a time, which bounds the memory of encoding
 
 
 class AvroWriter:
@@ -146,18 +146,18 @@ def _compression(properties: Mapping[str, str]) -> tuple[str, Any]:
     levels = _LEVELS.get(name)
     text = "" if levels is None else AVRO_COMPRESSION_LEVEL.of(properties)  # the other codecs have no levels
     if text == "" or levels is None:
-        return _CODECS[name], compressor(_CODECS[name])
+        return CODECS[name], compressor(CODECS[name])
     if int(text) not in levels:
         message = (
             f"property {AVRO_COMPRESSION_LEVEL.name}: {text!r} is not from {levels[0]} to {levels[-1]}, as for {name}"
         )
         raise InputError(message, property=AVRO_COMPRESSION_LEVEL.name)
-    return _CODECS[name], compressor(_CODECS[name], int(text))
+    return CODECS[name], compressor(CODECS[name], int(text))
 
 
 def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     if batch.num_rows == 0:
         return
-    step = max(1, min(_SLICE_ROWS, _SLICE_BYTES * batch.num_rows // max(1, batch.nbytes)))
+    step = max(1, min(SLICE_ROWS, _SLICE_BYTES * batch.num_rows // max(1, batch.nbytes)))
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)

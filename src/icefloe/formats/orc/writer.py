@@ -39,7 +39,7 @@ from icefloe.model.schema.schema import Schema, derived
 from icefloe.model.schema.types import TIME, UNKNOWN, Field, List, Map, Struct, Type, Variant, children, walk
 
 ORC = "orc"
-_CODECS = {"zlib": "zlib", "snappy": "snappy", "lz4": "lz4", "zstd": "zstd", "none": "uncompressed"}
+CODECS = {"zlib": "zlib", "snappy": "snappy", "lz4": "lz4", "zstd": "zstd", "none": "uncompressed"}
 _BATCH_ROWS = 16 * 1024
 _DICTIONARY_SHARE = 0.8  # a text column gets a dictionary if it has at most this share of distinct values
 _SECONDS = 2**63 // 10**9  # what Arrow's nanoseconds can count either way
@@ -216,7 +216,7 @@ def _settings(layout: Layout, stored: pa.Schema) -> dict[str, Any]:
     properties = layout.properties
     return {
         "batch_size": _BATCH_ROWS,
-        "compression": _CODECS[ORC_COMPRESSION.of(properties)],
+        "compression": CODECS[ORC_COMPRESSION.of(properties)],
         "compression_strategy": ORC_STRATEGY.of(properties),
         "dictionary_key_size_threshold": _DICTIONARY_SHARE,
         "bloom_filter_columns": _bloom_columns(layout, stored),

@@ -31,11 +31,11 @@ from icefloe.model.schema.name_mapping import NameMapping, by_position
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 
-_LEAST_ROWS = 1024  # however large a guess says that they are
-_NESTED_ROWS = 128 * 1024  # of texts inside other columns, of which Arrow decodes no more than 2 GB together
-_NESTED_VALUES = 1024 * 1024
+LEAST_ROWS = 1024  # however large a guess says that they are
+NESTED_ROWS = 128 * 1024  # of texts inside other columns, of which Arrow decodes no more than 2 GB together
+NESTED_VALUES = 1024 * 1024
 _AS_THEY_ARE = frozenset({"PLAIN", "RLE", "BIT_PACKED"})  # of texts; of levels the other two
-_FEW_BYTES = 256 * 1024  # are decoded sooner than shared out to threads
+FEW_BYTES = 256 * 1024  # are decoded sooner than shared out to threads
 MANY_BYTES = 4 * 1024 * 1024  # take longer to decode than to find the pages in them
 _MANY_COLUMNS = 512  # of which none is so large that it should be looked for
 _TEXTS = frozenset({"UTF8", "NONE"})
@@ -151,7 +151,7 @@ class ParquetFile:
         whole = self.pieces[piece.index]
         size = self._bytes(whole, leaves)
         at_once = min(batch_rows, self._rows_at_once(whole, leaves, size))
-        threads, first = self._alone and size > _FEW_BYTES, piece.start - whole.start
+        threads, first = self._alone and size > FEW_BYTES, piece.start - whole.start
         if piece.rows < whole.rows and self._is_divisible and self._pages.knows(piece.index, leaves):
             for at in range(first, first + piece.rows, at_once):
                 rows = min(at_once, first + piece.rows - at)
@@ -196,7 +196,7 @@ class ParquetFile:
         Repeating texts are far larger when decoded. By how much is not said; lengths of bounds give an idea of it.
         """
         most, footer = max(1, BATCH_BYTES * piece.rows // max(1, size)), self._file.metadata
-        if piece.rows <= _LEAST_ROWS:
+        if piece.rows <= LEAST_ROWS:
             return most
         group, decoded = footer.row_group(piece.index), size
         for index in leaves:
@@ -206,9 +206,9 @@ class ParquetFile:
                 continue
             decoded += max(0, chunk.num_values * _bound_length(chunk.statistics) - chunk.total_uncompressed_size)
             if column.path != column.name:
-                values = _NESTED_VALUES * piece.rows // max(1, chunk.num_values)
-                most = max(1, min(most, _NESTED_ROWS, values))
-        return min(most, max(_LEAST_ROWS, BATCH_BYTES * piece.rows // max(1, decoded)))
+                values = NESTED_VALUES * piece.rows // max(1, chunk.num_values)
+                most = max(1, min(most, NESTED_ROWS, values))
+        return min(most, max(LEAST_ROWS, BATCH_BYTES * piece.rows // max(1, decoded)))
 
     def _labels(self, schema: pa.Schema, wanted: tuple[Field, ...], leaves: list[int]) -> pa.Schema:
         """The schema of a batch of some primitive columns with ids, and with the time zones that are wanted."""

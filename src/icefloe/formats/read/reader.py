@@ -44,7 +44,7 @@ class _Open(Protocol):
 
 
 _OPENERS: Mapping[str, _Open] = {"parquet": open_parquet, "orc": open_orc, "avro": open_avro}
-_BY_COLUMN = frozenset({"parquet", "orc"})  # formats of which a column can be read without the others
+BY_COLUMN = frozenset({"parquet", "orc"})  # formats of which a column can be read without the others
 
 
 def open_file(
@@ -117,7 +117,7 @@ def read_file(
             drops=drops,
             constants=constants,
             batch_rows=batch_rows,
-            by_column=file_format is None or file_format.lower() in _BY_COLUMN,
+            by_column=file_format is None or file_format.lower() in BY_COLUMN,
         )
         pieces = PieceReader(reading)
         for piece, every in chosen(file, bound, reading.tested, share):

@@ -80,7 +80,7 @@ def test_a_part_takes_one_processor_where_there_are_parts_for_all(
         return original(self, *args, use_threads=use_threads, **options)
 
     monkeypatch.setattr(pa.parquet.ParquetFile, "iter_batches", recording)
-    monkeypatch.setattr(parquet_file, "_FEW_BYTES", 0)
+    monkeypatch.setattr(parquet_file, "FEW_BYTES", 0)
     monkeypatch.setattr(read.os, "cpu_count", lambda: processors)
     plan = plan_of(files(table_at(tmp_path), *(rows(1, number) for number in range(8))))
     assert read_plan(IO, plan).read_all()["id"].to_pylist() == list(range(8))

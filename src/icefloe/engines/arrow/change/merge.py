@@ -32,8 +32,8 @@ from icefloe.model.schema.metadata_columns import POS, ROW_ID
 from icefloe.model.schema.schema import Schema
 
 MAX_PAIRS = 100_000_000  # pairs of rows that are compared if no equality joins the sides
-_PAIRS_AT_ONCE = 1 << 20
-_ROWS_AT_ONCE = 1 << 17
+PAIRS_AT_ONCE = 1 << 20
+ROWS_AT_ONCE = 1 << 17
 _NO_SOURCE_ROW = -1
 
 _Decided: TypeAlias = tuple[Ints, Ints, Ints]  # rows of a chunk, their clauses, their rows of the source
@@ -112,7 +112,7 @@ class _Finder:
         pairs_before = np.concatenate([[0], np.cumsum(index.row_counts(key_numbers))])
         start = 0
         while start < rows:
-            limit = pairs_before[start] + _PAIRS_AT_ONCE
+            limit = pairs_before[start] + PAIRS_AT_ONCE
             stop = max(start + 1, int(np.searchsorted(pairs_before[1:], limit, side="right")))
             self._decide_part(chunk, key_numbers[start:stop], start)
             start = stop
@@ -268,11 +268,11 @@ class _RowWriter:
             yield from self._updated_from_table(files, new)
         else:
             for updates in new.updates.values():
-                for first in range(0, len(updates.positions), _ROWS_AT_ONCE):
-                    yield from self._updated(updates, np.arange(len(updates.positions))[first : first + _ROWS_AT_ONCE])
+                for first in range(0, len(updates.positions), ROWS_AT_ONCE):
+                    yield from self._updated(updates, np.arange(len(updates.positions))[first : first + ROWS_AT_ONCE])
         for clause, rows in new.inserts:
-            for first in range(0, len(rows), _ROWS_AT_ONCE):
-                part = rows[first : first + _ROWS_AT_ONCE]
+            for first in range(0, len(rows), ROWS_AT_ONCE):
+                part = rows[first : first + ROWS_AT_ONCE]
                 yield self._rows(clause, {}, part, np.full(len(part), self._next_row_id, np.int64))
 
     def _updated_from_table(self, files: PlannedFiles, new: NewRows) -> Iterator[pa.Table]:
@@ -280,7 +280,7 @@ class _RowWriter:
         fields = tuple(field for field in self._source.plan.schema.fields if field.name in columns)
         positions = {file: bitmap_of(updates.positions) for file, updates in new.updates.items()}
         schema = Schema(fields=(*fields, POS))
-        with closing(rows_at(files.only(positions), positions, schema, min_rows=_ROWS_AT_ONCE)) as chunks:
+        with closing(rows_at(files.only(positions), positions, schema, min_rows=ROWS_AT_ONCE)) as chunks:
             for chunk in chunks:
                 start = 0
                 for file, end in zip(chunk.files, chunk.ends.tolist(), strict=True):

@@ -28,7 +28,7 @@ from icefloe.errors import IcefloeError
 Lister = Callable[[list[str], str], pa.Table]  # (filters as SQL text, session time zone) -> location, size, constants
 
 _SOURCES = "org.apache.spark.sql.execution.datasources"
-_BYTES_MAX = 4 << 20
+BYTES_MAX = 4 << 20
 _ROWS_AT_ONCE = 4096  # that the JVM decodes together
 _ANSWERS_KEPT = 4  # Spark may ask several times for one scan: when it plans, explains and re-plans
 
@@ -71,7 +71,7 @@ class _Answer:
     def __init__(self, files: pa.Table) -> None:
         self._file: IO[bytes] | None = None
         self._bytes = b""
-        if files.nbytes <= _BYTES_MAX:
+        if files.nbytes <= BYTES_MAX:
             self._bytes = arrow_stream(files)
             return
         self._file = tempfile.NamedTemporaryFile(prefix="icefloe-plan-")  # noqa: SIM115  # open as long as this lives

@@ -53,8 +53,8 @@ _JOB_OPTIONS = {
     "fs.file.impl.disable.cache": "true",
 }
 _READERS = 16
-_MANY_FILES = 256  # whose footers are read by tasks
-_FILES_PER_TASK = 64
+MANY_FILES = 256  # whose footers are read by tasks
+FILES_PER_TASK = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ def _write_natively(
     writer = ready.write.mode("errorifexists").options(**options)
     (writer.partitionBy(*names) if len(names) > 0 else writer).parquet(hadoop_path(folder))
     listed = sorted(io.list(folder), key=lambda info: info.location)
-    if len(listed) > _MANY_FILES:
+    if len(listed) > MANY_FILES:
         entries = _entries_of_many_files(rows.sparkSession, listed, metadata, io)
     else:
         entries = _entries_of_files(listed, metadata, io)
@@ -191,7 +191,7 @@ def _entries_of_many_files(
         return _entries_of_files(infos, table, io)
 
     listed = pa.table({"location": [info.location for info in files], "size": [info.size for info in files]})
-    frame = local_frame(spark, listed).repartition(-(-len(files) // _FILES_PER_TASK))
+    frame = local_frame(spark, listed).repartition(-(-len(files) // FILES_PER_TASK))
     return entries_by_tasks(frame, io, measure).sort_by("location")
 
 
