@@ -402,7 +402,7 @@ def _has_type(type_: pa.DataType, expected: Any) -> bool:
     return bool(checks.get(expected, pa.types.is_string)(type_))
 
 
-def _plain_values(array: pa.Array) -> list[Any]:
+def plain_values(array: pa.Array) -> list[Any]:
     """Values that can be compared: dates and times as numbers, UUIDs as bytes."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -521,7 +521,7 @@ class Manifest:
                     continue
                 self._check_type((base - 10_000) // 200, measure, array.type)
                 if not pa.types.is_nested(array.type):
-                    for row, value in zip(self.rows, _plain_values(array), strict=True):
+                    for row, value in zip(self.rows, plain_values(array), strict=True):
                         row["stats"].setdefault((base - 10_000) // 200, {})[measure] = value
 
     def _check_type(self, owner: int, measure: str, type_: pa.DataType) -> None:
@@ -1043,7 +1043,7 @@ class Table:
                 stats = row["stats"].get(part.owner, {})
                 lower, upper = stats.get("lower"), stats.get("upper")
                 is_both = part.transform == "identity" or upper is not None
-                if is_both and (not _same(lower, upper) or stats.get("tight") is False):
+                if is_both and (not same_value(lower, upper) or stats.get("tight") is False):
                     message = f"partition field {part.name} has the bounds {lower!r} and {upper!r}"
                     cut = ", which are cut" if stats.get("tight") is False else ""
                     self.report.add("partition-bounds", where, message + cut, row["row"])
@@ -1056,7 +1056,7 @@ class Table:
             [vector["partition_spec_id"], data["partition_spec_id"]],
             [self.tuple_of(r) for r in (vector, data)],
         )
-        if ids[0] != ids[1] or not all(map(_same, *values)):
+        if ids[0] != ids[1] or not all(map(same_value, *values)):
             message = f"spec {ids[0]} and {values[0]}, {data['place']} has spec {ids[1]} and {values[1]}"
             self.report.add("vector-partition", where, message, vector["row"])
 
@@ -1228,7 +1228,7 @@ def _missing_partition_values(row: Row, fields: list[PartitionField]) -> Iterato
             yield f"partition field {part.name} is null, its column has values: {source}"
 
 
-def _same(one: Any, other: Any) -> bool:
+def same_value(one: Any, other: Any) -> bool:
     """Whether two partition values are equal, one of which may be from an Avro manifest."""
     if one is None or other is None:
         return one is other
@@ -1260,13 +1260,13 @@ def broken_by_rows(
         if owner in columns and owner not in shapes:
             yield from (("bounds", f"id {owner}: {message}") for message in _wrong_statistics(stats, columns[owner]))
     for part, said in parts:
-        apply = _transform(part.transform)
+        apply = transform_of(part.transform)
         source = columns.get(part.sources[0]) if len(part.sources) == 1 else None
         if apply is None or source is None:
             continue
         found = [None if value is None else apply(value) for value in source.values]
-        wrong = next((value for value in found if not _same(value, said)), said)
-        if not _same(wrong, said):
+        wrong = next((value for value in found if not same_value(value, said)), said)
+        if not same_value(wrong, said):
             yield "partition-of-rows", f"partition field {part.name} is {said!r}, a row has {wrong!r}"
 
 
@@ -1290,7 +1290,7 @@ def _leaf_columns(table: pa.Table) -> Iterator[tuple[int, Column]]:
             pending += zip(field.type, array.flatten(), strict=True)
         elif _id(field) is not None and not pa.types.is_nested(field.type):
             storage = array.storage if isinstance(array, pa.ExtensionArray) else array
-            values = _plain_values(storage.unique())
+            values = plain_values(storage.unique())
             is_float = pa.types.is_floating(storage.type)
             nans = sum(math.isnan(value) for value in storage.drop_null().to_pylist()) if is_float else 0
             yield int(_id(field) or 0), Column(values, len(array), array.null_count, nans)
@@ -1309,11 +1309,11 @@ def _wrong_statistics(stats: Mapping[str, Any], column: Column) -> Iterator[str]
             continue
         if _rank(bound) > _rank(value) if name == "lower" else _rank(bound) < _rank(value):
             yield f"{name} bound is {bound!r}, a row has {value!r}"
-        elif stats.get("tight") is True and not _same(bound, value):
+        elif stats.get("tight") is True and not same_value(bound, value):
             yield f"{name} bound is {bound!r}, which is not tight: rows have {value!r}"
 
 
-def _transform(text: str) -> Callable[[Any], Any] | None:
+def transform_of(text: str) -> Callable[[Any], Any] | None:
     """A partition transform of one value that is not null; none if it is not known."""
     name, _, size = text.rstrip("]").partition("[")
     if name == "identity":
@@ -1689,13 +1689,13 @@ class Contents:
         if len(self.table.specs[delete["partition_spec_id"] or 0]) == 0:
             return True
         same = row["partition_spec_id"] == delete["partition_spec_id"]
-        return same and all(map(_same, self.table.tuple_of(row), self.table.tuple_of(delete)))
+        return same and all(map(same_value, self.table.tuple_of(row), self.table.tuple_of(delete)))
 
     def _read(self, place: str) -> tuple[int, dict[int | None, list[Any]]]:
         """The number of rows of a Parquet file, and its columns by field id."""
         if place not in self._columns:
             table = pq.ParquetFile(pa.BufferReader(self.table.files.read(place))).read(use_threads=False)
-            columns = {_id(f): _plain_values(table.column(n)) for n, f in enumerate(table.schema)}
+            columns = {_id(f): plain_values(table.column(n)) for n, f in enumerate(table.schema)}
             self._columns[place] = table.num_rows, columns
         return self._columns[place]
 

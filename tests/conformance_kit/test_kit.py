@@ -98,10 +98,10 @@ def test_the_checker_computes_partition_values_as_icefloe_does(
     values: pa.Array, type_: Any, transforms: list[str]
 ) -> None:
     for name in transforms:
-        expected = check_v4._plain_values(parse_transform(name).apply(values, type_))
-        apply = check_v4._transform(name)
-        found = [None if value is None else apply(value) for value in check_v4._plain_values(values)]
-        assert all(map(check_v4._same, found, expected)), (name, found, expected)
+        expected = check_v4.plain_values(parse_transform(name).apply(values, type_))
+        apply = check_v4.transform_of(name)
+        found = [None if value is None else apply(value) for value in check_v4.plain_values(values)]
+        assert all(map(check_v4.same_value, found, expected)), (name, found, expected)
 
 
 def test_every_rule_has_an_invalid_case() -> None:

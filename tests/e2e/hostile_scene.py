@@ -158,7 +158,7 @@ class Scene:
 
     def __init__(self, folder: Path, version: int) -> None:
         self.folder = folder
-        self.catalog = self._catalog()
+        self.catalog = self.fresh_catalog()
         self.other = self.catalog.create_table("db.o", "id bigint")
         self.table = self.catalog.create_table("db.t", "id bigint", format_version=version)
         self.table.append(rows(1))
@@ -178,7 +178,7 @@ class Scene:
         (self.path / "up").symlink_to(self.path.parent)
         self.before = self.outside()
 
-    def _catalog(self) -> Catalog:
+    def fresh_catalog(self) -> Catalog:
         settings = {"allowed-roots": f"file://{self.folder}/warehouse/db/t"}
         place = f"file://{self.folder}/warehouse"
         return catalog("x", uri=f"sqlite:///{self.folder}/catalog.db", warehouse=place, properties=settings)
@@ -195,7 +195,7 @@ class Scene:
 
     def fresh(self) -> Table:
         """The table as a new process opens it, whose clock is ten days ahead."""
-        table = self._catalog().load_table("db.t")
+        table = self.fresh_catalog().load_table("db.t")
         return Table(pointer_of(table), replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() + 10 * DAY_MS))
 
     @contextlib.contextmanager

@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from icefloe.commit.loop import commit
 from icefloe.commit.operations.ref_updates import SetRef
 from icefloe.commit.operations.snapshot_updates import SetStatistics
 from icefloe.env import SYSTEM
@@ -223,7 +224,7 @@ def test_a_branch_past_its_age_goes_with_its_snapshots(tmp_path):
     table.append(rows(2), branch="old", create_branch=True)
     head = table.refs["old"].snapshot_id
     table.remove_ref("old")
-    table._commit(SetRef(ref_name="old", ref=Ref(snapshot_id=head, max_ref_age_ms=DAY_MS)))
+    commit(pointer_of(table), SetRef(ref_name="old", ref=Ref(snapshot_id=head, max_ref_age_ms=DAY_MS)))
     assert first == table.refs["main"].snapshot_id
     plan = later(table, 10).expire()
     assert "  ref old: its snapshot is 10 days old, and it is kept for 24.0 h" in str(plan)
@@ -260,7 +261,7 @@ def test_statistics_and_old_metadata_files_go_too(tmp_path):
         file_footer_size_in_bytes=2,
     )
     pointer_of(table).io.write_new(file.statistics_path, b"stat")
-    table._commit(SetStatistics(files_of_snapshots=(file,)))
+    commit(pointer_of(table), SetStatistics(files_of_snapshots=(file,)))
     table.append(rows(2))
     oldest = table.metadata.metadata_log[0].metadata_file
     plan = table.expire(older_than=LATER)

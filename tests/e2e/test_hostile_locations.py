@@ -77,7 +77,7 @@ def maintain(scene: Scene) -> None:
 
 def purge(scene: Scene) -> None:
     with contextlib.suppress(IcefloeError):
-        scene._catalog().drop_table("db.t", purge=True)
+        scene.fresh_catalog().drop_table("db.t", purge=True)
 
 
 def test_there_are_enough_cases():
@@ -189,7 +189,7 @@ def test_a_file_that_is_referenced_only_by_way_of_a_link_is_no_orphan(tmp_path: 
 def test_a_whole_disk_or_bucket_is_never_a_table_to_delete_from(tmp_path: Path, location: str) -> None:
     scene = Scene(tmp_path, 2)
     base = pointer_of(scene.table).load()
-    pointer_of(scene.table)._last = replace(base, metadata=replace(base.metadata, location=location))
+    pointer_of(scene.table).remember(base.pointer, replace(base.metadata, location=location))
     with scene.watched():
         for plan in (scene.table.expire, scene.table.remove_orphans):
             with pytest.raises(InputError, match="a whole disk or bucket"):

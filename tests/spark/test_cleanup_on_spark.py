@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from icefloe.commit.loop import commit
 from icefloe.commit.operations.snapshot_updates import SetStatistics
 from icefloe.engines.choose import engine_for
 from icefloe.engines.file_sets import Kind, ReferencedFiles, files_at, journal_folder
@@ -67,7 +68,7 @@ def lived_in(folder: Path, version: int) -> Table:
             file_size_in_bytes=1,
             file_footer_size_in_bytes=1,
         )
-        table._commit(SetStatistics(files_of_snapshots=(file,)))
+        commit(pointer_of(table), SetStatistics(files_of_snapshots=(file,)))
     return table.refresh()
 
 

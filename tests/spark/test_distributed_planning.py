@@ -6,8 +6,10 @@ import pytest
 
 from icefloe.engines.spark.read import distributed_planning
 from icefloe.engines.spark.read.distributed_planning import data_rows_by_tasks
+from icefloe.engines.work import ScanRequest
 from icefloe.errors import UnsupportedError
 from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.table.held_table import pointer_of
 from support.people import MERGE, new_table, people
 from support.selection import first
 
@@ -26,7 +28,8 @@ def test_plans_of_tasks_and_of_the_driver_are_equal(spark, tmp_path, monkeypatch
     table.delete("id = 103")  # the last row of its file: a leaf of version 4 gets a deletion vector
     monkeypatch.setattr(distributed_planning, "ENTRIES_MIN", 2)
     for where in ("true", "id > 2 and city = 'Oslo'", "city = 'Rome' or id = 0", "id > 1000"):
-        request = table.scan()._request
+        base = pointer_of(table).load()
+        request = ScanRequest(base=base, snapshot=base.metadata.current_snapshot)
         driver = request.plan(parse_filter(where))
         tasks = request.plan(parse_filter(where), data_rows=data_rows_by_tasks(spark, request.snapshot))
         assert tasks.tasks.sort_by("location").to_pylist() == driver.tasks.sort_by("location").to_pylist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -183,11 +184,11 @@ def test_a_dataframe_is_made_without_reading_delete_manifests(spark, tmp_path, v
     table.append(people(4))
     counted = CountingFileIO(pointer_of(table).io)
     fresh = new_catalog(tmp_path).load_table("db.people")
-    store = fresh.scan()._request.base.store
+    store = pointer_of(fresh).held().store
     store.io = counted
     frame = fresh.scan().to_spark(spark)
     head = fresh.metadata.current_snapshot
-    deletes = {leaf.location for leaf in read_root(fresh.scan()._request.base.store, head).leaves(DELETE_MANIFEST)}
+    deletes = {leaf.location for leaf in read_root(store, head).leaves(DELETE_MANIFEST)}
     assert deletes.isdisjoint(call.location for call in counted.calls)
     assert sorted(row.id for row in frame.collect()) == [1, 3, 4]
     assert deletes <= {call.location for call in counted.calls}
@@ -198,18 +199,13 @@ def test_a_summary_that_does_not_count_equality_deletes_is_no_reason_for_wrong_r
     table.append(people(1, 2))
     delete_equal(table, {"id": [1]})
     head = table.metadata.current_snapshot
-    scan = table.scan()
     summary = {**head.summary, "total-equality-deletes": "0"}
-    scan._request = scan._request.__class__(
-        base=scan._request.base, snapshot=type(head)(**{**_fields(head), "summary": summary})
-    )
+    snapshots = table.metadata.snapshots.without({head.snapshot_id}).add(replace(head, summary=summary))
+    pointer_of(table).remember(table.metadata_location, replace(table.metadata, snapshots=snapshots))
+    scan = table.scan()
     with pytest.raises(QueryExecutionException, match=r"to_spark\(spark, inspect_files=True\)"):
         scan.to_spark(spark).collect()
     assert [row.id for row in scan.to_spark(spark, inspect_files=True).collect()] == [2]
-
-
-def _fields(value: object) -> dict[str, object]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 @pytest.mark.parametrize("seed", first(1, range(12)))

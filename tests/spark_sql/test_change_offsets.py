@@ -18,7 +18,7 @@ from icefloe.spark_sql.streams.changes import ChangeOffset, StreamChanges
 from icefloe.spark_sql.streams.files import StreamOffset
 from icefloe.spark_sql.streams.history import StreamHistory
 from icefloe.spark_sql.streams.options import stream_options
-from icefloe.spark_sql.streams.source import _offset
+from icefloe.spark_sql.streams.source import offset_of
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.people import COPY, EACH_MODE, MERGE, new_table, people
@@ -205,11 +205,11 @@ def test_options_and_offsets_of_the_other_kind_of_stream_are_refused(tmp_path: P
         run(changes(table, images="true"))
     _, offset = run(changes(table))
     text = msgspec.json.encode(offset).decode()
-    assert _offset(text, ChangeOffset) == offset
+    assert offset_of(text, ChangeOffset) == offset
     with pytest.raises(InputError, match="checkpoints of their own"):
-        _offset(text, StreamOffset)
+        offset_of(text, StreamOffset)
     with pytest.raises(InputError, match="checkpoints of their own"):
-        _offset(msgspec.json.encode(StreamOffset(position=1)).decode(), ChangeOffset)
+        offset_of(msgspec.json.encode(StreamOffset(position=1)).decode(), ChangeOffset)
 
 
 def test_a_stream_keeps_its_columns_and_refuses_another_type(tmp_path: Path) -> None:

@@ -211,13 +211,13 @@ def _abbreviate(rows: pa.Table, chosen: pa.Array, shown: int, describe: Callable
 
     ``describe`` takes a table of one row.
     """
-    picked = _pick(np.asarray(chosen, dtype=np.bool_), shown)
+    picked = picked_rows(np.asarray(chosen, dtype=np.bool_), shown)
     nodes = [describe(rows.slice(int(position), 1)) for position in picked]
     rest = np.setdiff1d(np.arange(rows.num_rows), picked)
     return nodes if len(rest) == 0 else [*nodes, _rest(rows.take(pa.array(rest)))]
 
 
-def _pick(chosen: np.ndarray[Any, np.dtype[np.bool_]], shown: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def picked_rows(chosen: np.ndarray[Any, np.dtype[np.bool_]], shown: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The rows to show: up to half of them chosen ones, then other rows, then further chosen ones."""
     if len(chosen) <= shown + 1:  # a summary of one row would take as much space
         return np.arange(len(chosen))

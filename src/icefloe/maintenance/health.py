@@ -88,7 +88,7 @@ def health_of(base: Base, engine: Engine, *, now_ms: int, storage: bool = False)
     started = time.monotonic()
     figures = measure(base, engine, now_ms=now_ms, storage=storage)
     order = list(Severity)
-    findings = sorted(_findings(figures), key=lambda each: order.index(each.severity))
+    findings = sorted(findings_of(figures), key=lambda each: order.index(each.severity))
     return Health(
         table=base.metadata.location if base.name is None else base.name,
         snapshot_id=base.metadata.current_snapshot_id,
@@ -98,7 +98,8 @@ def health_of(base: Base, engine: Engine, *, now_ms: int, storage: bool = False)
     )
 
 
-def _findings(f: HealthFigures) -> Iterator[HealthFinding]:
+def findings_of(f: HealthFigures) -> Iterator[HealthFinding]:
+    """What the figures say is wrong or could be better."""
     for finding in (
         _small_files(f),
         _skew(f),

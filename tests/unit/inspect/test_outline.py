@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from icefloe.inspect.node import Node, listing, range_text, short_name
-from icefloe.inspect.outline import _pick, outline_snapshot
+from icefloe.inspect.outline import outline_snapshot, picked_rows
 from icefloe.model.text.figures import size_text
 from support.metadata_tree import Tree, data_file, planned_files, rows, vector
 
@@ -93,7 +93,7 @@ def test_only_leaves_that_are_shown_are_read() -> None:
 @pytest.mark.parametrize("flagged", [0, 1, 3, 12])
 def test_picking_keeps_the_order_and_shows_a_chosen_row_if_there_is_one(count: int, flagged: int) -> None:
     chosen = np.arange(count) >= count - flagged
-    picked = _pick(chosen, 3)
+    picked = picked_rows(chosen, 3)
     assert list(picked) == sorted(set(picked))
     assert len(picked) == (count if count <= 4 else 3)
     if chosen.any():

@@ -14,7 +14,7 @@ from icefloe.commit.operations.ref_updates import SetRef
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.engines.choose import engine_for
-from icefloe.maintenance.health import Health, HealthFinding, _findings, health_of
+from icefloe.maintenance.health import Health, HealthFinding, findings_of, health_of
 from icefloe.maintenance.health_figures import HealthFigures, measure
 from icefloe.maintenance.verify.rules import Severity
 from icefloe.model.entries import MANIFESTS
@@ -209,7 +209,7 @@ def test_every_command_exists():
         unreferenced_files=1,
         unreferenced_bytes=1,
     )
-    found = list(_findings(everything))
+    found = list(findings_of(everything))
     assert len(found) == 8
     for each in found:
         (name,) = re.findall(r"\bt\.(\w+)\(", each.command)

@@ -14,11 +14,11 @@ import pytest
 
 from icefloe.errors import InputError, NoSuchTable
 from icefloe.io.memory import MemoryFileIO
+from icefloe.io.select import file_io
 from icefloe.maintenance.verify.findings import Finding
 from icefloe.maintenance.verify.rules import CONSEQUENCES, Rule, Severity
 from icefloe.maintenance.verify.verify import VerifyResult
 from icefloe.table.catalog import Catalog, catalog
-from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.tables import VERSIONS, reopened
 
@@ -49,10 +49,9 @@ def one_file(version: int, **options: object) -> Table:
 
 
 def storage(table: Table) -> MemoryFileIO:
-    inner = pointer_of(table).io
-    while not isinstance(inner, MemoryFileIO):
-        inner = getattr(inner, "inner", None) or inner._inner
-    return inner
+    io = file_io(table.location)
+    assert isinstance(io, MemoryFileIO)
+    return io
 
 
 def rewrite(table: Table, change: Callable[[pa.Table], pa.Table], location: str | None = None) -> str:

@@ -46,16 +46,16 @@ class StreamSourceCalls:
         stream = self._stream(call)
         stream = stream if call.until is None else stream.up_to(int(call.until))
         if isinstance(stream, StreamChanges):
-            return stream.latest(_offset(call.start, ChangeOffset), is_unlimited=call.is_unlimited)
-        return stream.latest(_offset(call.start, StreamOffset), is_unlimited=call.is_unlimited)
+            return stream.latest(offset_of(call.start, ChangeOffset), is_unlimited=call.is_unlimited)
+        return stream.latest(offset_of(call.start, StreamOffset), is_unlimited=call.is_unlimited)
 
     def plan_batch(self, call: PlanBatch, java_session: Any) -> Any:
         """The rows between two offsets as a Dataset, with the columns of the table."""
         spark, stream = session_of(java_session), self._stream(call)
         if isinstance(stream, StreamChanges):
-            start, end = _offset(call.start, ChangeOffset), _offset(call.end, ChangeOffset)
+            start, end = offset_of(call.start, ChangeOffset), offset_of(call.end, ChangeOffset)
             return changes_of_request(spark, stream.request(start, end))._jdf
-        plan = stream.plan(_offset(call.start, StreamOffset), _offset(call.end, StreamOffset))
+        plan = stream.plan(offset_of(call.start, StreamOffset), offset_of(call.end, StreamOffset))
         return _rows(spark, stream.history, plan)._jdf
 
     def _stream(self, call: StreamCall) -> StreamFiles | StreamChanges:
@@ -90,7 +90,8 @@ def _rows(spark: SparkSession, history: StreamHistory, plan: Plan | None) -> Dat
     return dataframe(spark, planned_source(spark, planned, schema))
 
 
-def _offset(text: str, kind: type[_Offset]) -> _Offset:
+def offset_of(text: str, kind: type[_Offset]) -> _Offset:
+    """An offset as its checkpoint stores it."""
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icefloe.engines.arrow.change.update import _is_in, column_at, set_columns, write_updated
+from icefloe.engines.arrow.change.update import column_at, is_in, set_columns, write_updated
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.engines.arrow.read.read import read_plan
 from icefloe.engines.work import FinalLineage
@@ -124,9 +124,9 @@ def test_lineage_that_is_not_final_is_left_out(tmp_path: Path) -> None:
 
 @given(st.sets(st.integers(0, 70_000), min_size=1, max_size=20), st.sets(st.integers(0, 70_000), max_size=20))
 def test_positions_are_told_from_the_others(positions: set[int], wanted: set[int]) -> None:
-    found = _is_in(np.array(sorted(positions), np.int64), BitMap64(wanted))
+    found = is_in(np.array(sorted(positions), np.int64), BitMap64(wanted))
     assert found.tolist() == [position in wanted for position in sorted(positions)]
-    assert _is_in(np.zeros(0, np.int64), BitMap64(wanted)).tolist() == []
+    assert is_in(np.zeros(0, np.int64), BitMap64(wanted)).tolist() == []
 
 
 def test_a_name_may_lead_into_structs_and_have_dots_of_its_own() -> None:

@@ -44,13 +44,13 @@ def write_updated(
     def all_rows(part: FileTask) -> Iterator[pa.RecordBatch]:
         deletes = files.deleted_rows.of(part.location)
         for batch in rows_to_rewrite(touched, part, deletes, row_positions=True):
-            is_updated = _is_in(np.asarray(batch.column(batch.num_columns - 1)), positions[part.location])
+            is_updated = is_in(np.asarray(batch.column(batch.num_columns - 1)), positions[part.location])
             yield _with_updates(batch.drop_columns([POS.name]), is_updated, values, schema)
 
     return rewrite_files(touched, all_rows if copy_others else updated)
 
 
-def _is_in(positions: npt.NDArray[np.int64], wanted: BitMap64) -> Mask:
+def is_in(positions: npt.NDArray[np.int64], wanted: BitMap64) -> Mask:
     """Which of these ascending positions are wanted."""
     if len(positions) == 0:
         return np.zeros(0, np.bool_)
