@@ -36,7 +36,7 @@ class Module:
         return self.path.name == "__init__.py"
 
     def at(self, node: ast.AST) -> str:
-        """Say where a node is, the way a problem starts."""
+        """The place of a node, as problems name it."""
         return f"{self.name}:{getattr(node, 'lineno', 1)}"
 
 

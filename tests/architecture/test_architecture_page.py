@@ -1,4 +1,4 @@
-"""docs/architecture.md names every package and only files that exist, and no folder grows into a heap."""
+"""docs/architecture.md names every package and only files that exist, and no folder has too many modules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def file_problems(page: str, root: Path) -> list[str]:
 
 
 def crowded_folders(root: Path) -> list[str]:
-    """List folders with more modules directly in them than a reader takes in at a glance."""
+    """List folders with more modules directly in them than the limit."""
     folders = {path.parent for path in root.rglob("*.py")}
     counts = {folder: sum(1 for path in folder.glob("*.py") if path.name != "__init__.py") for folder in folders}
     return [

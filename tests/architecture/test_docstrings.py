@@ -1,4 +1,4 @@
-"""Whoever opens a file learns what it is for: modules, classes and functions say so, in words."""
+"""Modules, public classes and public functions have docstrings."""
 
 from __future__ import annotations
 

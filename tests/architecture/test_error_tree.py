@@ -1,4 +1,4 @@
-"""One error tree: the one drawn in the docstring of ``icefloe.errors``, and nothing beside it."""
+"""All errors are in the tree that the docstring of ``icefloe.errors`` draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports stand at the top of a file: an import inside a function hides a tangle of dependencies."""
+"""Imports are at the top of a file: an import inside a function hides a cycle of dependencies."""
 
 from __future__ import annotations
 

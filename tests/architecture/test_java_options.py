@@ -6,7 +6,7 @@ from pathlib import Path
 
 from architecture.source_tree import REPO, expect_none, write_tree
 
-# Put together from pieces, so that this file does not hold what it looks for.
+# Joined from two texts, so that this file does not contain what it searches for.
 ONE_COMPILER = "Tiered" + "StopAtLevel"
 ROOM = "ReservedCodeCacheSize"
 

@@ -1,4 +1,4 @@
-"""``import icefloe`` is quick: what is optional or slow to load waits for its first use, behind ``icefloe.lazy``."""
+"""``import icefloe`` is fast: optional and slow modules are loaded on first use, by ``icefloe.lazy``."""
 
 from __future__ import annotations
 

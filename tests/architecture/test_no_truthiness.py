@@ -1,4 +1,4 @@
-"""Nothing is told from zero or empty by accident: an optional number or text is compared with None.
+"""An optional number or text is compared with None: zero and the empty text are values.
 
 ``if limit`` treats a limit of 0 as no limit at all. The check knows the names that a function annotates as an
 optional int, float, str or bytes, in its signature or in its body; it does not follow values any further.

@@ -1,4 +1,4 @@
-"""The repository is at home on any machine: no folder of one machine, no package registry's address."""
+"""The repository names no folder of one machine and no address of a package registry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from architecture.source_tree import REPO, expect_none
 
-# Put together from pieces, so that this file does not hold what it looks for.
+# Joined from two texts, so that this file does not contain what it searches for.
 FOLDERS = ("work", "root", "tmp/boot", "home/[a-z]+")
 REGISTRIES = ("pypi", "pythonhosted", r"maven\.org", r"maven\.apache\.org/maven2", "/simple/", "repository/maven")
 PATTERNS = (

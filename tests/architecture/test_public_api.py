@@ -1,4 +1,4 @@
-"""The public names and their signatures are a promise: they change only when somebody means it."""
+"""The public names and their signatures change only on purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every module is reached from ``import icefloe`` or from the command line: what nobody reaches is deleted."""
+"""Every module is reached from ``import icefloe`` or from the command line: other modules are deleted."""
 
 from __future__ import annotations
 

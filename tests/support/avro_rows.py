@@ -88,9 +88,9 @@ def write(io: MemoryFileIO, schema: Schema, rows: list[dict[str, Any]], **proper
 def read_table(
     io: MemoryFileIO, wanted: tuple[Field, ...], mapping: NameMapping | None = None, *, handed_over: bool = False
 ) -> pa.Table:
-    """The columns with these ids, as they are stored; checked for what Arrow can check."""
+    """The columns with these ids, as they are stored; validated by Arrow."""
     with open_avro(io, PLACE, mapping) as file:
-        batches = [batch for piece in file.pieces for batch in file.read(piece, wanted, 1000)]
+        batches = [batch for part in file.pieces for batch in file.read(part, wanted, 1000)]
         assert isinstance(file, AvroFile)
         assert file._decoder.together is not handed_over, "whether reading together was given up"
         schema = batches[0].schema if len(batches) > 0 else pa.schema([])
@@ -101,7 +101,7 @@ def read_table(
 
 @contextmanager
 def lanes(least: int) -> Iterator[None]:
-    """With how many blocks side by side records are read together."""
+    """Records are read together from this number of blocks on."""
     before = avro_rows.LEAST_LANES
     avro_rows.LEAST_LANES = least
     try:

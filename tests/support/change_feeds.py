@@ -42,17 +42,17 @@ def of_types(changes: pa.Table, *types: str) -> pa.Table:
 
 
 def old_and_new(changes: pa.Table) -> tuple[Counter[str], Counter[str]]:
-    """The rows that are gone and those that are new."""
+    """The rows of the old state alone and those of the new state alone."""
     return Counter(plain(of_types(changes, *OLD))), Counter(plain(of_types(changes, *NEW)))
 
 
 def difference(before: Counter[str], after: Counter[str]) -> tuple[Counter[str], Counter[str]]:
-    """The rows that are in one of two states only, each as often as it is missing in the other."""
+    """The rows that are in one of two states only, as often as the other state lacks them."""
     return before - after, after - before
 
 
 def check_steps(changes: pa.Table, states: Sequence[Counter[str]], steps: Iterable[Snapshot]) -> None:
-    """Each step of the changes is the difference of two states, in which its operation is no replacement."""
+    """Each step of the changes is the difference of two states, without rows that appear in both."""
     ordinal = 0
     for number, snapshot in enumerate(steps):
         own = changes.filter(

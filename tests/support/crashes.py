@@ -1,4 +1,4 @@
-"""Tables that processes may be struck on: worlds that are copied for each run, operations, and what must hold after."""
+"""Operations of processes that fail at one call: tables that are copied for each run, and the checks after the run."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def ids_at(table: Table, snapshot_id: int) -> list[tuple[int, int]]:
 def start_world(version: int, *, deep: bool = False) -> World:
     """A table with a history: leaves, deletes, a branch, a staged snapshot, and metadata files that fall out.
 
-    A ``deep`` one has so small limits that every commit moves rows of the tree as well.
+    With ``deep``, the limits are so small that every commit also moves entries between manifests.
     """
     world = World()
     schema = parse_ddl("id bigint, part int")
@@ -251,7 +251,7 @@ def exists_in(name: str, version: int) -> bool:
 
 
 class Rival(CrashPointers):
-    """A process whose first swap comes too late: another one, whose work is at hand, has just committed."""
+    """A process whose first swap fails: another process, whose result is given, has just committed."""
 
     def __init__(self, world: World, fuse: Fuse, work: World) -> None:
         super().__init__(world.catalog, fuse)
@@ -284,12 +284,12 @@ class Ended:
 
     @property
     def is_definite(self) -> bool:
-        """Whether it is proved that nothing landed."""
+        """Whether the error proves that nothing was committed."""
         return isinstance(self.error, IcefloeError) and not isinstance(self.error, CommitStateUnknown)
 
     @property
     def may_leave_nothing(self) -> bool:
-        """Whether nobody but the process itself kept it from cleaning up behind itself."""
+        """Whether only the process itself may have prevented its clean-up."""
         strike = self.strike
         if strike is None or self.hit is None:
             return True
@@ -299,7 +299,7 @@ class Ended:
 
 
 def run(start: World, act: Act, strike: Strike | None = None, *, rival: World | None = None) -> Ended:
-    """Run an operation on a copy of a world as a process that may be struck."""
+    """Run an operation on a copy of a world, in a process that may fail at one call."""
     world, fuse = start.copy(), Fuse(strike)
     pointers = CrashPointers(world.catalog, fuse) if rival is None else Rival(world, fuse, rival)
     storage = CrashFileIO(world.io, fuse)
@@ -309,7 +309,7 @@ def run(start: World, act: Act, strike: Strike | None = None, *, rival: World | 
     except (IcefloeError, KeyboardInterrupt, Died) as caught:
         error = caught
     if fuse.dead:
-        error = Died("the process is dead, whatever it still said")
+        error = Died("the process is dead")
         storage.power_cut()
     return Ended(
         world=world,
@@ -323,7 +323,7 @@ def run(start: World, act: Act, strike: Strike | None = None, *, rival: World | 
 
 
 def landed(ended: Ended) -> bool:
-    """Whether an operation whose outcome was unknown is part of the table, as a careful user finds out."""
+    """Whether an operation with an unknown outcome was committed, as a user would look it up."""
     base = pointer_of(ended.world.table()).load()
     known = {base.pointer, *(entry.metadata_file for entry in base.metadata.metadata_log)}
     there = ended.swaps[-1][1] in known
@@ -336,7 +336,7 @@ def landed(ended: Ended) -> bool:
 
 
 class Expected:
-    """What readers may see when an operation has ended: all of it or nothing, with the rival's row if that came."""
+    """What readers may see after an operation: all of its changes or none, and the rival's row if it committed."""
 
     def __init__(self, start: World, act: Act, *, rival: World | None = None) -> None:
         done = run(start, act, rival=rival)
@@ -346,7 +346,7 @@ class Expected:
         self._unchanged = {False: state_of(start), True: state_of(start if rival is None else rival)}
 
     def unchanged(self, ended: Ended) -> State:
-        """The world as it is if nothing of the operation landed."""
+        """The expected world if nothing was committed."""
         return self._unchanged[ended.rival_came]
 
     def check(self, ended: Ended) -> None:
@@ -365,11 +365,11 @@ class Expected:
         assert named <= world.files(), "a file that a snapshot names is gone"
         assert FOREIGN_FILE in world.files(), "a file that another program wrote is gone"
         if ended.may_leave_nothing:
-            assert world.files() - named - none.loose - self._left == set(), "files that nobody names were left behind"
+            assert world.files() - named - none.loose - self._left == set(), "unreferenced files were left behind"
 
 
 class State:
-    """A world as it was, by which one that nobody changed is known without reading it."""
+    """The state of a world, to see without reading the table whether it has changed."""
 
     def __init__(self, world: World) -> None:
         self.view = world.view()
@@ -379,7 +379,7 @@ class State:
         self._files = {name: world.io.read(name) for name in self.named}
 
     def is_still(self, world: World) -> bool:
-        """Whether the pointer and all files behind it are as they were."""
+        """Whether the pointer and all files of the table are unchanged."""
         if world.catalog.load(NAME) != self._pointer:
             return False
         return all(world.io.exists(name) and world.io.read(name) == data for name, data in self._files.items())

@@ -1,4 +1,4 @@
-"""Ways to damage good bytes: what a bad disk, a cut transfer or a hostile writer would leave."""
+"""Ways to damage valid bytes, as a bad disk, an incomplete transfer or a hostile writer would."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ MOST_CHANGES = 4
 
 
 def damaged(good: bytes) -> st.SearchStrategy[bytes]:
-    """Give good bytes with a few changes: bytes replaced, cut out, put in or repeated, or the end cut off."""
+    """Valid bytes with a few changes: bytes replaced, removed, inserted or repeated, or the end cut off."""
     return st.lists(_change(len(good)), min_size=1, max_size=MOST_CHANGES).map(lambda changes: _apply(good, changes))
 
 
 def _change(size: int) -> st.SearchStrategy[tuple[str, int, bytes]]:
     kinds = st.sampled_from(["replace", "insert", "remove", "repeat", "cut"])
     # Extreme bytes turn counts and lengths into huge or negative ones.
-    pieces = st.one_of(
+    chunks = st.one_of(
         st.binary(min_size=1, max_size=8), st.sampled_from([b"\x00" * 8, b"\xff" * 8, b"\x7f\xff\xff\xff"])
     )
-    return st.tuples(kinds, st.integers(0, size), pieces)
+    return st.tuples(kinds, st.integers(0, size), chunks)
 
 
 def _apply(good: bytes, changes: list[tuple[str, int, bytes]]) -> bytes:
     data = good
-    for kind, at, piece in changes:
+    for kind, at, chunk in changes:
         head, tail = data[:at], data[at:]
         match kind:
             case "replace":
-                data = head + piece + tail[len(piece) :]
+                data = head + chunk + tail[len(chunk) :]
             case "insert":
-                data = head + piece + tail
+                data = head + chunk + tail
             case "remove":
-                data = head + tail[len(piece) :]
+                data = head + tail[len(chunk) :]
             case "repeat":
-                data = head + tail[: len(piece)] + tail
+                data = head + tail[: len(chunk)] + tail
             case _:
                 data = head
     return data
 
 
 def damaged_json(good: bytes) -> st.SearchStrategy[bytes]:
-    """Give a JSON document with a few of its values replaced by others or taken out; it stays JSON."""
+    """A JSON document with a few of its values replaced or removed; it is still JSON."""
     paths = list(_paths(json.loads(good), ()))
     change = st.tuples(st.sampled_from(paths), st.one_of(st.just(_GONE), _VALUES))
     changes = st.lists(change, min_size=1, max_size=MOST_CHANGES)

@@ -1,4 +1,4 @@
-"""Delete matching pair by pair, straight from the rules of the specification, for tests to compare with."""
+"""Which deletes apply to which data file, pair by pair, as the specification says; tests compare results with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of engines for tests, from parts that tests have at hand."""
+"""Calls of engines with the values that tests have."""
 
 from __future__ import annotations
 

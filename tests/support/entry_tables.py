@@ -1,6 +1,6 @@
 """A table in memory whose catalog answers by script, changed by entries of files that need not exist.
 
-``audit`` looks at everything the table's metadata says and at what lies in its metadata folder.
+``audit`` checks all metadata of the table, and the files in its metadata folder.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class World:
         return sorted(short(location) for location in self.plan(snapshot).tasks["location"].to_pylist())
 
     def entries(self, snapshot: Snapshot | None = None) -> pa.Table:
-        """All live entries of a snapshot, or of the head, wherever they stand."""
+        """All live entries of a snapshot, or of the head, in its root and its leaves."""
         base = self.base()
         root = read_root(base.store, base.metadata.current_snapshot if snapshot is None else snapshot)
         inside = [read_live_leaf(base.store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
@@ -225,7 +225,7 @@ def rows(*dicts: dict[str, object]) -> pa.Table:
 
 
 def audit(world: World, *, folder: bool = True) -> None:
-    """Everything that must hold whatever was done: totals, numbers, row ids, logs, and no file that nobody needs."""
+    """Check what holds after any operation: totals, sequence numbers, row ids, logs, and no unreferenced files."""
     fresh = world.base()
     metadata, reachable = fresh.metadata, {fresh.pointer}
     ids: dict[str, int] = {}
@@ -272,8 +272,7 @@ def _check_totals(snapshot: Snapshot, files: pa.Table, deletes: pa.Table) -> Non
         SummaryKey.TOTAL_EQUALITY_DELETES: _sum(by_value, "record_count"),
         SummaryKey.TOTAL_FILES_SIZE: _sum(files, "file_size_in_bytes") + vectors + _sum(plain, "file_size_in_bytes"),
     }
-    told = {key: int(snapshot.summary[key]) for key in expected}
-    assert told == expected
+    assert {key: int(snapshot.summary[key]) for key in expected} == expected
 
 
 def _check_ranges(files: pa.Table, next_row_id: int) -> None:
@@ -290,7 +289,7 @@ def _sum(table: pa.Table, name: str) -> int:
 
 
 def changed(world: World, snapshot: Snapshot, status: Status) -> list[str]:
-    """Names of the entries of a snapshot's leaves and root that it gave a status itself."""
+    """Names of the entries whose status this snapshot has set, in its leaves and root."""
     base = world.base()
     root = read_root(base.store, snapshot)
     inside = [base.store.leaf(leaf.location, content=leaf.content) for leaf in leaves_of(root.rows(*MANIFESTS))]

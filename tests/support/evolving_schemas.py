@@ -1,4 +1,4 @@
-"""Random schemas, what becomes of them, and rows: projection by id, defined in plain Python."""
+"""Random schemas, their changes, and rows: projection by field id, defined in plain Python."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def as_json(value: Any) -> Any:
 
 
 def default_of(field: Field) -> Any:
-    """What a field reads as in rows that were written without it."""
+    """The value of a field in rows that were written without it."""
     if field.initial_default is None:
         return None
     if isinstance(field.type, Struct):

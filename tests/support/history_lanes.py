@@ -1,4 +1,4 @@
-"""One of the tables of a history of several: it goes through its format versions in memory."""
+"""One of the tables of a history, in memory; it is upgraded through its format versions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FIRST_LIMITS = {
 
 
 class Lane:
-    """One of the tables; ``versions`` are those it goes through, ``label`` says so."""
+    """One of the tables; ``versions`` are its format versions in order, also shown by ``label``."""
 
     def __init__(self, versions: Sequence[int], seed: int) -> None:
         self.versions = list(versions)

@@ -61,7 +61,7 @@ _NUMBERS = count()
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What pairs of operations run on, and under."""
+    """The table and the isolation level of a pair of operations."""
 
     version: int
     isolation: Isolation
@@ -229,7 +229,7 @@ def new_world(setting: Setting) -> World:
 
 
 def operation_of(world: World, base: Base, kind: str, who: int) -> SnapshotOperation | None:
-    """What an operation wants, from what it reads in a base; none if it finds no rows to change."""
+    """The operation that a base leads to, or none if no row of the base is to be changed."""
     name, _, how = kind.partition(" ")
     head, isolation = base.metadata.current_snapshot, world.setting.isolation
     live, tasks = world.live(base)
@@ -294,7 +294,7 @@ def _compaction(
 
 
 def steps_of(world: World, base: Base, kind: str, who: int) -> tuple[Update, ...]:
-    """What an operation wants; some are transactions, whose first step may find nothing to do."""
+    """The steps of an operation; the first step of a transaction may have nothing to do."""
     if kind not in TRANSACTIONS:
         operation = operation_of(world, base, kind, who)
         return () if operation is None else (operation,)
@@ -328,7 +328,7 @@ def kinds(setting: Setting) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What two operations came to: the rows, how each ended, and the snapshots that each made."""
+    """The result of two operations: the rows, the outcome of each, and the snapshots of each."""
 
     rows: Rows
     ended: dict[int, str]  # "landed", "nothing" or "refused"
@@ -337,7 +337,7 @@ class Run:
 
 
 def operate(world: World, pointer: TablePointer, kind: str, who: int) -> tuple[str, int | None]:
-    """Read, decide and commit; how it ended, and the snapshot."""
+    """Read, decide and commit; returns the outcome and the snapshot."""
     steps = steps_of(world, pointer.load(), kind, who)
     if len(steps) == 0:
         return "nothing", None
@@ -413,7 +413,7 @@ def anomalies(start: World, pair: tuple[str, str]) -> Iterator[Anomaly | None]:
 
 
 def allowed(setting: Setting, run: Run) -> list[tuple[int, ...]]:
-    """The serial orders that may explain a run; one that found nothing to do may stand anywhere."""
+    """The serial orders that may explain a run; one that had nothing to do may be at any place."""
     done = sorted(who for who, how in run.ended.items() if how != "refused")
     orders = list(permutations(done))
     if setting.isolation is Isolation.SNAPSHOT:
@@ -432,7 +432,7 @@ def checks_of(operation: type[SnapshotOperation]) -> set[str]:
 
 @contextmanager
 def without(operation: type[SnapshotOperation], check: str) -> Iterator[None]:
-    """The library with one check of one operation taken out."""
+    """The library without one check of one operation."""
     resolve = operation.resolve
 
     def careless(self: Any, draft: Draft, work: Work) -> FileChanges | None:

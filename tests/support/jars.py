@@ -100,7 +100,7 @@ def _maven(artifact: Artifact, cache: Path, instead: str) -> str:
 
 @contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
-    """Let one process at a time fill a folder: tests run in several, and Maven's own store minds."""
+    """Let one process at a time fill a folder; several processes run tests, and Maven cannot share its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder.parent / f".{folder.name}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Small metadata documents that the tests of the metadata codec change and break."""
+"""Small metadata documents that tests of the metadata codec change and damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small tree to change in tests: a table of one column, its roots one after another, and no catalog."""
+"""A small metadata tree without a catalog: a table of one column, with one root for each commit."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Tree:
         return self.snapshots[-1] if len(self.snapshots) > 0 else None
 
     def root(self, back: int = 0) -> Root:
-        """A root as written, decoded anew."""
+        """A root as written, decoded again."""
         return read_root(self.fresh_store(), self.snapshots[-1 - back])
 
     def commit(self, **changes: pa.Table) -> NewRoot:

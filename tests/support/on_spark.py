@@ -14,7 +14,7 @@ from icefloe.table.transaction import Transaction
 
 
 def frame_of(spark: SparkSession, rows: Any) -> DataFrame:
-    """Arrow rows as a DataFrame; anything else as it is."""
+    """Arrow rows as a DataFrame; anything else is returned unchanged."""
     return spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
 
 

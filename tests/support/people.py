@@ -52,7 +52,7 @@ def people(*ids: int, city: str | None = "Oslo", amount: int | None = 1) -> pa.T
 
 
 def rows_of(table: Table, **when: object) -> list[tuple[object, ...]]:
-    """All rows, in order of their ids; whatever files hold them."""
+    """All rows, in order of their ids."""
     found = table.at(**when).scan().to_arrow()  # type: ignore[arg-type]
     assert table.at(**when).scan().count() == found.num_rows  # type: ignore[arg-type]
     return sorted((tuple(row.values()) for row in found.to_pylist()), key=repr)
@@ -76,12 +76,12 @@ def delete_files(table: Table) -> list[tuple[int, str | None]]:
 
 
 def check(table: Table) -> None:
-    """Nothing is wrong with the table, and nothing lies beside it that it does not name."""
+    """Check that the table is sound and that its folder has no unreferenced files."""
     assert check_table(getattr(table, "plain", table)) == []
 
 
 def stored(folder: Path) -> set[Path]:
-    """The data and delete files on disk, named by a snapshot or not."""
+    """The data and delete files on disk, referenced or not."""
     return {
         path for path in folder.rglob("*") if path.suffix in (".parquet", ".puffin") and path.parent.name != "metadata"
     }

@@ -22,7 +22,7 @@ _WRITES = frozenset({"write_new", "put_if_absent", "link_if_absent", "output"})
 
 
 class Switches(Fuse):
-    """Makes the calls of an action switch points where they can meet those of another one.
+    """Switches to the other action at calls that can affect it.
 
     New files have unique names, so that a write meets only a listing: without one, writes are no switch points. Neither
     is a sync, which changes nothing that others see.
@@ -47,7 +47,7 @@ class Switches(Fuse):
 
 
 class RacedFileIO(CrashFileIO):
-    """Deletes one file in each call, as a storage does that deletes many: others can see some of them gone."""
+    """Deletes one file in each call, so that others may see some files of a deletion gone and others not."""
 
     def delete(self, locations: Sequence[str]) -> None:
         """Delete files."""
@@ -74,7 +74,7 @@ def race(start: World, acts: Sequence[Act], baton: Baton, *, lists: bool = False
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Actions read their files one after the other, in the same order each time."""
+    """Files are read one after the other, in the same order each time."""
     with ExitStack() as stack:
         stack.enter_context(patch.object(read, "MAX_THREADS", 1))
         for module in (delete, equality_files, store):

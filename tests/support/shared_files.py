@@ -1,4 +1,4 @@
-"""Where tests find files that other programs wrote: a folder ``shared`` beside the checkout, or ``ICEFLOE_SHARED``."""
+"""The folder of files that other programs wrote: a folder ``shared`` beside the checkout, or ``ICEFLOE_SHARED``."""
 
 from __future__ import annotations
 

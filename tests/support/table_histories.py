@@ -38,7 +38,7 @@ SIDE = "side"
 CITIES = ("Oslo", "Rome", "", None)
 AMOUNTS = (-1.0, 0.0, 2.5, None)
 FIELDS = ("part", "bucket(3, id)", "truncate(2, city)", "city")
-MANY_FILES = 16  # past which a history compacts before it goes on
+MANY_FILES = 16  # a history with more files compacts first
 LIMITS = {
     "commit.root.max-data-files": ("1", "2", "3", "5"),
     "commit.root.max-dvs": ("1", "2", "4"),
@@ -83,7 +83,7 @@ class History:
         self._names = count()
 
     def run(self, steps: Iterable[Step]) -> None:
-        """Do the steps, checking everything after each; an AssertionError tells what was done last."""
+        """Do the steps, checking everything after each; an AssertionError names the last step."""
         for step in steps:
             self.done.append(step)
             try:
@@ -94,7 +94,7 @@ class History:
                 raise
 
     def finish(self) -> None:
-        """Look at every snapshot of every table once more, as a new process would."""
+        """Check every snapshot of every table again, as a new process reads them."""
         for lane in self.lanes:
             lane.table = lane.open()
             findings = [*check_table(lane.table, rows=True), *nonconformities(lane.table)]
@@ -145,7 +145,7 @@ class History:
         lane.seen.update(snapshot.snapshot_id for snapshot in metadata.snapshots)
 
     def _check_row_ids(self, rng: random.Random) -> None:
-        told: dict[str, dict[object, object]] = {}
+        found: dict[str, dict[object, object]] = {}
         for lane in self.lanes:
             head = lane.table.metadata.current_snapshot
             if head is None or head.first_row_id is None:
@@ -159,8 +159,8 @@ class History:
             for uid, row_id in ids.items():
                 assert lane.row_ids.setdefault(uid, row_id) == row_id, f"{lane}: row {uid} has another id than before"
             if lane.label in SAME_IDS:
-                told[lane.label] = ids
-        assert len({repr(sorted(ids.items())) for ids in told.values()}) <= 1, f"row ids differ: {told}"
+                found[lane.label] = ids
+        assert len({repr(sorted(ids.items())) for ids in found.values()}) <= 1, f"row ids differ: {found}"
 
     # -- what is done
 
@@ -314,7 +314,7 @@ class History:
         self.model.rows = [*(row for row in (*self.model.rows, *rows) if not goes(row)), *more]
 
     def stage(self, rng: random.Random) -> None:
-        """Write, audit, publish; something may come between."""
+        """Stage rows and publish them, with or without other commits in between."""
         rows, name = self.new_rows(rng, 2), f"load-{next(self._names)}"
         between = self.new_rows(rng, 2) if rng.random() < 0.5 else []
 
@@ -329,7 +329,7 @@ class History:
         self.model.rows = [*self.model.rows, *between, *rows]
 
     def branch(self, rng: random.Random) -> None:
-        """Begin a branch, work on it, publish it or give it up."""
+        """Create a branch, change it, publish or remove it."""
         model = self.model
         if len(model.states) == 0:
             return
@@ -417,7 +417,7 @@ class History:
         self.each(lambda lane: lane.table.set_properties({name: value}))
 
     def upgrade(self, rng: random.Random) -> None:
-        """The next version of a table that has one to come; what rolls back across it would lose its row ids."""
+        """Upgrade a table to its next version; rollbacks to before would lose row ids."""
         waiting = [lane for lane in self.lanes if len(lane.versions) > 1]
         if len(waiting) == 0:
             return

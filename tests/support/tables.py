@@ -41,7 +41,7 @@ class _Unchecked(MetadataUpdate):
 
 
 def stored_by_others(table: Table, properties: Mapping[str, str]) -> Table:
-    """The table with properties as another program leaves them, which does not look whether they make sense."""
+    """The table with properties that another program has set without checking them."""
     commit(pointer_of(table), _Unchecked(properties=properties))
     return table
 

@@ -144,7 +144,7 @@ def differences(before: pa.Table, after: pa.Table) -> dict[str, tuple[list[objec
 
 
 def _same(old: pa.ChunkedArray, new: pa.ChunkedArray) -> bool:
-    """Equality that tells -0.0 from 0.0."""
+    """Equality that distinguishes -0.0 from 0.0."""
     if not pa.types.is_floating(old.type):
         return bool(old.equals(new))
     return [repr(v) for v in old.to_pylist()] == [repr(v) for v in new.to_pylist()]

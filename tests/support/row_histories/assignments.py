@@ -15,7 +15,7 @@ from support.row_histories.conditions import literal, value_at
 
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
-    """A column, or a field inside of it, and its new value; ``of`` says what the column has for a row as it was."""
+    """A column, or a field inside of it, and its new value; ``of`` computes it from the former row."""
 
     key: int
     name: str

@@ -195,7 +195,7 @@ def _cut_kind(kind: Kind, paths: list[tuple[str, ...]]) -> Kind:
 
 
 def in_order(rows: list[dict[str, Value]]) -> list[str]:
-    """Rows that can be compared whatever their order; as text, in which NaN is NaN and -0.0 is not 0.0."""
+    """Rows sorted, as text: NaN equals NaN and -0.0 differs from 0.0."""
     return sorted(repr(_in_utc(list(row.values()))) for row in rows)
 
 

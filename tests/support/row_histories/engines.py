@@ -36,7 +36,7 @@ class InProcess:
         self.options: dict[str, Any] = {}
 
     def data(self, rows: pa.Table) -> pa.Table:
-        """The rows as they are."""
+        """The rows unchanged."""
         return rows
 
     def rows(self, scan: Scan) -> list[dict[str, object]]:

@@ -64,7 +64,7 @@ class RowHistory(MergingRows):
         """A file that another program wrote, without ids; where there are partitions it may not fit into one."""
         rows, table = self.new_rows(rng, 3)
         for column in self.columns:
-            if column.name not in table.column_names:  # nobody writes a default into it: it reads as for older files
+            if column.name not in table.column_names:  # no default is written into it: it is read like an older file
                 rows = [{key: value for key, value in row.items() if key != column.key} for row in rows]
         location = f"{self.engine.warehouse}/taken/{next(self.taken)}.parquet"
         sink = pa.BufferOutputStream()
@@ -164,7 +164,7 @@ class RowHistory(MergingRows):
             match [known for key, known in old if key == tuple(row[each.key] for each in keys)]:
                 case [known]:
                     row[TOKEN] = known[TOKEN]
-                case [_, _, *_]:  # which of their ids it goes on with is not said
+                case [_, _, *_]:  # any of their ids may be kept
                     self.exact = False
         self.put(branch, [*kept, *rows])
 
@@ -242,7 +242,7 @@ class RowHistory(MergingRows):
                 for row in states[-1]:
                     row.setdefault(CHANGED, None)
                 states.append([self._updated(row, assignments) for row in states[-1]])
-            tx.append(other)  # in this process, whatever the engine of the others
+            tx.append(other)  # in this process, on any engine of the history
             states.append([*states[-1], *more])
         made = [snapshot.snapshot_id for snapshot in self.table.snapshots if snapshot.snapshot_id not in known]
         distinct = [state for i, state in enumerate(states) if i == 0 or self.shown(state) != self.shown(states[i - 1])]

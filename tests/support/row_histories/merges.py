@@ -59,8 +59,8 @@ class MergingRows(EvolvingRows):
             new = None if taken is None else taken.makes((None, row))
             kept += [] if new is None else [new]
             figures["inserted"] += new is not None
-        told = {"updated": result.rows_updated, "deleted": result.rows_deleted, "inserted": result.rows_inserted}
-        assert told == figures, f"{result}: {figures}"
+        counts = {"updated": result.rows_updated, "deleted": result.rows_deleted, "inserted": result.rows_inserted}
+        assert counts == figures, f"{result}: {figures}"
         assert (self.head(branch) == before) == (sum(figures.values()) == 0), "a snapshot for nothing"
         self.put(branch, kept)
 

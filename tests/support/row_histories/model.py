@@ -77,7 +77,7 @@ class Start:
 
     @staticmethod
     def drawn(seed: int) -> Start:
-        """A version, a format and whatever else; any seed gives the same each time."""
+        """A version, a format and all the rest; a seed always gives the same."""
         rng = random.Random(seed)
         properties = {"write.format.default": FORMATS[seed % 3]}
         properties |= {name: rng.choice(values) for name, values in SETTINGS.items() if rng.random() < 0.4}
@@ -156,7 +156,7 @@ class RowModel:
     # -- running
 
     def run(self, steps: Sequence[Step], *, check_each: bool = True) -> None:
-        """Do the steps, checking after each or after the last; what goes wrong tells how to do it again."""
+        """Do the steps, checking after each or after the last; a failure says how to repeat it."""
         for place, (verb, number) in enumerate(steps, 1):
             self.done.append((verb, number))
             try:
@@ -169,7 +169,7 @@ class RowModel:
                 raise
 
     def finish(self) -> None:
-        """Look at every snapshot once more."""
+        """Check every snapshot again."""
         try:
             for snapshot in self.table.snapshots:
                 if snapshot.snapshot_id != self.table.metadata.current_snapshot_id:
@@ -240,10 +240,12 @@ class RowModel:
         if not self.exact:
             return
         for row in self.rows[MAIN]:
-            told = found[row[self.columns_by_name["uid"].key]]
+            stored = found[row[self.columns_by_name["uid"].key]]
             token = row[TOKEN]
-            assert self.row_ids.setdefault(token, told[names[1]]) == told[names[1]], f"row {told['uid']} has a new id"
-            assert told[names[2]] == row[CHANGED], f"row {told['uid']} was changed at {row[CHANGED]}, says {told}"
+            assert self.row_ids.setdefault(token, stored[names[1]]) == stored[names[1]], (
+                f"row {stored['uid']} has a new id"
+            )
+            assert stored[names[2]] == row[CHANGED], f"row {stored['uid']} was changed at {row[CHANGED]}: {stored}"
 
     @property
     def columns_by_name(self) -> dict[str, Column]:

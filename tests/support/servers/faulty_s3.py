@@ -1,4 +1,4 @@
-"""A small S3 server inside the test that fails as it is told: with a status, by hanging up, or by falling silent."""
+"""A small S3 server in the process of the test that fails on demand: by a status, a closed connection or no answer."""
 
 from __future__ import annotations
 

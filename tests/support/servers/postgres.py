@@ -105,7 +105,7 @@ def _run(folder: Path) -> Iterator[PostgresServer]:
         _wait(server)
         yield server
     finally:
-        process.send_signal(signal.SIGQUIT)  # at once: nobody needs the data any more
+        process.send_signal(signal.SIGQUIT)  # at once: the data is not needed any more
         try:
             process.wait(30)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""An S3 server for tests: started once for each test run that needs it, with a new bucket for whoever asks."""
+"""An S3 server for tests: started once in a test run that needs it, with new buckets on request."""
 
 from __future__ import annotations
 
