@@ -18,6 +18,7 @@ import datetime
 import gzip
 import json
 import math
+import operator
 import re
 import struct
 import sys
@@ -346,7 +347,7 @@ def _bitmap_length(data: bytes, start: int) -> int:
             at += 2 + 4 * struct.unpack_from("<H", data, at)[0]
         else:
             at += 2 * size if size <= 4096 else 8192
-    return at - start
+    return int(at - start)
 
 
 def puffin_blobs(data: bytes) -> list[dict[str, Any]]:
@@ -426,10 +427,10 @@ def _is_stored_as(type_: pa.DataType, expected: str) -> bool:
     if base in ("unknown", "variant"):
         return True
     if base in ("geometry", "geography"):
-        return pa.types.is_struct(type_) or pa.types.is_binary(type_)
+        return bool(pa.types.is_struct(type_) or pa.types.is_binary(type_))
     if base == "decimal":
         precision, scale = map(int, size.split(","))
-        return pa.types.is_decimal(type_) and type_.precision <= precision and type_.scale == scale
+        return bool(pa.types.is_decimal(type_) and type_.precision <= precision and type_.scale == scale)
     if base == "fixed":
         return bool(type_ == pa.binary(int(size)))
     if base == "timestamptz" or base == "timestamptz_ns":
@@ -651,7 +652,7 @@ def key_of(row: Row) -> tuple[Any, ...]:
 
 
 def is_live(row: Row) -> bool:
-    return row["status"] != DELETED
+    return bool(row["status"] != DELETED)
 
 
 class Table:
@@ -1163,8 +1164,9 @@ def _result_types(transform: str, sources: set[str]) -> set[str]:
 
 
 def _partition_field_id(expression: Mapping[str, Any]) -> int | None:
-    inside: int | None = expression["expr"].get("partition-field-id")
-    return expression.get("partition-field-id", inside)
+    inside = expression["expr"].get("partition-field-id")
+    number: int | None = expression.get("partition-field-id", inside)
+    return number
 
 
 def _inherit(rows: list[Row], snapshot_id: int | None, sequence: int, first_row_id: int | None) -> None:
@@ -1192,10 +1194,7 @@ def _narrow_statistics(leaf: Row, rows: list[Row]) -> Iterator[str]:
             counts = [part.get(name) for part in parts]
             if total.get(name) is not None and None not in counts and total[name] != sum(counts):
                 yield f"id {owner}: {name} {total[name]}, the entries have {sum(counts)}"
-        for name, is_outside in (
-            ("lower", lambda a, b: _rank(a) > _rank(b)),
-            ("upper", lambda a, b: _rank(a) < _rank(b)),
-        ):
+        for name, is_outside in (("lower", operator.gt), ("upper", operator.lt)):
             for part in parts if total.get(name) is not None else ():
                 bound = part.get(name) if name == "lower" or part.get(name) is not None else part.get("lower")
                 has_values = part.get("values") is None or part["values"] > sum(
@@ -1203,7 +1202,7 @@ def _narrow_statistics(leaf: Row, rows: list[Row]) -> Iterator[str]:
                 )
                 if bound is None and has_values and part.get("values") != 0:
                     yield f"id {owner}: {name} bound {total[name]}, but an entry has none"
-                elif bound is not None and is_outside(total[name], bound):
+                elif bound is not None and is_outside(_rank(total[name]), _rank(bound)):
                     yield f"id {owner}: {name} bound {total[name]}, but an entry has {bound}"
 
 
@@ -1441,7 +1440,7 @@ class History:
         first, added = tree.snapshot.get("first-row-id"), tree.snapshot.get("added-rows")
         for row, leaf in tree.of(DATA):
             start = row["first_row_id"]
-            if key_of(row) in before or None in (first, added, start):
+            if key_of(row) in before or first is None or added is None or start is None:
                 continue
             if not first <= start <= first + added - row["record_count"]:
                 message = f"{row['place']} starts at {start}, not in {first} + {added}"

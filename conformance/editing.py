@@ -80,7 +80,7 @@ class Files:
         edit(rows)
         self.write_rows(place, rows, place, **keys)
 
-    def write_rows(self, place: str, rows: list[Row], like: str, **keys: str | None) -> None:
+    def write_rows(self, place: str, rows: list[Row], like: str, **keys: Any) -> None:
         """Write a manifest with these rows, the columns of another one, and the others that a row has."""
         there = self._parquet(like).schema_arrow
         set_ = {name for row in rows for name, value in row.items() if value is not None}
@@ -99,7 +99,7 @@ class Files:
         self, place: str, table: pa.Table, like: str, *, groups: int | None = None, **keys: str | None
     ) -> None:
         known = {k.decode(): v.decode() for k, v in (self._parquet(like).metadata.metadata or {}).items()}
-        known |= {key.replace("_", "-"): value for key, value in keys.items()}  # type: ignore[misc]
+        known |= {key.replace("_", "-"): value for key, value in keys.items()}
         sink = io.BytesIO()
         with pq.ParquetWriter(
             sink, table.schema, compression="zstd", use_dictionary=False, write_statistics=False, store_schema=False

@@ -943,14 +943,18 @@ add(
     "value_count of a manifest is not the sum of its entries.",
     bounds(value_count=8),
 )
+
+
+def leaf_of_another_spec(files: Files) -> None:
+    files.edit_metadata(lambda m: m["partition-specs"].append({"spec-id": 1, "fields": []}))
+    leaf_row(DATA_MANIFEST, 0, partition_spec_id=1)(files)
+
+
 add(
     "leaf-of-another-spec",
     "leaf-spec",
     "An entry of a leaf has another partition spec than the leaf.",
-    lambda files: (
-        files.edit_metadata(lambda m: m["partition-specs"].append({"spec-id": 1, "fields": []})),
-        leaf_row(DATA_MANIFEST, 0, partition_spec_id=1)(files),
-    ),
+    leaf_of_another_spec,
 )
 add(
     "vector-hides-a-deleted-row",
@@ -1108,16 +1112,21 @@ add(
     new_file_in_compacted_leaf,
     "compaction-during-append",
 )
+
+
+def leaf_deleted_with_its_files(files: Files) -> None:
+    def edit(rows: list[Row]) -> None:
+        row_of(rows, DATA_MANIFEST)["version_info"].update(status=DELETED, snapshot_id=head_id(files))
+        rows.remove(row_of(rows, MANIFEST_DV))
+
+    files.edit_root(edit)
+
+
 add(
     "leaf-deleted-with-its-files",
     "leaf-deleted",
     "A leaf is removed as a whole.",
-    lambda files: files.edit_root(
-        lambda rows: (
-            row_of(rows, DATA_MANIFEST)["version_info"].update(status=DELETED, snapshot_id=head_id(files)),
-            rows.remove(row_of(rows, MANIFEST_DV)),
-        )
-    ),
+    leaf_deleted_with_its_files,
     "overwrite-in-leaf",
 )
 add(

@@ -247,15 +247,15 @@ def second_leaf(files: Files, m1: Row, *, removed: bool) -> Row:
     live = len(old + new) - (1 if removed else 0)
     stats_of_leaf |= {"value_count": 3 * live, "null_value_count": 0}
     counts = {"added": len(new), "existing": live - len(new), "deleted": 1 if removed else 0}
-    stats = {f"{key}_files_count": value for key, value in counts.items()}
-    stats |= {f"{key}_rows_count": 3 * value for key, value in counts.items()} | {"min_sequence_number": 1}
+    sums = {f"{key}_files_count": value for key, value in counts.items()}
+    sums |= {f"{key}_rows_count": 3 * value for key, value in counts.items()} | {"min_sequence_number": 1}
     return by_third(
         m1,
         ADDED,
         location=place,
         record_count=len(old + new),
         file_size_in_bytes=len(files.files[place]),
-        manifest_stats=stats,
+        manifest_stats=sums,
         content_stats={"id": stats_of_leaf},
         first_row_id=30,
     )

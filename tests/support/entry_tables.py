@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.catalogs.catalog import Stale, Swap, Unknown
 from icefloe.catalogs.memory import MemoryCatalog
+from icefloe.catalogs.names import NameLike
 from icefloe.commit.base import Base, TablePointer
+from icefloe.commit.draft import Update
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.result import CommitResult
@@ -37,7 +41,7 @@ from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
-from icefloe.tree.root import leaves_of, read_live_leaf, read_root, with_manifest
+from icefloe.tree.root import Leaf, leaves_of, read_live_leaf, read_root, with_manifest
 from support.conformance import nonconformities
 
 NAME = ("db", "t")
@@ -53,13 +57,13 @@ class Scripted:
 
     inner: MemoryCatalog = field(default_factory=lambda: MemoryCatalog("test", warehouse="memory://wh"))
     script: list[str] = field(default_factory=list)
-    between: list = field(default_factory=list)
+    between: list[Callable[[], object]] = field(default_factory=list)
     swaps: int = 0
 
-    def load(self, identifier: tuple[str, ...]) -> str:
+    def load(self, identifier: NameLike) -> str:
         return self.inner.load(identifier)
 
-    def swap(self, identifier: tuple[str, ...], expected: str, new: str) -> Swap:
+    def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
         if len(self.between) > 0:
             self.between.pop(0)()
         self.swaps += 1
@@ -98,10 +102,10 @@ class World:
     def head(self) -> Snapshot | None:
         return self.metadata.current_snapshot
 
-    def commit(self, *updates) -> CommitResult:
+    def commit(self, *updates: Update) -> CommitResult:
         return commit(self.pointer(), updates, ENV)
 
-    def plan(self, snapshot: Snapshot | None = None, **options) -> Plan:
+    def plan(self, snapshot: Snapshot | None = None, **options: Any) -> Plan:
         base = self.base()
         chosen = base.metadata.current_snapshot if snapshot is None else snapshot
         return plan_scan(base.store, base.metadata, chosen, **options)
@@ -135,7 +139,7 @@ class World:
         inside = [read_live_leaf(base.store, root, leaf) for leaf in root.leaves(*MANIFESTS)]
         return concat([root.rows(ContentType.DATA, *DELETES), *inside])
 
-    def leaves(self) -> list:
+    def leaves(self) -> list[Leaf]:
         base = self.base()
         return list(leaves_of(read_root(base.store, base.metadata.current_snapshot).rows(*MANIFESTS)))
 
@@ -231,6 +235,7 @@ def audit(world: World, *, folder: bool = True) -> None:
     ids: dict[str, int] = {}
     for snapshot in metadata.snapshots:
         root = read_root(fresh.store, snapshot)
+        assert snapshot.root is not None
         reachable |= {snapshot.root, *(leaf.location for leaf in leaves_of(root.rows(*MANIFESTS)))}
         reachable |= set(root.rows(ContentType.MANIFEST_DV)["location"].drop_null().to_pylist())
         for leaf in leaves_of(root.rows(*MANIFESTS)):

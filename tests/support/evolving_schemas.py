@@ -17,7 +17,7 @@ PRIMITIVES: dict[Type, st.SearchStrategy[Any]] = {
     LONG: st.integers(-(2**63), 2**63 - 1),
     FLOAT: st.floats(width=32, allow_nan=False),
     DOUBLE: st.floats(allow_nan=False),
-    STRING: st.text(st.characters(exclude_categories=("Cs",)), max_size=5),
+    STRING: st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
     Decimal(9, 2): st.decimals(-1_000_000, 1_000_000, places=2),
     Decimal(20, 2): st.decimals(-(10**12), 10**12, places=2),
 }
@@ -36,7 +36,8 @@ def draw_type(draw: Any, new_id: NewId, depth: int) -> Type:
         case "map":
             return Map(new_id(), STRING, new_id(), draw_type(draw, new_id, depth - 1), draw(st.booleans()))
         case _:
-            return draw(st.sampled_from(list(PRIMITIVES)))
+            primitive: Type = draw(st.sampled_from(list(PRIMITIVES)))
+            return primitive
 
 
 def draw_fields(draw: Any, new_id: NewId, depth: int) -> tuple[Field, ...]:
@@ -104,6 +105,7 @@ def default_of(field: Field) -> Any:
 
 def values(type_: Type, required: bool = False) -> st.SearchStrategy[Any]:
     """Values in which struct fields are named by id."""
+    some: st.SearchStrategy[Any]
     match type_:
         case Struct(fields):
             some = st.fixed_dictionaries({f.id: values(f.type, f.required) for f in fields})

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count, permutations
+from types import FunctionType
 from typing import Any
 from unittest.mock import patch
 
@@ -121,7 +122,7 @@ class World:
         """The live rows of the head of a base, and the planned files."""
         plan = plan_scan(base.store, base.metadata, base.metadata.current_snapshot)
         deletes = plan.deletes["location"].to_pylist()
-        found = []
+        found: list[Found] = []
         for task in plan.tasks.select(["location", "dv_location", "deletes"]).to_pylist():
             file = task["location"]
             applied = [deletes[n] for n in task["deletes"] or ()]
@@ -244,16 +245,16 @@ def operation_of(world: World, base: Base, kind: str, who: int) -> SnapshotOpera
         case "compact":
             chosen = [found for found in live if found.row[1] == "red" or not world.setting.partitioned]
             return _compaction(world, base, chosen, tasks, keep=how != "", in_groups=how == "groups")
-    where = "color = 'red'" if name == "delete-red" else "id = 1"
-    hits = [found for found in live if FILTERS[where](found.row)]
+    text = "color = 'red'" if name == "delete-red" else "id = 1"
+    hits = [found for found in live if FILTERS[text](found.row)]
     if how == "by key":
         deletes = world.equality(base, 1, "red")
-        return RowDelta(changes=FileChanges(added=deletes), read=head, filter=parse_filter(where), isolation=isolation)
+        return RowDelta(changes=FileChanges(added=deletes), read=head, filter=parse_filter(text), isolation=isolation)
     if len(hits) == 0:
         return None
     touched = tasks.filter(pc.is_in(tasks["location"], value_set=pa.array([hit.file for hit in hits], pa.string())))
     again = [(hit.row[0], hit.row[1], f"new{who}") for hit in hits] if name == "update" else []
-    options: dict[str, Any] = {"read": head, "filter": parse_filter(where), "isolation": isolation}
+    options: dict[str, Any] = {"read": head, "filter": parse_filter(text), "isolation": isolation}
     if how in ("merge", "bare"):
         added = concat([world.vectors(base, hits, tasks), world.data(base, again)])
         # A bare one leaves it to the vectors themselves to say which files they are for.
@@ -425,8 +426,8 @@ def checks_of(operation: type[SnapshotOperation]) -> set[str]:
     """The checks that the code of an operation names, and that of the functions of its module that it calls."""
     resolve = operation.resolve
     called = [resolve.__globals__.get(name) for name in resolve.__code__.co_names]
-    own = [function for function in called if getattr(function, "__module__", "") == operation.__module__]
-    codes = [resolve.__code__, *(function.__code__ for function in own if hasattr(function, "__code__"))]
+    own = [each for each in called if isinstance(each, FunctionType) and each.__module__ == operation.__module__]
+    codes = [resolve.__code__, *(function.__code__ for function in own)]
     return {name for code in codes for name in code.co_names if name.startswith("check_")}
 
 

@@ -55,24 +55,26 @@ def _changed(base: dict[str, object], changes: dict[str, object]) -> dict[str, o
     return {key: value for key, value in changed.items() if value is not None}
 
 
-def value(snapshot_id: int, **changes: object) -> Snapshot:
+def value(snapshot_id: int, **changes: Any) -> Snapshot:
     """A snapshot as a value, ready to be committed."""
-    base = {"snapshot_id": snapshot_id, "timestamp_ms": 20, "root": f"{LOCATION}/metadata/root.parquet"}
-    return Snapshot(**{**base, **changes})
+    base: dict[str, Any] = {"snapshot_id": snapshot_id, "timestamp_ms": 20}
+    return Snapshot(**{**base, "root": f"{LOCATION}/metadata/root.parquet", **changes})
 
 
-def decode(given: object, **options: object) -> TableMetadata:
+def decode(given: object, **options: Any) -> TableMetadata:
     return decode_metadata(json.dumps(given).encode(), where=WHERE, **options)
 
 
 def encoded(metadata: TableMetadata) -> dict[str, object]:
-    return json.loads(encode_metadata(metadata))
+    document: dict[str, object] = json.loads(encode_metadata(metadata))
+    return document
 
 
 def metadata_json(file: Path | str | bytes) -> dict[str, Any]:
     """The document of a metadata file, given by its path, its location or its bytes."""
     data = file if isinstance(file, bytes) else Path(str(file).removeprefix("file://")).read_bytes()
-    return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+    found: dict[str, Any] = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+    return found
 
 
 def plain(metadata: TableMetadata) -> TableMetadata:

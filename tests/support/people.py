@@ -30,7 +30,7 @@ def new_table(
     mode: str | None = None,
     partition_by: tuple[str, ...] = (),
     schema: str = SCHEMA,
-    **more,
+    **more: str,
 ) -> Table:
     """A table whose deletes, updates and merges are all of one mode."""
     modes = {} if mode is None else {f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")}
@@ -60,7 +60,7 @@ def rows_of(table: Table, **when: object) -> list[tuple[object, ...]]:
 
 def ids_of(table: Table, **when: object) -> list[int]:
     """The ids of all rows."""
-    return sorted(row[0] for row in rows_of(table, **when))  # type: ignore[type-var,misc]
+    return sorted(row[0] for row in rows_of(table, **when))  # type: ignore[misc]
 
 
 def lineage_of(table: Table) -> dict[int, tuple[int, int]]:

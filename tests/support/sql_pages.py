@@ -214,7 +214,8 @@ def run(spark: SparkSession, text: str) -> Outcome:
 
 def _rows(value: Any) -> Iterable[Iterable[Any]]:
     if isinstance(value, DataFrame):
-        return value.collect()
+        rows: list[Iterable[Any]] = value.collect()
+        return rows
     return () if value is None else ((value,),)
 
 

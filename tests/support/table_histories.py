@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -118,7 +119,7 @@ class History:
             self._check_snapshots(lane, rng)
         self._check_row_ids(rng)
 
-    def _check_rows(self, lane: Lane, expected: list, side: list | None, rng: random.Random) -> None:
+    def _check_rows(self, lane: Lane, expected: list[Any], side: list[Any] | None, rng: random.Random) -> None:
         metadata = lane.table.metadata
         assert lane.rows() == expected, f"{lane}: rows of main"
         if metadata.current_snapshot_id is not None:
@@ -218,10 +219,10 @@ class History:
         return rng.choice(
             [
                 (f"id = {number}", lambda row: row["id"] == number),
-                (f"id < {number % 4}", lambda row: row["id"] < number % 4),  # type: ignore[operator]
+                (f"id < {number % 4}", lambda row: row["id"] < number % 4),
                 (f"part = {number % 3}", lambda row: row["part"] == number % 3),
                 (f"city = '{city}'", lambda row: row["city"] == city),
-                (f"amount = {amount} and id > 6", lambda row: row["amount"] == amount and row["id"] > 6),  # type: ignore[operator]
+                (f"amount = {amount} and id > 6", lambda row: row["amount"] == amount and row["id"] > 6),
                 (f"city is null and part = {number % 3}", lambda r: r["city"] is None and r["part"] == number % 3),
             ]
         )
@@ -391,7 +392,7 @@ class History:
             self._edit(lambda edit: edit.rename_column(old.name, name))
             columns[chosen] = replace(old, name=name)
 
-    def _edit(self, change: Callable) -> None:
+    def _edit(self, change: Callable[[Any], object]) -> None:
         for lane in self.lanes:
             with lane.table.update_schema() as edit:
                 change(edit)

@@ -68,7 +68,7 @@ def append_without(table: Table, rows: pa.Table, *names: str) -> list[str]:
     Their entries have no statistics of these columns either; the locations are in the order of the files.
     """
     entries = write_entries(pointer_of(table).io, rows, table.metadata)
-    locations = entries["location"].to_pylist()
+    locations: list[str] = entries["location"].to_pylist()
     paths = [Path(location.removeprefix("file://")) for location in locations]
     for path in paths:
         pq.write_table(pq.ParquetFile(path).read().drop_columns(list(names)), path, store_schema=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -105,7 +106,7 @@ def manifest(number: int = 0, *, delete: bool = False, **changes: object) -> Row
     return row | counts | {"first_row_id": None if delete else 100} | changes
 
 
-def manifest_dv(target: int = 0, positions: tuple[int, ...] = (1,), **changes: object) -> Row:
+def manifest_dv(target: int = 0, positions: tuple[int, ...] = (1,), **changes: Any) -> Row:
     return data_file(
         content_type=int(ContentType.MANIFEST_DV),
         file_format="puffin",

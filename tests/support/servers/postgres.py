@@ -99,7 +99,7 @@ def _run(folder: Path) -> Iterator[PostgresServer]:
     with (folder / "log").open("wb") as log:
         # -F: no fsync, which takes most of the time of making a database; no test cuts the power.
         command = [programs / "bin/postgres", "-D", data, "-k", folder, "-c", "listen_addresses=", "-N", "50", "-F"]
-        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, **user)
+        process = subprocess.Popen(list(map(str, command)), cwd=folder, stdout=log, stderr=log, **user)
     try:
         server = PostgresServer(folder, process)
         _wait(server)
