@@ -27,7 +27,7 @@ from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_r
 from icefloe.codecs.puffin.deletion_vector import decode_dv
 from icefloe.model.entries import ContentType, Status, concat, entries, of_type, put
 from icefloe.model.metadata.snapshots import Snapshot
-from icefloe.tree.diff import snapshot_changes
+from icefloe.tree.snapshot_changes import snapshot_changes
 from measure import Clock, Sample, check_same
 from questions.parts import Row, context_of, first_where, number, some_positions, times, vector_row, write_leaves
 from report import Table

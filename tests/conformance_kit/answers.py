@@ -20,8 +20,8 @@ from icefloe.model.locations import relativize
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
-from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.root import leaves_of, read_live_leaf, read_root
+from icefloe.tree.snapshot_changes import snapshot_changes
 from support.conformance import CONFORMANCE
 
 KIT = CONFORMANCE / "kit"

@@ -24,9 +24,9 @@ from icefloe.model.entries import DELETES, MANIFESTS, ContentType, concat
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
-from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import leaves_of, read_live_leaf, read_root
+from icefloe.tree.snapshot_changes import snapshot_changes
 from support.engine_work import write_entries
 from support.tables import new_catalog
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from icefloe.model.entries import Status
 from icefloe.table.held_table import pointer_of
 from icefloe.testing.counting_io import CountingFileIO
-from icefloe.tree.diff import snapshot_changes
+from icefloe.tree.snapshot_changes import snapshot_changes
 from icefloe.tree.store import ManifestCache, ManifestStore
 from version_4.scenes import TO_LEAVES, Stage, with_leaf
 

@@ -11,8 +11,8 @@ import pytest
 from icefloe.codecs.manifest.manifests import encode_leaf, encode_root
 from icefloe.model.entries import ContentType, Status, column_key, entries
 from icefloe.model.metadata.snapshots import Snapshot
-from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.root import read_root
+from icefloe.tree.snapshot_changes import snapshot_changes
 from support.metadata_tree import LOCATION, Tree, data_file, planned_files, rows, short
 from unit.tree.test_diff import check, linked
 from version_4.scenes import TO_LEAVES, Row

@@ -13,10 +13,10 @@ from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.errors import InputError
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat
 from icefloe.model.partition.spec import PartitionSpec
-from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.new_snapshot import RowIds, SnapshotIdentity
 from icefloe.tree.root import leaves_of, read_leaf, read_live_leaf, read_root
+from icefloe.tree.snapshot_changes import snapshot_changes
 from icefloe.tree.staging import Staging
 from support.entry_tables import audit, data, new_world
 from support.entry_tables import rows as world_rows

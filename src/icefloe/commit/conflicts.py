@@ -26,7 +26,7 @@ from icefloe.model.location_columns import is_among
 from icefloe.model.metadata.properties import Property
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.scan.plan import partition_fields
-from icefloe.tree.diff import changes_since
+from icefloe.tree.snapshot_changes import changes_since
 
 _SHOWN = 20  # files and snapshots that an error names
 

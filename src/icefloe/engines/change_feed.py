@@ -8,10 +8,10 @@ from icefloe.commit.base import Base
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.io.file_io import FileIO
-from icefloe.scan.changes.history import SnapshotRange
 from icefloe.scan.changes.pairing import UpdatePairs
 from icefloe.scan.changes.plan import ChangePlan
 from icefloe.scan.changes.planner import plan_changes
+from icefloe.scan.changes.snapshot_range import SnapshotRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,8 +31,8 @@ from icefloe.model.text.figures import plural, size_text
 from icefloe.scan.partition_values import partition_struct, partition_tuples
 from icefloe.scan.plan import read_schema
 from icefloe.scan.select import Point, snapshot_at
-from icefloe.tree.diff import compare_roots
 from icefloe.tree.root import read_root
+from icefloe.tree.snapshot_changes import compare_roots
 
 CHANGED_DELETES = pa.schema(
     [

@@ -294,6 +294,14 @@ def choose(table: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
     return table.slice(0, 0) if chosen == 0 else table.filter(mask)
 
 
+def put_where(table: pa.Table, mask: pa.Array | pa.ChunkedArray, **values: int) -> pa.Table:
+    """The table with one value in each of some columns, in the rows that a mask chooses."""
+    for name, value in values.items():
+        scalar = pa.scalar(value, table.schema.field(name).type)
+        table = put(table, name, pc.if_else(mask, scalar, table[name]))
+    return table
+
+
 def put(table: pa.Table, name: str, values: object) -> pa.Table:
     """The table with a column replaced by values, or by one value for all rows, in the column's type."""
     field = table.schema.field(name)

@@ -21,8 +21,8 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.plan import partition_fields, plan_files, read_schema
 from icefloe.scan.prune import statistics_keys
 from icefloe.scan.tasks import Plan
-from icefloe.tree.diff import snapshot_changes, snapshots_between
 from icefloe.tree.root import with_manifest
+from icefloe.tree.snapshot_changes import snapshot_changes, snapshots_between
 from icefloe.tree.store import ManifestStore
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.model.entries import DELETES, ContentType, StatKeys, Status, choose, concat, live, of_type, put
+from icefloe.model.entries import DELETES, ContentType, StatKeys, Status, choose, concat, live, of_type, put_where
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.tree.root import Leaf, leaves_of, position_mask, read_leaves, read_root
 from icefloe.tree.store import ManifestStore
@@ -39,8 +38,7 @@ def tree_entries(
             leaves[leaf.location] = leaf
     for leaf, rows in zip(leaves.values(), read_leaves(store, list(leaves.values()), wanted), strict=True):
         is_removed = pa.array(position_mask(dead[leaf.location], rows.num_rows, leaf.location))
-        removed = pa.scalar(int(Status.DELETED), pa.int32())
-        rows = put(rows, "status", pc.if_else(is_removed, removed, rows["status"]))
+        rows = put_where(rows, is_removed, status=int(Status.DELETED))
         parts.append(choose(rows, of_type(rows, *types)))
     return concat(parts).combine_chunks()
 

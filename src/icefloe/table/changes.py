@@ -16,10 +16,10 @@ from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.lazy import load_optional
 from icefloe.model.schema.metadata_columns import DELETED
 from icefloe.model.text.text_checks import listed
-from icefloe.scan.changes.files import FileDifferences, file_differences
-from icefloe.scan.changes.history import snapshot_range
+from icefloe.scan.changes.file_differences import FileDifferences, file_differences
 from icefloe.scan.changes.pairing import check_row_ids, update_pairs
 from icefloe.scan.changes.plan import CHANGE_COLUMNS, ChangePlan
+from icefloe.scan.changes.snapshot_range import snapshot_range
 from icefloe.scan.metadata_filter import tested_metadata_columns
 from icefloe.scan.select import Point
 from icefloe.table.held_table import HeldTable

@@ -15,7 +15,19 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.codecs.value.promoted_bounds import in_terms_of
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, choose, concat, empty, live, of_type, put
+from icefloe.model.entries import (
+    DELETES,
+    MANIFESTS,
+    ContentType,
+    Status,
+    choose,
+    concat,
+    empty,
+    live,
+    of_type,
+    put,
+    put_where,
+)
 from icefloe.model.metadata.properties import ROOT_MAX_DATA_FILES, ROOT_MAX_DVS
 from icefloe.model.metadata.version_rules import rules
 from icefloe.tree.compaction import Folded, compact, exceeds_root_size, fold_leaves
@@ -24,7 +36,7 @@ from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.find_entries import find_entries
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.manifest_vectors import delete_leaf_rows
-from icefloe.tree.merge import merge_small
+from icefloe.tree.merge_manifests import merge_small
 from icefloe.tree.new_snapshot import RowIds, SnapshotIdentity, mark_deleted
 from icefloe.tree.older_manifests import completed, with_exact_counts, with_first_row_ids
 from icefloe.tree.rewrite import rewrite_leaves
@@ -159,8 +171,7 @@ def _with_deleted(store: ManifestStore, leaf: Leaf, positions: BitMap64, identit
     was_live = live(rows)
     removed = pa.array(position_mask(positions, rows.num_rows, leaf.location)).filter(was_live)
     rows = with_status(rows.filter(was_live), Status.EXISTING)
-    rows = put(rows, "status", pc.if_else(removed, pa.scalar(int(Status.DELETED), pa.int32()), rows["status"]))
-    return put(rows, "snapshot_id", pc.if_else(removed, identity.snapshot_id, rows["snapshot_id"]))
+    return put_where(rows, removed, status=int(Status.DELETED), snapshot_id=identity.snapshot_id)
 
 
 def _add(writer: LeafWriter, root: Root, added: pa.Table) -> pa.Table:

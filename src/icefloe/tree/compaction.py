@@ -39,7 +39,7 @@ from icefloe.model.metadata.version_rules import CONTENT_ENTRY_VERSIONS
 from icefloe.tree.delete_leaf_affinity import find_data_leaves, split_by_data_leaf, with_current_affinity
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.manifest_vectors import ManifestVectors
-from icefloe.tree.merge import bins
+from icefloe.tree.merge_manifests import bins
 from icefloe.tree.root import Root, leaves_of, read_live_leaves, with_status
 from icefloe.tree.staging import estimated_size
 

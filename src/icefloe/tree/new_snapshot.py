@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.model.entries import Status, put
+from icefloe.model.entries import Status, put_where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,5 +60,4 @@ def mark_deleted(rows: pa.Table, ordinals: BitMap64, identity: SnapshotIdentity)
     if len(ordinals) == 0:
         return rows
     chosen = pc.is_in(rows["ordinal"], value_set=pa.array(ordinals.to_array(), pa.int64()))
-    rows = put(rows, "status", pc.if_else(chosen, pa.scalar(int(Status.DELETED), pa.int32()), rows["status"]))
-    return put(rows, "snapshot_id", pc.if_else(chosen, identity.snapshot_id, rows["snapshot_id"]))
+    return put_where(rows, chosen, status=int(Status.DELETED), snapshot_id=identity.snapshot_id)

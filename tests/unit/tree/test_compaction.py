@@ -17,9 +17,9 @@ from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status, concat
 from icefloe.scan.plan import plan_scan
-from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import Leaf, leaves_of, read_live_leaf, read_root
+from icefloe.tree.snapshot_changes import snapshot_changes
 from icefloe.tree.store import ManifestStore
 from support.entry_tables import World, audit, data, equality_deletes, new_world, position_deletes
 from support.entry_tables import rows as world_rows

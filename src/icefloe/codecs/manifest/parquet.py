@@ -6,7 +6,8 @@ Nothing is inherited and no deletion vector is applied here: rows are returned a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Literal
 
 import pyarrow as pa
@@ -145,13 +146,22 @@ def _typed(array: pa.Array, slot: Slot) -> pa.Array:
 # -- reading
 
 
+@contextmanager
+def reading_manifest(where: str) -> Iterator[None]:
+    """Reports whatever a damaged file makes the Parquet reader raise."""
+    try:
+        yield
+    except IcefloeError:
+        raise
+    except Exception as error:
+        raise damaged(error, f"{where}: not a readable Parquet manifest: {error}", location=where) from error
+
+
 def open_manifest(data: bytes, *, where: str) -> pq.ParquetFile:
     """A manifest whose footer has been read."""
-    try:
+    with reading_manifest(where):
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, pre_buffer=False)
         inflated = sum(file.metadata.row_group(group).total_byte_size for group in range(file.num_row_groups))
-    except Exception as error:  # whatever a damaged file makes the Parquet reader do
-        raise damaged(error, f"{where}: not a readable Parquet manifest: {error}", location=where) from error
     limit = DEFAULT.inflated(len(data), DEFAULT.manifest_bytes)
     if inflated > limit:
         raise LimitError(f"{where}: {len(data)} bytes inflate to {inflated}, limit {limit}", location=where)
@@ -171,13 +181,9 @@ def decode_parquet_manifest(
     ``wanted`` are the statistics keys of the columns that are needed, none for all. Only these are read from the file,
     and partition values.
     """
-    try:
+    with reading_manifest(where):
         file = open_manifest(data, where=where) if isinstance(data, bytes) else data
         return _decode(file, context, where, content, wanted)
-    except IcefloeError:
-        raise
-    except Exception as error:  # whatever a damaged file makes the Parquet reader do
-        raise damaged(error, f"{where}: not a readable Parquet manifest: {error}", location=where) from error
 
 
 def parquet_manifest_names(
@@ -185,13 +191,9 @@ def parquet_manifest_names(
 ) -> bool:
     """Whether any row of a manifest, of any status, has one of these names in a column of locations."""
     (slot,) = (item for item in CONTENT_ENTRY if isinstance(item, Slot) and item.entry == column)
-    try:
+    with reading_manifest(where):
         paths = [field.name for field in file.schema_arrow if field_id(field, where) == slot.id]
         stored = file.read(columns=paths, use_threads=False)
-    except IcefloeError:
-        raise
-    except Exception as error:  # whatever a damaged file makes the Parquet reader do
-        raise damaged(error, f"{where}: not a readable Parquet manifest: {error}", location=where) from error
     both = pa.concat_arrays([names, relativized(names, context.location)])
     if any(has_name(locations, both, column) for locations in stored.itercolumns()):
         return True

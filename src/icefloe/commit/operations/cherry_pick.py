@@ -16,8 +16,8 @@ from icefloe.model.entries import ContentType, Status, choose, of_status, of_typ
 from icefloe.model.metadata.snapshots import MAIN, Operation, Snapshot
 from icefloe.model.metadata.table_metadata import ancestors
 from icefloe.model.metadata.transactions import is_intermediate, is_part, transaction_of
-from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.file_changes import FileChanges
+from icefloe.tree.snapshot_changes import snapshot_changes
 
 SOURCE_SNAPSHOT = "source-snapshot-id"
 STAGED_WAP_ID, PUBLISHED_WAP_ID = "wap.id", "published-wap-id"

@@ -52,8 +52,8 @@ from icefloe.model.entries import DELETES, MANIFESTS, ContentType, choose, conca
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.progress import Progress, silent
-from icefloe.tree.diff import snapshot_changes
 from icefloe.tree.root import Leaf, Root, leaves_of, position_mask, read_leaf, read_root, with_manifest
+from icefloe.tree.snapshot_changes import snapshot_changes
 from icefloe.tree.store import ManifestCache, ManifestStore
 
 _FILES = (ContentType.DATA, *DELETES)

@@ -9,7 +9,7 @@ from icefloe.errors import InputError
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.text_checks import listed
-from icefloe.scan.changes.history import SnapshotRange
+from icefloe.scan.changes.snapshot_range import SnapshotRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

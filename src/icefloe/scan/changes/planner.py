@@ -23,15 +23,15 @@ from icefloe.model.metadata.error_context import Origin
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
-from icefloe.scan.changes.history import SnapshotRange
 from icefloe.scan.changes.plan import ChangePlan, ChangeStep
+from icefloe.scan.changes.snapshot_range import SnapshotRange
 from icefloe.scan.lookup import data_files_at
 from icefloe.scan.plan import plan_files, selected
 from icefloe.scan.prune import delete_rows
 from icefloe.scan.tasks import Plan
-from icefloe.tree.diff import in_total, snapshot_changes
 from icefloe.tree.opened_manifests import RecordingStore
 from icefloe.tree.root import Root, live_files, read_root, with_manifest
+from icefloe.tree.snapshot_changes import in_total, snapshot_changes
 from icefloe.tree.store import ManifestStore
 
 

@@ -16,8 +16,8 @@ from icefloe.engines.spark.write.conform import quoted
 from icefloe.errors import InputError
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import INT, LONG, STRING, Field
-from icefloe.scan.changes.history import SnapshotRange, snapshot_range
 from icefloe.scan.changes.plan import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT
+from icefloe.scan.changes.snapshot_range import SnapshotRange, snapshot_range
 from icefloe.scan.select import Point
 from icefloe.spark_sql.options.read_options import ENDS, OF_STATE, STARTS
 from icefloe.spark_sql.options.session_names import columns

@@ -14,8 +14,8 @@ from icefloe.engines.change_feed import ChangeRequest
 from icefloe.errors import NoSuchSnapshot
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.transactions import by_commit
-from icefloe.scan.changes.history import SnapshotRange, before_transaction, changing
 from icefloe.scan.changes.pairing import update_pairs
+from icefloe.scan.changes.snapshot_range import SnapshotRange, before_transaction, changing
 from icefloe.spark_sql.streams.history import StreamHistory
 from icefloe.spark_sql.streams.options import NO_LIMIT, StreamOptions
 

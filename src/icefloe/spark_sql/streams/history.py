@@ -11,7 +11,7 @@ from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import ancestors
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import is_primitive
-from icefloe.tree.diff import snapshots_between
+from icefloe.tree.snapshot_changes import snapshots_between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ import pytest
 from icefloe.errors import NoSuchSnapshot
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status
 from icefloe.model.metadata.snapshots import Snapshots
-from icefloe.tree.diff import changes_since, snapshot_changes
 from icefloe.tree.root import read_live_leaf, read_root
+from icefloe.tree.snapshot_changes import changes_since, snapshot_changes
 from support.metadata_tree import Tree, data_file, planned_files, rows, short, vector
 
 VERSIONS = (2, 3, 4)

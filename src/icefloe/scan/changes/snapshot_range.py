@@ -12,7 +12,7 @@ from icefloe.model.metadata.transactions import by_commit, is_intermediate, tran
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.plan import read_schema
 from icefloe.scan.select import Point, snapshot_at
-from icefloe.tree.diff import snapshots_between
+from icefloe.tree.snapshot_changes import snapshots_between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

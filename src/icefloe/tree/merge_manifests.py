@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.model.entries import MANIFESTS, ContentType, Status, concat, live, of_type, put
+from icefloe.model.entries import MANIFESTS, ContentType, Status, concat, live, of_type, put_where
 from icefloe.model.metadata.properties import MERGE_ENABLED, MERGE_MIN_COUNT
 from icefloe.tree.leaf_writer import LeafWriter
 from icefloe.tree.root import leaves_of, read_leaf
@@ -66,5 +66,4 @@ def _entries(store: ManifestStore, manifests: pa.Table, snapshot_id: int) -> pa.
     """The entries of several manifests: live ones, and those that the new snapshot removed."""
     rows = concat([read_leaf(store, leaf) for leaf in leaves_of(manifests)])
     rows = rows.filter(pc.or_(live(rows), pc.equal(rows["snapshot_id"], snapshot_id)))
-    is_own = pc.equal(rows["snapshot_id"], snapshot_id)
-    return put(rows, "status", pc.if_else(is_own, rows["status"], pa.scalar(int(Status.EXISTING), pa.int32())))
+    return put_where(rows, pc.not_equal(rows["snapshot_id"], snapshot_id), status=int(Status.EXISTING))

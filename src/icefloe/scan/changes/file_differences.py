@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from icefloe.model.entries import DELETES, ContentType, Status, empty, of_status, of_type
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.scan.changes.history import SnapshotRange
-from icefloe.tree.diff import in_total, snapshot_changes
+from icefloe.scan.changes.snapshot_range import SnapshotRange
 from icefloe.tree.opened_manifests import OpenedManifests, RecordingStore
+from icefloe.tree.snapshot_changes import in_total, snapshot_changes
 from icefloe.tree.store import NO_STATISTICS, ManifestStore
 
 _KINDS = ["data", "position deletes", "equality deletes", "deletion vector"]
