@@ -14,7 +14,7 @@ from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.tree.root import read_root
 from icefloe.tree.snapshot_changes import snapshot_changes
 from support.metadata_tree import LOCATION, Tree, data_file, planned_files, rows, short
-from unit.tree.test_diff import check, linked
+from unit.tree.test_snapshot_changes import check, linked
 from version_4.scenes import TO_LEAVES, Row
 
 pytestmark = pytest.mark.broken_tables  # only readers must understand most of these encodings
