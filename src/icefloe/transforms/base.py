@@ -86,16 +86,6 @@ class Transform(ABC):
     def _apply(self, array: pa.Array, source: Type) -> pa.Array:
         """The partition values of an array that has the Arrow type of an accepted source."""
 
-    def satisfies_order_of(self, other: Transform, source: Type) -> bool:
-        """Whether rows in the order of this transform are in the order of another of the same column, too.
-
-        >>> from icefloe.model.schema.types import TIMESTAMP
-        >>> from icefloe.transforms import Day, Hour
-        >>> Hour().satisfies_order_of(Day(), TIMESTAMP), Day().satisfies_order_of(Hour(), TIMESTAMP)
-        (True, False)
-        """
-        return self == other
-
     def apply(self, array: pa.Array | pa.ChunkedArray, source: Type) -> pa.Array:
         """The partition values of a column.
 

@@ -59,10 +59,6 @@ class TimeTransform(Transform):
         """An int, counted from 1970."""
         return INT
 
-    def satisfies_order_of(self, other: Transform, source: Type) -> bool:
-        """Smaller units order larger ones."""
-        return isinstance(other, TimeTransform) and _FROM_SMALL.index(self.unit) <= _FROM_SMALL.index(other.unit)
-
     def _apply(self, array: pa.Array, source: Type) -> pa.Array:
         return masked(self._count(array, source), pa.int32(), array)
 
@@ -234,9 +230,6 @@ class Hour(TimeTransform):
             hour = f"(pmod(unix_micros({column}), {_MICROS_PER_DAY}L) div {_MICROS_PER_HOUR}L)"
         day = _spark_day(column, source)
         return f"concat(CAST({day} AS STRING), '-', lpad(CAST({hour} AS STRING), 2, '0'))"
-
-
-_FROM_SMALL = [transform.unit for transform in (Hour, Day, Month, Year)]
 
 
 def _days(array: pa.Array, source: Type) -> Ints:

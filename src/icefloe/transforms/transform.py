@@ -49,10 +49,6 @@ class Identity(Transform):
         """The type of the column."""
         return source
 
-    def satisfies_order_of(self, other: Transform, source: Type) -> bool:
-        """Values order whatever keeps their order."""
-        return other.preserves_order
-
     def source_bounds(self, lowest: Any, highest: Any, source: Type) -> tuple[Any, Any]:
         """The stored values."""
         return lowest, highest

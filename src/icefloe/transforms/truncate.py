@@ -59,16 +59,6 @@ class Truncate(Transform):
         """The type of the column."""
         return source
 
-    def satisfies_order_of(self, other: Transform, source: Type) -> bool:
-        """Longer prefixes order shorter ones, multiples of a width those of its multiples.
-
-        >>> Truncate(10).satisfies_order_of(Truncate(20), LONG), Truncate(10).satisfies_order_of(Truncate(4), STRING)
-        (True, True)
-        """
-        if not isinstance(other, Truncate):
-            return False
-        return self.width >= other.width if source in (STRING, BINARY) else other.width % self.width == 0
-
     def _apply(self, array: pa.Array, source: Type) -> pa.Array:
         if source == STRING:
             return pc.utf8_slice_codeunits(array, 0, self.width)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-import random
 import uuid
 from typing import Any
 
@@ -221,45 +220,6 @@ def test_types_that_a_transform_does_not_take_are_refused(transform: Any, accept
 def test_which_transforms_preserve_order() -> None:
     assert all(t.preserves_order for t in (Identity(), Year(), Month(), Day(), Hour(), Truncate(2)))
     assert not any(t.preserves_order for t in (Bucket(2), Void(), UnknownTransform("x")))
-
-
-SORTED: dict[Any, list[Any]] = {
-    LONG: list(range(-50, 50)),
-    STRING: sorted("".join(random.Random(i).choices("ab", k=i % 9)) for i in range(400)),
-    TIMESTAMP: [600_000_000 * step * abs(step) for step in range(-500, 500)],
-    DATE: list(range(-1000, 1000, 3)),
-}
-FIRST = (Identity(), Year(), Month(), Day(), Hour(), Bucket(4), Bucket(8), *(Truncate(w) for w in (1, 2, 3, 4, 6)))
-
-
-@pytest.mark.parametrize("source", SORTED, ids=str)
-def test_an_order_that_is_promised_holds_however_rows_of_equal_results_lie(source: Any) -> None:
-    values = pa.array(SORTED[source], arrow_type(source))
-    fitting = [transform for transform in FIRST if transform.accepts(source)]
-    promised = set()
-    for first in fitting:
-        keyed = pa.table({"key": first.apply(values, source), "row": range(len(values))})
-        rows = values.take(keyed.sort_by([("key", "ascending"), ("row", "descending")])["row"].combine_chunks())
-        for other in fitting:
-            if first.satisfies_order_of(other, source):
-                found = other.apply(rows, source).to_pylist()
-                assert found == sorted(found)
-                promised.add((str(first), str(other)))
-            elif other.preserves_order and first.preserves_order:
-                found = other.apply(rows, source).to_pylist()
-                same_as_the_value = first == (Truncate(1) if source == LONG else Day())
-                assert found != sorted(found) or same_as_the_value
-    assert len(promised) > len(fitting)
-
-
-def test_transforms_order_themselves_and_buckets_order_nothing_else() -> None:
-    for transform in (*FIRST, Void()):
-        assert transform.satisfies_order_of(transform, LONG)
-    assert not Bucket(8).satisfies_order_of(Bucket(4), LONG)
-    assert not Identity().satisfies_order_of(Bucket(4), LONG)
-    assert not Day().satisfies_order_of(Truncate(4), LONG)
-    assert not Truncate(4).satisfies_order_of(Day(), LONG)
-    assert not Identity().satisfies_order_of(UnknownTransform("week"), DATE)
 
 
 def test_every_name_of_the_model_is_a_transform_that_is_computed() -> None:
