@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from icefloe.codecs.avro.schemas import UUID_BYTES
 from icefloe.codecs.json.records import join
-from icefloe.codecs.manifest.avro_schemas import UUID_BYTES
 from icefloe.errors import FormatError, LimitError, UnsupportedError
 from icefloe.limits import DEFAULT, MIB, Limits
 from icefloe.model.arrow.field_metadata import FIELD_ID

@@ -1,16 +1,17 @@
 """Schemas as Avro schemas and back, for data files (spec: Appendix A, Avro).
 
 Field ids are stored where the specification says: ``field-id`` on record fields, ``element-id`` on arrays, ``key-id``
-and ``value-id`` on maps. Names that Avro does not allow are spelled otherwise, and kept in ``iceberg-field-name``.
+and ``value-id`` on maps. Names that Avro does not allow are escaped, and kept in ``iceberg-field-name``.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeGuard
 
 from icefloe.codecs.json.records import join
-from icefloe.codecs.manifest.avro_schemas import UUID_BYTES, Json, avro_name, avro_type
-from icefloe.errors import FormatError, LimitError, UnsupportedError
+from icefloe.codecs.manifest.value_sizes import decimal_bytes
+from icefloe.errors import FormatError, InputError, LimitError, UnsupportedError
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
@@ -38,6 +39,7 @@ from icefloe.model.schema.types import (
     Geometry,
     List,
     Map,
+    Primitive,
     Struct,
     Type,
     Variant,
@@ -45,6 +47,7 @@ from icefloe.model.schema.types import (
     fold_type,
 )
 
+Json = dict[str, Any]
 Avro = str | Json | list[Any]
 
 _ORIGINAL_NAME = "iceberg-field-name"
@@ -62,14 +65,65 @@ _LOGICAL: dict[tuple[str, str], Type] = {("int", "date"): DATE, ("long", "time-m
 _TIMESTAMPS = {"timestamp-micros": (TIMESTAMP, TIMESTAMPTZ), "timestamp-nanos": (TIMESTAMP_NS, TIMESTAMPTZ_NS)}
 
 
+_TIMESTAMP = {"type": "long", "logicalType": "timestamp-micros"}
+_TIMESTAMP_NS = {"type": "long", "logicalType": "timestamp-nanos"}
+_AVRO: dict[Primitive, str | Json] = {
+    BOOLEAN: "boolean",
+    INT: "int",
+    LONG: "long",
+    FLOAT: "float",
+    DOUBLE: "double",
+    DATE: {"type": "int", "logicalType": "date"},
+    TIME: {"type": "long", "logicalType": "time-micros"},
+    TIMESTAMP: {**_TIMESTAMP, "adjust-to-utc": False},
+    TIMESTAMPTZ: {**_TIMESTAMP, "adjust-to-utc": True},
+    TIMESTAMP_NS: {**_TIMESTAMP_NS, "adjust-to-utc": False},
+    TIMESTAMPTZ_NS: {**_TIMESTAMP_NS, "adjust-to-utc": True},
+    STRING: "string",
+    BINARY: "bytes",
+    UNKNOWN: "null",
+}
+UUID_BYTES = 16
+
+
+def avro_type(type_: Type, field_id: int) -> str | Json:
+    """The Avro type of a primitive; named types carry the field id, as a name may be defined only once."""
+    match type_:
+        case Decimal(precision, scale):
+            fixed = {"type": "fixed", "name": f"decimal_{precision}_{scale}_{field_id}"}
+            size = decimal_bytes(precision)
+            return {**fixed, "size": size, "logicalType": "decimal", "precision": precision, "scale": scale}
+        case Fixed(length):
+            return {"type": "fixed", "name": f"fixed_{length}_{field_id}", "size": length}
+        case Primitive() if type_ == UUID:
+            return {"type": "fixed", "name": f"uuid_{field_id}", "size": UUID_BYTES, "logicalType": "uuid"}
+        case Primitive():
+            return _AVRO[type_]
+    raise InputError(f"type {type_} has no Avro form of its own", type=str(type_))
+
+
+def avro_name(name: str) -> str:
+    """A valid Avro name, escaped in the same way as by the Apache Iceberg libraries.
+
+    >>> avro_name("9-id")
+    '_9_x2Did'
+    """
+    escaped = "".join(c if re.match(r"[A-Za-z0-9_]", c) is not None else f"_x{ord(c):X}" for c in name)
+    return f"_{escaped}" if escaped[:1].isdigit() else escaped
+
+
 def avro_schema(schema: Schema, name: str = "table") -> Json:
     """The Avro schema of files with these columns.
 
     >>> avro_schema(Schema(fields=(Field(8, "l", LONG),)))["fields"]
     [{'name': 'l', 'type': ['null', 'long'], 'default': None, 'field-id': 8}]
     """
-    whole = fold_type(Struct(schema.fields), _written)
-    return {"type": "record", "name": name, "fields": whole}
+    return avro_record(schema.fields, name)
+
+
+def avro_record(fields: tuple[Field, ...], name: str) -> Json:
+    """A record with these fields."""
+    return {"type": "record", "name": name, "fields": fold_type(Struct(fields), _written)}
 
 
 def _written(type_: Type, inner: tuple[Any, ...]) -> Any:

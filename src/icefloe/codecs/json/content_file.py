@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from icefloe.codecs.avro.projection import split_pairs
 from icefloe.codecs.json.input import Count, Int, Long, Record, convert_json, missing
 from icefloe.codecs.json.records import join
-from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS, MeasureMap
 from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.codecs.manifest.field_ids import MEASURE_MAPS, MeasureMap
 from icefloe.codecs.manifest.partition_values import partition_stats, partition_value
 from icefloe.codecs.manifest.v3_entries import maps_of, statistics_of
 from icefloe.codecs.value.bounds import check_fixed
@@ -142,7 +142,7 @@ def _map(pairs: list[dict[str, Any]] | None, shape: MeasureMap) -> dict[str, lis
     values = [pair["value"] for pair in pairs]
     return {
         "keys": [pair["key"] for pair in pairs],
-        "values": [_hex(value) for value in values] if shape.value == "bytes" else values,
+        "values": [_hex(value) for value in values] if shape.has_bounds else values,
     }
 
 

@@ -15,20 +15,13 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.avro.container import Container, read_container, write_container
 from icefloe.codecs.avro.projection import ByKeys, Shape
-from icefloe.codecs.avro.schemas import type_from_avro
+from icefloe.codecs.avro.schemas import avro_name, type_from_avro
 from icefloe.codecs.json.partition_spec import spec_to_json
 from icefloe.codecs.json.schema import schema_to_json
 from icefloe.codecs.manifest import field_ids as ids
-from icefloe.codecs.manifest.avro_schemas import (
-    MEASURE_MAPS,
-    AvroFields,
-    avro_fields,
-    avro_name,
-    manifest_schema,
-    raw_type,
-)
+from icefloe.codecs.manifest.avro_schemas import AvroFields, avro_fields, manifest_schema, raw_type
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.field_ids import ENTRY_FIELDS, FILE_FIELDS, Slot
+from icefloe.codecs.manifest.field_ids import ENTRY_FIELDS, FILE_FIELDS, MEASURE_MAPS, Slot
 from icefloe.codecs.manifest.partition_values import partition_value
 from icefloe.codecs.manifest.v3_entries import (
     DELETES,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefloe.model.entries import ENTRY, Measure
+from icefloe.model.entries import BOUNDS, ENTRY, Measure
 
 # -- tracking: V4 version_info, and the top level of v1-v3 manifests
 STATUS = 0
@@ -27,17 +27,13 @@ FILE_FORMAT = 101
 PARTITION = 102  # v1-v3 only
 RECORD_COUNT = 103
 FILE_SIZE_IN_BYTES = 104
-BLOCK_SIZE_IN_BYTES = 105  # v1 only
-COLUMN_SIZES, COLUMN_SIZES_KEY, COLUMN_SIZES_VALUE = 108, 117, 118
-VALUE_COUNTS, VALUE_COUNTS_KEY, VALUE_COUNTS_VALUE = 109, 119, 120
-NULL_COUNTS, NULL_COUNTS_KEY, NULL_COUNTS_VALUE = 110, 121, 122
-LOWER_BOUNDS, LOWER_BOUNDS_KEY, LOWER_BOUNDS_VALUE = 125, 126, 127
-UPPER_BOUNDS, UPPER_BOUNDS_KEY, UPPER_BOUNDS_VALUE = 128, 129, 130
+BLOCK_SIZE_IN_BYTES = 105  # v1 only; 108 to 130 and 137 to 139 are those of MEASURE_MAPS
+LOWER_BOUNDS = 125
+UPPER_BOUNDS = 128
 KEY_METADATA = 131
 SPLIT_OFFSETS, SPLIT_OFFSETS_ELEMENT = 132, 133
 CONTENT_TYPE = 134
 EQUALITY_IDS, EQUALITY_IDS_ELEMENT = 135, 136
-NAN_COUNTS, NAN_COUNTS_KEY, NAN_COUNTS_VALUE = 137, 138, 139
 SORT_ORDER_ID = 140
 FIRST_ROW_ID = 142
 REFERENCED_FILE = 143
@@ -213,4 +209,40 @@ MANIFEST_FIELDS = (
     *_counts(required=False),
     _slot(MANIFEST_KEY_METADATA, "key_metadata"),
     _slot(MANIFEST_FIRST_ROW_ID, "first_row_id"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureMap:
+    """A map of v1-v3 entries, from column ids to one measure of the columns."""
+
+    measure: Measure
+    name: str
+    id: int
+    key_id: int
+    value_id: int
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether the values are bounds, which are stored as bytes; counts and sizes are numbers."""
+        return self.measure in BOUNDS
+
+    @property
+    def value_type(self) -> pa.DataType:
+        """The Arrow type of the values."""
+        return pa.binary() if self.has_bounds else pa.int64()
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The map as its file stores it: a list of pairs."""
+        return pa.list_(pa.struct([pa.field("key", pa.int32()), pa.field("value", self.value_type)]))
+
+
+MEASURE_MAPS = (
+    MeasureMap(Measure.COLUMN_SIZE, "column_sizes", 108, 117, 118),
+    MeasureMap(Measure.VALUES, "value_counts", 109, 119, 120),
+    MeasureMap(Measure.NULLS, "null_value_counts", 110, 121, 122),
+    MeasureMap(Measure.NANS, "nan_value_counts", 137, 138, 139),
+    MeasureMap(Measure.LOWER, "lower_bounds", LOWER_BOUNDS, 126, 127),
+    MeasureMap(Measure.UPPER, "upper_bounds", UPPER_BOUNDS, 129, 130),
 )

@@ -13,10 +13,9 @@ import pyarrow.parquet as pq
 
 from icefloe.codecs.avro.projection import split_pairs
 from icefloe.codecs.manifest import field_ids as ids
-from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS, MeasureMap
 from icefloe.codecs.manifest.content_stats import field_id
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.manifest.field_ids import ENTRY_FIELDS, FILE_FIELDS, Slot
+from icefloe.codecs.manifest.field_ids import ENTRY_FIELDS, FILE_FIELDS, MEASURE_MAPS, MeasureMap, Slot
 from icefloe.codecs.manifest.utf8_checks import check_text
 from icefloe.codecs.manifest.v3_entries import Facts, StoredRows, check_tuple, entry_table, facts_of
 from icefloe.errors import FormatError, IcefloeError, LimitError, damaged

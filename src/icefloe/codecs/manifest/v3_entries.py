@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS, MeasureMap, avro_name, raw_type
+from icefloe.codecs.avro.schemas import avro_name
+from icefloe.codecs.manifest.avro_schemas import raw_type
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.entry_checks import sorted_lists
-from icefloe.codecs.manifest.field_ids import ENTRY_FIELDS, FILE_FIELDS
+from icefloe.codecs.manifest.field_ids import ENTRY_FIELDS, FILE_FIELDS, MEASURE_MAPS, MeasureMap
 from icefloe.codecs.manifest.partition_values import partition_stats
 from icefloe.codecs.manifest.value_sizes import decimal_bytes
 from icefloe.codecs.value.bounds import decode_bounds, encode_bounds, known_bounds, without_nan
@@ -251,7 +252,7 @@ def statistics_of(
             type_ = context.column_type(column_id)
             if type_ is None:
                 continue
-            if shape.value == "bytes":
+            if shape.has_bounds:
                 at = f"{where}: {shape.name} of column {column_id}"
                 values = without_nan(known_bounds(values, type_, where=at))
             columns[stat(shape.measure, column_key(column_id))] = values

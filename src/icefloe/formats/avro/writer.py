@@ -17,8 +17,7 @@ from icefloe.codecs.avro.block_index import MAGIC, SYNC_BYTES
 from icefloe.codecs.avro.compression import compressor
 from icefloe.codecs.avro.container import encoded_blocks
 from icefloe.codecs.avro.encode import encode_metadata, encode_records, number
-from icefloe.codecs.avro.schemas import avro_schema
-from icefloe.codecs.manifest.avro_schemas import avro_name
+from icefloe.codecs.avro.schemas import avro_name, avro_schema
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.formats.read.storage_errors import close_quietly, open_sink, writing
 from icefloe.formats.write.entries import WrittenFile

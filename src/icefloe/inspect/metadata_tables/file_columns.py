@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.manifest.avro_schemas import MEASURE_MAPS
+from icefloe.codecs.manifest.field_ids import MEASURE_MAPS
 from icefloe.codecs.manifest.v3_entries import maps_of
 from icefloe.codecs.manifest.value_sizes import column_sizes
 from icefloe.commit.base import Base
