@@ -1,4 +1,8 @@
-"""Attaches catalogs to Spark sessions: settings, planning rules, and the Python object that answers calls."""
+"""Attaches catalogs to Spark sessions: settings, Java classes, planning rules, and the object that answers calls.
+
+The Java classes for streams are compiled apart from the others: if Spark's classes for streams differ from those that
+this version was made for, only streams are not available.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,17 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from icefloe.engines.spark.failures import marked
+from icefloe.engines.spark.java_classes import JavaClasses, java_package, java_sources, objects
 from icefloe.engines.spark.python_calls import java_function
-from icefloe.engines.spark.session import spark_internals
-from icefloe.errors import InputError
-from icefloe.spark_sql.java_sources import JavaClasses, java_classes
+from icefloe.engines.spark.session import PerJvm, spark_internals
+from icefloe.errors import InputError, UnsupportedError
 from icefloe.spark_sql.peer import Peer
 from icefloe.table.catalog import Catalog
 
-_OPTIMIZER_RULES = ("PlannedScans",)
-_PLANNING_STRATEGIES = ("PlannedWrites", "PlannedStreamWrites")
-_OWN_PACKAGES = "icefloe.sql_"
+_PACKAGE = "icefloe.sql"  # as the Java sources name it
+_OWN_PACKAGES = f"{_PACKAGE}_"
+_SOURCE_PACKAGE = "icefloe"  # that of the class DefaultSource, by which Spark finds format("icefloe")
 _OF_SPARK = "spark_catalog"
 
 
@@ -26,13 +31,13 @@ def attach(spark: SparkSession, name: str, catalog: Catalog) -> None:
     known = spark.conf.get(setting, None)
     if known is not None and not known.startswith(_OWN_PACKAGES):
         raise InputError(f"the session has another catalog {name!r}: {setting} is {known}; choose another name")
-    classes = java_classes(spark)
+    classes = _CLASSES.of(spark)
     peer_id = _peer_id(spark, name)
     classes.call(spark, "KeptPlans", "remove", peer_id)
-    _peers(classes).put(peer_id, java_function(spark, Peer(name, catalog).apply))
+    classes.field("Peer", "peers").get(None).put(peer_id, java_function(spark, Peer(name, catalog).apply))
     _add_rules(spark, classes)
     spark.conf.set(f"{setting}.peer", peer_id)
-    spark.conf.set(setting, classes.name("IcefloeCatalog"))
+    spark.conf.set(setting, f"{classes.package}.IcefloeCatalog")
 
 
 def detach(spark: SparkSession, name: str) -> None:
@@ -42,8 +47,8 @@ def detach(spark: SparkSession, name: str) -> None:
     peer_id = spark.conf.get(f"{setting}.peer", None)
     if peer_id is None:
         raise InputError(f"no catalog {name!r} is attached to the session")
-    classes = java_classes(spark)
-    _peers(classes).remove(peer_id)
+    classes = _CLASSES.of(spark)
+    classes.field("Peer", "peers").get(None).remove(peer_id)
     classes.call(spark, "KeptPlans", "remove", peer_id)
     spark.conf.unset(setting)
     spark.conf.unset(f"{setting}.peer")
@@ -64,17 +69,14 @@ def _peer_id(spark: SparkSession, name: str) -> str:
     return f"{spark._jsparkSession.sessionUUID()}-{name}" if known is None else str(known)
 
 
-def _peers(classes: JavaClasses) -> Any:
-    return classes.load("Peer").getField("peers").get(None)
-
-
 def _add_rules(spark: SparkSession, classes: JavaClasses) -> None:
     """Add the planning rules to the session, once; sessions that are cloned from it later have them too."""
     methods = spark._jsparkSession.experimental()
-    rules = _with(spark, classes, methods.extraOptimizations(), _OPTIMIZER_RULES)
-    getattr(methods, "extraOptimizations_$eq")(rules)
-    strategies = _with(spark, classes, methods.extraStrategies(), _PLANNING_STRATEGIES)
-    getattr(methods, "extraStrategies_$eq")(strategies)
+    has_streams = classes.field("StreamSupport", "problem").get(None) is None
+    rules = ("PlannedScans", *(("PlannedStreamScans",) if has_streams else ()))
+    getattr(methods, "extraOptimizations_$eq")(_with(spark, classes, methods.extraOptimizations(), rules))
+    strategies = ("PlannedWrites", *(("PlannedStreamWrites",) if has_streams else ()))
+    getattr(methods, "extraStrategies_$eq")(_with(spark, classes, methods.extraStrategies(), strategies))
 
 
 def _with(spark: SparkSession, classes: JavaClasses, present: Any, simple_names: tuple[str, ...]) -> Any:
@@ -85,5 +87,29 @@ def _with(spark: SparkSession, classes: JavaClasses, present: Any, simple_names:
         if not present.apply(place).getClass().getName().startswith(_OWN_PACKAGES):
             rules.add(present.apply(place))
     for simple_name in simple_names:
-        rules.add(classes.new(spark, simple_name))
+        rules.add(_new(spark, classes, simple_name))
     return jvm.scala.jdk.javaapi.CollectionConverters.asScala(rules).toSeq()
+
+
+def _new(spark: SparkSession, classes: JavaClasses, simple_name: str) -> Any:
+    """A new object of a class whose constructor takes no arguments."""
+    return classes.constructor(simple_name).newInstance(objects(spark))
+
+
+def _compiled(spark: SparkSession) -> JavaClasses:
+    catalog, streams, source = (java_sources("icefloe.spark_sql", f"java/{unit}") for unit in ("", "streams", "source"))
+    classes = java_package(spark, _PACKAGE, catalog, streams)
+    classes.define(spark, catalog)
+    try:
+        classes.define(spark, streams)
+        classes.field("StreamSupport", "current").set(None, _new(spark, classes, "Streams"))
+    except UnsupportedError as error:
+        problem = marked(UnsupportedError, f"streams are not available: {error}")
+        classes.field("StreamSupport", "problem").set(None, problem)
+    named = JavaClasses(source_package=_SOURCE_PACKAGE, package=_SOURCE_PACKAGE, loader=classes.loader)
+    named.define(spark, source)
+    named.field("DefaultSource", "source").set(None, _new(spark, classes, "NamedSource"))
+    return classes
+
+
+_CLASSES = PerJvm(_compiled)

@@ -94,7 +94,7 @@ def _require_classic(spark: SparkSession) -> None:
 
 def _probe(spark: SparkSession) -> SparkInternals:
     jvm = spark._jvm
-    for name in ("org.codehaus.janino.SimpleCompiler", "org.apache.parquet.bytes.BytesUtils"):
+    for name in ("org.codehaus.janino.Compiler", "org.apache.parquet.bytes.BytesUtils"):
         try:
             jvm.java.lang.Class.forName(name)
         except Py4JError as error:

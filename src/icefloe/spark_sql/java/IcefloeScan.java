@@ -9,7 +9,6 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
-import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructType;
 
 /** Marks the place of a scan in a plan until PlannedScans replaces it by a scan of Spark's own Parquet reader. */
@@ -28,6 +27,11 @@ public class IcefloeScan implements Scan, SupportsReportStatistics, Statistics {
     this.operation = operation;
   }
 
+  /** The same scan as part of a row change. */
+  IcefloeScan(IcefloeScan scan, String operation) {
+    this(scan.table, scan.wanted, scan.options, scan.filters, operation);
+  }
+
   /** The call that returns the plan of the scan. */
   ObjectNode call() {
     ObjectNode call = Json.call("plan scan").put("handle", table.handle());
@@ -39,21 +43,13 @@ public class IcefloeScan implements Scan, SupportsReportStatistics, Statistics {
   /** The call with the filters of the query, by which files are skipped that Spark does not read itself. */
   ObjectNode filtered(ObjectNode call) { return (ObjectNode) call.set("filters", filters); }
 
-  /** The same scan as part of a row change. */
-  IcefloeScan of(String operation) { return new IcefloeScan(table, wanted, options, filters, operation); }
-
   public StructType readSchema() { return wanted; }
-  public String description() { return "icefloe " + table.name(); }
+  public String description() { return StreamSupport.description(table); }
   public Statistics estimateStatistics() { return this; }
   public OptionalLong sizeInBytes() { return OptionalLong.of(Json.at(table.description, "size_bytes").asLong()); }
   public OptionalLong numRows() { return OptionalLong.empty(); }
 
-  public Batch toBatch() {
-    throw new IllegalStateException("this session lacks the planning rule of icefloe: call icefloe.attach(spark, \""
-        + table.peer.catalog + "\") in it");
-  }
-
-  public MicroBatchStream toMicroBatchStream(String checkpoint) { return new IcefloeStream(table, options); }
+  public Batch toBatch() { throw table.peer.notPlanned(); }
 
   public boolean equals(Object other) {
     return other instanceof IcefloeScan && ((IcefloeScan) other).table.equals(table)

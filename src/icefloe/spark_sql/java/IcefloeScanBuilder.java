@@ -45,6 +45,7 @@ public class IcefloeScanBuilder
   public Predicate[] pushedPredicates() { return new Predicate[0]; }
 
   public Scan build() {
-    return new IcefloeScan(table, wanted, options, Predicates.messages(filters), operation);
+    IcefloeScan scan = new IcefloeScan(table, wanted, options, Predicates.messages(filters), operation);
+    return StreamSupport.current.scan(scan);
   }
 }

@@ -114,9 +114,5 @@ public class IcefloeTable implements Table, SupportsRead, SupportsWrite, Support
     return call;
   }
 
-  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    Streams.checkMode(this, info);
-    boolean isKeyed = info.options().containsKey(Streams.UPSERT_KEYS);
-    return isKeyed ? new IcefloeWriteByKey(this, info) : new IcefloeWrite(this, info);
-  }
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return StreamSupport.current.write(this, info); }
 }

@@ -10,7 +10,6 @@ import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.V1Write;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.sources.InsertableRelation;
 
 /** An append or an overwrite: Spark passes the rows, aligned with the columns of the table, as a DataFrame. */
@@ -46,7 +45,7 @@ public class IcefloeWrite
   }
 
   public Write build() { return this; }
-  public StreamingWrite toStreaming() { return new IcefloeStreamWrite(table, call); }
+  public String description() { return StreamSupport.description(table); }
   public InsertableRelation toInsertableRelation() { return this; }
   public void insert(Dataset rows, boolean overwrite) { table.peer.ask(call, rows); }
 }

@@ -37,6 +37,12 @@ public class Peer {
     return Json.at(reply, "value");
   }
 
+  /** The error of a session without the rules that replace the scans and writes of tables. */
+  RuntimeException notPlanned() {
+    return new IllegalStateException(
+        "this session lacks the planning rules of icefloe: call icefloe.attach(spark, \"" + catalog + "\") in it");
+  }
+
   public boolean equals(Object other) { return other instanceof Peer && ((Peer) other).id.equals(id); }
   public int hashCode() { return id.hashCode(); }
 }

@@ -18,9 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from icefloe.engines.spark.failures import marked
-from icefloe.engines.spark.java_classes import compiled_constructor
+from icefloe.engines.spark.java_classes import ENGINE_CLASSES, objects
 from icefloe.engines.spark.python_calls import java_function
-from icefloe.engines.spark.read import file_format_java, file_index_java
 from icefloe.engines.spark.session import PerJvm, child_session, java_class
 from icefloe.engines.spark.task_python import arrow_stream
 from icefloe.errors import IcefloeError
@@ -36,16 +35,20 @@ _ANSWERS_KEPT = 4  # Spark may ask several times for one scan: when it plans, ex
 class _Planner:
     """What the Java class calls: it gets filters as lines of text and returns files as an Arrow stream."""
 
-    def __init__(self, files: Lister) -> None:
+    def __init__(self, files: Lister, spark: SparkSession) -> None:
         self._files = files
+        self._spark = spark
         self._answers: OrderedDict[tuple[str, str], _Answer] = OrderedDict()
         self._lock = threading.Lock()
 
-    def apply(self, zone: str, filters: str) -> bytearray | str:
-        """The files of a scan, or the marked text of an error: py4j does not pass on the message of an exception."""
+    def apply(self, zone: str, filters: str) -> Any:
+        """The files of a scan, as bytes or a ``java.io.File``, or the marked text of an error.
+
+        py4j does not pass on the message of an exception.
+        """
         try:
             with self._lock:
-                return self._answer(zone, filters).content
+                return self._answer(zone, filters).content(self._spark)
         except IcefloeError as error:
             return marked(type(error), str(error))
         except Exception:
@@ -79,10 +82,9 @@ class _Answer:
             writer.write_table(files, max_chunksize=_ROWS_AT_ONCE)
         self._file.flush()
 
-    @property
-    def content(self) -> bytearray | str:
-        """The bytes, or the path of the file behind ``file_index_java.STREAM``."""
-        return bytearray(self._bytes) if self._file is None else file_index_java.STREAM + self._file.name
+    def content(self, spark: SparkSession) -> Any:
+        """The bytes, or the file."""
+        return bytearray(self._bytes) if self._file is None else java_class(spark, "java.io.File")(self._file.name)
 
 
 def _lines(filters: str) -> list[str]:
@@ -110,16 +112,13 @@ def relation(
     unless the content is selected.
     """
     java = child_session(spark, settings)._jsparkSession
-    partition, lists = _parsed(java, constants), java_class(spark, "java.util.ArrayList")
-    arguments = lists()
-    for argument in (java_function(spark, _Planner(files).apply), partition, location, size_bytes):
-        arguments.add(argument)
+    partition, planner = _parsed(java, constants), java_function(spark, _Planner(files, spark).apply)
     described = java_class(spark, f"{_SOURCES}.HadoopFsRelation")(
-        _FILE_INDEX.of(spark).newInstance(arguments.toArray()),
+        _FILE_INDEX.of(spark).newInstance(objects(spark, planner, partition, location, size_bytes)),
         partition,
         _parsed(java, columns),
         java_class(spark, "scala.Option").empty(),
-        _FILE_FORMAT.of(spark).newInstance(lists().toArray())
+        _FILE_FORMAT.of(spark).newInstance(objects(spark))
         if is_parquet
         else java_class(spark, f"{_SOURCES}.binaryfile.BinaryFileFormat")(),
         java_class(spark, "org.apache.spark.api.python.PythonUtils").toScalaMap(dict(hadoop)),
@@ -132,5 +131,5 @@ def _parsed(java_session: Any, schema: StructType) -> Any:
     return java_session.parseDataType(schema.json())
 
 
-_FILE_INDEX = PerJvm(compiled_constructor(file_index_java.CLASS_NAME, file_index_java.SOURCE))
-_FILE_FORMAT = PerJvm(compiled_constructor(file_format_java.CLASS_NAME, file_format_java.SOURCE))
+_FILE_INDEX = PerJvm(lambda spark: ENGINE_CLASSES.of(spark).constructor("PlannedFiles"))
+_FILE_FORMAT = PerJvm(lambda spark: ENGINE_CLASSES.of(spark).constructor("ParquetWithoutFloatFilters"))

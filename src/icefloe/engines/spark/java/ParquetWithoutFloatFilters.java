@@ -1,17 +1,4 @@
-"""The Java class through which Spark reads Parquet files without filters on float columns.
-
-Parquet's row group filters compare floats by their bits, so they skip row groups that have matching rows: a dictionary
-with -0.0 does not contain 0.0, and bounds omit NaN, which is greater than any number in SQL. Spark itself still
-evaluates every filter on the rows. Executors do not need the class: it returns the reader of Spark's own format, which
-would otherwise capture and serialise it.
-"""
-
-from __future__ import annotations
-
-CLASS_NAME = "icefloe.ParquetWithoutFloatFilters"
-
-SOURCE = r"""
-package icefloe;
+package icefloe.spark;
 
 import java.util.ArrayList;
 import org.apache.hadoop.conf.Configuration;
@@ -30,6 +17,12 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
+/**
+ * Reads Parquet files without filters on float columns. Parquet's row group filters compare floats by their bits, so
+ * they skip row groups that have matching rows: a dictionary with -0.0 does not contain 0.0, and bounds omit NaN, which
+ * is greater than any number in SQL. Spark itself still evaluates every filter on the rows. Executors do not need this
+ * class: it returns the reader of Spark's own format, which would otherwise capture and serialise it.
+ */
 public class ParquetWithoutFloatFilters extends ParquetFileFormat {
   @Override
   public scala.Function1 buildReaderWithPartitionValues(SparkSession session, StructType data, StructType constants,
@@ -69,4 +62,3 @@ public class ParquetWithoutFloatFilters extends ParquetFileFormat {
     return type;
   }
 }
-"""

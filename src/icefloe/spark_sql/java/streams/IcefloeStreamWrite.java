@@ -24,13 +24,11 @@ public class IcefloeStreamWrite implements StreamingWrite {
     return call;
   }
 
-  public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) { throw noRules(); }
-  public void commit(long batch, WriterCommitMessage[] messages) { throw noRules(); }
+  public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
+    throw table.peer.notPlanned();
+  }
+
+  public void commit(long batch, WriterCommitMessage[] messages) { throw table.peer.notPlanned(); }
   public void abort(long batch, WriterCommitMessage[] messages) { }
   public String toString() { return "icefloe " + table.name(); }
-
-  private RuntimeException noRules() {
-    return new IllegalStateException("this session lacks the planning rules of icefloe: call icefloe.attach(spark, \""
-        + table.peer.catalog + "\") in it");
-  }
 }

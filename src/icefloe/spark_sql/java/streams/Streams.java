@@ -9,9 +9,17 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.streaming.StreamingQuery;
 import org.apache.spark.unsafe.Platform;
 
-/** What the classes for streams need to know about the query that runs them. */
-public class Streams {
-  static final String UPSERT_KEYS = "upsert-keys";
+/** Adds streams to scans and writes, and knows the query that runs them. */
+public class Streams extends StreamSupport {
+  private static final String UPSERT_KEYS = "upsert-keys";
+
+  IcefloeScan scan(IcefloeScan scan) { return new StreamableScan(scan); }
+
+  IcefloeWrite write(IcefloeTable table, LogicalWriteInfo info) {
+    checkMode(table, info);
+    boolean isKeyed = info.options().containsKey(UPSERT_KEYS);
+    return isKeyed ? new IcefloeWriteByKey(table, info) : new StreamableWrite(table, info);
+  }
 
   /**
    * The value that Python returns. A call that fails because its query was stopped throws the exception by which Spark
@@ -37,7 +45,7 @@ public class Streams {
   }
 
   /** Refuses update mode without keys; Spark's own message does not say what is missing. */
-  static void checkMode(IcefloeTable table, LogicalWriteInfo info) {
+  private static void checkMode(IcefloeTable table, LogicalWriteInfo info) {
     StreamingQuery query = query(info.queryId());
     if (query == null || info.options().containsKey(UPSERT_KEYS)) return;
     try {

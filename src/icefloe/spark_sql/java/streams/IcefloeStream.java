@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 
-/** A stream that reads a table or its changes: Python chooses the offsets, and StreamRows puts the rows into the plan of a batch. */
+/** A stream that reads a table or its changes: Python chooses the offsets, PlannedStreamScans plans the rows. */
 public class IcefloeStream implements MicroBatchStream, SupportsTriggerAvailableNow {
   private final IcefloeTable table;
   private final Map options;
@@ -57,14 +57,8 @@ public class IcefloeStream implements MicroBatchStream, SupportsTriggerAvailable
     return call;
   }
 
-  public InputPartition[] planInputPartitions(Offset start, Offset end) { throw noRules(); }
-  public PartitionReaderFactory createReaderFactory() { throw noRules(); }
-
-  private RuntimeException noRules() {
-    return new IllegalStateException("this session lacks the planning rule of icefloe: call icefloe.attach(spark, \""
-        + table.peer.catalog + "\") in it");
-  }
-
+  public InputPartition[] planInputPartitions(Offset start, Offset end) { throw table.peer.notPlanned(); }
+  public PartitionReaderFactory createReaderFactory() { throw table.peer.notPlanned(); }
   public void commit(Offset end) { }
   public void stop() { }
   public String toString() { return "icefloe " + table.name(); }

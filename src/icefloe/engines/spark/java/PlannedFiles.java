@@ -1,17 +1,4 @@
-"""The Java class that lists the files of a scan for Spark, compiled in the driver by the Janino compiler of Spark.
-
-It passes the filters of the query, as SQL text, to a planner in Python and converts the result (an Arrow stream:
-location, size, then one column per constant) to Spark's list of files. Executors do not need it: they get file splits.
-Filters on the constants are applied here, because Spark applies them nowhere else; the planner gets them as well.
-"""
-
-from __future__ import annotations
-
-CLASS_NAME = "icefloe.PlannedFiles"
-STREAM = "icefloe stream:"  # begins a text that is the path of a file with an Arrow stream
-
-SOURCE = r"""
-package icefloe;
+package icefloe.spark;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -52,6 +39,12 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.immutable.Seq;
 
+/**
+ * Lists the files of a scan. It passes the filters of the query, as SQL text, to a planner in Python, which returns an
+ * Arrow stream (location, size, then one column per constant) or the text of an error, and converts the stream to
+ * Spark's list of files. Executors do not need this class: they get file splits. Filters on the constants are applied
+ * here, because Spark applies them nowhere else; the planner gets them as well.
+ */
 public class PlannedFiles implements FileIndex {
   private final java.util.function.BiFunction planner;
   private final StructType constants;
@@ -86,9 +79,7 @@ public class PlannedFiles implements FileIndex {
   public Seq listFiles(Seq onConstants, Seq onData) {
     String zone = SQLConf$.MODULE$.get().sessionLocalTimeZone();
     Object answer = planner.apply(zone, text(onConstants) + text(onData));
-    if (answer instanceof String && !((String) answer).startsWith("icefloe stream:")) {
-      Platform.throwException(new QueryExecutionException((String) answer, null));
-    }
+    if (answer instanceof String) Platform.throwException(new QueryExecutionException((String) answer, null));
     try {
       return seq(directories(stream(answer), predicates(onConstants)));
     } catch (java.io.IOException error) {
@@ -98,8 +89,7 @@ public class PlannedFiles implements FileIndex {
 
   private static java.io.InputStream stream(Object answer) throws java.io.IOException {
     if (answer instanceof byte[]) return new java.io.ByteArrayInputStream((byte[]) answer);
-    String path = ((String) answer).substring("icefloe stream:".length());
-    return new java.io.BufferedInputStream(new java.io.FileInputStream(path), 1 << 20);
+    return new java.io.BufferedInputStream(new java.io.FileInputStream((java.io.File) answer), 1 << 20);
   }
 
   private ArrayList directories(java.io.InputStream answer, List predicates) throws java.io.IOException {
@@ -220,4 +210,3 @@ public class PlannedFiles implements FileIndex {
     return seq(items);
   }
 }
-"""
