@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import icefloe
 from icefloe.engines.choose import engine_for
 from icefloe.engines.engine import Engine
-from icefloe.spark_sql.procedures.declarations import PROCEDURES
+from icefloe.spark_sql.procedures.calls import PROCEDURES
 from icefloe.table import cleanup
 
 

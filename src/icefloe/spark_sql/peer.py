@@ -23,7 +23,7 @@ from icefloe.errors import (
 )
 from icefloe.spark_sql import messages
 from icefloe.spark_sql.catalog_calls import NAMESPACE_NOT_EMPTY, CatalogCalls
-from icefloe.spark_sql.procedure_calls import ProcedureCalls
+from icefloe.spark_sql.procedures.calls import ProcedureCalls
 from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.row_changes import RowChangeCalls
 from icefloe.spark_sql.scans import ScanCalls
@@ -35,7 +35,7 @@ from icefloe.spark_sql.table_loads import TableLoads
 from icefloe.spark_sql.writes import WriteCalls
 from icefloe.table.catalog import Catalog
 
-Handler = Callable[[Any, Any], object]  # (a call, the object of the JVM that came with it) -> a value or a JVM object
+Handler = Callable[..., object]  # (a call, the object of the JVM that it passes, if any) -> a value or a JVM object
 
 
 class Peer:
@@ -48,14 +48,14 @@ class Peer:
         """The answer to a call: text, an object of the JVM, or the exception of Spark that the call ended with."""
         try:
             call = messages.parse_call(text)
-            value = self._handlers[type(call)](call, passed)
+            value = self._handlers[type(call)](call, *(() if passed is None else (passed,)))
             return value if isinstance(value, JavaObject) else messages.answer(value)
         except Exception as error:
             return spark_exception(error)
 
 
 def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
-    """The function that answers each call; calls that pass no object of the JVM ignore it."""
+    """The function that answers each call."""
     loads = TableLoads(catalog)
     filters, staged = ReadFilters(), StagedTables(name, catalog, loads)
     names, scans = CatalogCalls(name, catalog, loads), ScanCalls(loads, filters)
@@ -63,32 +63,32 @@ def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
     procedures = ProcedureCalls(name, catalog)
     source, sink = StreamSourceCalls(loads), StreamSinkCalls(loads)
     return {
-        messages.ListNamespaces: lambda call, _: names.list_namespaces(call),
-        messages.LoadNamespace: lambda call, _: names.load_namespace(call),
-        messages.CreateNamespace: lambda call, _: names.create_namespace(call),
-        messages.AlterNamespace: lambda call, _: names.alter_namespace(call),
-        messages.DropNamespace: lambda call, _: names.drop_namespace(call),
-        messages.ListTables: lambda call, _: names.list_tables(call),
-        messages.LoadTable: lambda call, _: names.load_table(call),
-        messages.CreateTable: lambda call, _: names.create_table(call),
-        messages.StageTable: lambda call, _: staged.stage(call),
-        messages.CommitStaged: lambda call, _: staged.commit(call),
-        messages.AbortStaged: lambda call, _: staged.abort(call),
-        messages.AlterTable: lambda call, _: names.alter_table(call),
-        messages.DropTable: lambda call, _: names.drop_table(call),
-        messages.RenameTable: lambda call, _: names.rename_table(call),
+        messages.ListNamespaces: names.list_namespaces,
+        messages.LoadNamespace: names.load_namespace,
+        messages.CreateNamespace: names.create_namespace,
+        messages.AlterNamespace: names.alter_namespace,
+        messages.DropNamespace: names.drop_namespace,
+        messages.ListTables: names.list_tables,
+        messages.LoadTable: names.load_table,
+        messages.CreateTable: names.create_table,
+        messages.StageTable: staged.stage,
+        messages.CommitStaged: staged.commit,
+        messages.AbortStaged: staged.abort,
+        messages.AlterTable: names.alter_table,
+        messages.DropTable: names.drop_table,
+        messages.RenameTable: names.rename_table,
         messages.PlanScan: scans.plan_scan,
         messages.WriteRows: writes.write_rows,
-        messages.TruncateTable: lambda call, _: writes.truncate_table(call),
-        messages.CanDelete: lambda call, _: changes.can_delete(call),
-        messages.DeleteRows: lambda call, _: changes.delete_rows(call),
+        messages.TruncateTable: writes.truncate_table,
+        messages.CanDelete: changes.can_delete,
+        messages.DeleteRows: changes.delete_rows,
         messages.ChangeRows: changes.change_rows,
-        messages.ListProcedures: lambda call, _: procedures.list_procedures(call),
-        messages.LoadProcedure: lambda call, _: procedures.load_procedure(call),
-        messages.CallProcedure: lambda call, _: procedures.call_procedure(call),
+        messages.ListProcedures: procedures.list_procedures,
+        messages.LoadProcedure: procedures.load_procedure,
+        messages.CallProcedure: procedures.call_procedure,
         stream_messages.WriteBatch: sink.write_batch,
-        stream_messages.NewestSnapshot: lambda call, _: source.newest_snapshot(call),
-        stream_messages.LatestOffset: lambda call, _: source.latest_offset(call),
+        stream_messages.NewestSnapshot: source.newest_snapshot,
+        stream_messages.LatestOffset: source.latest_offset,
         stream_messages.PlanBatch: source.plan_batch,
     }
 

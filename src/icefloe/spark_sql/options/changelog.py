@@ -1,11 +1,10 @@
-"""Changes in Spark SQL: ``CALL create_changelog_view`` and ``demo.db.t.changes``, with the names of Apache Iceberg."""
+"""Changes in Spark SQL: the metadata table ``demo.db.t.changes``, with the names of Apache Iceberg."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -20,31 +19,10 @@ from icefloe.scan.changes.plan import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSH
 from icefloe.scan.changes.snapshot_range import SnapshotRange, snapshot_range
 from icefloe.scan.select import Point
 from icefloe.spark_sql.options.read_options import ENDS, OF_STATE, STARTS
-from icefloe.spark_sql.options.session_names import columns
-from icefloe.table.table import Table
 from icefloe.table.table_at import TableAt
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CHANGE_COLUMNS = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT)
-
-
-def create_changelog_view(table: Table, arguments: Mapping[str, Any]) -> list[tuple[object, ...]]:
-    """Create a temporary view of the changes of a table; the row has the name of the view."""
-    spark = SparkSession.active()
-    options = _options(arguments.get("options", {}))
-    named = arguments.get("identifier_columns")
-    keys = None if named is None else columns(named, table.refresh().schema)
-    images = _is_true(arguments.get("compute_updates"), default=keys is not None)
-    changes = table.changes(
-        _point(options, STARTS),
-        _point(options, ENDS),
-        net=_is_true(arguments.get("net_changes"), default=False),
-        images=images,
-        keys=keys if images else None,
-    )
-    name = str(arguments.get("changelog_view", f"{table.name.rpartition('.')[2]}_changes"))
-    _in_capitals(changes.to_spark(spark)).createOrReplaceTempView(quoted(name))
-    return [(name,)]
 
 
 def change_schema(schema: Schema) -> Schema:
@@ -61,7 +39,7 @@ def change_schema(schema: Schema) -> Schema:
 def changes_of(spark: SparkSession, at: TableAt, columns: list[str], options: Mapping[str, str]) -> DataFrame:
     """The changes up to a point of the history, or in the range that options select, with the columns of that point."""
     given = {name.lower(): value for name, value in options.items()}
-    since, until = _point(given, STARTS), _point(given, ENDS)
+    since, until = point(given, STARTS), point(given, ENDS)
     states = [name for name in OF_STATE if name in given]
     if until is not None and len(states) > 0:
         raise InputError(
@@ -81,23 +59,15 @@ def changes_of(spark: SparkSession, at: TableAt, columns: list[str], options: Ma
 
 def changes_of_request(spark: SparkSession, request: ChangeRequest) -> DataFrame:
     """The changes that a request asks for, with the change types of SQL."""
-    return _in_capitals(engine_for(spark).read_changes(request))
+    return in_capitals(engine_for(spark).read_changes(request))
 
 
-def _in_capitals(changes: DataFrame) -> DataFrame:
+def in_capitals(changes: DataFrame) -> DataFrame:
+    """Changes with the change types of SQL."""
     return changes.withColumn(CHANGE_TYPE, F.upper(CHANGE_TYPE))
 
 
-def _options(options: Mapping[str, str]) -> Mapping[str, str]:
-    """The options; InputError if one is not known."""
-    known = (*STARTS, *ENDS)
-    for name in options:
-        if name not in known:
-            raise InputError(f"create_changelog_view: there is no option {name!r}; there are: {', '.join(known)}")
-    return options
-
-
-def _point(options: Mapping[str, str], names: Sequence[str]) -> Point | None:
+def point(options: Mapping[str, str], names: Sequence[str]) -> Point | None:
     """The snapshot or the time that options name."""
     by_id, by_time = (options.get(name) for name in names)
     if by_id is not None and by_time is not None:
@@ -109,7 +79,3 @@ def _point(options: Mapping[str, str], names: Sequence[str]) -> Point | None:
         name = names[0] if by_id is not None else names[1]
         raise InputError(f"option {name}={value!r} is not a number")
     return int(value) if by_id is not None else _EPOCH + timedelta(milliseconds=int(value))
-
-
-def _is_true(text: object, *, default: bool) -> bool:
-    return default if text is None else text == "true"

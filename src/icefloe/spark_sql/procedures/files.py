@@ -1,24 +1,29 @@
-"""Procedures of CALL about files, manifests and whole tables."""
+"""Procedures of CALL that add files and tables, and rewrite manifests."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from icefloe.catalogs.names import Identifier
 from icefloe.commit.result import CommitResult
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
 from icefloe.spark_sql.options.session_names import is_case_sensitive
-from icefloe.spark_sql.procedures.shape import Arguments, Row
+from icefloe.spark_sql.procedures.procedure import Row, procedure
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 
 _SOURCE = re.compile(r"`?(parquet|orc|avro)`?\.`(.+)`", re.IGNORECASE)
 
 
-def rewrite_manifests(table: Table, arguments: Arguments) -> list[Row]:
-    """Rewrite the manifests, unless there is a single one of about the target size; how many went and how many came."""
-    sort_by, before = arguments.get("sort_by"), table.refresh().at().snapshot
+@procedure("rewritten_manifests_count int, added_manifests_count int")
+def rewrite_manifests(table: Table, use_caching: bool = False, sort_by: list[str] | None = None) -> list[Row]:
+    """Write the manifests again, sorted by partition.
+
+    A single manifest of about the target size is kept. ``use_caching`` has no effect.
+    """
+    before = table.refresh().at().snapshot
     plan = table.rewrite_manifests(None if sort_by is None else _partition_fields(table, sort_by))
     if before is None or (_manifests(before) == 1 and plan.large == 0):
         return [(0, 0)]
@@ -52,20 +57,23 @@ def _count(snapshot: Snapshot | None, key: SummaryKey) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def add_files(table: Table, arguments: Arguments) -> list[Row]:
-    """Add the data files of a folder; the row has the numbers of files and changed partitions."""
-    source = arguments["source_table"]
-    found = _SOURCE.fullmatch(source)
+@procedure("added_files_count bigint, changed_partition_count bigint")
+def add_files(table: Table, source_table: str) -> list[Row]:
+    """Add data files of a folder without copying them."""
+    found = _SOURCE.fullmatch(source_table)
     if found is None:
-        raise InputError(f"add_files: source_table {source!r} is no folder, such as parquet.`file:///data/orders`")
+        raise InputError(
+            f"add_files: source_table {source_table!r} is no folder, such as parquet.`file:///data/orders`"
+        )
     is_partitioned = table.spec.is_partitioned
     result = table.add_files(found[2], partition="hive" if is_partitioned else None, file_format=found[1].lower())
     return [(result.files_added, _count(_made(table, result), SummaryKey.CHANGED_PARTITION_COUNT))]
 
 
-def register_table(catalog: Catalog, arguments: Arguments) -> list[Row]:
-    """Add a table to the catalog by its metadata file; the row has its snapshot, rows and data files."""
-    snapshot = catalog.register_table(arguments["table"], arguments["metadata_file"]).at().snapshot
+@procedure("current_snapshot_id bigint, total_records_count bigint, total_data_files_count bigint")
+def register_table(catalog: Catalog, table: Identifier, metadata_file: str) -> list[Row]:
+    """Add an existing table to the catalog by its metadata file."""
+    snapshot = catalog.register_table(table, metadata_file).at().snapshot
     if snapshot is None:
         return [(None, None, None)]
     counts = (_count(snapshot, key) for key in (SummaryKey.TOTAL_RECORDS, SummaryKey.TOTAL_DATA_FILES))

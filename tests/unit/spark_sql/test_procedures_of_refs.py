@@ -10,9 +10,17 @@ import pytest
 import icefloe
 from icefloe.errors import IcefloeError
 from icefloe.model.metadata.snapshots import Ref
-from icefloe.spark_sql.options.ref_options import set_ref
+from icefloe.spark_sql.procedures.calls import PROCEDURES
 
 DAY = 86_400_000
+
+
+def set_ref(table: icefloe.Table, kind: str, arguments: dict[str, str]) -> tuple[object, ...]:
+    """Run create_branch or create_tag, with arguments as Java sends them."""
+    catalog = icefloe.catalog("refs", uri=table.location.removesuffix("/db/t"))
+    (row,) = PROCEDURES[f"create_{kind}"].run(catalog, ("db", "t"), arguments)
+    table.refresh()
+    return row
 
 
 @pytest.fixture

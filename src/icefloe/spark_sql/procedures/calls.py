@@ -1,4 +1,8 @@
-"""Answers calls about procedures: which there are, and CALL."""
+"""Answers calls about procedures: which there are, and CALL.
+
+The procedures are actions on tables, with the names and arguments of Apache Iceberg. What Apache Iceberg says by a
+grammar of its own (partition fields, branches, tags, write order, identifier fields) is a procedure here too.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,17 @@ from pyspark.sql import SparkSession
 
 from icefloe.catalogs.names import Identifier, parse_identifier
 from icefloe.errors import InputError
-from icefloe.spark_sql.messages import (
-    CallProcedure,
-    ListProcedures,
-    LoadProcedure,
-    ParameterDescription,
-    ProcedureDescription,
-)
-from icefloe.spark_sql.procedures.declarations import PROCEDURES
+from icefloe.spark_sql.messages import CallProcedure, ListProcedures, LoadProcedure, ProcedureDescription
+from icefloe.spark_sql.procedures import definitions, files, maintenance, snapshots
+from icefloe.spark_sql.procedures.procedure import Procedure
 from icefloe.table.catalog import Catalog
 
+PROCEDURES = {
+    value.described.name: value
+    for module in (definitions, files, maintenance, snapshots)
+    for value in vars(module).values()
+    if isinstance(value, Procedure)
+}
 _NAMESPACE = ("system",)
 
 
@@ -40,21 +45,16 @@ class ProcedureCalls:
             raise InputError(
                 f"catalog {self._name} has no procedure {'.'.join(call.identifier)}; the namespace system has: {known}"
             )
-        procedure = PROCEDURES[name]
-        parameters = (
-            ParameterDescription(name=parameter.name, type=parameter.type, default=parameter.default)
-            for parameter in procedure.parameters
-        )
-        return ProcedureDescription(
-            name=name, description=procedure.description, parameters=tuple(parameters), result=procedure.result
-        )
+        return PROCEDURES[name].described
 
     def call_procedure(self, call: CallProcedure) -> Any:
         """Run a procedure; the answer are its rows, as Spark stores them."""
-        procedure = PROCEDURES[call.procedure]
-        arguments: dict[str, Any] = {**call.arguments, "table": self._identifier(str(call.arguments["table"]))}
-        rows = procedure.run(self._catalog, arguments)
-        frame = SparkSession.active().createDataFrame(rows, procedure.result)
+        procedure, arguments = PROCEDURES[call.procedure], call.arguments
+        for parameter in procedure.described.parameters:
+            if parameter.default is None and parameter.name not in arguments:
+                raise InputError(f"{call.procedure}: {parameter.name} is NULL; give a value", parameter=parameter.name)
+        rows = procedure.run(self._catalog, self._identifier(str(arguments["table"])), arguments)
+        frame = SparkSession.active().createDataFrame(rows, procedure.described.result)
         return frame._jdf.queryExecution().executedPlan().executeCollect()
 
     def _identifier(self, text: str) -> Identifier:
