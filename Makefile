@@ -11,8 +11,8 @@
 #                    the second half of the test files)
 #   make lint        ruff and mypy
 #   make interop     the tests that run other programs (Maven fetches Apache Iceberg's jar on first use)
-#   make versions    the short page of Spark SQL on Spark 4.1, 4.2 and 4.3, which pip installs into .cache on first use
-#                    (900 MB each, with its wheel)
+#   make versions    the short page of Spark SQL on Spark 4.1, 4.2 and 4.3 (VERSIONS=4.3 for that one alone), which pip
+#                    installs into .cache on first use (900 MB each, with its wheel)
 #   make spark-s3    tables in S3 on a Spark with hadoop-aws, which Maven fetches on first use (17 MB)
 #   make property    the property tests, with many more examples
 #   make fuzz        the decoders, each fed 200,000 damaged files (FUZZ=... for another number)
@@ -41,6 +41,7 @@ OPERATIONS ?= 200
 KILLS ?= 20
 STATEMENTS ?= 2000
 SHARE ?= 0/1
+VERSIONS ?= 4.1 4.2 4.3
 WORKERS ?= 3
 VENV := .venv
 READY := $(VENV)/.ready
@@ -88,7 +89,7 @@ interop: $(READY)
 	@$(PYTEST) $(SIDE_BY_SIDE) -m interop tests
 
 versions: $(READY)
-	@$(PY) tests/support/spark_versions.py
+	@$(PY) tests/support/spark_versions.py $(VERSIONS)
 
 spark-s3: $(READY)
 	@$(PYTEST) -m s3a --timeout 900 tests/spark_s3

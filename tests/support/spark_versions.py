@@ -2,7 +2,7 @@
 
 A version is installed into ``.cache/versions`` on first use, the newest one of its series, and is put before the Spark
 of the environment on the path of Python; all other packages are those of the environment. Wheels are kept in
-``.cache/wheels``. Arguments choose other series than 4.1, 4.2 and 4.3.
+``.cache/wheels``. The arguments are series, such as 4.3.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 CACHE = REPO / ".cache"
 PROGRAM = REPO / "tests" / "spark_sql" / "short_page.py"
-SERIES = ("4.1", "4.2", "4.3")
 MASTER = "local[2]"
 SPARK = "pyspark"
 
@@ -89,4 +88,4 @@ def main(chosen: tuple[str, ...]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(tuple(sys.argv[1:]) or SERIES))
+    sys.exit(main(tuple(sys.argv[1:])))
