@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from icefloe.engines.choose import engine_for
 from icefloe.errors import InputError, NoSuchSnapshot
 from icefloe.model.metadata.snapshots import MAIN, Operation
+from icefloe.spark_sql.streams.calls import offset_of
 from icefloe.spark_sql.streams.changes import ChangeOffset, StreamChanges
 from icefloe.spark_sql.streams.files import StreamOffset
 from icefloe.spark_sql.streams.history import StreamHistory
 from icefloe.spark_sql.streams.options import stream_options
-from icefloe.spark_sql.streams.source import offset_of
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.people import COPY, EACH_MODE, MERGE, new_table, people

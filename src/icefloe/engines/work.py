@@ -71,6 +71,13 @@ class PlannedFiles:
     final_lineage: FinalLineage
     timer: PhaseTimer = field(default_factory=PhaseTimer)
 
+    @classmethod
+    def of(cls, io: FileIO, metadata: TableMetadata, plan: Plan) -> PlannedFiles:
+        """The files of a plan for a table as it was loaded."""
+        lineage = FinalLineage.of(metadata)
+        table = TableFiles(io=io, metadata=metadata)
+        return cls(table=table, plan=plan, deleted_rows=plan.deleted_rows(io), final_lineage=lineage)
+
     @property
     def io(self) -> FileIO:
         """The storage of the files."""

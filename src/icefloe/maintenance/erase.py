@@ -23,7 +23,7 @@ from icefloe.commit.operations.rewrite import RewriteManifests
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import Engine
 from icefloe.engines.file_sets import REFERENCED, Kind, ListedFolder, ReferencedFiles, files_at
-from icefloe.engines.work import FinalLineage, PlannedFiles, ScanRequest, TableFiles
+from icefloe.engines.work import PlannedFiles, ScanRequest
 from icefloe.env import Env
 from icefloe.maintenance.containment import inside_mask
 from icefloe.maintenance.deletions import check_deletable, finish_journals, unfinished_journals
@@ -200,12 +200,7 @@ def _files_with_rows(base: Base, condition: Condition, engine: Engine) -> pa.Arr
         if new.num_rows == 0:
             continue
         plain = replace(plan.with_tasks(_without_deletes(new)), deletes=plan.deletes.slice(0, 0)).counted(store.io)
-        files = PlannedFiles(
-            table=TableFiles(io=store.io, metadata=metadata),
-            plan=plain,
-            deleted_rows=plain.deleted_rows(store.io),
-            final_lineage=FinalLineage.of(metadata),
-        )
+        files = PlannedFiles.of(store.io, metadata, plain)
         matching = pa.concat_arrays([matching, pa.array(list(engine.find_rows(files, condition)), pa.string())])
         read = pa.concat_arrays([read, new["location"].combine_chunks()])
     return matching

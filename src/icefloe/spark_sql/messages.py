@@ -1,7 +1,8 @@
 """The messages between the Java classes and Python, as JSON: calls, and the descriptions that answer them.
 
 Each call is a struct, with the name that the Java class sends under ``call``. To add one: a struct here, in ``Call``,
-and a function that answers it in the handlers of ``peer.py``. An answer is ``{"value": ...}`` or a ``Failure``.
+and a method with a parameter ``call`` of its type in a class that ``peer.py`` lists. An answer is ``{"value": ...}`` or
+a ``Failure``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
@@ -28,9 +28,7 @@ from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.row_changes import RowChangeCalls
 from icefloe.spark_sql.scans import ScanCalls
 from icefloe.spark_sql.staged_tables import StagedTables
-from icefloe.spark_sql.streams import messages as stream_messages
-from icefloe.spark_sql.streams.sink import StreamSinkCalls
-from icefloe.spark_sql.streams.source import StreamSourceCalls
+from icefloe.spark_sql.streams.calls import StreamCalls
 from icefloe.spark_sql.table_loads import TableLoads
 from icefloe.spark_sql.writes import WriteCalls
 from icefloe.table.catalog import Catalog
@@ -55,42 +53,16 @@ class Peer:
 
 
 def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
-    """The function that answers each call."""
+    """The method that answers each call: its parameter ``call`` has the type of the call."""
     loads = TableLoads(catalog)
     filters, staged = ReadFilters(), StagedTables(name, catalog, loads)
-    names, scans = CatalogCalls(name, catalog, loads), ScanCalls(loads, filters)
-    writes, changes = WriteCalls(loads, staged), RowChangeCalls(loads, filters)
-    procedures = ProcedureCalls(name, catalog)
-    source, sink = StreamSourceCalls(loads), StreamSinkCalls(loads)
-    return {
-        messages.ListNamespaces: names.list_namespaces,
-        messages.LoadNamespace: names.load_namespace,
-        messages.CreateNamespace: names.create_namespace,
-        messages.AlterNamespace: names.alter_namespace,
-        messages.DropNamespace: names.drop_namespace,
-        messages.ListTables: names.list_tables,
-        messages.LoadTable: names.load_table,
-        messages.CreateTable: names.create_table,
-        messages.StageTable: staged.stage,
-        messages.CommitStaged: staged.commit,
-        messages.AbortStaged: staged.abort,
-        messages.AlterTable: names.alter_table,
-        messages.DropTable: names.drop_table,
-        messages.RenameTable: names.rename_table,
-        messages.PlanScan: scans.plan_scan,
-        messages.WriteRows: writes.write_rows,
-        messages.TruncateTable: writes.truncate_table,
-        messages.CanDelete: changes.can_delete,
-        messages.DeleteRows: changes.delete_rows,
-        messages.ChangeRows: changes.change_rows,
-        messages.ListProcedures: procedures.list_procedures,
-        messages.LoadProcedure: procedures.load_procedure,
-        messages.CallProcedure: procedures.call_procedure,
-        stream_messages.WriteBatch: sink.write_batch,
-        stream_messages.NewestSnapshot: source.newest_snapshot,
-        stream_messages.LatestOffset: source.latest_offset,
-        stream_messages.PlanBatch: source.plan_batch,
-    }
+    owners = (
+        *(CatalogCalls(name, catalog, loads), staged, ProcedureCalls(name, catalog), ScanCalls(loads, filters)),
+        *(WriteCalls(loads, staged), RowChangeCalls(loads, filters), StreamCalls(loads)),
+    )
+    methods = [getattr(owner, each) for owner in owners for each in dir(owner) if not each.startswith("_")]
+    answered = {get_type_hints(method).get("call"): method for method in methods}
+    return {call: answered[call] for call in get_args(messages.Call)}
 
 
 def spark_exception(error: Exception) -> Any:

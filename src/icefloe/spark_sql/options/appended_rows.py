@@ -8,7 +8,7 @@ from typing import Any
 from icefloe.engines.spark.read.read import dataframe
 from icefloe.engines.spark.read.scan import planned_source
 from icefloe.engines.spark.read.selection import select_columns
-from icefloe.engines.work import FinalLineage, PlannedFiles, TableFiles
+from icefloe.engines.work import PlannedFiles
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.scan.appends import plan_appends
@@ -55,11 +55,6 @@ class _AppendedScan(Scan):
             return TableAt(base, None, columns).scan(columns=request.columns).to_spark(spark)
         wanted = selected(base.store, base.metadata, columns, request.columns, base.name).fields
         own = tuple(field for field in wanted if field.id not in columns.by_id)
-        files = PlannedFiles(
-            table=TableFiles(io=base.store.io, metadata=base.metadata),
-            plan=plan,
-            deleted_rows=plan.deleted_rows(base.store.io),
-            final_lineage=FinalLineage.of(base.metadata),
-        )
+        files = PlannedFiles.of(base.store.io, base.metadata, plan)
         rows = dataframe(spark, planned_source(spark, files, columns, own))
         return select_columns(rows, wanted, (*columns.fields, *own))

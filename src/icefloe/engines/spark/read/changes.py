@@ -28,7 +28,7 @@ from icefloe.engines.spark.read.selection import select_columns
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import local_frame
 from icefloe.engines.spark.write.conform import quoted
-from icefloe.engines.work import FinalLineage, PlannedFiles, TableFiles
+from icefloe.engines.work import PlannedFiles
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.expr.filter.row_filter import to_sql
 from icefloe.formats.read.row_group_reader import merged
@@ -150,12 +150,7 @@ class _Reader:
 
     def _planned(self, plan: Plan) -> PlannedFiles:
         base = self._request.base
-        return PlannedFiles(
-            table=TableFiles(io=base.store.io, metadata=base.metadata),
-            plan=plan,
-            deleted_rows=plan.deleted_rows(base.store.io),
-            final_lineage=FinalLineage.of(base.metadata),
-        )
+        return PlannedFiles.of(base.store.io, base.metadata, plan)
 
 
 def _has_equality_deletes(plan: Plan) -> npt.NDArray[np.bool_]:

@@ -1,4 +1,8 @@
-"""Answers calls of streams that read a table: the end of the next batch, and the plan of its rows."""
+"""Answers calls of streams: the end of the next batch that is read, the plan of its rows, and a batch that is written.
+
+A batch is written once, by the id of its query and its number in the summary of its snapshot: a stream that restarts
+may run its last batch again, and two drivers may run one batch.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.engines.spark.read.read import dataframe
 from icefloe.engines.spark.read.scan import planned_source
-from icefloe.engines.work import FinalLineage, PlannedFiles, TableFiles
+from icefloe.engines.work import PlannedFiles
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.model.metadata.snapshots import MAIN
+from icefloe.rows.schema_merge import SchemaMode
 from icefloe.scan.tasks import Plan
 from icefloe.spark_sql.options.changelog import changes_of_request
 from icefloe.spark_sql.options.known_options import branch_by_option
@@ -20,17 +25,19 @@ from icefloe.spark_sql.scans import session_of
 from icefloe.spark_sql.streams.changes import ChangeOffset, StreamChanges
 from icefloe.spark_sql.streams.files import StreamFiles, StreamOffset, new_plans
 from icefloe.spark_sql.streams.history import StreamHistory
-from icefloe.spark_sql.streams.messages import LatestOffset, NewestSnapshot, PlanBatch, StreamCall
-from icefloe.spark_sql.streams.options import stream_options
+from icefloe.spark_sql.streams.messages import LatestOffset, NewestSnapshot, PlanBatch, StreamCall, WriteBatch
+from icefloe.spark_sql.streams.options import key_columns, stream_options
 from icefloe.spark_sql.table_loads import TableLoads
+from icefloe.spark_sql.writes import branch_of, frame_of, options_of
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table_at import TableAt
 
+_UPSERT_KEYS = "upsert-keys"
 _Offset = TypeVar("_Offset", bound=msgspec.Struct)
 
 
-class StreamSourceCalls:
-    """The streams that read tables of a catalog, and their changes."""
+class StreamCalls:
+    """The streams that read tables of a catalog or their changes, and those that write them."""
 
     def __init__(self, loads: TableLoads) -> None:
         self._loads = loads
@@ -58,6 +65,24 @@ class StreamSourceCalls:
         plan = stream.plan(offset_of(call.start, StreamOffset), offset_of(call.end, StreamOffset))
         return _rows(spark, stream.history, plan)._jdf
 
+    def write_batch(self, call: WriteBatch, java_rows: Any) -> None:
+        """Commit a batch, unless it is committed: complete mode replaces all rows, and keys replace rows with them."""
+        loaded = self._loads.newest_of(call.handle)
+        rows, keys = frame_of(java_rows), key_columns(call.options, _UPSERT_KEYS)
+        options = options_of(loaded, call.options, rows, overwrites=False, more=(_UPSERT_KEYS,))
+        branch, table = branch_of(loaded, options.branch), loaded.table._writing(options.settings)
+        if options.merges_schema and (call.mode != "append" or keys is not None):
+            raise InputError(
+                "option mergeSchema: only streams that append add columns; leave it out, or add them before"
+            )
+        if call.mode == "overwrite all":
+            table.overwrite(rows, overwrite_all=True, branch=branch, query=call.query, batch=call.batch)
+        elif keys is not None:
+            table.upsert(rows, on=keys, branch=branch, query=call.query, batch=call.batch)
+        else:
+            mode: SchemaMode = "merge" if options.merges_schema else "strict"
+            table.append(rows, schema_mode=mode, branch=branch, query=call.query, batch=call.batch)
+
     def _stream(self, call: StreamCall) -> StreamFiles | StreamChanges:
         loaded = self._loads.newest_of(call.handle)
         of_changes = loaded.handle.metadata_table == CHANGES
@@ -81,12 +106,7 @@ def _rows(spark: SparkSession, history: StreamHistory, plan: Plan | None) -> Dat
     if plan is None:
         none: DataFrame = TableAt(base, None, schema).scan().to_spark(spark)
         return none
-    planned = PlannedFiles(
-        table=TableFiles(io=base.store.io, metadata=base.metadata),
-        plan=plan,
-        deleted_rows=plan.deleted_rows(base.store.io),
-        final_lineage=FinalLineage.of(base.metadata),
-    )
+    planned = PlannedFiles.of(base.store.io, base.metadata, plan)
     return dataframe(spark, planned_source(spark, planned, schema))
 
 
