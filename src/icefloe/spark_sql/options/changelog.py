@@ -18,6 +18,7 @@ from icefloe.model.schema.types import INT, LONG, STRING, Field
 from icefloe.scan.changes.plan import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT
 from icefloe.scan.changes.snapshot_range import SnapshotRange, snapshot_range
 from icefloe.scan.select import Point
+from icefloe.spark_sql.options.known_options import number_option
 from icefloe.spark_sql.options.read_options import ENDS, OF_STATE, STARTS
 from icefloe.table.table_at import TableAt
 
@@ -69,13 +70,7 @@ def in_capitals(changes: DataFrame) -> DataFrame:
 
 def point(options: Mapping[str, str], names: Sequence[str]) -> Point | None:
     """The snapshot or the time that options name."""
-    by_id, by_time = (options.get(name) for name in names)
+    by_id, by_time = (number_option(options, name) for name in names)
     if by_id is not None and by_time is not None:
         raise InputError(f"give one of the options {' and '.join(names)}, not both")
-    value = by_id if by_id is not None else by_time
-    if value is None:
-        return None
-    if not value.isdecimal():
-        name = names[0] if by_id is not None else names[1]
-        raise InputError(f"option {name}={value!r} is not a number")
-    return int(value) if by_id is not None else _EPOCH + timedelta(milliseconds=int(value))
+    return by_id if by_time is None else _EPOCH + timedelta(milliseconds=by_time)

@@ -1,4 +1,4 @@
-"""The options that a read or a write knows; others are refused, because they would be ignored without a word."""
+"""The names and values of options: those that a read or a write does not know are refused, not ignored."""
 
 from __future__ import annotations
 
@@ -31,6 +31,22 @@ def lowered(options: Mapping[str, str], known: Iterable[str], what: str) -> dict
         shown = ", ".join(sorted(f"{name}<key>" if name.endswith(".") else name for name in names.values()))
         raise InputError(f"option {name!r} is not known for {what}; there are: {shown}", option=name)
     return {name.lower(): value for name, value in options.items()}
+
+
+def number_option(options: Mapping[str, str], name: str) -> int | None:
+    """The value of an option that is a number."""
+    text = options.get(name)
+    if text is not None and not text.isdecimal():
+        raise InputError(f"option {name}={text!r} is not a number", option=name)
+    return None if text is None else int(text)
+
+
+def choice_option(options: Mapping[str, str], name: str, values: tuple[str, ...]) -> str | None:
+    """The value of an option that has few, in lower case; InputError for another one."""
+    text = options.get(name)
+    if text is not None and text.lower() not in values:
+        raise InputError(f"option {name}={text!r}: give {' or '.join(values)}", option=name)
+    return None if text is None else text.lower()
 
 
 def branch_by_option(named: str | None, option: str | None, *, is_selected: bool) -> str | None:

@@ -29,7 +29,7 @@ from icefloe.model.metadata.properties import (
     Property,
 )
 from icefloe.rows.write_settings import ConflictsSince, WriteSettings
-from icefloe.spark_sql.options.known_options import lowered
+from icefloe.spark_sql.options.known_options import choice_option, lowered, number_option
 
 Setting = Callable[[str], str | None]  # a setting of the session by its name
 
@@ -118,7 +118,7 @@ def write_options(
         ),
         branch=given.get(_BRANCH),
         merges_schema=_merges_schema(given, setting),
-        is_dynamic=_choice(given, _OVERWRITE_MODE, ("static", "dynamic")) == "dynamic",
+        is_dynamic=choice_option(given, _OVERWRITE_MODE, ("static", "dynamic")) == "dynamic",
     )
 
 
@@ -169,18 +169,16 @@ def _spec_id(given: Mapping[str, str], specs: tuple[int, ...]) -> int | None:
 
 def _conflicts(given: Mapping[str, str], properties: Mapping[str, str], read: int | None) -> ConflictsSince | None:
     """The conflicts that an overwrite looks for; without an isolation level that of deletes in the table."""
-    level, since = _choice(given, _ISOLATION, tuple(Isolation)), given.get(_SINCE)
+    level, since = choice_option(given, _ISOLATION, tuple(Isolation)), number_option(given, _SINCE)
     if level is None and since is None:
         return None
-    if since is not None and not since.isdecimal():
-        raise InputError(f"option {_SINCE}={since!r} is not a number", option=_SINCE)
     isolation = isolation_of(DELETE_ISOLATION, properties) if level is None else Isolation(level)
-    return ConflictsSince(snapshot_id=read if since is None else int(since), isolation=isolation)
+    return ConflictsSince(snapshot_id=read if since is None else since, isolation=isolation)
 
 
 def _merges_schema(given: Mapping[str, str], setting: Setting) -> bool:
     """Whether a write first adds the columns that the table lacks."""
-    values = {_choice(given, name.lower(), ("true", "false")) for name in _MERGE_SCHEMA} - {None}
+    values = {choice_option(given, name.lower(), ("true", "false")) for name in _MERGE_SCHEMA} - {None}
     if len(values) > 1:
         raise InputError(f"the options {' and '.join(_MERGE_SCHEMA)} contradict each other; give one of them")
     asked = values.pop() if len(values) > 0 else setting(f"{_SESSION_PREFIX}merge-schema")
@@ -192,18 +190,10 @@ def _check_checks(given: Mapping[str, str], properties: Mapping[str, str]) -> No
 
     Spark puts columns into the order of the table, unless the table accepts rows with any columns.
     """
-    if _choice(given, _NULLABILITY, ("true", "false")) == "false":
+    if choice_option(given, _NULLABILITY, ("true", "false")) == "false":
         raise UnsupportedError(f"option {_NULLABILITY}=false: required columns never get nulls; leave the option out")
-    if _choice(given, _ORDERING, ("true", "false")) == "true" and ACCEPT_ANY_SCHEMA.of(properties):
+    if choice_option(given, _ORDERING, ("true", "false")) == "true" and ACCEPT_ANY_SCHEMA.of(properties):
         raise UnsupportedError(
             f"option {_ORDERING}=true: the table has {ACCEPT_ANY_SCHEMA.name}=true, and columns are found by name, in"
             " whatever order; leave the option out"
         )
-
-
-def _choice(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str | None:
-    """The value of an option that has few; InputError for another one."""
-    text = given.get(name)
-    if text is not None and text.lower() not in values:
-        raise InputError(f"option {name}={text!r}: give {' or '.join(values)}", option=name)
-    return None if text is None else text.lower()

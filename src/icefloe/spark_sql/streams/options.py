@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import Operation
-from icefloe.spark_sql.options.known_options import lowered
+from icefloe.spark_sql.options.known_options import choice_option, lowered, number_option
 
 _SKIPS = {
     Operation.OVERWRITE: "streaming-skip-overwrite-snapshots",
@@ -64,8 +64,8 @@ def stream_options(options: Mapping[str, str], *, of_changes: bool = False) -> S
     skipped = {operation for operation, name in _SKIPS.items() if _flag(given, name)}
     return StreamOptions(
         from_latest=start == _LATEST,
-        after_snapshot=_number(given, _AFTER_SNAPSHOT),
-        from_timestamp_ms=_number(given, _FROM_TIMESTAMP),
+        after_snapshot=number_option(given, _AFTER_SNAPSHOT),
+        from_timestamp_ms=number_option(given, _FROM_TIMESTAMP),
         max_files=_limit(given, _MAX_FILES),
         max_rows=_limit(given, _MAX_ROWS),
         max_snapshots=_limit(given, _MAX_SNAPSHOTS),
@@ -118,21 +118,11 @@ def _check_kind(given: Mapping[str, str], *, of_changes: bool) -> None:
 
 
 def _flag(options: Mapping[str, str], name: str) -> bool:
-    text = options.get(name, "false").lower()
-    if text not in ("true", "false"):
-        raise InputError(f"option {name}={text!r}: give true or false")
-    return text == "true"
-
-
-def _number(options: Mapping[str, str], name: str) -> int | None:
-    text = options.get(name)
-    if text is not None and not text.isdecimal():
-        raise InputError(f"option {name}={text!r} is not a number")
-    return None if text is None else int(text)
+    return choice_option(options, name, ("true", "false")) == "true"
 
 
 def _limit(options: Mapping[str, str], name: str) -> int:
-    limit = _number(options, name)
+    limit = number_option(options, name)
     if limit == 0:
         raise InputError(f"option {name}=0: a batch reads at least one")
     return NO_LIMIT if limit is None else limit
