@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 
 from icefloe.model.arrow.schema_from_arrow import schema_from_arrow
-from icefloe.model.metadata.properties import FILE_FORMAT
+from icefloe.model.metadata.properties import ACCEPT_ANY_SCHEMA, AUTO_SCHEMA_EVOLUTION, FILE_FORMAT
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import LATEST_FORMAT_VERSION
 from icefloe.model.partition.sort_order import SortField
@@ -27,6 +28,8 @@ PROVIDER = "icefloe"
 # Shown as properties, and not stored as such.
 SHOWN = frozenset({"provider", "location", "format", "current-snapshot-id", "sort-order", "identifier-fields"})
 
+_READ, _STREAM = "BATCH_READ", "MICRO_BATCH_READ"
+_WRITES = ("BATCH_WRITE", "V1_BATCH_WRITE", "STREAMING_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC")
 _UNKNOWN_SIZE = 1 << 40  # bytes; too large for Spark to broadcast
 _SIZED = re.compile(r"(\w+)\[(\d+)\]")
 _FUNCTIONS = {transform.name: transform.function for transform in TRANSFORM_NAMES}
@@ -37,7 +40,7 @@ def describe(loaded: LoadedTable, catalog_name: str) -> TableDescription:
     """A table, or a metadata table, as Spark asks for it."""
     if loaded.handle.metadata_table is not None:
         return _describe_metadata_table(loaded, loaded.handle.metadata_table, catalog_name)
-    at, metadata = loaded.at, loaded.at.metadata
+    at, metadata, is_past = loaded.at, loaded.at.metadata, loaded.handle.branch is None
     return TableDescription(
         handle=loaded.key,
         id=loaded.at.metadata.table_uuid,
@@ -47,9 +50,15 @@ def describe(loaded: LoadedTable, catalog_name: str) -> TableDescription:
         partitioning=tuple(_transform(field, at.schema) for field in metadata.spec.fields if _is_shown(field, at)),
         properties=_properties(metadata),
         size_bytes=_size(at),
-        is_writable=loaded.handle.branch is not None,
-        has_stream=loaded.handle.branch is not None,
+        capabilities=(_READ,) if is_past else (_STREAM, *capabilities(metadata.properties)),
     )
+
+
+def capabilities(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """What Spark may do with a table that can be written, by the names of its TableCapability."""
+    accepts_any = ("ACCEPT_ANY_SCHEMA",) if ACCEPT_ANY_SCHEMA.of(properties) else ()
+    evolves = ("AUTOMATIC_SCHEMA_EVOLUTION",) if AUTO_SCHEMA_EVOLUTION.of(properties) else ()
+    return (_READ, *_WRITES, *accepts_any, *evolves)
 
 
 def _properties(metadata: TableMetadata) -> dict[str, str]:
@@ -82,9 +91,10 @@ def _sort_key(field: SortField, schema: Schema) -> str:
 def _describe_metadata_table(loaded: LoadedTable, kind: str, catalog_name: str) -> TableDescription:
     if kind == CHANGES:
         columns, metadata_columns = change_schema(loaded.at.schema), _metadata_columns(loaded.at)
+        is_streamed = loaded.handle.branch is not None
     else:
         columns = schema_from_arrow(loaded.at.inspect.schema(kind), format_version=LATEST_FORMAT_VERSION)
-        metadata_columns = []
+        metadata_columns, is_streamed = [], False
     return TableDescription(
         handle=loaded.key,
         id=loaded.at.metadata.table_uuid,
@@ -94,8 +104,7 @@ def _describe_metadata_table(loaded: LoadedTable, kind: str, catalog_name: str) 
         partitioning=(),
         properties={},
         size_bytes=_UNKNOWN_SIZE,
-        is_writable=False,
-        has_stream=kind == CHANGES and loaded.handle.branch is not None,
+        capabilities=(_READ, _STREAM) if is_streamed else (_READ,),
     )
 
 

@@ -350,8 +350,7 @@ class TableDescription(Message, frozen=True, kw_only=True):
     partitioning: tuple[PartitionTransform, ...]
     properties: dict[str, str]
     size_bytes: int
-    is_writable: bool
-    has_stream: bool  # whether a stream can read it
+    capabilities: tuple[str, ...]  # names of Spark's TableCapability
 
 
 class ParameterDescription(Message, frozen=True, kw_only=True):

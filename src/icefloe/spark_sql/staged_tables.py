@@ -19,7 +19,7 @@ from icefloe.model.metadata.properties import FILE_FORMAT, FORMAT_VERSION
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.ddl import as_schema
 from icefloe.rows.write_settings import AS_TABLE, WriteSettings
-from icefloe.spark_sql.descriptions import PROVIDER, SHOWN, schema_json
+from icefloe.spark_sql.descriptions import PROVIDER, SHOWN, capabilities, schema_json
 from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.messages import (
     AbortStaged,
@@ -88,8 +88,7 @@ class StagedTables:
             partitioning=call.partitioning,
             properties=call.properties,
             size_bytes=0,
-            is_writable=True,
-            has_stream=False,
+            capabilities=capabilities(call.properties),
         )
 
     def is_staged(self, handle: str) -> bool:

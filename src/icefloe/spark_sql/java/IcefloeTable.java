@@ -27,9 +27,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** A table, or one of its metadata tables, in the state in which it was loaded. */
 public class IcefloeTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns,
     SupportsRowLevelOperations, SupportsDeleteV2 {
-  private static final String ANY_SCHEMA = "write.spark.accept-any-schema";  // properties of Apache Iceberg
-  private static final String SCHEMA_EVOLUTION = "write.spark.auto-schema-evolution.enabled";
-
   final Peer peer;
   final JsonNode description;
   private final StructType schema;
@@ -60,23 +57,9 @@ public class IcefloeTable implements Table, SupportsRead, SupportsWrite, Support
   public int hashCode() { return handle().hashCode(); }
 
   public Set capabilities() {
+    String[] names = Json.texts(Json.at(description, "capabilities"));
     HashSet capabilities = new HashSet();
-    capabilities.add(TableCapability.BATCH_READ);
-    if (Json.at(description, "has_stream").asBoolean()) capabilities.add(TableCapability.MICRO_BATCH_READ);
-    if (Json.at(description, "is_writable").asBoolean()) {
-      capabilities.add(TableCapability.BATCH_WRITE);
-      capabilities.add(TableCapability.V1_BATCH_WRITE);
-      capabilities.add(TableCapability.STREAMING_WRITE);
-      capabilities.add(TableCapability.TRUNCATE);
-      capabilities.add(TableCapability.OVERWRITE_BY_FILTER);
-      capabilities.add(TableCapability.OVERWRITE_DYNAMIC);
-      if (!"false".equalsIgnoreCase(Json.text(Json.at(description, "properties"), SCHEMA_EVOLUTION))) {
-        capabilities.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
-      }
-      if ("true".equals(Json.text(Json.at(description, "properties"), ANY_SCHEMA))) {
-        capabilities.add(TableCapability.ACCEPT_ANY_SCHEMA);
-      }
-    }
+    for (int i = 0; i < names.length; i++) capabilities.add(TableCapability.valueOf(names[i]));
     return capabilities;
   }
 
