@@ -126,31 +126,27 @@ def _settings(call: Definition, rows: Any, options: Mapping[str, str]) -> WriteS
 
 def create(catalog: Catalog, call: Definition, rows: Any = None, settings: WriteSettings = AS_TABLE) -> None:
     """Create a table, with its first rows if there are any, as one commit."""
-    check_provider(call)
-    catalog._writing(settings).create_table(
-        call.identifier,
-        json.loads(call.schema),
-        partition_by=_partitioning(call),
-        location=call.properties.get("location"),
-        properties=stored_properties(call.properties),
-        format_version=format_version(call),
-        data=rows,
-    )
+    definition, location = _definition(call), call.properties.get("location")
+    catalog._writing(settings).create_table(call.identifier, **definition, location=location, data=rows)
 
 
 def replace(catalog: Catalog, call: Definition, rows: Any = None, settings: WriteSettings = AS_TABLE) -> None:
     """Replace the columns, the partitioning and the rows of a table, as one commit; its history stays."""
-    check_provider(call)
+    definition = _definition(call)
     if "location" in call.properties:
         raise UnsupportedError("REPLACE TABLE cannot change the location of a table; leave LOCATION out")
-    catalog._writing(settings).replace_table(
-        call.identifier,
-        json.loads(call.schema),
-        partition_by=_partitioning(call),
-        properties=stored_properties(call.properties),
-        format_version=format_version(call),
-        data=rows,
-    )
+    catalog._writing(settings).replace_table(call.identifier, **definition, data=rows)
+
+
+def _definition(call: Definition) -> dict[str, Any]:
+    """What a definition states about a new table, without its location."""
+    check_provider(call)
+    return {
+        "schema": json.loads(call.schema),
+        "partition_by": [partition_text(transform) for transform in call.partitioning],
+        "properties": stored_properties(call.properties),
+        "format_version": format_version(call),
+    }
 
 
 def check_provider(call: Definition) -> None:
@@ -191,10 +187,6 @@ def check_settable_in_sql(names: Iterable[str]) -> None:
                 f"property {name!r} shows the state of a table and cannot be set; use {_STATE[name.lower()]}",
                 property=name,
             )
-
-
-def _partitioning(call: Definition) -> list[str]:
-    return [partition_text(transform) for transform in call.partitioning]
 
 
 def partition_text(transform: PartitionTransform) -> str:

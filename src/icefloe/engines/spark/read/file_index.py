@@ -9,8 +9,8 @@ from __future__ import annotations
 import tempfile
 import threading
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import IO, Any
 
 import pyarrow as pa
@@ -36,9 +36,8 @@ class _Planner:
     """What the Java class calls: it gets filters as lines of text and returns files as an Arrow stream."""
 
     def __init__(self, files: Lister, spark: SparkSession) -> None:
-        self._files = files
         self._spark = spark
-        self._answers: OrderedDict[tuple[str, str], _Answer] = OrderedDict()
+        self._answer = lru_cache(_ANSWERS_KEPT)(lambda zone, filters: _Answer(files(_lines(filters), zone)))
         self._lock = threading.Lock()
 
     def apply(self, zone: str, filters: str) -> Any:
@@ -53,16 +52,6 @@ class _Planner:
             return marked(type(error), str(error))
         except Exception:
             return marked(IcefloeError, f"planning the scan failed\n{traceback.format_exc()}")
-
-    def _answer(self, zone: str, filters: str) -> _Answer:
-        key = (zone, filters)
-        if key in self._answers:
-            self._answers.move_to_end(key)
-        else:
-            self._answers[key] = _Answer(self._files(_lines(filters), zone))
-            if len(self._answers) > _ANSWERS_KEPT:
-                self._answers.popitem(last=False)
-        return self._answers[key]
 
 
 class _Answer:
