@@ -139,9 +139,9 @@ def test_reader_options_select_a_state(spark: SparkSession, table: icefloe.Table
         assert ids(reader.table(TABLE)) == [1, 2], option
 
 
-@pytest.mark.thorough
 @documents("queries", 'option("start-snapshot-id")', 'option("end-snapshot-id")')
 def test_appended_rows_are_read_incrementally(spark: SparkSession, table: icefloe.Table) -> None:
+    """Scar: the options were ignored, and all rows came back; the test did not run with every change."""
     first, second, third = (snapshot.snapshot_id for snapshot in table.snapshots)
     table.delete("id = 3")
     reader = spark.read.format("icefloe").option("start-snapshot-id", str(first))

@@ -12,6 +12,7 @@ from icefloe.engines.spark.session import child_session
 from icefloe.expr.filter.nodes import Expr
 from icefloe.spark_sql.conditions import pushed_filter
 from icefloe.spark_sql.messages import PlanScan
+from icefloe.spark_sql.options.appended_rows import appended_rows
 from icefloe.spark_sql.options.changelog import changes_of
 from icefloe.spark_sql.options.read_options import CHANGES, split_settings
 from icefloe.spark_sql.options.session_names import is_case_sensitive
@@ -47,10 +48,13 @@ def _rows(
     kind, columns = loaded.handle.metadata_table, list(call.columns)
     if kind is not None:
         return arrow_frame(spark, loaded.at.inspect.rows(kind)).select(*columns)
-    scan = loaded.at.scan() if len(columns) == 0 else loaded.at.scan(columns=columns)
-    pushed = pushed_filter(call.filters, loaded.at.schema, case_sensitive=is_case_sensitive())
-    rows: DataFrame = rows_of_query(scan, spark, pushed, observer)
-    return rows.select() if len(columns) == 0 else rows  # without columns, only the number of rows is wanted
+    wanted = None if len(columns) == 0 else columns  # without columns, only the number of rows is wanted
+    if loaded.appends is not None:
+        rows: DataFrame = appended_rows(spark, loaded.at, loaded.appends, wanted)
+    else:
+        pushed = pushed_filter(call.filters, loaded.at.schema, case_sensitive=is_case_sensitive())
+        rows = rows_of_query(loaded.at.scan(columns=wanted), spark, pushed, observer)
+    return rows.select() if wanted is None else rows
 
 
 def session_of(java_session: Any) -> SparkSession:

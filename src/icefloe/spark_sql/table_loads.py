@@ -17,10 +17,10 @@ from icefloe.inspect.metadata_tables.tables import METADATA_TABLES
 from icefloe.model.metadata.properties import WAP_ENABLED
 from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.messages import LoadTable, Message
-from icefloe.spark_sql.options.appended_rows import AppendedAt
 from icefloe.spark_sql.options.read_options import CHANGES, selecting_options
 from icefloe.spark_sql.versions import (
     CURRENT,
+    AppendRange,
     Version,
     appends_in_options,
     version_in_name,
@@ -55,6 +55,7 @@ class LoadedTable:
     handle: Handle
     table: Table
     at: TableAt
+    appends: AppendRange | None = None  # those whose rows are read, instead of all rows
 
     @property
     def key(self) -> str:
@@ -72,7 +73,7 @@ class LoadedTable:
             )
         appends = None if kind is not None else appends_in_options(given)
         if appends is not None:
-            return replace(self, at=AppendedAt(self.at, appends))
+            return replace(self, appends=appends)
         version = version_in_options(given)
         if version is None:
             return self
