@@ -21,10 +21,6 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
     "e2e/test_merge.py": {"_target": "another commit after the merge has loaded the table"},
     "e2e/test_rewrite_deletes.py": {"_target": "another commit after the rewrite has loaded the table"},
     # Faults, which no caller can cause.
-    "spark/test_failures_on_spark.py": {
-        "_Planner": "an error in the planner that Spark calls",
-        "_answer": "an error in the planner that Spark calls",
-    },
     "unit/codecs/test_manifest_parquet.py": {"_required": "a writer without checks"},
     "unit/commit/test_transactions.py": {"_work": "a step of a transaction that fails when it writes roots"},
     "unit/commit/test_unknown_outcomes.py": {"_has_landed": "a commit that has landed and is not found again"},

@@ -35,11 +35,11 @@ def damaged_sources(anchor: str, folder: str = "java") -> dict[str, str]:
 @pytest.fixture
 def without_streams(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     """A session with the catalog ``demo``, whose Java classes for streams do not compile."""
-    loader = sessions._CLASSES.of(spark).loader
+    loader = sessions.SQL_CLASSES.of(spark).loader
     source = JavaClasses(source_package="icefloe", package="icefloe", loader=loader).field("DefaultSource", "source")
     before = source.get(None)
     monkeypatch.setattr(sessions, "java_sources", damaged_sources)
-    monkeypatch.setattr(sessions, "_CLASSES", PerJvm(sessions._compiled))
+    monkeypatch.setattr(sessions, "SQL_CLASSES", PerJvm(sessions.sql_classes))
     session = spark.newSession()
     catalog = icefloe.catalog("demo", uri=f"sqlite:///{tmp_path}/cat.db", warehouse=f"file://{tmp_path}/wh")
     icefloe.attach(session, "demo", catalog)

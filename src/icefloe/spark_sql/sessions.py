@@ -31,7 +31,7 @@ def attach(spark: SparkSession, name: str, catalog: Catalog) -> None:
     known = spark.conf.get(setting, None)
     if known is not None and not known.startswith(_OWN_PACKAGES):
         raise InputError(f"the session has another catalog {name!r}: {setting} is {known}; choose another name")
-    classes = _CLASSES.of(spark)
+    classes = SQL_CLASSES.of(spark)
     peer_id = _peer_id(spark, name)
     classes.call(spark, "KeptPlans", "remove", peer_id)
     classes.field("Peer", "peers").get(None).put(peer_id, java_function(spark, Peer(name, catalog).apply))
@@ -47,7 +47,7 @@ def detach(spark: SparkSession, name: str) -> None:
     peer_id = spark.conf.get(f"{setting}.peer", None)
     if peer_id is None:
         raise InputError(f"no catalog {name!r} is attached to the session")
-    classes = _CLASSES.of(spark)
+    classes = SQL_CLASSES.of(spark)
     classes.field("Peer", "peers").get(None).remove(peer_id)
     classes.call(spark, "KeptPlans", "remove", peer_id)
     spark.conf.unset(setting)
@@ -96,7 +96,8 @@ def _new(spark: SparkSession, classes: JavaClasses, simple_name: str) -> Any:
     return classes.constructor(simple_name).newInstance(objects(spark))
 
 
-def _compiled(spark: SparkSession) -> JavaClasses:
+def sql_classes(spark: SparkSession) -> JavaClasses:
+    """Compile the classes of this package and bind them; those for streams may fail."""
     catalog, streams, source = (java_sources("icefloe.spark_sql", f"java/{unit}") for unit in ("", "streams", "source"))
     classes = java_package(spark, _PACKAGE, catalog, streams)
     classes.define(spark, catalog)
@@ -112,4 +113,4 @@ def _compiled(spark: SparkSession) -> JavaClasses:
     return classes
 
 
-_CLASSES = PerJvm(_compiled)
+SQL_CLASSES = PerJvm(sql_classes)

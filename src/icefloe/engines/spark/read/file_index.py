@@ -37,7 +37,7 @@ class _Planner:
 
     def __init__(self, files: Lister, spark: SparkSession) -> None:
         self._spark = spark
-        self._answer = lru_cache(_ANSWERS_KEPT)(lambda zone, filters: _Answer(files(_lines(filters), zone)))
+        self._answer = lru_cache(_ANSWERS_KEPT)(lambda zone, filters: _Answer(files(filter_lines(filters), zone)))
         self._lock = threading.Lock()
 
     def apply(self, zone: str, filters: str) -> Any:
@@ -76,7 +76,7 @@ class _Answer:
         return bytearray(self._bytes) if self._file is None else java_class(spark, "java.io.File")(self._file.name)
 
 
-def _lines(filters: str) -> list[str]:
+def filter_lines(filters: str) -> list[str]:
     """The filters, one per line, with the backslashes and newlines inside them unescaped."""
     halves = (line.split("\\\\") for line in filters.split("\n")[:-1])
     return ["\\".join(part.replace("\\n", "\n") for part in parts) for parts in halves]
