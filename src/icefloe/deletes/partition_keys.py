@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.model.columns import distinct_codes, one_array
+from icefloe.model.columns import joint_codes, one_array
 from icefloe.model.entries import Measure, StatKey, partition_key, stat, stat_keys
 
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -31,12 +31,11 @@ def partition_codes(tables: list[pa.Table], context: ManifestContext) -> list[In
         [table.select([_SPEC, *(name for name in names if name in table.column_names)]) for table in tables],
         promote_options="permissive",
     ).combine_chunks()
-    codes = distinct_codes(joined[_SPEC])
+    columns = [joined[_SPEC]]
     for field_id, key in keys.items():
         own = pc.is_in(joined[_SPEC], value_set=pa.array(context.specs_with[field_id], pa.int32()))
-        for values in _values(joined, key, own):
-            codes = _refined(codes, distinct_codes(values))
-    return np.split(codes, np.cumsum([table.num_rows for table in tables])[:-1])
+        columns += _values(joined, key, own)
+    return np.split(joint_codes(columns, joined.num_rows), np.cumsum([table.num_rows for table in tables])[:-1])
 
 
 def scopes(table: pa.Table) -> Ints:
@@ -44,12 +43,9 @@ def scopes(table: pa.Table) -> Ints:
 
     Like ``partition_codes``, but does not need the specs; all partition values must be known.
     """
-    codes = distinct_codes(table[_SPEC])
-    for key in stat_keys(table):
-        if key.is_partition:
-            for values in _values(table, key, pa.repeat(True, table.num_rows)):
-                codes = _refined(codes, distinct_codes(values))
-    return codes
+    every, keys = pa.repeat(True, table.num_rows), (key for key in stat_keys(table) if key.is_partition)
+    columns = [table[_SPEC], *(values for key in keys for values in _values(table, key, every))]
+    return joint_codes(columns, table.num_rows)
 
 
 def _values(joined: pa.Table, key: StatKey, own: Any) -> Iterator[Any]:
@@ -64,7 +60,3 @@ def _values(joined: pa.Table, key: StatKey, own: Any) -> Iterator[Any]:
             values = values.view(pa.int64() if values.type == pa.float64() else pa.int32())
         yield pc.if_else(pc.and_(own, pc.invert(nan)), values, pa.scalar(None, values.type))
     yield pc.and_(own, nan)
-
-
-def _refined(codes: Ints, more: Ints) -> Ints:
-    return distinct_codes(pa.array(codes * (int(more.max(initial=0)) + 1) + more))

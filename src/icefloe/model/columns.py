@@ -1,7 +1,8 @@
-"""Arrow columns: as one array, and as numbers of their distinct values."""
+"""Arrow columns as one array, and as numbers of their distinct values."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -27,4 +28,13 @@ def distinct_codes(column: Column) -> npt.NDArray[np.int64]:
     """
     encoded = pc.dictionary_encode(one_array(column), null_encoding="encode")
     codes: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def joint_codes(columns: Iterable[Column], count: int) -> npt.NDArray[np.int64]:
+    """A number for each of ``count`` rows, equal for rows that are equal in all columns; null is a value."""
+    codes = np.zeros(count, np.int64)
+    for column in columns:
+        more = distinct_codes(column)
+        codes = distinct_codes(pa.array(codes * (int(more.max(initial=0)) + 1) + more))
     return codes

@@ -71,7 +71,7 @@ _FILE = {
     "block_size_in_bytes": Field(ids.BLOCK_SIZE_IN_BYTES, "block_size_in_bytes", LONG),
     **{shape.name: _map(shape) for shape in ids.MEASURE_MAPS},
 }
-_SUMMARY = Struct(
+PARTITION_SUMMARY = Struct(
     (
         Field(ids.CONTAINS_NULL, "contains_null", BOOLEAN, required=True),
         Field(ids.CONTAINS_NAN, "contains_nan", BOOLEAN),
@@ -79,7 +79,7 @@ _SUMMARY = Struct(
         Field(ids.SUMMARY_UPPER_BOUND, "upper_bound", BINARY),
     )
 )
-_SUMMARIES = List(ids.PARTITIONS_ELEMENT, _SUMMARY, element_required=True)
+_SUMMARIES = List(ids.PARTITIONS_ELEMENT, PARTITION_SUMMARY, element_required=True)
 _MANIFEST = {**_fields(ids.MANIFEST_FIELDS), "partitions": Field(ids.PARTITIONS, "partitions", _SUMMARIES)}
 
 

@@ -15,10 +15,7 @@ from icefloe.model.entries import BOUNDS, ENTRY, Measure
 
 # -- tracking: V4 version_info, and the top level of v1-v3 manifests
 STATUS = 0
-SNAPSHOT_ID = 1
 DATA_FILE = 2  # v1-v3 only
-SEQUENCE_NUMBER = 3
-FILE_SEQUENCE_NUMBER = 4
 VERSION_INFO = 5
 
 # -- files
@@ -39,34 +36,18 @@ FIRST_ROW_ID = 142
 REFERENCED_FILE = 143
 CONTENT_OFFSET = 144
 CONTENT_SIZE_IN_BYTES = 145
-INLINE_CONTENT = 146
 DELETION_VECTOR = 147
-PARTITION_SPEC_ID = 148
 CONTENT_STATS = 149
-FORMAT_VERSION = 157
 
 # -- manifests: rows of a manifest list, and V4 manifest_stats
 MANIFEST_PATH = 500
 MANIFEST_LENGTH = 501
-MANIFEST_SPEC_ID = 502
-ADDED_SNAPSHOT_ID = 503
-ADDED_FILES_COUNT = 504
-EXISTING_FILES_COUNT = 505
-DELETED_FILES_COUNT = 506
 PARTITIONS, PARTITIONS_ELEMENT = 507, 508
 CONTAINS_NULL = 509
 SUMMARY_LOWER_BOUND = 510
 SUMMARY_UPPER_BOUND = 511
-ADDED_ROWS_COUNT = 512
-EXISTING_ROWS_COUNT = 513
-DELETED_ROWS_COUNT = 514
-MANIFEST_SEQUENCE_NUMBER = 515
-MIN_SEQUENCE_NUMBER = 516
-MANIFEST_CONTENT = 517
 CONTAINS_NAN = 518
 MANIFEST_KEY_METADATA = 519
-MANIFEST_FIRST_ROW_ID = 520  # v3
-MANIFEST_STATS = 521  # V4
 
 # -- content statistics (V4): a struct per column or expression, followed by its members
 STATS_BASE = 10_000
@@ -130,28 +111,28 @@ def _slot(id_: int, entry: str, *, name: str | None = None, required: bool = Fal
 
 def _counts(*, required: bool) -> tuple[Slot, ...]:
     return (
-        _slot(ADDED_FILES_COUNT, "added_files_count", required=required),
-        _slot(EXISTING_FILES_COUNT, "existing_files_count", required=required),
-        _slot(DELETED_FILES_COUNT, "deleted_files_count", required=required),
-        _slot(ADDED_ROWS_COUNT, "added_rows_count", required=required),
-        _slot(EXISTING_ROWS_COUNT, "existing_rows_count", required=required),
-        _slot(DELETED_ROWS_COUNT, "deleted_rows_count", required=required),
-        _slot(MIN_SEQUENCE_NUMBER, "min_sequence_number", required=required),
+        _slot(504, "added_files_count", required=required),
+        _slot(505, "existing_files_count", required=required),
+        _slot(506, "deleted_files_count", required=required),
+        _slot(512, "added_rows_count", required=required),
+        _slot(513, "existing_rows_count", required=required),
+        _slot(514, "deleted_rows_count", required=required),
+        _slot(516, "min_sequence_number", required=required),
     )
 
 
 # What tracks an entry: version_info of V4, the top level of v1-v3 manifests.
 ENTRY_FIELDS = (
     _slot(STATUS, "status", required=True),
-    _slot(SNAPSHOT_ID, "snapshot_id"),
-    _slot(SEQUENCE_NUMBER, "sequence_number"),
-    _slot(FILE_SEQUENCE_NUMBER, "file_sequence_number"),
+    _slot(1, "snapshot_id"),
+    _slot(3, "sequence_number"),
+    _slot(4, "file_sequence_number"),
 )
 CONTENT_ENTRY: tuple[Slot | Group, ...] = (
     _slot(CONTENT_TYPE, "content_type", required=True),
     _slot(LOCATION, "location"),
     _slot(FILE_FORMAT, "file_format", required=True),
-    _slot(FORMAT_VERSION, "format_version"),
+    _slot(157, "format_version"),
     Group(
         id=VERSION_INFO,
         name="version_info",
@@ -163,16 +144,16 @@ CONTENT_ENTRY: tuple[Slot | Group, ...] = (
         slots=(
             _slot(CONTENT_OFFSET, "dv_offset", name="offset"),
             _slot(CONTENT_SIZE_IN_BYTES, "dv_size_in_bytes", name="size_in_bytes"),
-            _slot(INLINE_CONTENT, "dv_inline_content", name="inline_content"),
+            _slot(146, "dv_inline_content", name="inline_content"),
         ),
     ),
-    _slot(PARTITION_SPEC_ID, "partition_spec_id", required=True),
+    _slot(148, "partition_spec_id", required=True),
     _slot(SORT_ORDER_ID, "sort_order_id"),
     _slot(RECORD_COUNT, "record_count", required=True),
     _slot(FILE_SIZE_IN_BYTES, "file_size_in_bytes"),
     Group(id=CONTENT_STATS, name="content_stats", slots=()),  # what is inside depends on the table
     Group(
-        id=MANIFEST_STATS,
+        id=521,
         name="manifest_stats",
         slots=_counts(required=True),
     ),
@@ -202,13 +183,13 @@ FILE_FIELDS = (
 MANIFEST_FIELDS = (
     _slot(MANIFEST_PATH, "location", name="manifest_path", required=True),
     _slot(MANIFEST_LENGTH, "file_size_in_bytes", name="manifest_length", required=True),
-    _slot(MANIFEST_SPEC_ID, "partition_spec_id", required=True),
-    _slot(MANIFEST_CONTENT, "content_type", name="content"),
-    _slot(MANIFEST_SEQUENCE_NUMBER, "sequence_number"),
-    _slot(ADDED_SNAPSHOT_ID, "snapshot_id", name="added_snapshot_id", required=True),
+    _slot(502, "partition_spec_id", required=True),
+    _slot(517, "content_type", name="content"),
+    _slot(515, "sequence_number"),
+    _slot(503, "snapshot_id", name="added_snapshot_id", required=True),
     *_counts(required=False),
     _slot(MANIFEST_KEY_METADATA, "key_metadata"),
-    _slot(MANIFEST_FIRST_ROW_ID, "first_row_id"),
+    _slot(520, "first_row_id"),
 )
 
 

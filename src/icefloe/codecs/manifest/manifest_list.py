@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.avro.container import Container, read_container, write_container
 from icefloe.codecs.manifest import field_ids as ids
-from icefloe.codecs.manifest.avro_schemas import AvroFields, avro_fields, manifest_list_schema
+from icefloe.codecs.manifest.avro_schemas import PARTITION_SUMMARY, AvroFields, avro_fields, manifest_list_schema
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.field_ids import MANIFEST_FIELDS
 from icefloe.codecs.value.bounds import decode_bounds, encode_bounds
@@ -39,12 +39,8 @@ from icefloe.model.partition.transform_names import VOID
 from icefloe.model.schema.types import has_nan
 
 _ROWS_COUNTS = ("added_rows_count", "existing_rows_count", "deleted_rows_count")
-_SUMMARY: tuple[tuple[int, str, pa.DataType], ...] = (
-    (ids.CONTAINS_NULL, Measure.HAS_NULL, pa.bool_()),
-    (ids.CONTAINS_NAN, Measure.HAS_NAN, pa.bool_()),
-    (ids.SUMMARY_LOWER_BOUND, Measure.LOWER, pa.binary()),
-    (ids.SUMMARY_UPPER_BOUND, Measure.UPPER, pa.binary()),
-)
+# field id, measure, type
+_SUMMARY = tuple((field.id, Measure(field.name), arrow_type(field.type)) for field in PARTITION_SUMMARY.fields)
 _PARTITIONS = pa.list_(pa.struct([pa.field(name, type_) for _, name, type_ in _SUMMARY]))
 _DATA_CONTENT, _DELETE_CONTENT = 0, 1
 

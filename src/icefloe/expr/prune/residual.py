@@ -30,7 +30,7 @@ from icefloe.expr.filter.nodes import (
     leaves,
 )
 from icefloe.expr.prune.stats_eval import Match, evaluate
-from icefloe.model.columns import distinct_codes
+from icefloe.model.columns import joint_codes
 from icefloe.model.entries import BOUNDS, Measure, partition_key, stat
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.schema import Schema
@@ -118,10 +118,7 @@ def _share(count: Any, total: Any) -> Any:
 
 def _distinct(table: pa.Table) -> tuple[pa.Table, npt.NDArray[np.int64]]:
     """The distinct rows of a table in order of appearance, and for each row its index among them."""
-    group = np.zeros(table.num_rows, np.int64)
-    for column in table.columns:
-        codes = distinct_codes(column)
-        group = distinct_codes(pa.array(group * (codes.max(initial=0) + 1) + codes))
+    group = joint_codes(table.columns, table.num_rows)
     first = np.empty(int(group.max(initial=-1)) + 1, np.int64)
     first[group[::-1]] = np.arange(len(group) - 1, -1, -1)
     return table.take(pa.array(first)), group
