@@ -15,7 +15,7 @@ from icefloe.io.storage_locations import scheme_family
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.scan.routes import Route, file_routes
 from icefloe.scan.tasks import Plan
-from icefloe.scan.trace import filter_text
+from icefloe.scan.trace import Decision, Kind, filter_text
 
 _EXAMPLES = 3
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,10 +35,10 @@ def explain(plan: Plan, snapshot: Snapshot | None, filter: Expr = ALWAYS_TRUE, *
         [
             f"{_named(snapshot)} of {plan.origin.table}",
             "no filter" if filter == ALWAYS_TRUE else f"filter: {filter_text(filter)}",
-            f"manifests: {plan.manifests_read} read ({_bytes(plan.trace, 'manifest', 'kept')} bytes),"
-            f" {plan.manifests_skipped} skipped ({_bytes(plan.trace, 'manifest', 'skipped')} bytes)",
+            f"manifests: {plan.manifests_read} read ({_bytes(plan.trace, Kind.MANIFEST, Decision.KEPT)} bytes),"
+            f" {plan.manifests_skipped} skipped ({_bytes(plan.trace, Kind.MANIFEST, Decision.SKIPPED)} bytes)",
             f"data files: {plan.files} to read ({rows} rows, {size} bytes), {plan.files_skipped} skipped"
-            f" ({_bytes(plan.trace, 'file', 'skipped')} bytes){skipped}",
+            f" ({_bytes(plan.trace, Kind.FILE, Decision.SKIPPED)} bytes){skipped}",
             f"deletes: {plan.deletes.num_rows} delete files and {vectors} deletion vectors to apply",
             *_routes(plan, native=native),
             *_storage(plan, native=native),
@@ -75,7 +75,7 @@ def _named(snapshot: Snapshot | None) -> str:
     return f"snapshot {snapshot.snapshot_id} ({snapshot.operation}, {time})"
 
 
-def _bytes(trace: pa.Table, kind: str, decision: str) -> int:
+def _bytes(trace: pa.Table, kind: Kind, decision: Decision) -> int:
     """The bytes of the manifests or files that were kept or skipped."""
     chosen = pc.and_(pc.equal(trace["kind"], kind), pc.equal(trace["decision"], decision))
     return int(pc.sum(trace["bytes"].filter(chosen), min_count=0).as_py())

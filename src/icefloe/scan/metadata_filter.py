@@ -29,7 +29,7 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Struct
 from icefloe.scan.partition_values import partition_tuples
 from icefloe.scan.tasks import MetadataFilter
-from icefloe.scan.trace import filter_text
+from icefloe.scan.trace import Decision, Kind, filter_text
 
 _REASON = "metadata columns"
 
@@ -93,8 +93,8 @@ def row_filter(remaining: Bound, schema: Schema) -> MetadataFilter | None:
 
 def with_skipped_files(trace: pa.Table, locations: pa.ChunkedArray, filter_: Expr) -> pa.Table:
     """The trace of a plan in which these files are skipped by a filter on metadata columns."""
-    is_skipped = pc.and_(pc.equal(trace["kind"], "file"), pc.is_in(trace["location"], value_set=locations))
-    changes = {"decision": "skipped", "reason": _REASON, "conjunct": filter_text(filter_)}
+    is_skipped = pc.and_(pc.equal(trace["kind"], Kind.FILE), pc.is_in(trace["location"], value_set=locations))
+    changes = {"decision": Decision.SKIPPED, "reason": _REASON, "conjunct": filter_text(filter_)}
     for name, text in changes.items():
         column = pc.if_else(is_skipped, text, trace[name])
         trace = trace.set_column(trace.schema.get_field_index(name), trace.schema.field(name), column)

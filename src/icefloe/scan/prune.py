@@ -18,7 +18,7 @@ from icefloe.expr.prune.boxes import ColumnBox
 from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.model.entries import DELETES, ContentType, StatKeys, choose, column_key, concat, partition_key, with_stats
 from icefloe.model.partition.spec import PartitionField
-from icefloe.scan.trace import Tracer, partition_only
+from icefloe.scan.trace import Kind, Tracer, partition_only
 from icefloe.tree.root import Leaf, Root, leaves_of, live_files, read_live_leaves, with_manifest
 from icefloe.tree.store import ManifestStore
 
@@ -91,7 +91,7 @@ class Pruner:
         """The data files that may contain matching rows, with columns ``match`` and ``manifest``."""
         match, reasons = self._match(rows)
         if self._tracer is not None:
-            self._tracer.record("file", rows, match, leaf, others=reasons)
+            self._tracer.record(Kind.FILE, rows, match, leaf, others=reasons)
         kept = rows.append_column("match", match).filter(pc.not_equal(match, int(Match.NONE)))
         self.files_skipped += rows.num_rows - kept.num_rows
         return with_manifest(kept, leaf)
@@ -104,7 +104,7 @@ class Pruner:
         kept_leaves = tuple(leaf for leaf in leaves_of(kept) if not root.is_dead(leaf))
         if self._tracer is not None:
             dead = [leaf.location for leaf in leaves_of(rows) if root.is_dead(leaf)]
-            self._tracer.record("manifest", rows, match, None, dead=dead, others=reasons)
+            self._tracer.record(Kind.MANIFEST, rows, match, None, dead=dead, others=reasons)
         self.manifests_read += len(kept_leaves)
         self.manifests_skipped += rows.num_rows - len(kept_leaves)
         files = self.keep_files(root.rows(ContentType.DATA), None)
@@ -135,7 +135,7 @@ class Pruner:
             else:
                 yield leaf
         if self._tracer is not None:
-            self._tracer.record("manifest", partition_only(rows), match, None, others=reasons)
+            self._tracer.record(Kind.MANIFEST, partition_only(rows), match, None, others=reasons)
 
 
 DataRows: TypeAlias = Callable[[Pruner, ManifestStore, Root, Candidates, StatKeys | None], pa.Table]

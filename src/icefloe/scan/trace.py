@@ -7,7 +7,7 @@ evaluated by itself, first on partition values, then on all statistics.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Any, cast
 
 import numpy as np
@@ -24,12 +24,28 @@ from icefloe.model.entries import with_stats
 from icefloe.model.partition.spec import PartitionField
 from icefloe.tree.root import Leaf
 
+
+class Kind(StrEnum):
+    """What a row of a trace is about."""
+
+    MANIFEST = "manifest"
+    FILE = "file"
+    DELETE = "delete"
+
+
+class Decision(StrEnum):
+    """What planning did with it."""
+
+    KEPT = "kept"
+    SKIPPED = "skipped"
+
+
 TRACE = pa.schema(
     [
-        pa.field("kind", pa.string()),  # manifest, file or delete
+        pa.field("kind", pa.string()),
         pa.field("location", pa.string()),
         pa.field("manifest", pa.string()),  # the leaf that lists it; null if the root does
-        pa.field("decision", pa.string()),  # kept or skipped
+        pa.field("decision", pa.string()),
         pa.field("reason", pa.string()),
         pa.field("conjunct", pa.string()),  # the part of the filter that decided
         pa.field("rows", pa.int64()),  # of a data file; of a manifest its entries; null if not known
@@ -72,7 +88,7 @@ class Tracer:
 
     def record(
         self,
-        kind: str,
+        kind: Kind,
         rows: pa.Table,
         match: pa.Array,
         leaf: Leaf | None,
@@ -96,18 +112,18 @@ class Tracer:
         texts = pa.array([_OUTCOMES[outcome] for outcome in DeleteOutcome], pa.string())
         skipped = pc.not_equal(outcomes, int(DeleteOutcome.APPLIES))
         no_conjunct = pa.nulls(rows.num_rows, pa.string())
-        self._append("delete", rows, None, skipped, texts.take(outcomes.cast(pa.int64())), no_conjunct)
+        self._append(Kind.DELETE, rows, None, skipped, texts.take(outcomes.cast(pa.int64())), no_conjunct)
 
     def table(self) -> pa.Table:
         """All records, with the columns of ``TRACE``."""
         return pa.concat_tables([TRACE.empty_table(), *self._records]).combine_chunks()
 
-    def _append(self, kind: str, rows: pa.Table, leaf: Leaf | None, skipped: Any, reason: Any, conjunct: Any) -> None:
+    def _append(self, kind: Kind, rows: pa.Table, leaf: Leaf | None, skipped: Any, reason: Any, conjunct: Any) -> None:
         if "manifest" in rows.column_names:
             manifest = rows["manifest"]
         else:
             manifest = pa.repeat(pa.scalar(None if leaf is None else leaf.location, pa.string()), rows.num_rows)
-        decision = pc.if_else(skipped, "skipped", "kept")
+        decision = pc.if_else(skipped, Decision.SKIPPED, Decision.KEPT)
         kinds = pa.repeat(kind, rows.num_rows)
         counts = (rows["record_count"], rows["file_size_in_bytes"])
         columns = [kinds, rows["location"], manifest, decision, reason, conjunct, *counts]
