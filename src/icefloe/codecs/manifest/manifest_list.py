@@ -7,7 +7,7 @@ they cover all entries, removed ones included, but counts cover live rows only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ from icefloe.model.entries import (
     to_table,
 )
 from icefloe.model.metadata.version_rules import MANIFEST_LIST_FIELDS, required, rules, written
-from icefloe.model.partition.spec import PartitionField, PartitionSpec
+from icefloe.model.partition.spec import PartitionField
 from icefloe.model.partition.transform_names import VOID
 from icefloe.model.schema.types import has_nan
 
@@ -205,7 +205,7 @@ def encode_manifest_list(
         columns[name] = columns[name].fill_null(sequence_number)
     _check_writable(columns, version)
     kept = {slot.name: columns[slot.entry] for slot in MANIFEST_FIELDS}
-    kept["partitions"] = pa.array(_partitions(columns, entries.num_rows, context), _PARTITIONS)
+    kept["partitions"] = _partitions(columns, context)
     rows = pa.StructArray.from_arrays(list(kept.values()), names=list(kept))
     metadata = {"snapshot-id": str(snapshot_id), "parent-snapshot-id": "null" if parent_id is None else str(parent_id)}
     if rules(version).sequence_numbers:
@@ -228,58 +228,67 @@ def _check_writable(columns: Columns, version: int) -> None:
             raise InputError(f"row {row} cannot be written to a manifest list: {rule}", row=row)
 
 
-def _partitions(columns: Columns, length: int, context: ManifestContext) -> list[list[dict[str, object]] | None]:
-    """Partition summaries of every row; None if a bound is unknown, because null bounds mean "all null"."""
-    partitions: list[list[dict[str, object]] | None] = [None] * length
-    for spec_id in pc.unique(columns["partition_spec_id"]).to_pylist():
-        rows = np.flatnonzero(pc.equal(columns["partition_spec_id"], spec_id))
-        lists = _spec_summaries(columns, pa.array(rows), context.spec(spec_id), context)
-        for row, summaries in zip(rows.tolist(), lists, strict=True):
-            partitions[row] = summaries
-    return partitions
+def summary_lists(
+    spec_ids: pa.Array, type_: pa.ListType, summaries: Callable[[int, pa.Array], list[pa.Array]]
+) -> pa.ListArray:
+    """One list for each manifest, with the summary of each field of its spec; null if a summary is unknown.
+
+    ``summaries`` returns the summaries of each field of a spec, in the manifests at some row numbers.
+    """
+    lists: list[pa.Array] = [pa.array([], type_)]
+    places: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = [np.empty(0, np.int64)]
+    for spec_id in pc.unique(spec_ids).to_pylist():
+        places.append(np.flatnonzero(pc.equal(spec_ids, spec_id)))
+        lists.append(_interleaved(summaries(spec_id, pa.array(places[-1])), len(places[-1]), type_))
+    return pa.concat_arrays(lists).take(pa.array(np.argsort(np.concatenate(places))))
 
 
-def _spec_summaries(
-    columns: Columns, rows: pa.Array, spec: PartitionSpec, context: ManifestContext
-) -> list[list[dict[str, object]] | None]:
-    parts = [_field_summaries(columns, rows, part, context) for part in spec.fields]
-    if len(parts) == 0:
-        return [[] for _ in range(len(rows))]
-    return [None if None in per_row else list(per_row) for per_row in zip(*parts, strict=True)]
+def _interleaved(summaries: list[pa.Array], length: int, type_: pa.ListType) -> pa.ListArray:
+    """Lists with one element of each array; null where an element is null."""
+    width = len(summaries)
+    values = pa.concat_arrays([pa.array([], type_.value_type), *summaries])
+    by_row = np.arange(width * length).reshape(width, length).T.ravel()
+    unknown = np.zeros(length, np.bool_)
+    for summary in summaries:
+        unknown |= np.asarray(summary.is_null())
+    offsets = pa.array(np.arange(length + 1) * width, pa.int32())
+    return pa.ListArray.from_arrays(offsets, values.take(pa.array(by_row)), type=type_, mask=pa.array(unknown))
 
 
-def _field_summaries(
-    columns: Columns, rows: pa.Array, part: PartitionField, context: ManifestContext
-) -> list[dict[str, object] | None]:
-    all_null: dict[str, object] = {
-        Measure.HAS_NULL: True,
-        Measure.HAS_NAN: False,  # Apache Iceberg's table all_manifests fails if it is null
-        Measure.LOWER: None,
-        Measure.UPPER: None,
-    }
-    type_ = context.partition_types.get(part.field_id)
-    if part.transform == VOID:
-        return [all_null] * len(rows)
+def _partitions(columns: Columns, context: ManifestContext) -> pa.ListArray:
+    """The partition summaries of every manifest; null if a bound is unknown, because null bounds mean "all null"."""
+
+    def summaries(spec_id: int, rows: pa.Array) -> list[pa.Array]:
+        return [_field_summaries(columns, part, context).take(rows) for part in context.spec(spec_id).fields]
+
+    return summary_lists(columns["partition_spec_id"], _PARTITIONS, summaries)
+
+
+def _field_summaries(columns: Columns, part: PartitionField, context: ManifestContext) -> pa.StructArray:
+    """The summary of a partition field in every manifest; null where it is unknown."""
+    type_, length = context.partition_types.get(part.field_id), len(columns["location"])
+    if part.transform == VOID:  # Apache Iceberg's table all_manifests fails if contains_nan is null
+        all_null = [pa.repeat(True, length), pa.repeat(False, length), *[pa.nulls(length, pa.binary())] * 2]
+        return pa.StructArray.from_arrays(all_null, fields=list(_PARTITIONS.value_type))
     if type_ is None:
-        return [None] * len(rows)
-    key, length = partition_key(part.field_id), len(columns["location"])
+        return pa.nulls(length, _PARTITIONS.value_type)
+    key = partition_key(part.field_id)
     counts = {m: columns.get(stat(m, key), pa.nulls(length, pa.int64())) for m in COUNTS}
     unknown = pa.nulls(length, arrow_type(type_))
     lower, upper = (columns.get(stat(m, key), unknown) for m in BOUNDS)
     null, nan = (columns.get(stat(m, key), pa.nulls(length, pa.bool_())) for m in (Measure.HAS_NULL, Measure.HAS_NAN))
     known = pc.or_(pc.or_(pc.and_(lower.is_valid(), upper.is_valid()), _is_empty(counts)), null.is_valid())
     nan = pc.coalesce(nan, pc.not_equal(counts[Measure.NANS], 0)) if has_nan(type_) else pa.repeat(False, length)
-    summaries = pa.StructArray.from_arrays(
+    return pa.StructArray.from_arrays(
         [
             pc.fill_null(pc.coalesce(null, pc.not_equal(counts[Measure.NULLS], 0)), True),
             nan,
             encode_bounds(lower, type_),
             encode_bounds(upper, type_),
         ],
-        names=[name for _, name, _ in _SUMMARY],
+        fields=list(_PARTITIONS.value_type),
         mask=pc.invert(known),
     )
-    return list(summaries.take(rows).to_pylist())
 
 
 def _is_empty(counts: Mapping[Measure, pa.Array]) -> pa.Array:

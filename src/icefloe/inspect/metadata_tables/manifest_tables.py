@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.codecs.manifest.manifest_list import summary_lists
 from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.commit.base import Base
 from icefloe.inspect.metadata_tables.partition_texts import partition_texts
@@ -145,29 +146,12 @@ def _arrays(base: Base, rows: pa.Table) -> list[pa.Array]:
 
 def _summaries(base: Base, rows: pa.Table) -> pa.Array:
     """The summaries of each manifest: one for each field of its spec."""
-    spec_ids = rows["partition_spec_id"].combine_chunks()
-    parts: list[pa.Array] = [pa.array([], _SUMMARIES)]
-    places: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = [np.empty(0, np.int64)]
-    for spec_id in pc.unique(spec_ids).to_pylist():
-        place = np.flatnonzero(pc.equal(spec_ids, spec_id))
-        mine = rows.take(pa.array(place)).combine_chunks()
-        fields = base.store.context.spec(spec_id).fields
-        parts.append(_interleaved([_summary(base, mine, field) for field in fields], len(place)))
-        places.append(place)
-    order = np.argsort(np.concatenate(places))
-    return pa.concat_arrays(parts).take(pa.array(order))
 
+    def summaries(spec_id: int, places: pa.Array) -> list[pa.Array]:
+        mine = rows.take(places).combine_chunks()
+        return [_summary(base, mine, field) for field in base.store.context.spec(spec_id).fields]
 
-def _interleaved(summaries: list[pa.Array], length: int) -> pa.Array:
-    """Lists with one element of each array; null where an element is unknown."""
-    width = len(summaries)
-    values = pa.concat_arrays([pa.array([], _SUMMARY), *summaries])
-    by_row = np.arange(width * length).reshape(width, length).T.ravel()
-    unknown = np.zeros(length, np.bool_)
-    for summary in summaries:
-        unknown |= np.asarray(summary.is_null())
-    offsets = pa.array(np.arange(length + 1) * width, pa.int32())
-    return pa.ListArray.from_arrays(offsets, values.take(pa.array(by_row)), type=_SUMMARIES, mask=pa.array(unknown))
+    return summary_lists(rows["partition_spec_id"].combine_chunks(), _SUMMARIES, summaries)
 
 
 def _summary(base: Base, rows: pa.Table, field: PartitionField) -> pa.Array:
