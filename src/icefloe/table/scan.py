@@ -21,11 +21,11 @@ from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.schema.metadata_columns import DELETED
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.text_checks import listed
-from icefloe.scan.explain import explain
 from icefloe.scan.metadata_filter import tested_metadata_columns
 from icefloe.scan.plan import selected
 from icefloe.scan.routes import finds_columns
 from icefloe.scan.tasks import Plan
+from icefloe.scan.trace import explain
 
 
 class Scan:

@@ -9,10 +9,9 @@ import pytest
 from icefloe.errors import InputError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.entries import ContentType
-from icefloe.scan.explain import explain
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
-from icefloe.scan.trace import TRACE
+from icefloe.scan.trace import TRACE, explain
 from support.metadata_tree import Tree, data_file, planned_files, short, vector
 from unit.scan.histories import delete_file, path, rows, table_of
 from unit.scan.test_plan import LEAVES, partitioned

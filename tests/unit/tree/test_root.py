@@ -16,8 +16,7 @@ from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import MANIFESTS, ContentType, Status, entries
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.testing.counting_io import CountingFileIO
-from icefloe.tree.inherit import inherit
-from icefloe.tree.root import Root, leaves_of, read_leaf, read_live_leaf, read_root
+from icefloe.tree.root import Root, inherit, leaves_of, read_leaf, read_live_leaf, read_root
 from icefloe.tree.root_checks import check_root
 from icefloe.tree.store import ManifestCache, ManifestStore
 from support.manifests.random_entries import Row, data_dv, equality_delete, manifest, manifest_dv
