@@ -33,7 +33,8 @@ from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import ENTRY, ContentType, Status, concat, put
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.model.metadata.version_rules import rules
-from icefloe.model.text.ddl import parse_ddl, partition_spec
+from icefloe.model.text.ddl import parse_ddl
+from icefloe.model.text.partition_text import partition_spec
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import TASK, Plan
 from icefloe.testing.counting_io import CountingFileIO

@@ -28,7 +28,8 @@ from icefloe.env import Env
 from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import concat, put
-from icefloe.model.text.ddl import parse_ddl, partition_spec
+from icefloe.model.text.ddl import parse_ddl
+from icefloe.model.text.partition_text import partition_spec
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.tree.file_changes import FileChanges

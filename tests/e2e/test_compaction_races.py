@@ -22,7 +22,8 @@ from icefloe.maintenance.compact.result import CompactResult
 from icefloe.maintenance.deletions import DAY_MS
 from icefloe.model.metadata.version_rules import WRITABLE
 from icefloe.model.partition.spec import PartitionSpec
-from icefloe.model.text.ddl import parse_ddl, partition_spec
+from icefloe.model.text.ddl import parse_ddl
+from icefloe.model.text.partition_text import partition_spec
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.testing.scheduler import Baton, Place, Step, explore

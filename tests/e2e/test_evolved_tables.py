@@ -16,7 +16,7 @@ from icefloe.errors import InputError
 from icefloe.model.evolution.schema_history import add_schema
 from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.partition.spec_evolution import PartitionUpdate
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, Field, Struct
 from icefloe.table.held_table import pointer_of

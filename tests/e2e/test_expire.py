@@ -19,7 +19,7 @@ from icefloe.errors import InputError, NoSuchSnapshot, StorageError
 from icefloe.maintenance.deletions import KEPT_MS, journal_folder
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.model.metadata.snapshots import Ref
-from icefloe.model.metadata.statistics import StatisticsFile
+from icefloe.model.metadata.statistics_files import StatisticsFile
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table

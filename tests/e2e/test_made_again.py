@@ -22,7 +22,8 @@ from icefloe.io.file_io import FileIO
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
 from icefloe.io.object_store import ObjectStoreFileIO
-from icefloe.model.text.ddl import as_schema, partition_spec
+from icefloe.model.text.ddl import as_schema
+from icefloe.model.text.partition_text import partition_spec
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO

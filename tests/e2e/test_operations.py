@@ -15,12 +15,12 @@ from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.overwrite import OverwriteWhere
 from icefloe.commit.operations.ref_updates import SetCurrentSnapshot, SetRef
-from icefloe.commit.operations.snapshot_updates import RemoveSnapshots, RemoveStatistics, SetStatistics
+from icefloe.commit.operations.snapshot_updates import RemoveSnapshots, SetStatistics
 from icefloe.errors import AlreadyExists, ConflictError, InputError, NoSuchSnapshot
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.io.select import file_io
 from icefloe.model.metadata.snapshots import Ref
-from icefloe.model.metadata.statistics import StatisticsFile
+from icefloe.model.metadata.statistics_files import StatisticsFile
 from icefloe.model.partition.spec import UNPARTITIONED
 from icefloe.model.text.ddl import parse_ddl
 from icefloe.table.held_table import pointer_of
@@ -277,8 +277,6 @@ def test_statistics_belong_to_snapshots(table):
     )
     commit(pointer_of(table), SetStatistics(files_of_snapshots=(file,)))
     assert table.metadata.statistics == (file,)
-    commit(pointer_of(table), RemoveStatistics(snapshot_id=made))
-    assert table.metadata.statistics == ()
 
 
 def test_old_metadata_files_go_when_the_table_asks_for_it(table):

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pytest
 
 from icefloe.catalogs.catalog import Stale
-from icefloe.codecs.parquet.partition_statistics import decode_partition_statistics
-from icefloe.codecs.puffin.statistics_file import decode_statistics
 from icefloe.codecs.puffin.theta_sketch import decode_sketch
 from icefloe.errors import CommitFailed, InputError, NoSuchSnapshot, UnsupportedError
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
+from support.statistics_files import decode_partition_statistics, decode_statistics
 from support.tables import VERSIONS, new_catalog
 
 LATER = "2100-01-01T00:00:00+00:00"
@@ -157,7 +156,7 @@ def test_totals_of_partitions_are_stored_with_the_snapshot(tmp_path: Path, versi
     data = pointer_of(table).io.read(entry.statistics_path)
     assert (entry.statistics_path, entry.file_size_in_bytes) == (result.partition_statistics_file, len(data))
     context = pointer_of(table).held().store.context
-    found = decode_partition_statistics(data, context, where="here")
+    found = decode_partition_statistics(data, context)
     assert found["p1000"].to_pylist() == [None, "Oslo", "Rome"]
     deletes = 0 if version == 1 else 1
     assert found["data_record_count"].to_pylist() == [1, 3 - (1 - deletes), 1]

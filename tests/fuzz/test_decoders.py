@@ -21,11 +21,6 @@ from icefloe.codecs.json.table_metadata import decode_metadata
 from icefloe.codecs.json.table_metadata import encode_metadata as encode_table_metadata
 from icefloe.codecs.manifest.manifests import decode_leaf, decode_root, encode_leaf, encode_root
 from icefloe.codecs.parquet.pages import Copied, ParquetTail, decode_page_bounds, decode_pages
-from icefloe.codecs.parquet.partition_statistics import (
-    collect_partition_statistics,
-    decode_partition_statistics,
-    encode_partition_statistics,
-)
 from icefloe.codecs.puffin.deletion_vector import MAGIC, decode_dv, encode_dv
 from icefloe.codecs.puffin.puffin_file import Blob, decode_puffin_footer, encode_puffin, read_blob
 from icefloe.limits import MIB, Limits
@@ -200,12 +195,6 @@ def test_damaged_puffin_files_are_read_or_refused() -> None:
             read_blob(data, blob, where="p", limits=TIGHT)
 
     fuzz(PUFFINS, decode)
-
-
-def test_damaged_partition_statistics_are_read_or_refused() -> None:
-    rows = collect_partition_statistics(table(FILES), V3)
-    data, _ = encode_partition_statistics(rows, V3, snapshot_id=7, location="x")
-    fuzz([data], lambda found: decode_partition_statistics(found, V3, where="s").validate(full=True))
 
 
 def test_damaged_table_metadata_are_read_or_refused() -> None:

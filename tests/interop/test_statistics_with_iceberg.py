@@ -14,13 +14,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icefloe.codecs.parquet.partition_statistics import COUNTS
-from icefloe.codecs.puffin.statistics_file import decode_statistics, distinct_values
+from icefloe.codecs.puffin.statistics_file import distinct_values
 from icefloe.codecs.puffin.theta_sketch import ThetaSketch, decode_sketch
 from icefloe.table.catalog import Catalog
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from interop.iceberg_reads import CATALOG
 from support.people import MERGE, SCHEMA, people
+from support.statistics_files import decode_statistics
 
 pytestmark = pytest.mark.interop
 

@@ -17,7 +17,7 @@ from icefloe.env import SYSTEM
 from icefloe.errors import CorruptFile, UnsupportedError
 from icefloe.maintenance.containment import check_no_alias
 from icefloe.maintenance.reachable import reachable_files
-from icefloe.model.metadata.statistics import StatisticsFile
+from icefloe.model.metadata.statistics_files import StatisticsFile
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table

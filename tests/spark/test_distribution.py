@@ -23,7 +23,7 @@ from icefloe.io.local import LocalFileIO
 from icefloe.model.metadata.snapshots import Snapshot, Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.text.ddl import parse_ddl
-from icefloe.model.text.sort_order_text import sort_order
+from icefloe.model.text.partition_text import sort_order
 from spark.fakes import metadata_of
 from support.people import COPY, new_table
 

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icefloe.expr.filter.bind import bind
-from icefloe.expr.filter.row_filter import to_sql
 from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.expr.text.spark_sql import to_sql
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import BINARY, DATE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Decimal, Field
 from support.row_matching import matches

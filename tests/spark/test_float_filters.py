@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.engines.spark.read.read import dataframe
-from icefloe.model.arrow.types import arrow_schema
+from icefloe.model.arrow.arrow_types import arrow_schema
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DOUBLE, LONG, Field, Struct
 from icefloe.table.table import Table

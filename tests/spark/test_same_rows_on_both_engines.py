@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import And, Expr, Not, Op, Or, Predicate
-from icefloe.expr.filter.row_filter import to_sql
+from icefloe.expr.text.spark_sql import to_sql
 from icefloe.table.table import Table
 from support.on_spark import ids_of_all
 from support.selection import first

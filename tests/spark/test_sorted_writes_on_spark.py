@@ -26,7 +26,7 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.sort_order import SortField, SortOrder
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.ddl import parse_ddl
-from icefloe.model.text.sort_order_text import sort_order
+from icefloe.model.text.partition_text import sort_order
 from icefloe.transforms.ordering import sort_indices
 from spark.fakes import metadata_of
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from icefloe.codecs.puffin.statistics_file import decode_statistics
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
+from support.statistics_files import decode_statistics
 from support.tables import VERSIONS, new_catalog
 
 SCHEMA = (

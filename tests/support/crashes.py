@@ -28,7 +28,8 @@ from icefloe.io.file_io import FileIO
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import MANIFESTS, ContentType, live
 from icefloe.model.metadata.version_rules import WRITABLE
-from icefloe.model.text.ddl import parse_ddl, partition_spec
+from icefloe.model.text.ddl import parse_ddl
+from icefloe.model.text.partition_text import partition_spec
 from icefloe.scan.plan import plan_scan
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table

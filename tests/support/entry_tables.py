@@ -36,7 +36,8 @@ from icefloe.model.entries import (
 )
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.text.ddl import parse_ddl, partition_spec
+from icefloe.model.text.ddl import parse_ddl
+from icefloe.model.text.partition_text import partition_spec
 from icefloe.scan.plan import plan_scan
 from icefloe.scan.tasks import Plan
 from icefloe.table.table import Table

@@ -39,7 +39,8 @@ from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import ContentType, StatKey, Status, column_key, concat, empty, entries, partition_key
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.metadata.table_metadata import ancestors
-from icefloe.model.text.ddl import parse_ddl, partition_spec
+from icefloe.model.text.ddl import parse_ddl
+from icefloe.model.text.partition_text import partition_spec
 from icefloe.scan.plan import plan_scan
 from icefloe.testing.scheduler import Baton, BatonPointers, Choices, explore
 from icefloe.tree.file_changes import FileChanges

@@ -9,8 +9,18 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from icefloe.expr.filter.nodes import MATCHES_NAN, And, Bound, BoundPredicate, Branch, Constant, Leaf, Op, fold
-from icefloe.expr.filter.row_filter import bound_leaf
+from icefloe.expr.filter.nodes import (
+    MATCHES_NAN,
+    And,
+    Bound,
+    BoundPredicate,
+    Branch,
+    Constant,
+    Leaf,
+    Op,
+    bound_leaf,
+    fold,
+)
 from icefloe.expr.text.datetime_text import nanos
 from icefloe.model.schema.types import TIMESTAMP_NS, TIMESTAMPTZ_NS
 

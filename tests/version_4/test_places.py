@@ -17,7 +17,7 @@ from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.snapshot_updates import RemoveSnapshots, SetStatistics
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.model.entries import put
-from icefloe.model.metadata.statistics import PartitionStatisticsFile, StatisticsFile
+from icefloe.model.metadata.statistics_files import PartitionStatisticsFile, StatisticsFile
 from icefloe.table.catalog import Catalog
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table

@@ -21,7 +21,7 @@ TOTALS = {
     SummaryKey.TOTAL_POSITION_DELETES: (SummaryKey.ADDED_POSITION_DELETES, SummaryKey.REMOVED_POSITION_DELETES),
     SummaryKey.TOTAL_EQUALITY_DELETES: (SummaryKey.ADDED_EQUALITY_DELETES, SummaryKey.REMOVED_EQUALITY_DELETES),
 }
-# Stated even if zero, as other engines do. The files of V4 leave them out (codecs/json/summaries.py).
+# Stated even if zero, as other engines do. The files of V4 leave them out (codecs/json/snapshots.py).
 ALWAYS = frozenset((*TOTALS, SummaryKey.MANIFESTS_CREATED, SummaryKey.MANIFESTS_KEPT, SummaryKey.MANIFESTS_REPLACED))
 
 

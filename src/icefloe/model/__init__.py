@@ -1,4 +1,4 @@
-"""The format as values: types, schemas, partitioning, snapshots, table metadata and entries, and no input or output.
+"""The format as values, without I/O: types, schemas, partitioning, snapshots, table metadata and entries.
 
-Every other layer speaks in these nouns, which are the spec's own. Start with ``types``, ``schema`` and ``entries``.
+Names are those of the spec. Start with ``schema/types.py``, ``schema/schema.py`` and ``entries.py``.
 """

@@ -1,8 +1,8 @@
 """Bounds of shapes: the corners of a box, as bytes and as coordinates (spec: Appendix D).
 
 The bytes of a corner are its x, y and, if it has them, z and m as little-endian doubles; z is NaN if there is only m.
-V4 stores the coordinates in a struct (V4 proposal). A box of a geography may reach
-around the antimeridian: then its lower x is greater than its upper x.
+V4 stores the coordinates in a struct (V4 proposal). A box of a geography may cross the antimeridian: then its lower x
+is greater than its upper x.
 """
 
 from __future__ import annotations

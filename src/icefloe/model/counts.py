@@ -39,6 +39,7 @@ class Counts:
 
         ``whole`` is true if every row has a value or a null, that is, unless a struct around the column may be null.
 
+        >>> import pyarrow as pa
         >>> counts = Counts(values=pa.array([3, -1, 2]), nulls=pa.array([1, 0, 5]), nans=None)
         >>> counts.consistent(pa.array([3, 3, 3]), whole=True).nulls.to_pylist()
         [1, None, None]

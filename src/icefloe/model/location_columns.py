@@ -1,9 +1,9 @@
-"""Columns of locations: which of them name the same file, whatever their spelling (V4 proposal: relative locations).
+"""Columns of locations: which of them name the same file, in any spelling (V4 proposal: relative locations).
 
 Programs write the location of one file in several ways: as a plain path, with ``file:`` or ``file://`` before it, with
 ``s3``, ``s3a`` or ``s3n``, or relative to the table. Equal texts are compared first. Texts that match nothing are
-brought to one form only if the columns are not spelled alike, which is cheap to test. ``locations.same_location`` is
-the same comparison of two texts.
+converted to a canonical form only if the columns are not spelled alike, which is cheap to test.
+``locations.same_location`` is the same comparison of two texts.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def file_names(locations: Column) -> Column:
 def canonical_ranges(lower: Column, upper: Column, table_location: str | None) -> tuple[pa.Array, pa.Array]:
     """Ranges of locations in their canonical form; null where a range may hold locations of several spellings.
 
-    All texts between two that begin alike begin like them, so the canonical forms have the same order.
+    All texts between two with the same beginning have that beginning too, so their canonical forms have the same order.
     """
     ends = [one_array(lower), one_array(upper)]
     roots = [pc.replace_substring_regex(end, _ROOT, r"\1") for end in ends]
@@ -173,7 +173,7 @@ def undecided(names: Column, locations: Column, table_location: str | None) -> t
 
 
 def _all_inside(names: Column, locations: Column, table_location: str | None) -> bool:
-    """Whether all are plain paths inside the table, spelled as its location is: then nothing is open."""
+    """Whether all are plain paths inside the table, spelled as its location is, so that no pair is undecided."""
     if table_location is None:
         return False
     prefix = table_location.rstrip("/") + "/"
@@ -184,7 +184,7 @@ def _all_inside(names: Column, locations: Column, table_location: str | None) ->
 
 
 def _suspects(names: pa.Array, locations: pa.Array, table_location: str | None) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """Keys of both sides: equal ones, other than null, may be one file."""
+    """Pairs of key columns, one for each way in which two spellings may differ: equal keys may be one file."""
     dots = pc.match_substring_regex(names, _DOTS), pc.match_substring_regex(locations, _DOTS)
     yield pc.if_else(dots[0], file_names(names), None), file_names(locations)
     yield file_names(names), pc.if_else(dots[1], file_names(locations), None)

@@ -1,7 +1,7 @@
 """Locations: absolute URIs and file paths, and V4's locations relative to the table (V4 proposal).
 
-A location is text that names one file, and two texts may name the same one. So locations are compared as parsed values,
-by scheme, authority and path segments, never by prefix. Nothing is decoded or normalised: a percent sign is a
+Several texts may name the same file, so locations are compared as parsed values, by scheme, authority and path
+segments, never by prefix. Nothing is decoded or normalised: a percent sign is a
 character like others, and a location with ``.`` or ``..`` segments is refused rather than interpreted.
 """
 
@@ -78,7 +78,7 @@ def same_location(a: str, b: str, *, same_schemes: Collection[str] = ()) -> bool
 def contains(root: str, location: str, *, same_schemes: Collection[str] = ()) -> bool:
     """Whether an absolute location is inside the folder ``root``; a folder is not inside itself.
 
-    Where a ``.`` or ``..`` segment makes it depend on who reads it, the answer is no.
+    False for locations with ``.`` or ``..`` segments, which programs resolve differently.
 
     >>> contains("s3://b/t", "s3://b/t/x"), contains("s3://b/t", "s3://b/t2/x"), contains("s3://b/t", "s3://b/t/../x")
     (True, False, False)

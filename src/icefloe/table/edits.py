@@ -10,7 +10,7 @@ from typing import Any, Generic, Self, TypeVar
 from icefloe.commit.result import CommitResult
 from icefloe.model.evolution.schema_update import SchemaUpdate
 from icefloe.model.evolution.steps import Position, SchemaChange
-from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.partition.spec_evolution import PartitionUpdate
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Type
 

@@ -18,8 +18,8 @@ from icefloe.maintenance.maintain import BudgetLike, MaintainPlan, plan_maintena
 from icefloe.maintenance.relocate.plan import KeptSnapshots, Outside, RelocatePlan, plan_relocation
 from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.snapshots import Ref, Snapshot
-from icefloe.model.partition.update import PartitionUpdate
-from icefloe.model.text.sort_order_text import sort_order
+from icefloe.model.partition.spec_evolution import PartitionUpdate
+from icefloe.model.text.partition_text import sort_order
 from icefloe.model.text.text_checks import listed, property_names
 from icefloe.table.changes import ChangeFeeds
 from icefloe.table.checks import Checks, Statistics

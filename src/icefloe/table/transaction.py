@@ -29,7 +29,7 @@ from icefloe.expr.value.expressions import Value
 from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.snapshots import MAIN, Operation
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.partition.spec_evolution import PartitionUpdate
 from icefloe.model.text.text_checks import property_names
 from icefloe.rows.add_files import Partition, add_files
 from icefloe.rows.schema_merge import SchemaMode, schema_change, schema_steps

@@ -8,29 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from icefloe.errors import FormatError
-from icefloe.model.schema.types import (
-    BINARY,
-    DATE,
-    INT,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NS,
-    TIMESTAMPTZ,
-    TIMESTAMPTZ_NS,
-    UUID,
-    Decimal,
-    Fixed,
-    Type,
-)
+from icefloe.model.schema import types as iceberg
 from icefloe.transforms.base import MAX_INT, HashBuckets, ResultNumbers, Transform, masked, numbers, parts
 from icefloe.transforms.murmur3 import Hashes, decimal_bytes, hash_binary, hash_decimals, hash_integers
 
-_NARROW = frozenset({INT, DATE})
-_NANOSECONDS = frozenset({TIMESTAMP_NS, TIMESTAMPTZ_NS})
-_INTEGERS = _NARROW | _NANOSECONDS | {LONG, TIME, TIMESTAMP, TIMESTAMPTZ}
-_BYTES = frozenset({STRING, BINARY, UUID})
+_NARROW = frozenset({iceberg.INT, iceberg.DATE})
+_NANOSECONDS = frozenset({iceberg.TIMESTAMP_NS, iceberg.TIMESTAMPTZ_NS})
+_INTEGERS = _NARROW | _NANOSECONDS | {iceberg.LONG, iceberg.TIME, iceberg.TIMESTAMP, iceberg.TIMESTAMPTZ}
+_BYTES = frozenset({iceberg.STRING, iceberg.BINARY, iceberg.UUID})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +31,29 @@ class Bucket(Transform):
     def __str__(self) -> str:
         return f"bucket[{self.count}]"
 
-    def accepts(self, source: Type) -> bool:
+    def accepts(self, source: iceberg.Type) -> bool:
         """Numbers that are exact, dates, times, texts and bytes."""
-        return source in _INTEGERS or source in _BYTES or isinstance(source, (Decimal, Fixed))
+        return source in _INTEGERS or source in _BYTES or isinstance(source, (iceberg.Decimal, iceberg.Fixed))
 
-    def result_type(self, source: Type) -> Type:
+    def result_type(self, source: iceberg.Type) -> iceberg.Type:
         """An int from 0 to the number of buckets less one."""
-        return INT
+        return iceberg.INT
 
     @property
     def result_numbers(self) -> ResultNumbers:
         """The numbers of the buckets."""
         return ResultNumbers(lowest=0, highest=self.count - 1)
 
-    def spark_method(self, source: Type) -> HashBuckets:
+    def spark_method(self, source: iceberg.Type) -> HashBuckets:
         """The hash of Spark is that of the format."""
         return HashBuckets(self.count)
 
-    def _apply(self, array: pa.Array, source: Type) -> pa.Array:
+    def _apply(self, array: pa.Array, source: iceberg.Type) -> pa.Array:
         return masked(modulo(_hashes(array, source), self.count), pa.int32(), array)
 
 
-def _hashes(array: pa.Array, source: Type) -> Hashes:
-    if isinstance(source, Decimal):
+def _hashes(array: pa.Array, source: iceberg.Type) -> Hashes:
+    if isinstance(source, iceberg.Decimal):
         return hash_decimals(array)
     if source in _NARROW:
         return hash_integers(numbers(array, np.int32))
@@ -77,13 +62,13 @@ def _hashes(array: pa.Array, source: Type) -> Hashes:
     return hash_integers(numbers(array, np.int64)) if source in _INTEGERS else hash_binary(array)
 
 
-def hashed_bytes(array: pa.Array, source: Type) -> pa.Array:
+def hashed_bytes(array: pa.Array, source: iceberg.Type) -> pa.Array:
     """The bytes that are hashed of each value, null where the value is; the array has the Arrow type of the source.
 
-    >>> hashed_bytes(pa.array([1, None], pa.int32()), INT).to_pylist()
+    >>> hashed_bytes(pa.array([1, None], pa.int32()), iceberg.INT).to_pylist()
     [b'\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00', None]
     """
-    if isinstance(source, Decimal):
+    if isinstance(source, iceberg.Decimal):
         return decimal_bytes(array)
     if source not in _INTEGERS:
         return array.cast(pa.large_binary())

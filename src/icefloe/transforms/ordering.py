@@ -29,7 +29,7 @@ def sort_indices(table: pa.Table, order: SortOrder, schema: Schema) -> pa.Array:
     Columns are found by their names in ``schema``, those inside structs by their path.
 
     >>> from icefloe.model.text.ddl import parse_ddl
-    >>> from icefloe.model.text.sort_order_text import sort_order
+    >>> from icefloe.model.text.partition_text import sort_order
     >>> schema = parse_ddl("x double")
     >>> rows = pa.table({"x": [float("nan"), 0.0, None, -0.0, float("-inf")]})
     >>> sort_indices(rows, sort_order(["x"], schema), schema).to_pylist()

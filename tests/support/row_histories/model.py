@@ -22,7 +22,8 @@ from icefloe.limits import MIB
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.metadata.snapshots import MAIN
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, ROW_ID
-from icefloe.model.text.ddl import parse_ddl, partition_spec
+from icefloe.model.text.ddl import parse_ddl
+from icefloe.model.text.partition_text import partition_spec
 from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.store import ManifestCache

@@ -8,13 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.codecs.avro.schemas import avro_schema, schema_from_avro
-from icefloe.codecs.orc.types import ID, REQUIRED, OrcType, orc_schema, reader_type, schema_from_orc
+from icefloe.codecs.avro.file_schema import stored_schema
+from icefloe.codecs.avro.schemas import avro_schema, type_from_avro
+from icefloe.codecs.orc.attributes import ID, REQUIRED, orc_attributes
 from icefloe.errors import FormatError, LimitError, UnsupportedError
+from icefloe.model.arrow.conform import FIELD_ID, arrow_schema
 from icefloe.model.schema.schema import Schema, fresh_ids
 from icefloe.model.schema.types import (
     BINARY,
@@ -60,21 +63,13 @@ AVRO: list[tuple[Type, Any]] = [
     (Fixed(7), {"type": "fixed", "size": 7}),
     (BINARY, "bytes"),
 ]
-ORC: list[tuple[Type, str, dict[str, str]]] = [
-    (BOOLEAN, "boolean", {}),
-    (INT, "int", {}),
-    (LONG, "long", {}),
-    (FLOAT, "float", {}),
-    (DOUBLE, "double", {}),
-    (Decimal(9, 2), "decimal(9,2)", {}),
-    (DATE, "date", {}),
-    (TIME, "long", {"iceberg.long-type": "TIME"}),
-    (TIMESTAMP, "timestamp", {}),
-    (TIMESTAMPTZ, "timestamp_instant", {}),
-    (STRING, "string", {}),
-    (UUID, "binary", {"iceberg.binary-type": "UUID"}),
-    (Fixed(7), "binary", {"iceberg.binary-type": "FIXED", "iceberg.length": "7"}),
-    (BINARY, "binary", {}),
+ORC: list[tuple[Type, dict[str, str]]] = [
+    *((type_, {}) for type_ in (BOOLEAN, INT, LONG, FLOAT, DOUBLE, Decimal(9, 2), DATE, TIMESTAMP, TIMESTAMPTZ)),
+    *((type_, {}) for type_ in (STRING, BINARY, Struct((Field(9, "x", INT),)), List(9, STRING), Map(9, INT, 10, INT))),
+    (TIME, {"iceberg.long-type": "TIME"}),
+    (UUID, {"iceberg.binary-type": "UUID"}),
+    (Fixed(7), {"iceberg.binary-type": "FIXED", "iceberg.length": "7"}),
+    (VARIANT, {"iceberg.struct-type": "VARIANT"}),
 ]
 
 _leaves = st.sampled_from([*(type_ for type_, _ in AVRO), TIMESTAMP_NS, TIMESTAMPTZ_NS])
@@ -102,6 +97,33 @@ def avro_of(type_: Type) -> Any:
     return avro_schema(only(type_))["fields"][0]["type"]
 
 
+def ids_and_types(fields: Any) -> list[Any]:
+    """Names, ids and types of Arrow fields, and of those inside them."""
+    return [
+        (field.name, (field.metadata or {}).get(FIELD_ID), str(field.type), ids_and_types(inside(field.type)))
+        for field in fields
+    ]
+
+
+def inside(type_: pa.DataType) -> list[pa.Field]:
+    return (
+        [type_.field(index) for index in range(type_.num_fields)]
+        if isinstance(type_, pa.StructType)
+        else (
+            [type_.key_field, type_.item_field]
+            if isinstance(type_, pa.MapType)
+            else [type_.value_field]
+            if isinstance(type_, pa.ListType)
+            else []
+        )
+    )
+
+
+def assert_read_back(schema: Schema, avro: Any) -> None:
+    read = stored_schema(avro, where="file").arrow
+    assert ids_and_types(read) == ids_and_types(arrow_schema(schema))
+
+
 def unnamed(avro: Any) -> Any:
     return {key: value for key, value in avro.items() if key != "name"} if isinstance(avro, dict) else avro
 
@@ -109,7 +131,8 @@ def unnamed(avro: Any) -> Any:
 @pytest.mark.parametrize(("type_", "avro"), AVRO, ids=[str(type_) for type_, _ in AVRO])
 def test_avro_has_the_type_of_the_table_and_is_read_back(type_: Type, avro: Any) -> None:
     assert unnamed(avro_of(type_)) == avro
-    assert schema_from_avro(avro_schema(only(type_))) == only(type_)
+    assert type_from_avro(avro_of(type_)) == type_from_avro(["null", avro]) == type_
+    assert_read_back(only(type_), avro_schema(only(type_)))
 
 
 def test_the_avro_example_of_a_struct_field() -> None:
@@ -150,12 +173,12 @@ def test_a_map_with_string_keys_stored_as_an_array_is_read() -> None:
     entry = avro_of(Map(12, INT, 13, STRING, True))
     entry["items"]["fields"][0]["type"] = "string"
     stored = {"type": "record", "name": "t", "fields": [{"name": "l", "type": entry, "field-id": 8}]}
-    assert schema_from_avro(stored) == only(Map(12, STRING, 13, STRING, True))
+    assert_read_back(only(Map(12, STRING, 13, STRING, True)), stored)
 
 
 def test_names_that_avro_does_not_allow_come_back() -> None:
     schema = Schema(fields=(Field(1, "9-id é", LONG),))
-    assert schema_from_avro(avro_schema(schema)) == schema
+    assert_read_back(schema, avro_schema(schema))
 
 
 def test_the_types_of_version_3_have_avro_forms() -> None:
@@ -163,131 +186,46 @@ def test_the_types_of_version_3_have_avro_forms() -> None:
     assert avro_of(TIMESTAMPTZ_NS) == {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True}
     assert avro_schema(only(UNKNOWN, required=False))["fields"][0]["type"] == "null"
     assert avro_of(Geometry()) == "bytes"
-    assert schema_from_avro(avro_schema(only(VARIANT))) == only(VARIANT)
-    assert schema_from_avro(avro_schema(only(UNKNOWN, required=False))) == only(UNKNOWN, required=False)
+    assert_read_back(only(VARIANT), avro_schema(only(VARIANT)))
+    assert_read_back(only(UNKNOWN, required=False), avro_schema(only(UNKNOWN, required=False)))
 
 
 @given(schemas)
 def test_every_schema_is_an_avro_schema_that_another_library_accepts_and_that_reads_back(schema: Schema) -> None:
     made = avro_schema(schema)
     fastavro.parse_schema(made)
-    assert schema_from_avro(made) == schema
+    assert_read_back(schema, made)
 
 
 @pytest.mark.parametrize(
     ("type_", "problem"),
     [
-        ({"type": "array", "items": "int"}, "missing element-id"),
-        ({"type": "map", "values": "int", "key-id": 1}, "missing value-id"),
-        ({"type": "array", "logicalType": "map", "items": "int"}, "records of a key and a value"),
         ({"type": "fixed", "size": "x"}, "number of bytes"),
         ({"type": "fixed", "size": 4, "logicalType": "decimal", "precision": 99}, "precision 99"),
         ({"type": "fixed", "size": 4, "logicalType": "decimal", "precision": 0}, "precision 0"),
         ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 5}, "scale 5"),
         ({"type": "bytes", "logicalType": "decimal", "precision": True}, "precision True"),
-        ({"type": "record"}, "expected a list of fields"),
+        ({"type": "array", "items": "int"}, "no counterpart"),
         ([3], "only unions of null"),
         (7, "expected an Avro type"),
         ("short", "no counterpart"),
     ],
 )
-def test_a_broken_avro_schema_is_refused_with_the_path(type_: Any, problem: str) -> None:
-    stored = {"type": "record", "name": "t", "fields": [{"name": "l", "type": type_, "field-id": 8}]}
+def test_a_broken_avro_type_of_a_value_is_refused_with_the_path(type_: Any, problem: str) -> None:
     with pytest.raises((FormatError, UnsupportedError), match=problem) as caught:
-        schema_from_avro(stored)
-    assert str(caught.value).startswith("avro.schema.fields[0]")
+        type_from_avro(type_, "partition.p")
+    assert str(caught.value).startswith("partition.p")
 
 
-def test_avro_and_orc_types_nested_without_end_are_refused() -> None:
+def test_avro_types_nested_without_end_are_refused() -> None:
     avro: Any = "int"
-    orc = OrcType(kind="int", attributes={ID: "1"})
     for _ in range(500):
         avro = {"type": "array", "items": avro, "element-id": 1}
-        orc = OrcType(kind="array", attributes={ID: "1"}, inside=(orc,))
     with pytest.raises(LimitError):
-        schema_from_avro({"type": "record", "name": "t", "fields": [{"name": "l", "type": avro, "field-id": 8}]})
-    with pytest.raises(LimitError):
-        schema_from_orc(OrcType(kind="struct", names=("l",), inside=(orc,)))
+        stored_schema({"type": "record", "name": "t", "fields": [{"name": "l", "type": avro}]}, where="file")
 
 
-@pytest.mark.parametrize(("type_", "kind", "attributes"), ORC, ids=[str(type_) for type_, _, _ in ORC])
-def test_orc_has_the_type_and_attributes_of_the_table(type_: Type, kind: str, attributes: dict[str, str]) -> None:
-    (made,) = orc_schema(only(type_)).inside
-    assert made.kind == kind
-    assert made.attributes == {**attributes, ID: "8", REQUIRED: "true"}
-    assert schema_from_orc(orc_schema(only(type_))) == only(type_)
-
-
-def test_orc_has_the_nested_types_of_the_table_with_ids_inside() -> None:
-    nested = [
-        (Struct((Field(9, "x", INT, True),)), "struct<x:int>", [("9", "true")]),
-        (List(9, STRING), "array<string>", [("9", "false")]),
-        (Map(9, STRING, 10, DOUBLE), "map<string,double>", [("9", "true"), ("10", "false")]),
-    ]
-    for type_, text, inside in nested:
-        (made,) = orc_schema(only(type_)).inside
-        assert str(made) == text
-        assert [(each.attributes[ID], each.attributes[REQUIRED]) for each in made.inside] == inside
-
-
-@pytest.mark.parametrize(
-    ("kind", "type_"),
-    [("tinyint", INT), ("smallint", INT), ("varchar(3)", STRING), ("char(3)", STRING), ("bigint", LONG)],
-)
-def test_narrower_orc_types_are_read_too(kind: str, type_: Type) -> None:
-    stored = OrcType(kind="struct", names=("l",), inside=(OrcType(kind=kind, attributes={ID: "8", REQUIRED: "true"}),))
-    assert schema_from_orc(stored) == only(type_)
-
-
-@given(schemas)
-def test_every_schema_is_an_orc_type_that_reads_back(schema: Schema) -> None:
-    assert schema_from_orc(orc_schema(schema)) == schema
-
-
-def test_a_variant_is_a_struct_of_two_byte_strings_in_orc() -> None:
-    made = orc_schema(only(VARIANT))
-    assert str(made) == "struct<l:struct<metadata:binary,value:binary>>"
-    assert made.inside[0].attributes["iceberg.struct-type"] == "VARIANT"
-    assert schema_from_orc(made) == only(VARIANT)
-
-
-def test_orc_refuses_what_it_cannot_hold_and_types_without_ids() -> None:
-    with pytest.raises(UnsupportedError, match="unknown"):
-        orc_schema(only(UNKNOWN))
-    with pytest.raises(FormatError, match=r"missing iceberg\.id"):
-        schema_from_orc(OrcType(kind="struct", names=("a",), inside=(OrcType(kind="int"),)))
-    with pytest.raises(FormatError, match=r"orc\.a: .*decimal"):
-        schema_from_orc(
-            OrcType(kind="struct", names=("a",), inside=(OrcType(kind="decimal(x,y)", attributes={ID: "1"}),))
-        )
-
-
-READERS = [
-    (
-        (Field(1, "a", INT), Field(2, "b", STRING)),
-        "struct<a:int,b:string>",
-        (Field(2, "a", STRING), Field(3, "c", DATE)),
-        "struct<b:string,c:date>",
-    ),
-    (
-        (Field(1, "a", Struct((Field(2, "b", STRING), Field(3, "c", DATE)))),),
-        "struct<a:struct<b:string,c:date>>",
-        (Field(1, "aa", Struct((Field(3, "cc", DATE), Field(2, "bb", STRING)))),),
-        "struct<a:struct<c:date,b:string>>",
-    ),
-]
-
-
-@pytest.mark.parametrize(("written", "orc", "read", "asked"), READERS)
-def test_the_examples_of_reading_orc_by_id(
-    written: tuple[Field, ...], orc: str, read: tuple[Field, ...], asked: str
-) -> None:
-    file = orc_schema(Schema(fields=written))
-    assert str(file) == orc
-    assert str(reader_type(file, Schema(fields=read))) == asked
-
-
-def test_a_new_orc_column_never_reads_an_old_one_of_its_name() -> None:
-    file = orc_schema(Schema(fields=(Field(1, "a", INT), Field(2, "l", List(3, Struct((Field(4, "x", INT),)))))))
-    wanted = Schema(fields=(Field(9, "a", INT), Field(2, "l", List(3, Struct((Field(5, "x", INT),))))))
-    assert str(reader_type(file, wanted)) == "struct<a_r9:int,l:array<struct<x_r5:int>>>"
+@pytest.mark.parametrize(("type_", "attributes"), ORC, ids=[str(type_) for type_, _ in ORC])
+def test_orc_types_have_the_attributes_of_the_table(type_: Type, attributes: dict[str, str]) -> None:
+    assert orc_attributes(Field(8, "l", type_, True)) == {**attributes, ID: "8", REQUIRED: "true"}
+    assert orc_attributes(Field(8, "l", type_)) == {**attributes, ID: "8", REQUIRED: "false"}

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.value.single_value import encode_value
 from icefloe.errors import InputError
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.schema.types import (
@@ -33,6 +32,7 @@ from icefloe.model.schema.types import (
 )
 from icefloe.transforms import parse_transform
 from icefloe.transforms.murmur3 import hash_binary, hash_integers
+from support.single_values import encode_value
 
 WEST = dt.timezone(dt.timedelta(hours=-8))
 SOME_UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
@@ -67,7 +67,7 @@ def test_the_bucket_of_a_test_value_is_that_of_its_hash(type_, value, hashed, bu
 def test_a_uuid_is_hashed_as_the_bytes_of_the_specification():
     data = bytes.fromhex("F7 9C 3E 09 67 7C 4B BD A4 79 3F 34 9C B7 85 E7")
 
-    assert encode_value(SOME_UUID, UUID) == data
+    assert encode_value(SOME_UUID.bytes, UUID) == data
     assert hash_binary(pa.array([data])).tolist() == [1488055340]
 
 

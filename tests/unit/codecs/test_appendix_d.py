@@ -7,10 +7,12 @@ import json
 import uuid
 from decimal import Decimal as Dec
 
+import pyarrow as pa
 import pytest
 
-from icefloe.codecs.value.single_value import decode_value, encode_value
+from icefloe.codecs.value.bounds import encode_bounds
 from icefloe.errors import FormatError, InputError
+from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.schema.json_values import value_from_json, value_to_json
 from icefloe.model.schema.types import (
     BINARY,
@@ -34,6 +36,7 @@ from icefloe.model.schema.types import (
     Map,
     Struct,
 )
+from support.single_values import decode_value, encode_value
 
 SOME_UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7").bytes
 NAIVE = dt.datetime(2017, 11, 16, 22, 31, 8, 123456)
@@ -78,7 +81,7 @@ def test_any_byte_but_zero_is_true():
 @pytest.mark.parametrize("type_", [PAIR, List(3, INT), Map(4, STRING, 5, INT)], ids=["struct", "list", "map"])
 def test_nested_types_have_no_bytes(type_):
     with pytest.raises(InputError):
-        encode_value(b"", type_)
+        encode_bounds(pa.nulls(1, arrow_type(type_)), type_)
     with pytest.raises(FormatError):
         decode_value(b"", type_)
 

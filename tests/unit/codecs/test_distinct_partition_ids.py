@@ -22,7 +22,6 @@ from icefloe.codecs.manifest.avro import decode_manifest, encode_manifest
 from icefloe.codecs.manifest.context import ManifestContext, manifest_context
 from icefloe.codecs.parquet.partition_statistics import (
     collect_partition_statistics,
-    decode_partition_statistics,
     encode_partition_statistics,
 )
 from icefloe.errors import UnsupportedError
@@ -30,7 +29,7 @@ from icefloe.model.entries import ContentType, Measure, StatKey, entries, partit
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec import FIRST_ID_APART, PartitionField, PartitionSpec, with_distinct_ids
 from icefloe.model.schema.types import INT, STRING
-from support.manifests.sample import DAY, IDS, MIXED, SCHEMA, data_file, metadata, mixed_partition, partition, table
+from support.manifests.sample import DAY, IDS, MIXED, SCHEMA, data_file, metadata, partition
 from unit.codecs import test_manifest_parquet_v3 as parquet_v3
 
 BY_NAME = PartitionField(source_id=IDS["name"], field_id=1000, name="name", transform="identity")
@@ -156,14 +155,5 @@ def test_a_scan_task_means_the_same_with_and_without_its_table(known):
 def test_partition_statistics_are_refused_where_one_id_means_two_values():
     """Their tuple has the fields of all specs under the ids of the table, so it cannot hold both."""
     rows = collect_partition_statistics(file(1, 7), context())
-    good, _ = encode_partition_statistics(
-        collect_partition_statistics(table([data_file(0, **mixed_partition())]), manifest_context(metadata(2))),
-        manifest_context(metadata(2)),
-        snapshot_id=1,
-        location="x",
-    )
-
     with pytest.raises(UnsupportedError, match="'small' has id 1000, which another partition spec"):
         encode_partition_statistics(rows, context(), snapshot_id=1, location="x")
-    with pytest.raises(UnsupportedError, match="cannot distinguish them"):
-        decode_partition_statistics(good, context(), where="x")

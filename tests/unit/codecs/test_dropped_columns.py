@@ -19,10 +19,11 @@ from icefloe.model.entries import ContentType, entries, partition_key
 from icefloe.model.evolution.schema_history import add_schema
 from icefloe.model.evolution.schema_update import update_of
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.partition.history import with_expressions
 from icefloe.model.partition.spec import PartitionField
-from icefloe.model.partition.update import PartitionUpdate
-from icefloe.model.text.ddl import parse_ddl, partition_spec
+from icefloe.model.partition.spec_evolution import PartitionUpdate
+from icefloe.model.partition.spec_history import with_expressions
+from icefloe.model.text.ddl import parse_ddl
+from icefloe.model.text.partition_text import partition_spec
 from support.manifests.sample import data_file, partition
 
 VERSIONS = (1, 2, 3, 4)

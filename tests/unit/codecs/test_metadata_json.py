@@ -19,7 +19,7 @@ from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, NoSuchSnapshot, UnsupportedError
 from icefloe.limits import DEFAULT
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, Snapshots
-from icefloe.model.metadata.statistics import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
+from icefloe.model.metadata.statistics_files import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
 from icefloe.model.metadata.table_metadata import MetadataLogEntry, SnapshotLogEntry, TableMetadata
 from icefloe.model.partition.sort_order import SortField, SortOrder
 from icefloe.model.partition.spec import Expression, PartitionField, PartitionSpec

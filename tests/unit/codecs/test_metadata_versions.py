@@ -11,7 +11,7 @@ from icefloe.codecs.json import table_metadata as metadata_json
 from icefloe.codecs.json.snapshots import ref_to_json
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshots
-from icefloe.model.metadata.statistics import EncryptionKey
+from icefloe.model.metadata.statistics_files import EncryptionKey
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import METADATA_FIELDS, VERSIONS, metadata_fields, required_metadata_fields
 from icefloe.model.partition.spec import PartitionField

@@ -6,7 +6,7 @@ import pytest
 
 from icefloe.codecs.json.input import Reading, convert_extensible
 from icefloe.codecs.json.relative_locations import Places
-from icefloe.codecs.json.statistics import (
+from icefloe.codecs.json.statistics_files import (
     EncryptionKeyRecord,
     PartitionStatisticsRecord,
     StatisticsRecord,
@@ -18,7 +18,7 @@ from icefloe.codecs.json.statistics import (
     statistics_to_json,
 )
 from icefloe.errors import FormatError
-from icefloe.model.metadata.statistics import EncryptionKey, PartitionStatisticsFile, StatisticsFile
+from icefloe.model.metadata.statistics_files import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 
 ABSOLUTE = Places(None)
 BLOB = {

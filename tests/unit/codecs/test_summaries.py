@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from icefloe.codecs.json.summaries import with_zeros, without_zeros
+from icefloe.codecs.json.snapshots import with_zeros, without_zeros
 from icefloe.model.metadata.snapshots import SummaryKey
 from support.metadata_documents import metadata_json
 from support.tables import VERSIONS, new_catalog

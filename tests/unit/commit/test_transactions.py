@@ -11,7 +11,7 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.cherry_pick import CherryPick
 from icefloe.commit.operations.overwrite import OverwriteFiles, OverwriteWhere
-from icefloe.commit.operations.property_updates import SetLocation, SetProperties
+from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.ref_updates import SetCurrentSnapshot
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.errors import CommitStateUnknown, ConflictError, InputError, NoSuchTable, StorageError
@@ -21,7 +21,7 @@ from icefloe.model.metadata.snapshots import Operation
 from icefloe.table.table import Table
 from icefloe.table.transaction import Transaction
 from icefloe.tree.file_changes import FileChanges
-from support.entry_tables import ENV, LOCATION, at, audit, changed, data, new_world, rows
+from support.entry_tables import ENV, at, audit, changed, data, new_world, rows
 from support.tables import VERSIONS
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
@@ -302,23 +302,6 @@ def test_an_edit_commits_once_and_not_after_an_error(empty):
         edit.commit()
     assert "y" in table.schema.by_name
     assert len(table.metadata.schemas) == 2
-
-
-def test_the_location_of_a_table_changes_for_new_files_only(empty, version):
-    table = empty.table()
-    table.append(people(1))
-    elsewhere = "memory://wh/elsewhere"
-    if version == 4:
-        with pytest.raises(InputError, match="relative"):
-            empty.commit(SetLocation(location=elsewhere))
-        return
-    empty.commit(SetLocation(location=elsewhere))
-    table.append(people(2))
-    assert table.location == elsewhere
-    assert table.metadata_location.startswith(elsewhere)
-    assert table.metadata.current_snapshot.root.startswith(elsewhere)
-    assert ids_of(table) == [1, 2]
-    assert LOCATION in table.metadata.metadata_log[0].metadata_file
 
 
 def test_a_conflict_of_overwritten_files_in_a_retry_removes_what_was_written(world):

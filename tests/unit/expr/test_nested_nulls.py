@@ -10,11 +10,11 @@ from icefloe.errors import InputError
 from icefloe.expr.filter.batch_filter import evaluate_rows, to_arrow
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, BoundPredicate, Op
-from icefloe.expr.filter.row_filter import to_sql
 from icefloe.expr.prune.residual import residuals
 from icefloe.expr.prune.stats_eval import Match, evaluate
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.expr.text.filter_printer import to_text
+from icefloe.expr.text.spark_sql import to_sql
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.entries import entries
 from icefloe.model.partition.spec import PartitionField

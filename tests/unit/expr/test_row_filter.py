@@ -18,8 +18,8 @@ from icefloe.errors import InputError
 from icefloe.expr.filter.batch_filter import to_arrow
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, And, Expr, Op, Or, Predicate
-from icefloe.expr.filter.row_filter import to_sql
 from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.expr.text.spark_sql import to_sql
 from icefloe.model.arrow.conform import arrow_schema
 from support.row_matching import matches
 

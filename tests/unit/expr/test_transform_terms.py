@@ -31,8 +31,8 @@ from icefloe.expr.filter.nodes import (
     Predicate,
     TransformTerm,
 )
-from icefloe.expr.filter.row_filter import to_sql
 from icefloe.expr.text.filter_parser import parse_filter, parse_pushed
+from icefloe.expr.text.spark_sql import to_sql
 from icefloe.model.arrow.conform import arrow_schema, arrow_type
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (

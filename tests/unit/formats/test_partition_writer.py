@@ -18,7 +18,7 @@ from icefloe.io.local import LocalFileIO
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.text.ddl import parse_ddl
-from icefloe.model.text.sort_order_text import sort_order
+from icefloe.model.text.partition_text import sort_order
 
 SCHEMA = parse_ddl("part int, n bigint")
 BY_PART = PartitionSpec(

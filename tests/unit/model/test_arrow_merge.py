@@ -8,7 +8,7 @@ import pytest
 from icefloe.errors import IcefloeError
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.arrow.missing_columns import merge_steps
-from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.evolve import evolve
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.ddl import parse_ddl
 

@@ -13,8 +13,8 @@ from pyspark.sql import types as spark
 from sqlglot import exp, parse_one
 
 from icefloe.model.arrow.conform import arrow_schema, schema_from_arrow
-from icefloe.model.schema.rules import check_schema
 from icefloe.model.schema.schema import Schema, assign_ids
+from icefloe.model.schema.schema_rules import check_schema
 from icefloe.model.schema.types import (
     BINARY,
     BOOLEAN,

@@ -39,15 +39,9 @@ from icefloe.model.schema.types import (
     Map,
     Struct,
 )
-from icefloe.model.text.ddl import (
-    as_schema,
-    format_ddl,
-    parse_ddl,
-    parse_partition,
-    partition_spec,
-    spark_schema_json,
-    spark_type_json,
-)
+from icefloe.model.text.ddl import as_schema, format_ddl, parse_ddl
+from icefloe.model.text.partition_text import parse_partition, partition_spec
+from icefloe.model.text.spark_schema_json import spark_schema_json, spark_type_json
 from support.selection import examples
 
 ORDERS = parse_ddl("id bigint not null, ts timestamp, note string, s struct<x: date, `odd name`: int>")

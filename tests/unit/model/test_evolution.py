@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.evolution.apply import Evolved, evolve
+from icefloe.model.evolution.evolve import Evolved, evolve
 from icefloe.model.evolution.protected_columns import Protected, protected_of
 from icefloe.model.evolution.steps import (
     AddColumn,

@@ -9,9 +9,9 @@ import uuid
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.change_rules import promotes, promotion_problem
+from icefloe.model.evolution.evolve import evolve
 from icefloe.model.evolution.protected_columns import Protected
-from icefloe.model.evolution.rules import promotes, promotion_problem
 from icefloe.model.evolution.steps import (
     AddColumn,
     DropColumn,

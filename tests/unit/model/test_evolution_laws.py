@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError
-from icefloe.model.evolution.apply import Evolved, evolve
-from icefloe.model.evolution.rules import promotion_problem
+from icefloe.model.evolution.change_rules import promotion_problem
+from icefloe.model.evolution.evolve import Evolved, evolve
 from icefloe.model.evolution.schema_union import union_by_name
 from icefloe.model.evolution.steps import (
     AddColumn,

@@ -23,7 +23,7 @@ from pyiceberg.types import StructType
 from icefloe.codecs.json.name_mapping import decode_mapping
 from icefloe.codecs.json.schema import schema_from_json, schema_to_json
 from icefloe.errors import InputError
-from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.evolve import evolve
 from icefloe.model.evolution.schema_union import union_by_name
 from icefloe.model.evolution.steps import (
     AddColumn,

@@ -8,7 +8,6 @@ import pytest
 
 from icefloe.errors import InputError
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.partition.history import add_order, add_spec, with_expressions
 from icefloe.model.partition.sort_order import UNSORTED, SortField, SortOrder, same_order
 from icefloe.model.partition.spec import (
     UNPARTITIONED,
@@ -19,9 +18,10 @@ from icefloe.model.partition.spec import (
     expressions_for,
     same_partitioning,
 )
-from icefloe.model.partition.update import PartitionUpdate
-from icefloe.model.text.ddl import parse_ddl, partition_spec
-from icefloe.model.text.sort_order_text import sort_field, sort_order
+from icefloe.model.partition.spec_evolution import PartitionUpdate
+from icefloe.model.partition.spec_history import add_order, add_spec, with_expressions
+from icefloe.model.text.ddl import parse_ddl
+from icefloe.model.text.partition_text import partition_spec, sort_field, sort_order
 
 SCHEMA = parse_ddl("id bigint, ts timestamp, name string, tags array<string>, s struct<x: int>")
 

@@ -12,7 +12,7 @@ from icefloe.errors import FormatError, LimitError
 from icefloe.model.arrow.conform import FIELD_ID, arrow_schema
 from icefloe.model.arrow.name_mapped import apply_mapping, has_ids
 from icefloe.model.arrow.schema_from_arrow import schema_from_arrow
-from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.evolve import evolve
 from icefloe.model.evolution.steps import AddColumn, RenameColumn, SetDoc
 from icefloe.model.schema.name_mapping import MappedField, NameMapping, mapping_of, updated_mapping
 from icefloe.model.schema.types import INT

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import FormatError, InputError
-from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.evolve import evolve
 from icefloe.model.evolution.steps import AddColumn, DropColumn, PromoteColumn, RenameColumn, SchemaChange
 from icefloe.model.schema.name_mapping import MappedField, NameMapping, mapping_of, updated_mapping
 from icefloe.model.schema.schema import Schema

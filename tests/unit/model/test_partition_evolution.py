@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import IcefloeError, InputError
-from icefloe.model.partition.evolution import (
+from icefloe.model.partition.spec import UNPARTITIONED, PartitionField, PartitionSpec, partition_name
+from icefloe.model.partition.spec_evolution import (
     AddPartitionField,
     EvolvedSpec,
     PartitionChange,
@@ -16,7 +17,6 @@ from icefloe.model.partition.evolution import (
     RenamePartitionField,
     evolve_spec,
 )
-from icefloe.model.partition.spec import UNPARTITIONED, PartitionField, PartitionSpec, partition_name
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, TIMESTAMP, VARIANT, Field, Geometry, List
 

@@ -11,8 +11,7 @@ from icefloe.formats.avro import writer as avro_writer
 from icefloe.formats.orc import writer as orc_writer
 from icefloe.formats.write import metrics
 from icefloe.model.metadata import properties
-from icefloe.model.metadata.properties import REGISTRY, Property, PropertyRegistry, check_settable
-from icefloe.model.metadata.property_values import METRICS, whole
+from icefloe.model.metadata.properties import METRICS, REGISTRY, Property, PropertyRegistry, check_settable, whole
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from icefloe.codecs.manifest.context import manifest_context
 from icefloe.errors import InputError
 from icefloe.maintenance.verify.history import check_history
 from icefloe.maintenance.verify.rules import Rule, Severity
-from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.evolve import evolve
 from icefloe.model.evolution.protected_columns import protected_of
 from icefloe.model.evolution.schema_history import add_schema
 from icefloe.model.evolution.steps import (

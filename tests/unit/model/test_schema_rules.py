@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.schema.rules import check_schema, schema_problems
 from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.schema_rules import check_schema, schema_problems
 from icefloe.model.schema.types import (
     DATE,
     DOUBLE,

@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.evolve import evolve
 from icefloe.model.evolution.schema_update import SchemaUpdate, update_of
 from icefloe.model.evolution.steps import (
     AddColumn,

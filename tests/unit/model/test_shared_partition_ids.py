@@ -9,7 +9,6 @@ import pytest
 
 from icefloe.errors import InputError
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.partition.history import add_spec
 from icefloe.model.partition.spec import (
     FIRST_ID_APART,
     Expression,
@@ -20,7 +19,8 @@ from icefloe.model.partition.spec import (
     spec_problem,
     with_distinct_ids,
 )
-from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.partition.spec_evolution import PartitionUpdate
+from icefloe.model.partition.spec_history import add_spec
 from icefloe.model.text.ddl import parse_ddl
 
 SCHEMA = parse_ddl("a int, b string, c date")

@@ -9,7 +9,7 @@ import pytest
 from icefloe.errors import FormatError, InputError, NoSuchSnapshot
 from icefloe.model.metadata.properties import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
 from icefloe.model.metadata.snapshots import MAIN, Ref, Retention, Snapshot, Snapshots, ref_problem, retention
-from icefloe.model.metadata.statistics import PartitionStatisticsFile, StatisticsFile
+from icefloe.model.metadata.statistics_files import PartitionStatisticsFile, StatisticsFile
 from icefloe.model.metadata.table_metadata import MetadataLogEntry, SnapshotLogEntry, TableMetadata, ancestors
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, Field

@@ -11,7 +11,8 @@ from icefloe.model.metadata.snapshots import Snapshot, Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.upgrade import upgraded
 from icefloe.model.partition.spec import PartitionSpec
-from icefloe.model.text.ddl import parse_ddl, partition_spec
+from icefloe.model.text.ddl import parse_ddl
+from icefloe.model.text.partition_text import partition_spec
 
 SCHEMA = parse_ddl("id bigint, ts timestamp")
 SNAPSHOT = Snapshot(snapshot_id=1, timestamp_ms=5, root="file:///t/list.avro")

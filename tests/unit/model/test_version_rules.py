@@ -104,7 +104,7 @@ def test_required_fields_are_some_of_those_a_version_may_write():
         *("format-version", "location", "last-updated-ms", "last-column-id", "schema", "partition-spec"),
     )
     assert "schema" not in metadata_fields(2)
-    assert vr.required_snapshot_fields(1) == ("snapshot-id", "timestamp-ms")
+    assert vr.required(vr.SNAPSHOT_FIELDS, 1) == ("snapshot-id", "timestamp-ms")
     assert "manifests" in vr.snapshot_fields(1)
 
 

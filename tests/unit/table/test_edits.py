@@ -11,7 +11,7 @@ import pytest
 
 from architecture.source_tree import REPO
 from icefloe.model.evolution.schema_update import SchemaUpdate
-from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.partition.spec_evolution import PartitionUpdate
 from icefloe.table.edits import Edit, PartitionEdit, SchemaEdit
 
 SNIPPET = """

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import Bound, Op, Predicate, TransformTerm
-from icefloe.expr.filter.row_filter import to_sql
 from icefloe.expr.prune.stats_eval import Match, evaluate
+from icefloe.expr.text.spark_sql import to_sql
 from icefloe.formats.write.partition_values import folder, partition_fields
 from icefloe.model.entries import entries, partition_key
 from icefloe.model.partition.spec import PartitionField, PartitionSpec

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from pyarrow import dataset
 
     from icefloe.engines import choose
-    from icefloe.model.arrow import types as arrow_types
+    from icefloe.model.arrow import arrow_types
 else:
     choose = LazyModule("icefloe.engines.choose")
     pa = LazyModule("pyarrow")
-    arrow_types = LazyModule("icefloe.model.arrow.types")
+    arrow_types = LazyModule("icefloe.model.arrow.arrow_types")
     dataset = LazyModule("pyarrow.dataset")
 
 _FORMATS = {".parquet": "parquet", ".orc": "orc", ".csv": "csv", ".json": "json", ".jsonl": "json", ".arrow": "ipc"}

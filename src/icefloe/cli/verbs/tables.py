@@ -14,10 +14,9 @@ from icefloe.lazy import LazyModule
 if TYPE_CHECKING:
     import icefloe
     from icefloe.model.schema.types import Field
-    from icefloe.model.text import ddl, sort_order_text
+    from icefloe.model.text import partition_text
 else:  # they load pyarrow, which "icefloe --help" does not need
-    ddl = LazyModule("icefloe.model.text.ddl")
-    sort_order_text = LazyModule("icefloe.model.text.sort_order_text")
+    partition_text = LazyModule("icefloe.model.text.partition_text")
 
 _SCHEMA_COLUMNS = ("id", "name", "type", "required", "default", "doc")
 
@@ -79,9 +78,9 @@ def described(table: icefloe.Table) -> dict[str, Any]:
         "format_version": table.format_version,
         "columns": [_column(field) for field in table.schema.fields],
         "partitioned_by": [
-            ddl.term_text(field.transform, field.source_ids, table.schema) for field in table.spec.fields
+            partition_text.term_text(field.transform, field.source_ids, table.schema) for field in table.spec.fields
         ],
-        "sorted_by": [sort_order_text.sort_key_text(field, table.schema) for field in metadata.sort_order.fields],
+        "sorted_by": [partition_text.sort_key_text(field, table.schema) for field in metadata.sort_order.fields],
         "snapshot": None if current is None else current.snapshot_id,
         "snapshots": len(metadata.snapshots),
         "refs": {name: f"{ref.type} at {ref.snapshot_id}" for name, ref in table.refs.items()},

@@ -17,8 +17,8 @@ from icefloe.codecs.avro.schemas import UUID_BYTES
 from icefloe.codecs.json.records import join
 from icefloe.errors import FormatError, LimitError, UnsupportedError
 from icefloe.limits import DEFAULT, MIB, Limits
+from icefloe.model.arrow.arrow_types import VARIANT_PARTS
 from icefloe.model.arrow.field_metadata import FIELD_ID
-from icefloe.model.arrow.types import VARIANT_PARTS
 from icefloe.model.schema.types import MAX_DECIMAL_PRECISION
 
 Plain: TypeAlias = Any  # an Avro schema

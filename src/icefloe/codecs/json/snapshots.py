@@ -1,8 +1,12 @@
 """Snapshots and refs as JSON; snapshots are parsed only when asked for (spec: Snapshots, Snapshot Reference).
 
 A table keeps thousands of snapshots and a commit needs one of them, so ``LazySnapshots`` keeps the text of each and
-copies it unread when the metadata is written again. Loading reads the ids, in one pass without objects of ours; a
-snapshot that otherwise breaks the format is reported when it is read.
+copies it unread when the metadata is written again. Loading parses only the ids; a snapshot that breaks the format in
+another way is reported when it is read.
+
+V4 leaves zeros out of summaries, since most tables have no deletes and four keys of each snapshot would say so. A count
+is left out only if its group is complete: ``total-data-files`` says that the totals are known, ``manifests-created``
+that manifests were counted. Without these two keys, an absent count is unknown, as in other versions.
 """
 
 from __future__ import annotations
@@ -32,9 +36,8 @@ from icefloe.codecs.json.input import (
 )
 from icefloe.codecs.json.records import entry_path
 from icefloe.codecs.json.relative_locations import Places
-from icefloe.codecs.json.summaries import with_zeros, without_zeros
 from icefloe.errors import FormatError
-from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SnapshotLog, Snapshots
+from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SnapshotLog, Snapshots, SummaryKey
 from icefloe.model.metadata.version_rules import VERSIONS, VersionRules, is_manifest_list, snapshot_fields
 from icefloe.model.schema.types import Unknown
 
@@ -288,3 +291,47 @@ def ref_to_json(ref: Ref) -> dict[str, Any]:
         "max-ref-age-ms": ref.max_ref_age_ms,
     }
     return with_unknown({key: value for key, value in written.items() if value is not None}, ref.extra)
+
+
+_ZERO = "0"
+_GROUPS: Mapping[str, tuple[str, ...]] = {  # the key that is never left out, and those that are
+    SummaryKey.TOTAL_DATA_FILES: (
+        SummaryKey.TOTAL_RECORDS,
+        SummaryKey.TOTAL_FILES_SIZE,
+        SummaryKey.TOTAL_DELETE_FILES,
+        SummaryKey.TOTAL_POSITION_DELETES,
+        SummaryKey.TOTAL_EQUALITY_DELETES,
+    ),
+    SummaryKey.MANIFESTS_CREATED: (SummaryKey.MANIFESTS_KEPT, SummaryKey.MANIFESTS_REPLACED),
+}
+
+
+def without_zeros(summary: Mapping[str, str]) -> dict[str, str]:
+    """A summary as V4 stores it; ``with_zeros`` returns the original.
+
+    >>> stored = without_zeros({"manifests-created": "1", "manifests-kept": "0", "manifests-replaced": "1"})
+    >>> stored
+    {'manifests-created': '1', 'manifests-replaced': '1'}
+    >>> with_zeros(stored)
+    {'manifests-created': '1', 'manifests-replaced': '1', 'manifests-kept': '0'}
+    """
+    stored = dict(summary)
+    for known, counts in _GROUPS.items():
+        if all(key in summary for key in (known, *counts)):
+            stored = {key: value for key, value in stored.items() if key not in counts or value != _ZERO}
+        elif _leaves_out_zeros(summary, known, counts):
+            del stored[known]  # what is absent here is unknown, not zero
+    return stored
+
+
+def with_zeros(summary: Mapping[str, str]) -> dict[str, str]:
+    """A summary with the zeros that V4 leaves out."""
+    complete = dict(summary)
+    for known, counts in _GROUPS.items():
+        if _leaves_out_zeros(summary, known, counts):
+            complete |= {str(key): _ZERO for key in counts if key not in summary}
+    return complete
+
+
+def _leaves_out_zeros(summary: Mapping[str, str], known: str, counts: tuple[str, ...]) -> bool:
+    return known in summary and all(summary.get(key) != _ZERO for key in counts)

@@ -53,7 +53,7 @@ from icefloe.codecs.json.snapshots import (
     refs_to_json,
     snapshot_positions,
 )
-from icefloe.codecs.json.statistics import (
+from icefloe.codecs.json.statistics_files import (
     EncryptionKeyRecord,
     PartitionStatisticsRecord,
     StatisticsRecord,

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.value.single_value import FORMATS
+from icefloe.codecs.value.bounds import FORMATS
 from icefloe.model.columns import Column
 from icefloe.model.entries import Measure
 from icefloe.model.schema.types import BOOLEAN, UUID, Decimal, Fixed, Type, has_value_sizes

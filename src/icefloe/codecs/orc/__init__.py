@@ -1,1 +1,1 @@
-"""ORC types and the ends of ORC files (spec: Appendix A, ORC)."""
+"""What ORC files say beside their rows: attributes of types, and the ends of files (spec: Appendix A, ORC)."""

@@ -12,15 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from icefloe.codecs.manifest.content_stats import field_id, with_id
+from icefloe.codecs.manifest.content_stats import with_id
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.partition_values import partition_value
-from icefloe.codecs.manifest.utf8_checks import check_text
-from icefloe.errors import FormatError, IcefloeError, LimitError, UnsupportedError, damaged
+from icefloe.errors import UnsupportedError
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.columns import one_array
 from icefloe.model.entries import ContentType, columns_of, live, partition_key
-from icefloe.model.metadata.statistics import PartitionStatisticsFile
+from icefloe.model.metadata.statistics_files import PartitionStatisticsFile
 from icefloe.model.metadata.version_rules import rules
 
 PARTITION = 1
@@ -144,40 +143,3 @@ def _check_ids(context: ManifestContext, where: str) -> None:
             location=where,
             field=shared.name,
         )
-
-
-def decode_partition_statistics(data: bytes, context: ManifestContext, *, where: str) -> pa.Table:
-    """The rows of a partition statistics file. Columns are looked up by field id; optional columns may be absent."""
-    _check_ids(context, where)
-    try:
-        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
-        if file.metadata.num_rows > context.limits.manifest_entries:
-            raise LimitError(f"{where}: {file.metadata.num_rows} partitions, more than the limit", location=where)
-        table = file.read(use_threads=False)
-        check_text(table, where=where)
-        return _decoded(table, context, where)
-    except IcefloeError:
-        raise
-    except Exception as error:  # whatever a damaged file makes the Parquet reader do
-        raise damaged(error, f"{where}: not readable partition statistics: {error!r:.200}", location=where) from error
-
-
-def _decoded(table: pa.Table, context: ManifestContext, where: str) -> pa.Table:
-    stored = {field_id(field, where): one_array(table.column(i)) for i, field in enumerate(table.schema)}
-    length = table.num_rows
-    tuple_ = stored.get(PARTITION)
-    members: dict[int, pa.Array] = {}
-    if tuple_ is not None and pa.types.is_struct(tuple_.type):
-        members = {field_id(f, where): c for f, c in zip(tuple_.type, tuple_.flatten(), strict=True)}
-    columns: dict[str, pa.Array] = {}
-    for id_, type_ in sorted(context.partition_types.items()):
-        arrow = arrow_type(type_)
-        columns[str(partition_key(id_))] = pa.nulls(length, arrow) if id_ not in members else members[id_].cast(arrow)
-    for name, (id_, arrow, required) in COUNTS.items():
-        values = stored.get(id_)
-        if name == DV_COUNT and values is None:
-            values = pa.repeat(pa.scalar(0, arrow), length)  # files from before version 3
-        if required and (values is None or values.null_count > 0):
-            raise FormatError(f"{where}: {name} (field id {id_}) is missing or null", location=where)
-        columns[name] = pa.nulls(length, arrow) if values is None else values.cast(arrow)
-    return pa.table(columns)

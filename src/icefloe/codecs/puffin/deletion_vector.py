@@ -21,7 +21,6 @@ MAX_POSITION = 2**63 - 1
 
 _WORD = struct.Struct(">I")
 _FRAME = 2 * _WORD.size  # the length before and the checksum after the bitmap; the length counts neither
-_COUNT_BYTES = 8
 
 
 def encode_dv(bitmap: BitMap64) -> bytes:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from icefloe.codecs.puffin.puffin_file import Blob, decode_puffin_footer, encode_puffin, footer_bytes, read_blob
-from icefloe.errors import FormatError
-from icefloe.limits import DEFAULT, Limits
-from icefloe.model.metadata.statistics import BlobMetadata, StatisticsFile
+from icefloe.codecs.puffin.puffin_file import Blob, encode_puffin, footer_bytes
+from icefloe.model.metadata.statistics_files import BlobMetadata, StatisticsFile
 
 THETA_SKETCH = "apache-datasketches-theta-v1"
 NDV = "ndv"
@@ -58,26 +56,6 @@ def _described(blob: Blob) -> BlobMetadata:
         sequence_number=blob.sequence_number,
         fields=blob.fields,
         properties=dict(blob.properties),
-    )
-
-
-def decode_statistics(data: bytes, entry: StatisticsFile, *, limits: Limits = DEFAULT) -> tuple[Blob, ...]:
-    """The blobs of a statistics file, decompressed; FormatError if the file does not match its entry."""
-    where = entry.statistics_path
-    if len(data) != entry.file_size_in_bytes:
-        raise FormatError(f"{where}: {len(data)} bytes, its entry says {entry.file_size_in_bytes}", location=where)
-    footer = decode_puffin_footer(data, where=where, limits=limits)
-    return tuple(
-        Blob(
-            type=blob.type,
-            data=read_blob(data, blob, where=where, limits=limits),
-            fields=blob.fields,
-            snapshot_id=blob.snapshot_id,
-            sequence_number=blob.sequence_number,
-            properties=blob.properties,
-            compression_codec=blob.compression_codec,
-        )
-        for blob in footer.blobs
     )
 
 

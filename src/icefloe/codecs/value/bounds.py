@@ -1,11 +1,12 @@
 """Columns of values as bytes and back: the bounds of v1-v3 manifests (spec: Binary single-value serialization).
 
-numpy works on the buffers of the Arrow arrays, without a Python object per value. ``single_value`` does the same for
-one value.
+numpy works on the buffers of the Arrow arrays, without a Python object per value. A value that was stored before its
+column was promoted is read as the present type of the column.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,70 +14,78 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.value.single_value import DECIMAL_BYTES, FORMATS, FORMER, MAX_LONG, UNITS_PER_DAY, decode_value
 from icefloe.errors import CorruptFile, FormatError, InputError, LimitError
 from icefloe.limits import MIB
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.columns import one_array
-from icefloe.model.schema.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    STRING,
-    UNKNOWN,
-    UUID,
-    Decimal,
-    Fixed,
-    Geography,
-    Geometry,
-    Primitive,
-    Type,
-    is_primitive,
-)
+from icefloe.model.schema import types as iceberg
 
 Bytes = npt.NDArray[np.uint8]
+
+FORMATS: Mapping[iceberg.Type, str] = {  # in numpy's notation
+    iceberg.INT: "<i4",
+    iceberg.LONG: "<i8",
+    iceberg.FLOAT: "<f4",
+    iceberg.DOUBLE: "<f8",
+    iceberg.DATE: "<i4",
+    iceberg.TIME: "<i8",
+    iceberg.TIMESTAMP: "<i8",
+    iceberg.TIMESTAMPTZ: "<i8",
+    iceberg.TIMESTAMP_NS: "<i8",
+    iceberg.TIMESTAMPTZ_NS: "<i8",
+}
+UNITS_PER_DAY: Mapping[iceberg.Type, int] = {
+    iceberg.TIMESTAMP: 86_400_000_000,
+    iceberg.TIMESTAMP_NS: 86_400_000_000_000,
+}
+# Bounds written before a column was promoted keep the bytes of the former type (spec: Schema Evolution).
+_FORMER: Mapping[iceberg.Type, iceberg.Primitive] = {
+    iceberg.LONG: iceberg.INT,
+    iceberg.DOUBLE: iceberg.FLOAT,
+    iceberg.TIMESTAMP: iceberg.DATE,
+    iceberg.TIMESTAMP_NS: iceberg.DATE,
+}
+_STORED_AS_BYTES = (iceberg.STRING, iceberg.BINARY, iceberg.UUID, iceberg.UNKNOWN)
+_MAX_LONG = 2**63 - 1
+_DECIMAL_BYTES = 16
 MAX_FIXED_BYTES = 256 * MIB  # of one column: a few bytes of JSON can declare a type of a gigabyte
 
 
-def decode_bounds(array: pa.Array, type_: Type, *, where: str = "bounds") -> pa.Array:
+def decode_bounds(array: pa.Array, type_: iceberg.Type, *, where: str = "bounds") -> pa.Array:
     """A column of binary bounds as values of the column's type; null stays null.
 
     Bounds of a ``fixed`` column may have been truncated; they are filled up with zeros and still are bounds. Dates of
     a column that became a timestamp are read as timestamps, clamped to the range of the type.
     """
     array = _plain(array, pa.binary())
-    if not is_primitive(type_) or (type_ == UNKNOWN and array.null_count < len(array)):
+    if not iceberg.is_primitive(type_) or (type_ == iceberg.UNKNOWN and array.null_count < len(array)):
         raise FormatError(f"{where}: type {type_} has no bounds", where=where)
     target = arrow_type(type_)
     match type_:
-        case Geometry() | Geography() | Primitive(name="binary"):
+        case iceberg.Geometry() | iceberg.Geography() | iceberg.Primitive(name="binary"):
             return array
-        case Decimal():
-            return _decode_decimals(array, target, where)
-        case Fixed(length):
+        case iceberg.Decimal():
+            return _decode_decimals(array, type_, where)
+        case iceberg.Fixed(length):
             return _decode_fixed(array, target, length, where)
-        case Primitive(name="unknown"):
+        case iceberg.Primitive(name="unknown"):
             return pa.nulls(len(array), target)
-        case Primitive(name="string"):
+        case iceberg.Primitive(name="string"):
             try:
                 return array.cast(target)
             except pa.ArrowInvalid as error:
                 raise CorruptFile(f"{where}: a bound of a string column is not UTF-8", where=where) from error
-        case Primitive(name="uuid"):
+        case iceberg.Primitive(name="uuid"):
             _check_widths(array, (16,), type_, where)
             return array.cast(target)
-        case Primitive(name="boolean"):
+        case iceberg.Primitive(name="boolean"):
             _check_widths(array, (1,), type_, where)
             return _scatter(array, _dense(array) != 0, target)
-        case Primitive():
+        case iceberg.Primitive():
             return _decode_numbers(array, type_, where)
 
 
-def known_bounds(array: pa.Array, type_: Type, *, where: str = "bounds") -> pa.Array:
+def known_bounds(array: pa.Array, type_: iceberg.Type, *, where: str = "bounds") -> pa.Array:
     """Like ``decode_bounds``, but null where the bytes are not a valid value of the type.
 
     Some writers cut texts within a character or store numbers in too many bytes. Such a bound is treated as unknown
@@ -92,9 +101,9 @@ def known_bounds(array: pa.Array, type_: Type, *, where: str = "bounds") -> pa.A
         return decode_bounds(pc.if_else(pc.is_in(array, value_set=values), array, None), type_, where=where)
 
 
-def _is_value(stored: bytes, type_: Type) -> bool:
+def _is_value(stored: bytes, type_: iceberg.Type) -> bool:
     try:
-        decode_value(stored, type_)
+        decode_bounds(pa.array([stored], pa.binary()), type_)
     except FormatError:
         return False
     return True
@@ -120,7 +129,7 @@ def _widths(array: pa.Array) -> npt.NDArray[np.int32]:
     return np.asarray(pc.binary_length(array.drop_null()).to_numpy(zero_copy_only=False), np.int32)
 
 
-def _check_widths(array: pa.Array, allowed: tuple[int, ...], type_: Type, where: str) -> npt.NDArray[np.int32]:
+def _check_widths(array: pa.Array, allowed: tuple[int, ...], type_: iceberg.Type, where: str) -> npt.NDArray[np.int32]:
     widths = _widths(array)
     wrong = widths[~np.isin(widths, allowed)]
     if len(wrong) > 0:
@@ -142,9 +151,9 @@ def _typed(array: pa.Array, target: pa.DataType) -> pa.Array:
     return array if array.type == target else array.view(target)
 
 
-def _decode_numbers(array: pa.Array, type_: Primitive, where: str) -> pa.Array:
+def _decode_numbers(array: pa.Array, type_: iceberg.Primitive, where: str) -> pa.Array:
     shape = np.dtype(FORMATS[type_])
-    former = None if type_ not in FORMER else np.dtype(FORMATS[FORMER[type_]])
+    former = None if type_ not in _FORMER else np.dtype(FORMATS[_FORMER[type_]])
     allowed = (shape.itemsize,) if former is None else (shape.itemsize, former.itemsize)
     widths = _check_widths(array, allowed, type_, where)
     dense = _dense(array)
@@ -158,25 +167,26 @@ def _decode_numbers(array: pa.Array, type_: Primitive, where: str) -> pa.Array:
     return _scatter(array, values, arrow_type(type_))
 
 
-def promoted_numbers(former: npt.NDArray[Any], type_: Primitive) -> npt.NDArray[Any]:
+def promoted_numbers(former: npt.NDArray[Any], type_: iceberg.Primitive) -> npt.NDArray[Any]:
     """Numbers as they were stored for the former type, as the type stores them."""
-    if FORMER[type_] != DATE:
+    if _FORMER[type_] != iceberg.DATE:
         return former
     units = UNITS_PER_DAY[type_]
-    last = MAX_LONG // units
+    last = _MAX_LONG // units
     exact = np.clip(former, -last, last).astype(np.int64) * units
-    return np.where(former > last, MAX_LONG, np.where(former < -last, -MAX_LONG - 1, exact))
+    return np.where(former > last, _MAX_LONG, np.where(former < -last, -_MAX_LONG - 1, exact))
 
 
 def _gather(dense: Bytes, starts: npt.NDArray[Any], width: int) -> Bytes:
     return dense[starts[:, None] + np.arange(width)]
 
 
-def _decode_decimals(array: pa.Array, target: pa.DataType, where: str) -> pa.Array:
-    widths = _check_widths(array, tuple(range(1, DECIMAL_BYTES + 1)), BINARY, where)
+def _decode_decimals(array: pa.Array, type_: iceberg.Decimal, where: str) -> pa.Array:
+    target = arrow_type(type_)
+    widths = _check_widths(array, tuple(range(1, _DECIMAL_BYTES + 1)), type_, where)
     dense = _dense(array)
     starts = np.cumsum(widths) - widths
-    values = np.empty((len(widths), DECIMAL_BYTES), np.uint8)
+    values = np.empty((len(widths), _DECIMAL_BYTES), np.uint8)
     for width in np.unique(widths):
         rows = widths == width
         stored = _gather(dense, starts[rows], int(width))
@@ -191,7 +201,7 @@ def _decode_decimals(array: pa.Array, target: pa.DataType, where: str) -> pa.Arr
 
 
 def _decode_fixed(array: pa.Array, target: pa.DataType, length: int, where: str) -> pa.Array:
-    check_fixed(Fixed(length), len(array), where=where)
+    check_fixed(iceberg.Fixed(length), len(array), where=where)
     widths = _widths(array)
     if np.any(widths > length):
         raise FormatError(f"{where}: a bound of type fixed[{length}] has {widths.max()} bytes", where=where)
@@ -200,9 +210,9 @@ def _decode_fixed(array: pa.Array, target: pa.DataType, length: int, where: str)
     return _with_nulls(array, values, target)
 
 
-def check_fixed(type_: Type, rows: int, *, where: str) -> None:
+def check_fixed(type_: iceberg.Type, rows: int, *, where: str) -> None:
     """Refuse a column of fixed-width values that would fill the memory, whether or not it has any values."""
-    if isinstance(type_, Fixed) and type_.length * rows > MAX_FIXED_BYTES:
+    if isinstance(type_, iceberg.Fixed) and type_.length * rows > MAX_FIXED_BYTES:
         raise LimitError(f"{where}: {rows} values of type {type_} are more than {MAX_FIXED_BYTES} bytes", where=where)
 
 
@@ -220,21 +230,21 @@ def _bitmap(flags: pa.Array) -> pa.Buffer:
     return pa.concat_arrays([flags, flags.slice(0, 0)]).buffers()[1]
 
 
-def encode_bounds(array: pa.Array, type_: Type) -> pa.Array:
+def encode_bounds(array: pa.Array, type_: iceberg.Type) -> pa.Array:
     """A column of values as the bytes that manifests store; null stays null."""
-    if not is_primitive(type_):
+    if not iceberg.is_primitive(type_):
         raise InputError(f"type {type_} has no bounds", type=str(type_))
     array = _plain(array, arrow_type(type_))
-    if type_ in (STRING, BINARY, UUID, UNKNOWN) or isinstance(type_, (Fixed, Geometry, Geography)):
+    if type_ in _STORED_AS_BYTES or isinstance(type_, (iceberg.Fixed, iceberg.Geometry, iceberg.Geography)):
         return array.cast(pa.binary())
-    if isinstance(type_, Decimal):
+    if isinstance(type_, iceberg.Decimal):
         return _encode_decimals(array)
     kept = array.drop_null()
-    if type_ == BOOLEAN:
+    if type_ == iceberg.BOOLEAN:
         values = kept.to_numpy(zero_copy_only=False).astype(np.uint8)
     else:
-        physical = pa.int32() if type_ == DATE else pa.int64()
-        numbers = kept if type_ in (INT, LONG, FLOAT, DOUBLE) else kept.view(physical)
+        physical = pa.int32() if type_ == iceberg.DATE else pa.int64()
+        numbers = kept if type_ in (iceberg.INT, iceberg.LONG, iceberg.FLOAT, iceberg.DOUBLE) else kept.view(physical)
         values = numbers.to_numpy(zero_copy_only=False).astype(FORMATS[type_], copy=False)
     return _binary(array, values, np.full(len(kept), values.dtype.itemsize, np.int32))
 
@@ -243,15 +253,15 @@ def _encode_decimals(array: pa.Array) -> pa.Array:
     kept = array.drop_null()
     if len(kept) == 0:
         return pa.nulls(len(array), pa.binary())
-    stored = np.frombuffer(kept.buffers()[1], np.uint8, len(kept) * DECIMAL_BYTES, kept.offset * DECIMAL_BYTES)
-    rows = stored.reshape(-1, DECIMAL_BYTES)[:, ::-1]
+    stored = np.frombuffer(kept.buffers()[1], np.uint8, len(kept) * _DECIMAL_BYTES, kept.offset * _DECIMAL_BYTES)
+    rows = stored.reshape(-1, _DECIMAL_BYTES)[:, ::-1]
     negative = rows[:, 0] >= 0x80
     differs = rows != np.where(negative, 0xFF, 0)[:, None]
-    first = np.where(differs.any(axis=1), differs.argmax(axis=1), DECIMAL_BYTES - 1)
+    first = np.where(differs.any(axis=1), differs.argmax(axis=1), _DECIMAL_BYTES - 1)
     # One byte more when the first byte that counts would be read with the other sign.
     leading = np.take_along_axis(rows, first[:, None], axis=1)[:, 0] >= 0x80
-    widths = (DECIMAL_BYTES - first + (leading != negative)).astype(np.int32)
-    return _binary(array, rows[np.arange(DECIMAL_BYTES) >= DECIMAL_BYTES - widths[:, None]], widths)
+    widths = (_DECIMAL_BYTES - first + (leading != negative)).astype(np.int32)
+    return _binary(array, rows[np.arange(_DECIMAL_BYTES) >= _DECIMAL_BYTES - widths[:, None]], widths)
 
 
 def _binary(array: pa.Array, values: npt.NDArray[Any], widths: npt.NDArray[np.int32]) -> pa.Array:

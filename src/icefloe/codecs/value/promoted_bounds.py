@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.codecs.value.bounds import promoted_numbers
-from icefloe.codecs.value.single_value import UNITS_PER_DAY
+from icefloe.codecs.value.bounds import UNITS_PER_DAY, promoted_numbers
 from icefloe.errors import InputError
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import BOUNDS, column_key, stat

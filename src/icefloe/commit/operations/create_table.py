@@ -17,9 +17,9 @@ from icefloe.errors import CommitStateUnknown, IcefloeError
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import check_writable, rules
-from icefloe.model.partition.history import with_expressions
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder
 from icefloe.model.partition.spec import FIRST_PARTITION_FIELD_ID, PartitionSpec
+from icefloe.model.partition.spec_history import with_expressions
 from icefloe.model.schema.schema import Schema, as_first
 from icefloe.model.text.text_checks import check_property_texts
 from icefloe.transforms.compatibility import check_order, check_spec

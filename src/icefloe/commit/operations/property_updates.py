@@ -1,14 +1,12 @@
-"""Changes the properties, the location and the format version of a table (spec: Table Metadata)."""
+"""Changes the properties and the format version of a table (spec: Table Metadata)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from icefloe.commit.draft import Work
 from icefloe.commit.operations.metadata_update import MetadataUpdate
-from icefloe.errors import InputError
-from icefloe.model.locations import parse_location
 from icefloe.model.metadata.properties import FORMAT_VERSION, check_settable, version_asked
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.upgrade import upgraded
@@ -35,29 +33,6 @@ class SetProperties(MetadataUpdate):
         if version is None:
             return after
         return Upgrade(version=version).change(after.with_properties({}, (FORMAT_VERSION.name,)), timestamp_ms, work)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetLocation(MetadataUpdate):
-    """Sets the location for new files; existing files are not moved.
-
-    If manifests name files relative to the table, the location can only be set before the table has files.
-    """
-
-    location: str
-    name: str = "set location"
-
-    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
-        """The table with the new location."""
-        location = self.location.rstrip("/")
-        parse_location(location)
-        if metadata.rules.relative_locations and len(metadata.snapshots) > 0 and location != metadata.location:
-            raise InputError(
-                f"table {metadata.location}: its manifests name files relative to it, so its location cannot change"
-                " unless its files are moved; copy them, and register the copy",
-                location=location,
-            )
-        return replace(metadata, location=location)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

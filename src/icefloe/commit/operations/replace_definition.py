@@ -9,13 +9,12 @@ from icefloe.commit.draft import Work
 from icefloe.commit.operations.metadata_update import MetadataUpdate
 from icefloe.errors import ConflictError, UnsupportedError
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.partition.history import add_order, add_spec
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
-from icefloe.model.schema.rules import check_schema
+from icefloe.model.partition.spec_history import add_order, add_spec
 from icefloe.model.schema.schema import Schema, as_first, assign_ids
+from icefloe.model.schema.schema_rules import check_schema
 from icefloe.model.schema.types import Field, Type, is_primitive
-from icefloe.model.text.ddl import partition_spec
-from icefloe.model.text.sort_order_text import sort_order
+from icefloe.model.text.partition_text import partition_spec, sort_order
 from icefloe.transforms.compatibility import check_order, check_spec
 
 

@@ -9,14 +9,14 @@ from icefloe.codecs.json.name_mapping import decode_mapping, encode_mapping
 from icefloe.commit.draft import Work
 from icefloe.commit.operations.metadata_update import MetadataUpdate
 from icefloe.errors import ConflictError
-from icefloe.model.evolution.apply import evolve
+from icefloe.model.evolution.evolve import evolve
 from icefloe.model.evolution.protected_columns import protected_of
 from icefloe.model.evolution.schema_history import add_schema
 from icefloe.model.evolution.steps import SchemaChange
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.partition.history import add_order, add_spec
 from icefloe.model.partition.sort_order import SortOrder
-from icefloe.model.partition.update import PartitionUpdate
+from icefloe.model.partition.spec_evolution import PartitionUpdate
+from icefloe.model.partition.spec_history import add_order, add_spec
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, updated_mapping
 from icefloe.model.schema.schema import Schema
 from icefloe.transforms.compatibility import check_order, check_spec

@@ -1,4 +1,4 @@
-"""Removes snapshots, and sets and removes their statistics files (spec: Table Metadata, Table statistics)."""
+"""Removes snapshots, and sets their statistics files (spec: Table Metadata, Table statistics)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from icefloe.commit.draft import Work
 from icefloe.commit.idempotency import record_in
 from icefloe.commit.operations.metadata_update import MetadataUpdate
 from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
-from icefloe.model.metadata.statistics import PartitionStatisticsFile, StatisticsFile
+from icefloe.model.metadata.statistics_files import PartitionStatisticsFile, StatisticsFile
 from icefloe.model.metadata.table_metadata import TableMetadata
 
 
@@ -73,15 +73,3 @@ class SetStatistics(MetadataUpdate):
             else:
                 metadata = metadata.with_partition_statistics(file)
         return metadata
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveStatistics(MetadataUpdate):
-    """Removes the statistics files of a snapshot."""
-
-    snapshot_id: int
-    name: str = "remove statistics"
-
-    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
-        """The table without the statistics files."""
-        return metadata.without_statistics(self.snapshot_id).without_partition_statistics(self.snapshot_id)

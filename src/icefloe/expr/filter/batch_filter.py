@@ -1,7 +1,7 @@
 """Filters answered for batches of rows at once, with Arrow's kernels, and as Arrow expressions.
 
-The meaning is that of ``row_filter``: a comparison with null does not match; NaN equals NaN and is larger than every
-other value; -0.0 equals 0.0. Arrow by itself compares NaN as IEEE 754 does, so floating-point comparisons name the case
+The meaning is Spark's: a comparison with null does not match; NaN equals NaN and is larger than every other value; -0.0
+equals 0.0. Arrow by itself compares NaN as IEEE 754 does, so floating-point comparisons name the case
 of NaN. For batches, kernels are called one by one, because an Arrow expression costs more to set up than most batches
 take to test. In expressions, transforms of columns are functions registered with Arrow (spec: Partition Transforms).
 """
@@ -17,8 +17,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.expr.filter.nodes import MATCHES_NAN, And, Bound, BoundPredicate, Branch, Constant, Leaf, Op, fold
-from icefloe.expr.filter.row_filter import bound_leaf, with_both_zeros
+from icefloe.expr.filter.nodes import (
+    MATCHES_NAN,
+    And,
+    Bound,
+    BoundPredicate,
+    Branch,
+    Constant,
+    Leaf,
+    Op,
+    bound_leaf,
+    fold,
+    with_both_zeros,
+)
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.schema.types import DOUBLE, FLOAT, PrimitiveType
 from icefloe.transforms import Transform

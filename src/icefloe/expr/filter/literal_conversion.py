@@ -16,32 +16,13 @@ from fractions import Fraction
 import numpy as np
 
 from icefloe.expr.text.datetime_text import Nanos, from_micros, nanos, parse_date, parse_moment, parse_time
-from icefloe.model.schema.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NS,
-    TIMESTAMPTZ,
-    TIMESTAMPTZ_NS,
-    UUID,
-    Decimal,
-    Fixed,
-    Primitive,
-    PrimitiveType,
-)
+from icefloe.model.schema import types as iceberg
 from icefloe.transforms import ResultNumbers, Transform
 
-_BITS = {INT: 32, LONG: 64}
+_BITS = {iceberg.INT: 32, iceberg.LONG: 64}
 _FAR = 400  # decimal digits
 _WIDE = decimal.Context(prec=100)
-_ZONED = (TIMESTAMPTZ, TIMESTAMPTZ_NS)
+_ZONED = (iceberg.TIMESTAMPTZ, iceberg.TIMESTAMPTZ_NS)
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 
 
@@ -105,27 +86,29 @@ class _Grid:
         return units if self.scale is None else decimal.Decimal(units).scaleb(-self.scale, _WIDE)
 
 
-def place(literal: object, type_: PrimitiveType) -> Place:
+def place(literal: object, type_: iceberg.PrimitiveType) -> Place:
     """Where a literal falls among the values of a type; ValueError says why it cannot be compared with them.
 
-    >>> place(decimal.Decimal("1.5"), INT)
+    >>> place(decimal.Decimal("1.5"), iceberg.INT)
     Gap(below=1, above=2)
     """
     if (grid := _grid(type_)) is not None:
         return _among_numbers(literal, grid)
-    if type_ in (FLOAT, DOUBLE):
+    if type_ in (iceberg.FLOAT, iceberg.DOUBLE):
         return _among_floats(literal, type_)
     return _among_others(literal, type_)
 
 
-def place_transformed(literal: object, transform: Transform, source: PrimitiveType, result: PrimitiveType) -> Place:
+def place_transformed(
+    literal: object, transform: Transform, source: iceberg.PrimitiveType, result: iceberg.PrimitiveType
+) -> Place:
     """Where a literal falls among the values that a transform gives, which may be few of those of its result type.
 
     >>> from icefloe.transforms import parse_transform
-    >>> place_transformed(15, parse_transform("truncate[10]"), LONG, LONG)
+    >>> place_transformed(15, parse_transform("truncate[10]"), iceberg.LONG, iceberg.LONG)
     Gap(below=10, above=20)
     """
-    if result == DATE and isinstance(literal, int) and not isinstance(literal, bool):
+    if result == iceberg.DATE and isinstance(literal, int) and not isinstance(literal, bool):
         return Exact(_date_of_day(literal))
     if (grid := _grid(result)) is not None:
         return _among_numbers(literal, grid.within(transform.result_numbers))
@@ -135,10 +118,10 @@ def place_transformed(literal: object, transform: Transform, source: PrimitiveTy
     return position if len(position.value) <= length else After(position.value[:length])
 
 
-def _grid(type_: PrimitiveType) -> _Grid | None:
-    if isinstance(type_, Decimal):
+def _grid(type_: iceberg.PrimitiveType) -> _Grid | None:
+    if isinstance(type_, iceberg.Decimal):
         return _Grid(1 - 10**type_.precision, 10**type_.precision - 1, scale=type_.scale)
-    bits = _BITS.get(type_) if isinstance(type_, Primitive) else None
+    bits = _BITS.get(type_) if isinstance(type_, iceberg.Primitive) else None
     return None if bits is None else _Grid(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
@@ -191,15 +174,15 @@ def _among_numbers(literal: object, grid: _Grid) -> Place:
     return Exact(grid.value(floor)) if scaled == floor else Gap(grid.value(floor), grid.value(floor + step))
 
 
-def _among_floats(literal: object, type_: PrimitiveType) -> Place:
-    if type_ == FLOAT and isinstance(literal, JsonNumber):
+def _among_floats(literal: object, type_: iceberg.PrimitiveType) -> Place:
+    if type_ == iceberg.FLOAT and isinstance(literal, JsonNumber):
         literal = _nearest_float(literal)
     if isinstance(literal, decimal.Decimal) and math.isfinite(double := float(literal)):
         literal = double  # 0.1 next to a double means the double that is nearest to it
     number = _exact_number(literal)
     if isinstance(number, float):
         return NotANumber() if math.isnan(number) else Exact(number)
-    kind = np.float32 if type_ == FLOAT else np.float64
+    kind = np.float32 if type_ == iceberg.FLOAT else np.float64
     largest = float(np.finfo(kind).max)
     if abs(number) > Fraction(largest):
         return Gap(largest, math.inf) if number > 0 else Gap(-math.inf, -largest)
@@ -221,35 +204,35 @@ def _nearest_float(number: float) -> float:
     return near if math.isfinite(near) else number
 
 
-def _among_others(literal: object, type_: PrimitiveType) -> Place:
+def _among_others(literal: object, type_: iceberg.PrimitiveType) -> Place:
     match type_:
-        case _ if type_ == BOOLEAN and isinstance(literal, bool):
+        case _ if type_ == iceberg.BOOLEAN and isinstance(literal, bool):
             return Exact(literal)
-        case _ if type_ == STRING and isinstance(literal, str):
+        case _ if type_ == iceberg.STRING and isinstance(literal, str):
             literal.encode("utf-8")  # a lone surrogate is a ValueError
             return Exact(str(literal))
-        case _ if type_ == BINARY or isinstance(type_, Fixed):
+        case _ if type_ == iceberg.BINARY or isinstance(type_, iceberg.Fixed):
             return Exact(_bytes(literal, type_))
-        case _ if type_ == UUID:
+        case _ if type_ == iceberg.UUID:
             return Exact(_uuid(literal).bytes)
-        case _ if type_ == DATE:
+        case _ if type_ == iceberg.DATE:
             return _among_dates(literal)
-        case _ if type_ == TIME and isinstance(literal, (str, dt.time)):
+        case _ if type_ == iceberg.TIME and isinstance(literal, (str, dt.time)):
             return Exact(_time(literal))
-        case _ if type_ in (TIMESTAMP, TIMESTAMPTZ):
+        case _ if type_ in (iceberg.TIMESTAMP, iceberg.TIMESTAMPTZ):
             return _among_micros(_count(literal, type_), type_)
-        case _ if type_ in (TIMESTAMP_NS, TIMESTAMPTZ_NS):
+        case _ if type_ in (iceberg.TIMESTAMP_NS, iceberg.TIMESTAMPTZ_NS):
             is_count = isinstance(literal, int) and not isinstance(literal, bool)
             return _among_numbers(literal if is_count else _count(literal, type_), _Grid(-(2**63), 2**63 - 1))
     raise ValueError(f"a {type_} is needed")
 
 
-def _bytes(literal: object, type_: PrimitiveType) -> bytes:
+def _bytes(literal: object, type_: iceberg.PrimitiveType) -> bytes:
     if isinstance(literal, JsonText):
         literal = bytes.fromhex(literal)
     if not isinstance(literal, (bytes, bytearray)):
         raise ValueError(f"a {type_} is needed, written in hexadecimal digits as X'1F'")
-    if isinstance(type_, Fixed) and len(literal) != type_.length:
+    if isinstance(type_, iceberg.Fixed) and len(literal) != type_.length:
         raise ValueError(f"{type_.length} bytes are needed")
     return bytes(literal)
 
@@ -294,7 +277,7 @@ def _time(literal: str | dt.time) -> dt.time:
     return time
 
 
-def _count(literal: object, type_: PrimitiveType) -> int:
+def _count(literal: object, type_: iceberg.PrimitiveType) -> int:
     """The nanoseconds of a literal for a column of timestamps, with or without time zone as the column is."""
     if isinstance(literal, str):
         literal = parse_moment(literal)
@@ -312,8 +295,8 @@ def _count(literal: object, type_: PrimitiveType) -> int:
     return literal.count if isinstance(literal, Nanos) else nanos(literal)
 
 
-def _among_micros(count: int, type_: PrimitiveType) -> Place:
+def _among_micros(count: int, type_: iceberg.PrimitiveType) -> Place:
     whole, rest = divmod(count, 1000)
     moment = from_micros(whole)
-    value = moment if type_ == TIMESTAMPTZ else moment.replace(tzinfo=None)
+    value = moment if type_ == iceberg.TIMESTAMPTZ else moment.replace(tzinfo=None)
     return Exact(value) if rest == 0 else After(value)

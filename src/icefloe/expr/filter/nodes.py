@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
+from icefloe.errors import InputError
 from icefloe.model.schema.types import PrimitiveType, Type
 from icefloe.transforms import Identity, Transform
 
@@ -250,6 +251,18 @@ def leaves(expr: Expr) -> Iterator[Leaf]:
             pending.extend(reversed(children(node)))
         else:
             yield node
+
+
+def bound_leaf(leaf: Leaf) -> Constant | BoundPredicate:
+    """The leaf of a bound filter; InputError for one that is not bound."""
+    if isinstance(leaf, Predicate):
+        raise InputError(f"bind the filter before evaluating it: {leaf.term} {leaf.op.value}")
+    return leaf
+
+
+def with_both_zeros(literals: tuple[object, ...]) -> tuple[object, ...]:
+    """Sets are tested by hash, and the two zeros are equal but hash apart."""
+    return (*literals, -0.0) if any(isinstance(value, float) and value == 0 for value in literals) else literals
 
 
 def fold(expr: Expr, leaf: Callable[[Leaf], T], branch: Callable[[Branch, list[T]], T]) -> T:

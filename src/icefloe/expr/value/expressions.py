@@ -38,7 +38,7 @@ from icefloe.expr.value.nodes import (
     SparkText,
     walk,
 )
-from icefloe.expr.value.types import FLOAT, NUMBERS, common_type, convert, kind_of
+from icefloe.expr.value.value_types import FLOAT, NUMBERS, common_type, convert, kind_of
 from icefloe.lazy import LazyModule
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.expr.value.types import (
+from icefloe.expr.value.value_types import (
     BYTES,
     DATE,
     DECIMAL,

@@ -20,8 +20,8 @@ from sqlglot import exp
 from icefloe.errors import UnsupportedError
 from icefloe.expr.text.sql_tree import literal, sql_text
 from icefloe.expr.value.nodes import ARRAY, MAP, NULL, STRUCT, Call, Case, Constant, Node, Reference
-from icefloe.expr.value.types import MAX_DIGITS, TEXT, cast_value, constant_scalar, kind_of
-from icefloe.expr.value.types import NULL as KIND_NULL
+from icefloe.expr.value.value_types import MAX_DIGITS, TEXT, cast_value, constant_scalar, kind_of
+from icefloe.expr.value.value_types import NULL as KIND_NULL
 
 MAX_DEPTH = 150
 _KIND = exp.DataType.Type

@@ -18,9 +18,8 @@ from pyarrow import fs
 from icefloe.codecs.avro.block_index import BlockPlace, Header, find_blocks, read_header
 from icefloe.codecs.avro.compression import decompress
 from icefloe.codecs.avro.container import Block
-from icefloe.codecs.avro.data_rows import RowDecoder
+from icefloe.codecs.avro.data_rows import Projection, RowDecoder, fixed_bytes, project, typed
 from icefloe.codecs.avro.file_schema import StoredSchema, stored_schema, takes_nothing
-from icefloe.codecs.avro.logical_types import Projection, fixed_bytes, project, typed
 from icefloe.errors import CorruptFile, IcefloeError, LimitError, damaged
 from icefloe.formats.parquet.field_ids import labelled
 from icefloe.formats.read.align import without_columns

@@ -22,11 +22,11 @@ from icefloe.formats.importing.stated_partitions import constant_of, hive_values
 from icefloe.formats.read.reader import open_file, read_file
 from icefloe.formats.write.partition_values import partition_fields
 from icefloe.io.file_io import FileIO
+from icefloe.model.arrow.arrow_types import arrow_schema
 from icefloe.model.arrow.name_mapped import has_ids
-from icefloe.model.arrow.types import arrow_schema
 from icefloe.model.schema.name_mapping import NameMapping, mapping_of
 from icefloe.model.schema.schema import Schema
-from icefloe.model.text.ddl import partition_spec
+from icefloe.model.text.partition_text import partition_spec
 
 _DELTA_LOG = "_delta_log"
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")

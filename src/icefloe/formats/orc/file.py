@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import orc
 
+from icefloe.codecs.orc.attributes import BINARY_TYPE, ID, LENGTH, LONG_TYPE, TIMESTAMP_UNIT
 from icefloe.codecs.orc.tail import OrcStripe, read_stripes
-from icefloe.codecs.orc.types import BINARY_TYPE, ID, LENGTH, LONG_TYPE, TIMESTAMP_UNIT
 from icefloe.errors import (
     CorruptFile,
     FormatError,

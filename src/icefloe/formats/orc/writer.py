@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import orc
 
+from icefloe.codecs.orc.attributes import ID, orc_attributes
 from icefloe.codecs.orc.tail import read_stripes
-from icefloe.codecs.orc.types import ID, OrcType, orc_schema
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.formats.orc.stats import orc_leaves
 from icefloe.formats.read.relabel import relabel
@@ -26,8 +26,8 @@ from icefloe.formats.write.entries import WrittenFile
 from icefloe.formats.write.layout import Layout
 from icefloe.formats.write.measure import Measurer
 from icefloe.io.file_io import FileIO
+from icefloe.model.arrow.arrow_types import nested_type
 from icefloe.model.arrow.conform import arrow_type
-from icefloe.model.arrow.types import nested_type
 from icefloe.model.metadata.properties import (
     ORC_BLOOM_COLUMNS,
     ORC_BLOOM_FPP,
@@ -36,7 +36,7 @@ from icefloe.model.metadata.properties import (
     ORC_STRIPE_SIZE,
 )
 from icefloe.model.schema.schema import Schema, derived
-from icefloe.model.schema.types import TIME, UNKNOWN, Field, List, Map, Struct, Type, Variant, children, walk
+from icefloe.model.schema.types import TIME, UNKNOWN, Field, List, Map, Struct, Type, children, walk
 
 ORC = "orc"
 CODECS = {"zlib": "zlib", "snappy": "snappy", "lz4": "lz4", "zstd": "zstd", "none": "uncompressed"}
@@ -180,8 +180,7 @@ class _Sink:
 def stored_schema(schema: Schema) -> pa.Schema:
     """The Arrow schema for a file of these columns: types that ORC has, and attributes as metadata."""
     kept = Schema(fields=tuple(_kept_field(field, field.name) for field in schema.fields if field.type != UNKNOWN))
-    made = orc_schema(kept)
-    return pa.schema([_stored(field, orc_type) for field, orc_type in zip(kept.fields, made.inside, strict=True)])
+    return pa.schema([_stored(field) for field in kept.fields])
 
 
 def _kept_field(field: Field, name: str) -> Field:
@@ -198,16 +197,13 @@ def _kept_field(field: Field, name: str) -> Field:
     return field
 
 
-def _stored(field: Field, made: OrcType) -> pa.Field:
-    return pa.field(field.name, _stored_type(field.type, made), metadata=dict(made.attributes))
+def _stored(field: Field) -> pa.Field:
+    return pa.field(field.name, _stored_type(field.type), metadata=orc_attributes(field))
 
 
-def _stored_type(type_: Type, made: OrcType) -> pa.DataType:
-    if isinstance(type_, Variant):
-        return arrow_type(type_)
-    inner = [_stored(child, orc_type) for child, orc_type in zip(children(type_), made.inside, strict=True)]
+def _stored_type(type_: Type) -> pa.DataType:
     if isinstance(type_, (Struct, List, Map)):
-        return nested_type(type_, inner)
+        return nested_type(type_, [_stored(child) for child in children(type_)])
     return pa.int64() if type_ == TIME else arrow_type(type_)
 
 

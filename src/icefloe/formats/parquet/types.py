@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from icefloe.errors import UnsupportedError
 from icefloe.formats.read.relabel import relabel
+from icefloe.model.arrow.arrow_types import nested_type, struct_array
 from icefloe.model.arrow.conform import FIELD_ID, arrow_type
-from icefloe.model.arrow.types import nested_type, struct_array
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
     UNKNOWN,

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.formats.parquet.field_ids import LISTS, field_id, inner_fields
 from icefloe.formats.read.promotion import readable, storage
+from icefloe.model.arrow.arrow_types import VARIANT_PARTS
 from icefloe.model.arrow.conform import arrow_type, nulls
-from icefloe.model.arrow.types import VARIANT_PARTS
 from icefloe.model.schema.json_values import value_from_json
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import UNKNOWN, Field, List, Map, Struct, Type, Variant, children, is_primitive

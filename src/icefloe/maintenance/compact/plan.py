@@ -34,7 +34,7 @@ from icefloe.model.metadata.properties import TARGET_FILE_SIZE
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder, same_order
 from icefloe.model.schema.types import Field
-from icefloe.model.text.sort_order_text import sort_order
+from icefloe.model.text.partition_text import sort_order
 from icefloe.progress import Progress, silent
 from icefloe.rows.target import Target
 from icefloe.scan.partition_values import partition_struct, partition_tuples

@@ -9,7 +9,7 @@ from icefloe.maintenance.verify.findings import Finding, finding
 from icefloe.maintenance.verify.rules import Rule, Severity
 from icefloe.model.metadata.snapshots import MAIN, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.schema.rules import id_problems
+from icefloe.model.schema.schema_rules import id_problems
 
 CLOCK_SKEW_MS = 60_000  # writers on different machines may disagree by this much
 

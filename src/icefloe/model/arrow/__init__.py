@@ -1,1 +1,1 @@
-"""The format's types and schemas as Arrow's, and user data conformed to a table (spec: Schemas and Data Types)."""
+"""Iceberg types and schemas in Arrow; user data cast to a table schema (spec: Schemas and Data Types)."""

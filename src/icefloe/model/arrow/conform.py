@@ -1,6 +1,6 @@
-"""User data conformed to a table, and the door to Arrow types and schemas (spec: Schemas and Data Types).
+"""User data cast to the columns and types of a table (spec: Schemas and Data Types).
 
-Nothing is lost silently on the way in: columns are matched by name, every cast is checked, and errors name the column.
+Columns are matched by name, every cast is checked, and errors name the column: no value is changed silently.
 """
 
 from __future__ import annotations
@@ -13,43 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InputError
+from icefloe.model.arrow.arrow_types import VARIANT_PARTS, arrow_field, arrow_schema, arrow_type, nulls, struct_array
 from icefloe.model.arrow.field_metadata import FIELD_ID, unnamed_index
 from icefloe.model.arrow.plain_layouts import plain
 from icefloe.model.arrow.schema_from_arrow import is_list, schema_from_arrow
-from icefloe.model.arrow.types import VARIANT_PARTS, arrow_field, arrow_schema, arrow_type, nulls, struct_array
+from icefloe.model.schema import types as iceberg
 from icefloe.model.schema.json_values import value_from_json
 from icefloe.model.schema.schema import Schema, derived, repeated
-from icefloe.model.schema.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NS,
-    TIMESTAMPTZ,
-    TIMESTAMPTZ_NS,
-    UNKNOWN,
-    UUID,
-    Decimal,
-    Field,
-    Fixed,
-    Geography,
-    Geometry,
-    List,
-    Map,
-    Primitive,
-    PrimitiveType,
-    Struct,
-    Type,
-    Variant,
-    children,
-    is_primitive,
-)
 
 __all__ = [
     "FIELD_ID",
@@ -61,6 +31,9 @@ __all__ = [
     "nulls",
     "schema_from_arrow",
 ]
+
+
+_TIMESTAMPS = (iceberg.TIMESTAMP, iceberg.TIMESTAMP_NS, iceberg.TIMESTAMPTZ, iceberg.TIMESTAMPTZ_NS)
 
 
 def as_table(data: object) -> pa.Table:
@@ -86,13 +59,13 @@ def as_table(data: object) -> pa.Table:
 
 
 def conform(table: pa.Table, schema: Schema) -> pa.Table:
-    """The same rows with exactly the columns and types of a table's schema; nothing is lost silently.
+    """The same rows with exactly the columns and types of a table's schema; InputError for values that do not fit.
 
     Columns are matched by name and casts are checked. An absent column gets its write default, or null if it has none
     and is optional (spec: Default values). The index of a pandas frame is no column unless it has a name.
 
     >>> from icefloe.model.schema.types import LONG
-    >>> conform(pa.table({"id": pa.array([1], pa.int8())}), Schema(fields=(Field(1, "id", LONG),)))["id"].type
+    >>> conform(pa.table({"id": pa.array([1], pa.int8())}), Schema(fields=(iceberg.Field(1, "id", LONG),)))["id"].type
     DataType(int64)
     """
     index = unnamed_index(table.schema).difference(field.name for field in schema.fields)
@@ -106,11 +79,11 @@ def conform(table: pa.Table, schema: Schema) -> pa.Table:
 
 
 def _is_plain(schema: Schema) -> bool:
-    """Whether values of the right types are right: no column is required, and none has others inside."""
-    return all(is_primitive(field.type) and not field.required for field in schema.fields)
+    """Whether values of the right types need no checks: no column is required or nested."""
+    return all(iceberg.is_primitive(field.type) and not field.required for field in schema.fields)
 
 
-def _check_names(names: list[str], fields: tuple[Field, ...], prefix: str) -> None:
+def _check_names(names: list[str], fields: tuple[iceberg.Field, ...], prefix: str) -> None:
     twice = repeated(names)
     if len(twice) > 0:
         raise InputError(f"two columns are named {prefix}{twice[0]!r}", field=prefix + twice[0])
@@ -126,15 +99,15 @@ def _check_names(names: list[str], fields: tuple[Field, ...], prefix: str) -> No
         raise InputError(f"required column {', '.join(missing)} is missing and has no default", field=missing[0])
 
 
-def _column(table: pa.Table, place: int | None, field: Field) -> pa.ChunkedArray:
+def _column(table: pa.Table, place: int | None, field: iceberg.Field) -> pa.ChunkedArray:
     if place is None:
         return pa.chunked_array([_not_supplied(field, table.num_rows, field.name)])
     column = table.column(place)
     return pa.chunked_array([_fit(plain(chunk), field, field.name) for chunk in column.chunks], arrow_type(field.type))
 
 
-def _not_supplied(field: Field, length: int, name: str) -> pa.Array:
-    """What is written of a column that the rows do not have."""
+def _not_supplied(field: iceberg.Field, length: int, name: str) -> pa.Array:
+    """The values of a column that the rows do not have: its write default, or null."""
     if field.write_default is None:
         return nulls(field.type, length)
     where = f"column {name!r}: write-default"
@@ -142,37 +115,37 @@ def _not_supplied(field: Field, length: int, name: str) -> pa.Array:
     return pa.array([value], arrow_type(field.type)).take(pa.array(np.zeros(length, np.int64)))
 
 
-def _fit(array: pa.Array, field: Field, name: str) -> pa.Array:
-    """Plain values as the type of a field; ``name`` is its full name, for errors."""
+def _fit(array: pa.Array, field: iceberg.Field, name: str) -> pa.Array:
+    """Plain values cast to the type of a field; ``name`` is its full name, for errors."""
     if field.required and array.null_count > 0:
         raise InputError(f"column {name!r} is required and has {array.null_count} nulls", field=name)
     if pa.types.is_null(array.type):
         return nulls(field.type, len(array))
     match field.type:
-        case Struct(fields) if pa.types.is_struct(array.type):
+        case iceberg.Struct(fields) if pa.types.is_struct(array.type):
             return _fit_struct(array, fields, name)
-        case List() if is_list(array.type):
+        case iceberg.List() if is_list(array.type):
             return _fit_list(array, field.type, name)
-        case Map() if pa.types.is_map(array.type):
+        case iceberg.Map() if pa.types.is_map(array.type):
             return _fit_map(array, field.type, name)
-        case Variant() if pa.types.is_struct(array.type):
+        case iceberg.Variant() if pa.types.is_struct(array.type):
             return _fit_variant(array, name)
-        case type_ if is_primitive(type_) and _same_kind(array.type, type_):
+        case type_ if iceberg.is_primitive(type_) and _same_kind(array.type, type_):
             return _cast(array, type_, name)
     hint = _about_zone(array.type, field.type)
     raise InputError(f"column {name!r} is {field.type}; Arrow {array.type} is another kind of type{hint}", field=name)
 
 
-def _about_zone(given: pa.DataType, type_: Type) -> str:
-    """What to do about times with a zone for a column without one, or the reverse."""
-    if not pa.types.is_timestamp(given) or type_ not in (TIMESTAMP, TIMESTAMP_NS, TIMESTAMPTZ, TIMESTAMPTZ_NS):
+def _about_zone(given: pa.DataType, type_: iceberg.Type) -> str:
+    """Advice for an error: timestamps with a zone for a column without one, or the reverse."""
+    if not pa.types.is_timestamp(given) or type_ not in _TIMESTAMPS:
         return ""
     if given.tz is None:
         return ". The values have no time zone: say which one it is, such as pyarrow.compute.assume_timezone(x, 'UTC')"
     return ". The column has no time zone: convert the values, such as with pyarrow.compute.local_timestamp(x)"
 
 
-def _fit_struct(array: pa.StructArray, fields: tuple[Field, ...], name: str) -> pa.StructArray:
+def _fit_struct(array: pa.StructArray, fields: tuple[iceberg.Field, ...], name: str) -> pa.StructArray:
     positions = {child.name: position for position, child in enumerate(array.type)}
     _check_names([child.name for child in array.type], fields, f"{name}.")
     values = array.flatten()  # null wherever the struct is null: values below a null struct are ignored
@@ -182,9 +155,9 @@ def _fit_struct(array: pa.StructArray, fields: tuple[Field, ...], name: str) -> 
         if (position := positions.get(field.name)) is None:
             fitted.append(_not_supplied(field, len(array), full))
             continue
-        lost = values[position].null_count - array.null_count
-        if field.required and lost > 0:
-            raise InputError(f"column {full!r} is required and has {lost} nulls", field=full)
+        null_count = values[position].null_count - array.null_count
+        if field.required and null_count > 0:
+            raise InputError(f"column {full!r} is required and has {null_count} nulls", field=full)
         fitted.append(_fit(values[position], replace(field, required=False), full))
     return struct_array(fitted, [arrow_field(field) for field in fields], array.is_null())
 
@@ -204,8 +177,8 @@ def _fit_variant(array: pa.StructArray, name: str) -> pa.StructArray:
     return struct_array(parts, list(VARIANT_PARTS), array.is_null())
 
 
-def _fit_list(array: pa.Array, type_: List, name: str) -> pa.Array:
-    element = children(type_)[0]
+def _fit_list(array: pa.Array, type_: iceberg.List, name: str) -> pa.Array:
+    element = iceberg.children(type_)[0]
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     array = _own(array)
@@ -213,8 +186,8 @@ def _fit_list(array: pa.Array, type_: List, name: str) -> pa.Array:
     return pa.Array.from_buffers(arrow_type(type_), len(array), array.buffers()[:2], array.null_count, 0, [values])
 
 
-def _fit_map(array: pa.MapArray, type_: Map, name: str) -> pa.Array:
-    key, value = children(type_)
+def _fit_map(array: pa.MapArray, type_: iceberg.Map, name: str) -> pa.Array:
+    key, value = iceberg.children(type_)
     array = _own(array)
     keys = _fit(array.keys, key, f"{name}.key")
     values = _fit(array.items, value, f"{name}.value")
@@ -223,7 +196,7 @@ def _fit_map(array: pa.MapArray, type_: Map, name: str) -> pa.Array:
 
 
 def _own(array: pa.Array) -> pa.Array:
-    """The list or map without the values that no row holds: those outside a slice or below a null."""
+    """The list or map without values that belong to no row: those outside a slice or below a null."""
     held = array.keys if pa.types.is_map(array.type) else array.values
     if len(array) > 0 and array.offset == 0 and array.null_count == 0:
         first, last = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
@@ -232,14 +205,14 @@ def _own(array: pa.Array) -> pa.Array:
     return array.take(pa.array(np.arange(len(array))))
 
 
-def _same_kind(source_type: pa.DataType, type_: PrimitiveType) -> bool:
+def _same_kind(source_type: pa.DataType, type_: iceberg.PrimitiveType) -> bool:
     kinds = pa.types
     match type_:
-        case Decimal():
+        case iceberg.Decimal():
             return bool(kinds.is_decimal(source_type) or kinds.is_integer(source_type))
-        case Fixed() | Geometry() | Geography():
+        case iceberg.Fixed() | iceberg.Geometry() | iceberg.Geography():
             return _is_bytes(source_type)
-        case Primitive():
+        case iceberg.Primitive():
             return bool(_KINDS[type_](source_type))
 
 
@@ -265,32 +238,32 @@ def _is_instant(type_: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(type_) and type_.tz is not None)
 
 
-_KINDS: dict[Primitive, Callable[[pa.DataType], bool]] = {
-    BOOLEAN: pa.types.is_boolean,
-    INT: pa.types.is_integer,
-    LONG: pa.types.is_integer,
-    FLOAT: _is_number,
-    DOUBLE: _is_number,
-    DATE: pa.types.is_date,
-    TIME: pa.types.is_time,
-    TIMESTAMP: _is_local,
-    TIMESTAMPTZ: _is_instant,
-    TIMESTAMP_NS: _is_local,
-    TIMESTAMPTZ_NS: _is_instant,
-    STRING: _is_text,
-    UUID: _is_bytes,
-    BINARY: _is_bytes,
-    UNKNOWN: pa.types.is_null,
+_KINDS: dict[iceberg.Primitive, Callable[[pa.DataType], bool]] = {
+    iceberg.BOOLEAN: pa.types.is_boolean,
+    iceberg.INT: pa.types.is_integer,
+    iceberg.LONG: pa.types.is_integer,
+    iceberg.FLOAT: _is_number,
+    iceberg.DOUBLE: _is_number,
+    iceberg.DATE: pa.types.is_date,
+    iceberg.TIME: pa.types.is_time,
+    iceberg.TIMESTAMP: _is_local,
+    iceberg.TIMESTAMPTZ: _is_instant,
+    iceberg.TIMESTAMP_NS: _is_local,
+    iceberg.TIMESTAMPTZ_NS: _is_instant,
+    iceberg.STRING: _is_text,
+    iceberg.UUID: _is_bytes,
+    iceberg.BINARY: _is_bytes,
+    iceberg.UNKNOWN: pa.types.is_null,
 }
 
 
-def _cast(array: pa.Array, type_: Type, name: str) -> pa.Array:
-    """A checked cast within one kind of type: every value must survive it."""
+def _cast(array: pa.Array, type_: iceberg.Type, name: str) -> pa.Array:
+    """A checked cast within one kind of type: InputError if it would change a value."""
     target = arrow_type(type_)
     if array.type == target:
         return array
     try:
-        if isinstance(type_, Decimal) and pa.types.is_integer(array.type):
+        if isinstance(type_, iceberg.Decimal) and pa.types.is_integer(array.type):
             array = array.cast(pa.decimal256(76, type_.scale))
         if pa.types.is_fixed_size_binary(target) and not pa.types.is_fixed_size_binary(array.type):
             array = array.cast(pa.binary())
@@ -299,7 +272,7 @@ def _cast(array: pa.Array, type_: Type, name: str) -> pa.Array:
         raise
     except pa.ArrowException as error:
         raise InputError(f"column {name!r} is {type_}; {array.type} values do not fit: {error}", field=name) from error
-    if type_ == FLOAT and array.type == pa.float64() and not cast.cast(pa.float64()).equals(array):
+    if type_ == iceberg.FLOAT and array.type == pa.float64() and not cast.cast(pa.float64()).equals(array):
         _check_exact(array, cast, name)
     return cast
 

@@ -1,7 +1,7 @@
-"""What Arrow's types cannot say about a field, kept in the field's metadata (spec: Schemas and Data Types).
+"""The metadata of Arrow fields: ids, comments, defaults, and types that Arrow lacks (spec: Schemas and Data Types).
 
-Ids go where Parquet readers and writers look for them, comments where pyiceberg does. Shapes and variants carry the
-extension names that the GeoArrow project and Arrow itself give them; a uuid is marked apart from ``fixed[16]``.
+Ids are stored under the key of Parquet readers and writers, comments under that of pyiceberg. Shapes and variants have
+the extension names of GeoArrow and of Arrow. A mark distinguishes uuid from ``fixed[16]``.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _marks(field: pa.Field) -> dict[bytes, bytes]:
 
 
 def unnamed_index(schema: pa.Schema) -> frozenset[str]:
-    """The columns in which a pandas frame keeps an index that its user gave no name: no columns of the rows.
+    """The columns of a pandas frame that hold an index without a name, which are not columns of the rows.
 
     >>> unnamed_index(pa.schema({"id": pa.int64(), "__index_level_0__": pa.int64()}, metadata={"pandas": "{}"}))
     frozenset({'__index_level_0__'})

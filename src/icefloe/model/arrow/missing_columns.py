@@ -1,7 +1,7 @@
-"""The steps that give a table the columns that incoming rows have and it lacks (spec: Schema Evolution).
+"""The steps that add the columns of incoming rows that a table lacks (spec: Schema Evolution).
 
-Columns are matched by name at every depth. What the table has stays as it is: numbers from Python are 64 bits wide
-whatever they hold, so a wider type says nothing. Whether values fit is seen when they are written.
+Columns are matched by name at every depth. Columns of the table keep their types: numbers from Python always have 64
+bits, so a wider type in the rows means nothing. Whether values fit is checked when they are written.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from icefloe.model.arrow.arrow_types import arrow_field
 from icefloe.model.arrow.field_metadata import unnamed_index
 from icefloe.model.arrow.schema_from_arrow import is_list, schema_from_arrow
-from icefloe.model.arrow.types import arrow_field
 from icefloe.model.evolution.schema_union import union_by_name
 from icefloe.model.evolution.steps import AddColumn, SchemaChange, SetDefault
 from icefloe.model.schema.schema import Schema

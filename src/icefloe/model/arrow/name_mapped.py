@@ -1,7 +1,7 @@
-"""Ids for the columns of a file that was written without any, by a name mapping (spec: Column Projection).
+"""Assigns ids from a name mapping to the columns of a file that was written without ids (spec: Column Projection).
 
-The ids go where Parquet files keep them, the metadata key ``PARQUET:field_id``, so that all that follows reads such a
-file like any other.
+The ids are stored under the metadata key of Parquet files, ``PARQUET:field_id``, so that readers treat such a file like
+any other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def apply_mapping(mapping: NameMapping, schema: pa.Schema) -> pa.Schema:
     """The schema of a file with the ids that a mapping has for its names; other columns get no id.
 
     The schema of a file with any id of its own is returned unchanged: a mapping is only for files without ids.
-    Elements, keys and values are looked up by their role, whatever their names in the file.
+    Elements, keys and values are looked up by their role, not by their names in the file.
 
     >>> mapping = NameMapping(fields=(MappedField(names=("id", "record_id"), field_id=1),))
     >>> apply_mapping(mapping, pa.schema({"record_id": pa.int64(), "other": pa.int64()})).field("record_id").metadata

@@ -1,8 +1,8 @@
-"""User data in the layouts that Arrow computes with (spec: Schemas and Data Types).
+"""Converts user data to the layouts that Arrow computes with (spec: Schemas and Data Types).
 
-Text of polars comes as views, categories as dictionaries, repeated values as runs; Arrow has few kernels for these, and
-none that takes rows of a view. A dictionary or a run may also contain nulls that the null count of the array does not
-include.
+Polars passes text as views, categories as dictionaries and repeated values as runs. Arrow has few kernels for these
+layouts, and cannot select rows of a view. A dictionary or a run may also contain nulls that the null count of the array
+does not include.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _plain_inside(array: pa.Array, depth: int) -> pa.Array:
         inner = [array.keys, array.items]
     elif kinds.is_list(type_) or kinds.is_large_list(type_) or kinds.is_fixed_size_list(type_):
         inner = [array.values]
-    else:  # no column of a table takes it
+    else:  # list views and unions, which no column accepts
         return array
     values = [plain(child, depth + 1) for child in inner]
     return array if all(new is old for new, old in zip(values, inner, strict=True)) else _around(array, values)

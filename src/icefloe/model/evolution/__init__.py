@@ -1,1 +1,1 @@
-"""Schema evolution: its steps, its rules, and the schemas a table has had (spec: Schema Evolution)."""
+"""Schema evolution: its steps, its rules, and all schemas of a table (spec: Schema Evolution)."""

@@ -1,11 +1,11 @@
-"""What in a table names columns by id, and so limits what may happen to them (spec: Schema Evolution, Partitioning)."""
+"""The partition specs, sort orders and expressions that limit changes of columns (spec: Schema Evolution)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from icefloe.model.evolution.rules import keeps_partition_values, partition_source_problem
+from icefloe.model.evolution.change_rules import keeps_partition_values, partition_source_problem
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.sort_order import SortOrder
 from icefloe.model.partition.spec import Expression, PartitionField, PartitionSpec
@@ -17,14 +17,13 @@ from icefloe.model.schema.types import Type
 class Protected:
     """The partition specs, sort orders and expressions of a table.
 
-    A column that a live spec or order uses (void fields use nothing) cannot be dropped, because writers must compute
-    its value. ``historic`` specs are those that only old files use. Their columns may be dropped: the partition values
-    are in the manifests, their types follow from the former schemas, which the table keeps (``TableMetadata.types``),
-    and a filter on a column that is gone cannot be written, so none has to be projected. They only keep their names:
-    a column may not take the name of a partition field, of any spec, that is about another column. Historic sort orders
-    protect nothing: files remember the id of an order, not its keys.
+    A column that the current spec or sort order uses cannot be dropped, because writers must compute its value; void
+    fields use no column. ``historic`` specs are used by old files only. Their columns may be dropped: the partition
+    values are in the manifests, their types are in older schemas of the table (``TableMetadata.types``), and no filter
+    can refer to a dropped column. Their names stay reserved: a column may not get the name of a partition field of any
+    spec that is derived from another column. Older sort orders protect nothing: files store the id of an order only.
 
-    A promotion must leave the values of every spec and expression as they are: old files keep theirs.
+    A promotion must not change the values of any spec or expression, because old files keep theirs.
     """
 
     specs: tuple[PartitionSpec, ...] = ()
@@ -38,7 +37,7 @@ class Protected:
         return ((spec, part) for spec in (*self.specs, *self.historic) for part in spec.fields)
 
     def drop_problem(self, column_id: int) -> str | None:
-        """What needs a column, in words; ``None`` if nothing does."""
+        """The reason why a column cannot be dropped; ``None`` if it can."""
         for spec in self.specs:
             for part in spec.fields:
                 if column_id in part.source_ids and part.transform != VOID:
@@ -46,7 +45,7 @@ class Protected:
         return self._order_problem(column_id)
 
     def promotion_problem(self, column_id: int, old: Type, new: Type) -> str | None:
-        """What speaks against another type of a column; ``None`` if nothing does."""
+        """The reason why a column cannot be promoted; ``None`` if it can."""
         unfit = partition_source_problem(new)
         for spec, part in self.parts:
             if column_id not in part.source_ids or part.transform == VOID:
@@ -72,7 +71,7 @@ NOTHING_PROTECTED = Protected()
 
 
 def protected_of(metadata: TableMetadata) -> Protected:
-    """What a table protects: live are the default spec and the default sort order, all other specs are historic."""
+    """What a table protects: its default spec and sort order are current, all other specs are historic."""
     return Protected(
         specs=(metadata.spec,),
         orders=tuple(o for o in metadata.sort_orders if o.order_id == metadata.default_sort_order_id),

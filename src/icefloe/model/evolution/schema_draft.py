@@ -1,7 +1,7 @@
-"""A schema taken apart while it changes: one slot per field, by id or by full name (spec: Schema Evolution).
+"""A mutable schema, used inside one call of ``evolve``: its fields by id and by full name (spec: Schema Evolution).
 
-A draft lives inside one call of ``evolve``. It keeps names unique and ids apart; which change is allowed is decided
-in ``icefloe.model.evolution.apply``. Taken apart, a step costs no more than the fields it touches.
+It keeps names unique; which changes are allowed is decided in ``evolve``. Fields are stored separately, so that the
+cost of a step depends only on the fields that it changes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TABLE = None  # the owner of top-level columns
 
 
 class Draft:
-    """The fields of a schema, free to change; ``build`` puts them together again."""
+    """The fields of a schema while they change; ``build`` returns the changed fields."""
 
     def __init__(self, schema: Schema) -> None:
         self._fields: dict[int, Field] = {}
@@ -82,7 +82,7 @@ class Draft:
         self._enter_all(field.id)
 
     def drop(self, field_id: int) -> None:
-        """Take a field out, with everything inside it."""
+        """Remove a field, with everything inside it."""
         self._leave_all(field_id)
         self._inside[self._owners[field_id]].remove(field_id)
         for inner in self.subtree(field_id):
@@ -93,7 +93,7 @@ class Draft:
         self._fields[field.id] = field
 
     def retype(self, field: Field) -> None:
-        """Replace the field of the same id, which had nothing inside it, and take what is inside its new type."""
+        """Replace the field of the same id, which had no fields inside, and add the fields inside its new type."""
         self._fields[field.id] = field
         for child in children(field.type):
             self.add(field.id, child)

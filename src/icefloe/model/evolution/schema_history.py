@@ -1,4 +1,4 @@
-"""The schemas of a table over time: every one it had is kept, one is current (spec: Schema Evolution)."""
+"""Makes a schema the current one of a table, which keeps all its older schemas (spec: Schema Evolution)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from icefloe.errors import InputError
-from icefloe.model.evolution.rules import promotion_problem
+from icefloe.model.evolution.change_rules import promotion_problem
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.defaults import promoted_default
 from icefloe.model.schema.metadata_columns import MAX_COLUMN_ID
-from icefloe.model.schema.rules import id_problems
 from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.schema_rules import id_problems
 from icefloe.model.schema.types import Field, Map, children, since
 from icefloe.model.text.text_checks import named_problem
 
@@ -19,12 +19,12 @@ from icefloe.model.text.text_checks import named_problem
 def add_schema(metadata: TableMetadata, schema: Schema) -> TableMetadata:
     """The table with ``schema`` as its current one.
 
-    A schema equal to one the table has is that schema; any other gets the highest schema id plus one, whatever id it
-    came with. Refused is what the format forbids however the schema was made: an id that is reserved or was used for
-    something else, an identifier field that can be null, a type that does not follow from the former one, a field in
-    another struct, other map keys, another initial default, a column that turned required, a new or returning required
-    column that written rows lack, and in new columns whatever the format version does not have. Times and the metadata
-    log are the commit's to set.
+    If the table has an equal schema, that one becomes current. Otherwise the schema is added with the highest schema id
+    plus one. InputError for what the format forbids: an id that is reserved or was used for another column, an
+    identifier field that can be null, a type that is no promotion of the former one, a field in another struct, other
+    map keys, another initial default, an optional column that became required, a new or restored required column that
+    written rows lack, and types and defaults that the format version does not have. The commit sets times and the
+    metadata log.
     """
     _History(metadata).check(schema)
     for name, problem in id_problems(schema):
@@ -52,7 +52,7 @@ def _owners(schema: Schema) -> dict[int, int]:
 
 
 class _History:
-    """Every field that a table ever had, as its newest schema with that field has it."""
+    """Every field that a table has had, each from the newest schema that contains it."""
 
     def __init__(self, metadata: TableMetadata) -> None:
         self._version = metadata.format_version
@@ -66,7 +66,7 @@ class _History:
         self._written = None if snapshot is None else metadata.schema_of(snapshot)
 
     def check(self, schema: Schema) -> None:
-        """Refuse a schema that contradicts the past."""
+        """Refuse a schema that contradicts earlier schemas or written rows."""
         owners = _owners(schema)
         for column_id, field in schema.by_id.items():
             former, owner = self._fields.get(column_id), owners.get(column_id)

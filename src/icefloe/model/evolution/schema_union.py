@@ -1,11 +1,11 @@
-"""The steps that make a table able to hold what another schema holds, matched by name (spec: Schema Evolution)."""
+"""The steps after which a table can store the columns of another schema, matched by name (spec: Schema Evolution)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from icefloe.errors import InputError
-from icefloe.model.evolution.rules import promotes, promotion_problem
+from icefloe.model.evolution.change_rules import promotes, promotion_problem
 from icefloe.model.evolution.steps import AddColumn, MakeOptional, PromoteColumn, SchemaChange, SetDefault, SetDoc
 from icefloe.model.metadata.version_rules import DEFAULT_FORMAT_VERSION
 from icefloe.model.schema.schema import Schema
@@ -20,8 +20,8 @@ def union_by_name(
     Columns that only ``other`` has are added, with their defaults, as optional ones because written rows lack them.
     Types are promoted as the format version allows, required columns made optional, comments copied. A narrower
     type needs no step, an unrelated one is refused. Columns that both have keep their defaults. Names match by case.
-    Once the steps are carried out, a second union finds nothing to do. Fields of inner structs come before those around
-    them, the order in which Iceberg numbers.
+    After the steps, a second union has none. Fields of inner structs come before those around them, the order in which
+    Iceberg numbers.
 
     >>> from icefloe.model.schema.types import INT, LONG
     >>> union_by_name(Schema(fields=(Field(1, "a", INT),)), Schema(fields=(Field(1, "a", LONG),)))
@@ -49,7 +49,7 @@ class _Union:
 
     def _inside(self, ours: Field, theirs: Field, name: str) -> Iterator[SchemaChange]:
         if not _alike(ours.type, theirs.type):
-            return  # nothing inside, or a misfit that the step of the field itself reports
+            return  # no fields inside, or types that _own refuses
         if isinstance(ours.type, Struct):
             yield from self.of_struct(ours.type.fields, children(theirs.type), name)
             return

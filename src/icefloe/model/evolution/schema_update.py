@@ -1,4 +1,4 @@
-"""Schema evolution as one writes it: a chain of calls that makes the steps (spec: Schema Evolution)."""
+"""The builder of schema changes: a chain of calls that makes the steps (spec: Schema Evolution)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from icefloe.errors import InputError
-from icefloe.model.evolution.apply import Evolved, evolve
+from icefloe.model.evolution.evolve import Evolved, evolve
 from icefloe.model.evolution.protected_columns import NOTHING_PROTECTED, Protected, protected_of
 from icefloe.model.evolution.schema_union import union_by_name
 from icefloe.model.evolution.steps import (
@@ -35,10 +35,10 @@ from icefloe.model.text.text_checks import check_text
 
 @dataclass(frozen=True, slots=True)
 class SchemaUpdate:
-    """A schema and the steps that change it; every call gives another value with one more step.
+    """A schema and the steps that change it; every call returns a new value with one more step.
 
-    Columns go by their full dotted names, types are Spark SQL text or types of the model. Steps see what the steps
-    before them did. ``apply`` carries out all of them or none, and says why it could not.
+    Columns are identified by their full dotted names. Types are Spark SQL text or types of the model. Each step sees
+    the result of the steps before it. ``apply`` applies all steps or raises an error.
 
     >>> from icefloe.model.text.ddl import parse_ddl
     >>> update = SchemaUpdate(parse_ddl("id int not null, note string"), format_version=3)
@@ -88,7 +88,7 @@ class SchemaUpdate:
         )
 
     def drop_column(self, column: str) -> SchemaUpdate:
-        """Take a column out, with everything inside it."""
+        """Drop a column, with everything inside it."""
         return self.step(DropColumn(column=column))
 
     def rename_column(self, column: str, name: str) -> SchemaUpdate:
@@ -137,15 +137,15 @@ class SchemaUpdate:
         return self.step(SetDoc(column=column, doc=doc))
 
     def set_default(self, column: str, default: Any) -> SchemaUpdate:
-        """Give writers another value to fall back to, or none."""
+        """Set or remove the value that writers use for a column without values."""
         return self.step(SetDefault(column=column, default=default))
 
     def set_identifiers(self, *columns: str) -> SchemaUpdate:
-        """Say which columns identify a row; none is a valid answer."""
+        """Set the columns that identify a row; there may be none."""
         return self.step(SetIdentifiers(columns=columns))
 
     def union_by_name(self, other: Schema | str) -> SchemaUpdate:
-        """Add, widen and relax columns until every column of another schema, or of its Spark SQL text, fits."""
+        """Add columns, promote types and make columns optional until every column of another schema fits."""
         wanted = parse_ddl(other) if isinstance(other, str) else other
         return self.step(*union_by_name(self.apply().schema, wanted, format_version=self.format_version))
 
@@ -161,7 +161,7 @@ class SchemaUpdate:
 
 
 def update_of(metadata: TableMetadata) -> SchemaUpdate:
-    """An update of a table's current schema, by the rules of its version and with what it protects."""
+    """An update of the current schema of a table, with the rules of its version and its protected columns."""
     return SchemaUpdate(
         metadata.schema,
         last_column_id=metadata.last_column_id,

@@ -1,8 +1,8 @@
 """The steps of schema evolution as values (spec: Schema Evolution).
 
 Columns are named by their full dotted name, as ``Schema.by_name`` has them: ``address.zip``, ``tags.element.label``,
-``prices.value.net``. ``apply`` applies the steps. Changes without a step (making a column required, turning a primitive
-into a struct, moving a field into another struct) are not allowed by the format.
+``prices.value.net``. ``evolve`` applies the steps. Changes without a step (making a column required, turning a
+primitive into a struct, moving a field into another struct) are not allowed by the format.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Position: TypeAlias = First | Before | After
 class AddColumn:
     """A new column: of the table, or of the struct ``parent``, or of the struct in the list or map ``parent``.
 
-    Ids inside ``type`` are ignored: a new column always gets new ids. ``default`` (format version 3 and later) is what
-    rows written before read, and what writers fall back to: a Python value of the type, or its JSON form, or ``{}`` for
+    Ids inside ``type`` are ignored: a new column always gets new ids. ``default`` (format version 3 and later) is the
+    value of existing rows, and of new rows without a value: a Python value of the type, or its JSON form, or ``{}`` for
     a struct made of the defaults of its fields.
     """
 
@@ -105,9 +105,9 @@ class SetDoc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetDefault:
-    """Another value, or none, for writers to fall back to (format version 3 and later); given as in ``AddColumn``.
+    """Sets or removes the default of new rows (format version 3 and later); a value as in ``AddColumn``.
 
-    Rows already written are not concerned: what they read for the column was decided when it was added.
+    Existing rows keep the default with which the column was added.
     """
 
     column: str
@@ -116,7 +116,7 @@ class SetDefault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetIdentifiers:
-    """The columns that identify a row from now on; none is a valid answer."""
+    """The columns that identify a row; there may be none."""
 
     columns: tuple[str, ...]
 

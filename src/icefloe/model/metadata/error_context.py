@@ -1,7 +1,4 @@
-"""The table and the snapshot that are read, for errors: a file's name alone does not identify its table.
-
-Code that reads a file for a table records it here, so that an error about the file names all three.
-"""
+"""Adds the table and the snapshot to errors about files: the location of a file alone does not identify its table."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ _ABOUT_FILES = (FormatError, NoSuchFile, StorageError, UnsupportedError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where rows come from; without a table it names nothing.
+    """The table and the snapshot that are read; without a table, errors are not changed.
 
     >>> with Origin(table="file:///wh/db/t", snapshot_id=7).named():
     ...     raise FormatError("cannot read a.parquet", location="a.parquet")
@@ -38,7 +35,7 @@ class Origin:
             raise
 
     def _name(self, error: IcefloeError) -> None:
-        if "snapshot_id" in error.context:  # named already: several readers may stumble over one error
+        if "snapshot_id" in error.context:  # added already: several readers may raise one error
             return
         error.context |= {"table": self.table, "snapshot_id": self.snapshot_id}
         where = "" if self.snapshot_id is None else f", snapshot {self.snapshot_id}"

@@ -1,30 +1,77 @@
-"""Table properties that this library acts on, with Iceberg's names and defaults, and what each may be.
+"""Table properties that this library acts on: Iceberg's names and defaults, and the values that each may have.
 
-They are checked when they are set. Other programs store what they like: what an operation of its own needs, such as
-the codec of new files, is refused when it is needed, and what every commit or every plan needs is ``lenient``.
+Values are checked when they are set. Other programs may store any text. An invalid value that only some operations
+need, such as the codec of new files, is refused by those operations. For what every commit or plan needs, which is
+``lenient``, an invalid value is replaced by the default.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from icefloe.errors import InputError
-from icefloe.model.metadata.property_values import (
-    ANY,
-    FLAG,
-    INT_MAX,
-    LEVEL,
-    LOCATION,
-    METRICS,
-    SHARE,
-    Rule,
-    one_of,
-    whole,
-)
+from icefloe.errors import FormatError, InputError
+from icefloe.model.locations import parse_location
 from icefloe.model.text.text_checks import check_property_texts, text_problem
+
+INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_METRICS = re.compile(r"none|counts|full|truncate\((?=[0-9]*[1-9])[0-9]{1,9}\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which texts are valid values; ``allowed`` describes them, for errors."""
+
+    allowed: str
+    accepts: Callable[[str], bool]
+
+
+def whole(least: int = 0, most: int = LONG_MAX) -> Rule:
+    """A whole number of a range, as other programs write it.
+
+    >>> whole(1).allowed, whole(1).accepts("0"), whole(1).accepts("1_000"), whole(1).accepts("1000")
+    ('a whole number of 1 or more', False, False, True)
+    """
+    words = "a whole number" if least < 0 else f"a whole number from {least} to {most}"
+    if most == LONG_MAX:
+        words = f"a whole number of {least} or more"
+    return Rule(words, lambda text: _WHOLE.fullmatch(text) is not None and least <= int(text) <= most)
+
+
+def one_of(*words: str) -> Rule:
+    """One of some words, in any case; no text at all is like no property, and is good where it is among them."""
+    shown = [word for word in words if word != ""]
+    return Rule(" or ".join((", ".join(shown[:-1]), shown[-1])), lambda text: text.lower() in words)
+
+
+def _is_share(text: str) -> bool:
+    try:
+        return 0 < float(text) < 1
+    except ValueError:
+        return False
+
+
+def _is_location(text: str) -> bool:
+    try:
+        return text == "" or parse_location(text).is_plain
+    except FormatError:
+        return False
+
+
+ANY = Rule("text", lambda text: True)
+FLAG = one_of("true", "false")
+LEVEL = Rule("a whole number", lambda text: text == "" or whole(-INT_MAX, INT_MAX).accepts(text))
+LOCATION = Rule("an absolute location such as s3://bucket/folder, without . or .. in it", _is_location)
+SHARE = Rule("a number between 0 and 1", _is_share)
+METRICS = Rule(
+    "none, counts, truncate(n) with n of 1 or more, or full",
+    lambda text: _METRICS.fullmatch(text.strip().lower()) is not None,
+)
+
 
 V = TypeVar("V", int, str, bool)
 
@@ -33,10 +80,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Property(Generic[V]):
-    """A named setting; the type of its default is its type. ``any_case``: values are case-insensitive, as elsewhere.
+    """A named setting; the type of its default is its type. ``any_case``: values are case-insensitive.
 
-    ``rule`` is what its text may be, by default all that its type takes. With ``lenient`` another text is like none, so
-    that it cannot stop the very commit that would mend it.
+    ``rule`` says which texts are valid, by default all that the type can parse. With ``lenient`` an invalid text counts
+    as the default, so that it cannot stop the commit that would correct it.
     """
 
     name: str
@@ -204,11 +251,11 @@ WAP_ENABLED = _property("write.wap.enabled", False)  # whether Spark's setting s
 DELETE_ISOLATION = _property("write.delete.isolation-level", "serializable", any_case=True, rule=_ISOLATION)
 UPDATE_ISOLATION = _property("write.update.isolation-level", "serializable", any_case=True, rule=_ISOLATION)
 MERGE_ISOLATION = _property("write.merge.isolation-level", "serializable", any_case=True, rule=_ISOLATION)
-# How rows leave the files that hold them; none: as the format version does it best.
+# How rows are removed from their files; none: the best way of the format version.
 DELETE_MODE = _property("write.delete.mode", "", any_case=True, rule=_MODE)
 UPDATE_MODE = _property("write.update.mode", "", any_case=True, rule=_MODE)
 MERGE_MODE = _property("write.merge.mode", "", any_case=True, rule=_MODE)
-# With equality deletes nothing is read, and readers do the work.
+# With equality deletes, the writer reads no rows, and readers do the work.
 UPSERT_DELETES = _property("write.upsert.deletes", "position", any_case=True, rule=one_of("position", "equality"))
 # A position delete file is about one partition, or about one data file ("file").
 DELETE_GRANULARITY = _property("write.delete.granularity", "partition", any_case=True, rule=one_of("partition", "file"))
@@ -229,13 +276,13 @@ MERGE_ENABLED = _property("commit.manifest-merge.enabled", True, lenient=True)
 MERGE_TARGET_SIZE = _property("commit.manifest.target-size-bytes", 8 * 1024 * 1024, rule=_SIZE, lenient=True)
 MERGE_MIN_COUNT = _property("commit.manifest.min-count-to-merge", 100, lenient=True)
 
-# What expiry keeps, unless a branch or tag says otherwise.
+# What expiry keeps, unless a branch or tag has its own settings.
 MIN_SNAPSHOTS_TO_KEEP = _property("history.expire.min-snapshots-to-keep", 1)
-# However young they are; without a bound by default. Apache Iceberg has none.
+# Of any age; without a bound by default. Apache Iceberg has no such property.
 MAX_SNAPSHOTS_TO_KEEP = _property("history.expire.max-snapshots-to-keep", INT_MAX, rule=whole(1, INT_MAX), lenient=True)
 MAX_SNAPSHOT_AGE_MS = _property("history.expire.max-snapshot-age-ms", 5 * 24 * 60 * 60 * 1000)
 MAX_REF_AGE_MS = _property("history.expire.max-ref-age-ms", 2**63 - 1)
-# How long the record of a stream or an idempotency key is kept at least, whatever else expires (decision 040).
+# How long the record of a stream or an idempotency key is kept at least, even if its snapshot expires (decision 040).
 MAX_RECORD_AGE_MS = _property("history.expire.max-record-age-ms", 5 * 24 * 60 * 60 * 1000)
 # Whether files may be deleted: other tables may use them.
 GC_ENABLED = _property("gc.enabled", True)
@@ -253,7 +300,7 @@ LEAF_MIN_COUNT = replace(MERGE_MIN_COUNT, default=10)
 # A leaf with this share of removed rows, and no fewer of them than that, is written again by a later commit.
 LEAF_MAX_DEAD_PERCENT = _property("commit.leaf.max-dead-percent", 50, lenient=True)
 LEAF_MIN_DEAD_ROWS = _property("commit.leaf.min-dead-rows", 100, lenient=True)
-# How much of leaves one commit reads for that, in bytes.
+# How many bytes of leaves one commit reads for that.
 UPKEEP_MAX_BYTES = _property("commit.upkeep.max-bytes", 32 * 1024 * 1024, lenient=True)
 # Snapshots name their root under manifest-list too, for programs that look for nothing else.
 MIRROR_MANIFEST_LIST = _property("write.metadata.mirror-manifest-list", False, lenient=True)

@@ -3,8 +3,9 @@
 The rule is a pure function of the table metadata, a policy and a time, so that every attempt of a commit can apply it
 to the state that it has loaded. Three things go beyond the specification. Snapshots in no branch (staged or rolled
 back) are kept while they are younger than the cut-off, as in Apache Iceberg. A table can bound the number of snapshots
-of a branch. And a branch keeps its snapshots down to the oldest record of a stream or an idempotency key that is still
-promised: a record is found by walking from the head to it, so the snapshots in between stay too (decision 040).
+of a branch. And a branch keeps its snapshots back to the oldest record of a stream or an idempotency key that must
+still be kept: a record is found by walking to it from the head, so the snapshots in between are kept too (decision
+040).
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from icefloe.model.metadata.properties import (
+    INT_MAX,
     MAX_RECORD_AGE_MS,
     MAX_SNAPSHOT_AGE_MS,
     MAX_SNAPSHOTS_TO_KEEP,
     MIN_SNAPSHOTS_TO_KEEP,
 )
-from icefloe.model.metadata.property_values import INT_MAX
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, retention
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.transactions import by_commit
@@ -32,7 +33,7 @@ _Reasons = dict[int, list[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpirePolicy:
-    """What to expire at a time.
+    """What to expire, relative to a time.
 
     ``older_than_ms`` and ``retain_last`` replace the defaults of the table properties, not the settings of a branch.
     With one of them the table's highest number of snapshots does not apply.
@@ -52,11 +53,11 @@ class ExpirePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retained:
-    """The outcome of a policy. Snapshots are in the order of the table, with all reasons in words."""
+    """The result of a policy, with reasons. Snapshots are in the order of the table."""
 
-    expired: Mapping[int, str]  # why each one goes
+    expired: Mapping[int, str]  # the reason of each
     expired_refs: Mapping[str, str]
-    kept: Mapping[int, tuple[str, ...]]  # by what each one is kept
+    kept: Mapping[int, tuple[str, ...]]  # the reasons of each
     needed: Mapping[int, str]  # chosen by id, but a ref or a record needs it
 
 
@@ -71,7 +72,7 @@ def apply_policy(
     by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     refs, expired_refs = _refs(metadata, policy, by_id, keep_all=keep_refs or policy.only_chosen)
     lines = {name: list(_line(by_id, ref.snapshot_id)) for name, ref in refs.items() if ref.type == "branch"}
-    firm: _Reasons = {}  # kept whatever was chosen
+    firm: _Reasons = {}  # kept even if chosen by id
     for name, ref in refs.items():
         firm.setdefault(ref.snapshot_id, []).append(f"{ref.type} {name}")
     _keep_records(metadata, policy, lines, by_id, record_of, firm)
@@ -101,7 +102,7 @@ def apply_policy(
 def _refs(
     metadata: TableMetadata, policy: ExpirePolicy, by_id: Mapping[int, Snapshot], *, keep_all: bool
 ) -> tuple[dict[str, Ref], dict[str, str]]:
-    """The branches and tags that stay, main among them, and those that are older than they may become."""
+    """The branches and tags that are kept, with main, and those that exceed their maximum age."""
     every = dict(metadata.refs)
     if metadata.current_snapshot_id is not None and MAIN not in every:
         every[MAIN] = Ref(snapshot_id=metadata.current_snapshot_id)
@@ -159,7 +160,7 @@ def _keep_newest(
 def _beyond_most(
     metadata: TableMetadata, policy: ExpirePolicy, name: str, ref: Ref, line: list[Snapshot]
 ) -> dict[int, str]:
-    """The young snapshots of a branch that are more than the table keeps, with that as their reason."""
+    """The snapshots of a branch that are young but exceed the number that the table keeps, with the reason."""
     cutoff, most = _branch_cutoff(metadata, policy, ref), _most(metadata, policy, ref)
     reason = f"not among the newest {most} of branch {name}"
     return {snapshot.snapshot_id: reason for snapshot in line[most:] if snapshot.timestamp_ms >= cutoff}
@@ -195,7 +196,7 @@ def _keep_records(
     record_of: RecordOf,
     reasons: _Reasons,
 ) -> None:
-    """Keep the newest snapshot of each promised record, and the snapshots of the branch that lead to it."""
+    """Keep the newest snapshot of each record that must be kept, and the snapshots between it and the branch head."""
     oldest = policy.now_ms - MAX_RECORD_AGE_MS.of(metadata.properties)
     for name, line in lines.items():
         found: dict[str, int] = {}

@@ -25,7 +25,7 @@ class Operation(StrEnum):
 
 
 class SummaryKey(StrEnum):
-    """The keys of a snapshot's summary; ``operation`` is required, the others say what changed and what is there."""
+    """The keys of a snapshot's summary; ``operation`` is required, the others are counts of changes and totals."""
 
     OPERATION = "operation"
     ADDED_DATA_FILES = "added-data-files"
@@ -136,7 +136,7 @@ def ref_problem(name: str, ref: Ref) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """What expiry keeps of a ref, all defaults filled in; ``None`` where there is no limit or nothing to limit."""
+    """What expiry keeps of a ref, with all defaults; ``None`` where there is no limit or nothing to limit."""
 
     min_snapshots_to_keep: int | None
     max_snapshot_age_ms: int | None
@@ -146,7 +146,7 @@ class Retention:
 def retention(name: str, ref: Ref, properties: Mapping[str, str]) -> Retention:
     """The retention of a ref in a table of these properties (spec: Snapshot Retention Policy).
 
-    Main never expires. A tag is one snapshot, so nothing but its own age limits it.
+    Main never expires. A tag is one snapshot, so only its own age is limited.
     """
     if ref.type == "tag":
         keep, age = None, None
@@ -163,7 +163,7 @@ def retention(name: str, ref: Ref, properties: Mapping[str, str]) -> Retention:
 
 
 class SnapshotLog(Protocol):
-    """The snapshots of a table, oldest first; codecs bring a lazy one that parses only what is asked for."""
+    """The snapshots of a table, oldest first; the JSON codec has a lazy one that parses snapshots on access."""
 
     def __len__(self) -> int: ...
 

@@ -1,7 +1,8 @@
 """Table metadata: one class for every format version (spec: Table Metadata).
 
-Metadata is a value: every change gives a new one, and a commit has the codec write it. Changes of schemas, specs and
-orders are in ``schema_history`` and ``layout_history``, of the version in ``upgrade``. All locations are absolute.
+Metadata is a value: every change gives a new one. Changes of schemas are in ``evolution/schema_history.py``, of
+partition specs and sort orders in ``partition/spec_history.py``, of the version in ``upgrade.py``. All locations are
+absolute.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from msgspec import Struct
 from icefloe.errors import FormatError, InputError, NoSuchSnapshot
 from icefloe.model.metadata.properties import DATA_PATH, PREVIOUS_VERSIONS_MAX
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SnapshotLog, Snapshots, ref_problem
-from icefloe.model.metadata.statistics import EncryptionKey, PartitionStatisticsFile, StatisticsFile
+from icefloe.model.metadata.statistics_files import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 from icefloe.model.metadata.version_rules import VersionRules, rules
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder
 from icefloe.model.partition.spec import FIRST_PARTITION_FIELD_ID, UNPARTITIONED, Expression, PartitionSpec
@@ -41,7 +42,7 @@ class MetadataLogEntry(Struct, frozen=True, kw_only=True, rename="kebab"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableMetadata:
-    """Everything about a table but its files; ``extra`` keeps the keys this library does not know."""
+    """The metadata of a table; ``extra`` are the keys that this library does not know."""
 
     format_version: int
     table_uuid: str
@@ -155,7 +156,7 @@ class TableMetadata:
 
         Without a branch it is staged: part of the table, but of no history. Only commits to main change the current
         snapshot and the snapshot log; row ids and sequence numbers are used up by every snapshot. If this is the last
-        change of a commit, ``former_location`` is the metadata file that the table leaves (see ``committed``).
+        change of a commit, ``former_location`` is the former metadata file (see ``committed``).
         """
         after = replace(
             self,
@@ -190,8 +191,8 @@ class TableMetadata:
         return replace(self, last_updated_ms=timestamp_ms, metadata_log=(*self.metadata_log, left)[-kept:])
 
     def set_current_snapshot(self, snapshot_id: int, *, timestamp_ms: int) -> TableMetadata:
-        """This table after main was put on a snapshot that it has; the snapshot log says when."""
-        snapshot_id = self.snapshot(snapshot_id).snapshot_id  # a plain number, whatever equals it
+        """This table after main was set to one of its snapshots; the time is recorded in the snapshot log."""
+        snapshot_id = self.snapshot(snapshot_id).snapshot_id  # an int, also if the caller passed an equal value
         if snapshot_id == self.current_snapshot_id:
             return self
         main = replace(self.refs.get(MAIN, Ref(snapshot_id=snapshot_id)), snapshot_id=snapshot_id)
@@ -210,7 +211,7 @@ class TableMetadata:
             raise InputError(f"{name!r} is a {former.type} already; pick another name, or remove it first", ref=name)
         if name == MAIN and ref.snapshot_id != self.current_snapshot_id:
             raise InputError("main moves with its commits; use set_current_snapshot to put it elsewhere", ref=name)
-        head = self.snapshot(ref.snapshot_id).snapshot_id  # a plain number, whatever equals it
+        head = self.snapshot(ref.snapshot_id).snapshot_id  # an int, as above
         return replace(self, refs={**self.refs, name: replace(ref, snapshot_id=head)})
 
     def without_ref(self, name: str) -> TableMetadata:

@@ -1,4 +1,4 @@
-"""Snapshots of one commit: their marks, and how readers of a history take them together (spec: Snapshots).
+"""Snapshots of one transaction: how they are marked, and grouped when a history is read (spec: Snapshots).
 
 A transaction that needs several snapshots marks each of them in its summary, with the id of its last snapshot and with
 its position. Only the last one is a state of the table that a reader should see.
@@ -53,7 +53,7 @@ def is_intermediate(snapshot: Snapshot) -> bool:
 
 
 def by_commit(snapshots: Iterable[Snapshot]) -> tuple[tuple[Snapshot, ...], ...]:
-    """The snapshots of a line of history, oldest first, those of each transaction together."""
+    """The snapshots of a line of history, oldest first, grouped by transaction."""
     groups: list[list[Snapshot]] = []
     for snapshot in snapshots:
         transaction = transaction_of(snapshot)

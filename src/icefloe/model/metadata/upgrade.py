@@ -1,4 +1,4 @@
-"""A table in a later format version: a change of its metadata only (spec: Appendix E: Format version changes).
+"""Upgrades a table to a later format version, a change of its metadata only (spec: Appendix E: Format version changes).
 
 Snapshots and files stay as they were written; later versions read what earlier ones wrote.
 """
@@ -11,7 +11,7 @@ from icefloe.errors import InputError, UnsupportedError
 from icefloe.model.metadata.snapshots import Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import rules
-from icefloe.model.partition.history import with_expressions
+from icefloe.model.partition.spec_history import with_expressions
 
 
 def upgraded(metadata: TableMetadata, version: int, *, table_uuid: str | None = None) -> TableMetadata:
@@ -39,7 +39,7 @@ def upgraded(metadata: TableMetadata, version: int, *, table_uuid: str | None = 
 
 
 def _numbered(table: TableMetadata, table_uuid: str | None) -> TableMetadata:
-    """A table of version 1 with what version 2 demands of it."""
+    """A table of version 1 with the fields that version 2 requires."""
     listless = next((s.snapshot_id for s in table.snapshots if s.root is None), None)
     if listless is not None:
         raise UnsupportedError(

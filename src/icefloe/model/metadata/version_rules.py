@@ -1,8 +1,8 @@
-"""What each format version allows, requires and forbids. Only this module compares version numbers.
+"""What each format version allows, requires and forbids.
 
-Layers above the codecs ask ``rules`` by name and never look at a version number themselves. Codecs look up the field
-tables: one row per field, one column per version (spec: Appendix E: Format version changes; V4 proposal). The tables
-say what a version writes; a table upgraded from an older version still holds what that version wrote.
+Layers above the codecs never compare version numbers; they use the facts of ``VersionRules`` by name. Codecs look up
+the field tables: one row per field, one column per version (spec: Appendix E: Format version changes; V4 proposal). The
+tables say what a version writes; a table upgraded from an older version still holds what that version wrote.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def is_manifest_list(root: str, version: int) -> bool:
 
 
 def check_writable(version: int) -> None:
-    """Refuse to create or change tables of versions that are only read, and what is no version."""
+    """Refuse to create or change tables of versions that are only read, and values that are no version."""
     if type(version) is not int:
         raise InputError(f"format version: expected a whole number, got {version!r}", version=version)
     rules(version)
@@ -306,8 +306,3 @@ def required_metadata_fields(version: int) -> tuple[str, ...]:
 def snapshot_fields(version: int) -> tuple[str, ...]:
     """The keys of a snapshot that a version may write."""
     return fields(SNAPSHOT_FIELDS, version)
-
-
-def required_snapshot_fields(version: int) -> tuple[str, ...]:
-    """The keys of a snapshot that a version always writes."""
-    return required(SNAPSHOT_FIELDS, version)

@@ -1,6 +1,6 @@
 """Sort orders: how rows are ordered inside files (spec: Sorting).
 
-``icefloe.model.text.sort_order_text`` parses sort keys; ``icefloe.transforms.ordering`` sorts rows.
+``icefloe.model.text.partition_text`` parses sort keys; ``icefloe.transforms.ordering`` sorts rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ UNSORTED = SortOrder()
 
 
 def same_order(a: SortOrder, b: SortOrder) -> bool:
-    """Whether two orders have the same keys, whatever the orders are numbered."""
+    """Whether two orders have the same keys; their ids are not compared."""
     return [_key(field) for field in a.fields] == [_key(field) for field in b.fields]
 
 
@@ -59,7 +59,7 @@ def _key(field: SortField) -> tuple[tuple[int, ...], str, Direction, NullOrder]:
 
 
 def order_problem(order: SortOrder, schema: Schema) -> str | None:
-    """Why a table of this schema cannot have the order, as far as no transform is asked; ``None`` if it can."""
+    """Why a table of this schema cannot have the order, without checks of transforms; ``None`` if it can."""
     if not order.is_sorted:
         return None if order.order_id == UNSORTED.order_id else f"sort order {order.order_id} has no keys; only 0 may"
     seen: set[tuple[tuple[int, ...], str]] = set()

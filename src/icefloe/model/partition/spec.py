@@ -1,7 +1,7 @@
 """Partition specs: how rows are grouped into files (spec: Partitioning).
 
-A spec names its columns by id and its transforms by their text. What a transform computes, and which types it takes,
-is known to ``icefloe.transforms``; the rules here are those that need no transform, only names and ids.
+A spec refers to its columns by id and to its transforms by their text. ``icefloe.transforms`` computes transforms and
+says which types they accept; the rules in this module need only names and ids.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PartitionField:
 
     @property
     def derivation(self) -> Derivation:
-        """What the field computes from what: fields that agree in it have the same values, whatever their names."""
+        """Source columns and transform: fields with the same derivation have the same values."""
         return self.source_ids, self.transform
 
     @property
@@ -138,7 +138,7 @@ def _apart(field: PartitionField, apart: Mapping[tuple[int, Derivation], int]) -
 
 
 def same_partitioning(a: PartitionSpec, b: PartitionSpec) -> bool:
-    """Whether two specs have the same fields in the same order, ids and all, whatever the specs are numbered."""
+    """Whether two specs have the same fields, with the same ids, in the same order; spec ids are not compared."""
     return compatible(a, b) and [field.field_id for field in a.fields] == [field.field_id for field in b.fields]
 
 
@@ -151,9 +151,9 @@ def compatible(a: PartitionSpec, b: PartitionSpec) -> bool:
 
 
 def spec_problem(spec: PartitionSpec, schema: Schema) -> str | None:
-    """Why a table of this schema cannot have the spec, judging by names and ids; ``None`` if it can.
+    """Why a table of this schema cannot have the spec, from names and ids; ``None`` if it can.
 
-    Fields that are void may be about columns that are gone.
+    The source columns of void fields may be dropped.
     """
     ids = [field.stored_id for field in spec.fields]
     repeated = next((i for i in ids if ids.count(i) > 1), None)
@@ -170,7 +170,7 @@ def spec_problem(spec: PartitionSpec, schema: Schema) -> str | None:
 def name_problem(field: PartitionField, others: Iterable[PartitionField], schema: Schema) -> str | None:
     """Why a field cannot have its name beside other fields and the columns; ``None`` if it can.
 
-    A column's name is free for the column itself (identity), and for what is left of that (void).
+    A field may have the name of a column only if it is that column (identity), or was (void).
     """
     if (problem := text_problem(field.name)) is not None:
         return f"its name: {problem}"
@@ -185,7 +185,7 @@ def name_problem(field: PartitionField, others: Iterable[PartitionField], schema
 
 
 def source_problem(field: PartitionField, schema: Schema) -> str | None:
-    """Why a field cannot be made from its columns; ``None`` if it can, as far as no transform is asked."""
+    """Why a field cannot have its source columns, without checks of transforms; ``None`` if it can."""
     if field.is_void:
         return None
     for source_id in field.source_ids:
@@ -203,8 +203,8 @@ def source_problem(field: PartitionField, schema: Schema) -> str | None:
 def redundancy_problem(spec: PartitionSpec, former: PartitionSpec = UNPARTITIONED) -> str | None:
     """Which field of a spec is redundant because of another; ``None`` if none is.
 
-    Superfluous are the same value and another time unit of the same column. What ``former`` had already may stay:
-    other writers make such specs, and files were written with them.
+    Redundant are the same value twice, and another time unit of the same column. Fields that ``former`` had already are
+    allowed: other writers make such specs, and files were written with them.
     """
     known = {field.field_id for field in former.fields}
     for field in spec.fields:
@@ -240,7 +240,7 @@ class Expression:
 
     @property
     def derivation(self) -> Derivation:
-        """What it computes from what, as for a partition field."""
+        """Source columns and transform, as for a partition field."""
         return self.source_ids, self.transform
 
 

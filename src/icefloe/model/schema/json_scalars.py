@@ -15,24 +15,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from icefloe.model.schema.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NS,
-    TIMESTAMPTZ,
-    TIMESTAMPTZ_NS,
-    UNKNOWN,
-    UUID,
-    Primitive,
-)
+from icefloe.model.schema import types as iceberg
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _SECOND = dt.timedelta(seconds=1)
@@ -56,7 +39,7 @@ Writer = Callable[[object], object]
 
 
 def _as_read(reader: Reader) -> Writer:
-    """The writer of a type whose values are JSON values themselves."""
+    """The writer of a type whose values are JSON values already."""
 
     def write(value: object) -> object:
         try:
@@ -261,7 +244,7 @@ def hex_from_json(value: object, length: int | None = None) -> bytes:
 
 
 def hex_to_json(value: object, length: int | None = None) -> str:
-    """Bytes as lower-case hexadecimal digits; ValueError if it is not as many as asked."""
+    """Bytes as lower-case hexadecimal digits; ValueError if there are not ``length`` of them."""
     if not isinstance(value, bytes) or (length is not None and len(value) != length):
         raise ValueError("expected bytes" if length is None else f"expected {length} bytes")
     return value.hex()
@@ -290,7 +273,7 @@ def decimal_from_json(value: object, precision: int, scale: int) -> decimal.Deci
 
 
 def decimal_to_json(value: object, precision: int, scale: int) -> str:
-    """A decimal as text that shows the scale of its type; ValueError where it had to be rounded."""
+    """A decimal as text that shows the scale of its type; ValueError if it would have to be rounded."""
     if isinstance(value, bool) or not isinstance(value, (int, decimal.Decimal)):
         raise ValueError("expected a Decimal")
     problem = f"it takes at most {precision} digits, {scale} of them after the decimal point"
@@ -306,37 +289,37 @@ def decimal_to_json(value: object, precision: int, scale: int) -> str:
     return f"{decimal.Decimal(unscaled).scaleb(-scale, _WIDE):f}"
 
 
-READERS: Mapping[Primitive, Reader] = {
-    BOOLEAN: _bool,
-    INT: _whole(32, "an int"),
-    LONG: _whole(64, "a long"),
-    FLOAT: _read_float,
-    DOUBLE: _read_double,
-    DATE: _read_date,
-    TIME: _read_time,
-    TIMESTAMP: _read_timestamp,
-    TIMESTAMPTZ: _read_timestamptz,
-    TIMESTAMP_NS: _nano_reader(""),
-    TIMESTAMPTZ_NS: _nano_reader(_UTC),
-    STRING: _string,
-    UUID: _read_uuid,
-    BINARY: hex_from_json,
-    UNKNOWN: _read_unknown,
+READERS: Mapping[iceberg.Primitive, Reader] = {
+    iceberg.BOOLEAN: _bool,
+    iceberg.INT: _whole(32, "an int"),
+    iceberg.LONG: _whole(64, "a long"),
+    iceberg.FLOAT: _read_float,
+    iceberg.DOUBLE: _read_double,
+    iceberg.DATE: _read_date,
+    iceberg.TIME: _read_time,
+    iceberg.TIMESTAMP: _read_timestamp,
+    iceberg.TIMESTAMPTZ: _read_timestamptz,
+    iceberg.TIMESTAMP_NS: _nano_reader(""),
+    iceberg.TIMESTAMPTZ_NS: _nano_reader(_UTC),
+    iceberg.STRING: _string,
+    iceberg.UUID: _read_uuid,
+    iceberg.BINARY: hex_from_json,
+    iceberg.UNKNOWN: _read_unknown,
 }
-WRITERS: Mapping[Primitive, Writer] = {
-    BOOLEAN: _as_read(_bool),
-    INT: _as_read(_whole(32, "an int of 32 bits")),
-    LONG: _as_read(_whole(64, "an int of 64 bits")),
-    FLOAT: _write_float,
-    DOUBLE: _write_double,
-    DATE: _write_date,
-    TIME: _write_time,
-    TIMESTAMP: _write_timestamp,
-    TIMESTAMPTZ: _write_timestamptz,
-    TIMESTAMP_NS: _nano_writer(""),
-    TIMESTAMPTZ_NS: _nano_writer(_UTC),
-    STRING: _as_read(_string),
-    UUID: _write_uuid,
-    BINARY: hex_to_json,
-    UNKNOWN: _write_unknown,
+WRITERS: Mapping[iceberg.Primitive, Writer] = {
+    iceberg.BOOLEAN: _as_read(_bool),
+    iceberg.INT: _as_read(_whole(32, "an int of 32 bits")),
+    iceberg.LONG: _as_read(_whole(64, "an int of 64 bits")),
+    iceberg.FLOAT: _write_float,
+    iceberg.DOUBLE: _write_double,
+    iceberg.DATE: _write_date,
+    iceberg.TIME: _write_time,
+    iceberg.TIMESTAMP: _write_timestamp,
+    iceberg.TIMESTAMPTZ: _write_timestamptz,
+    iceberg.TIMESTAMP_NS: _nano_writer(""),
+    iceberg.TIMESTAMPTZ_NS: _nano_writer(_UTC),
+    iceberg.STRING: _as_read(_string),
+    iceberg.UUID: _write_uuid,
+    iceberg.BINARY: hex_to_json,
+    iceberg.UNKNOWN: _write_unknown,
 }

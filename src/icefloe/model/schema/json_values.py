@@ -1,8 +1,8 @@
 """Single values as JSON values: defaults, partition values, literals (spec: JSON single-value serialization).
 
-``value_from_json`` reads what a JSON parser gave, ``value_to_json`` makes what a JSON printer takes. A struct is a
-dictionary by field name (in JSON by field id), a map a list of pairs: as Arrow takes and gives them. A ``uuid`` is its
-16 bytes, a timestamp in nanoseconds the number of them since 1970.
+``value_from_json`` takes parsed JSON, ``value_to_json`` returns values for a JSON encoder. As in Arrow, a struct is a
+dictionary by field name (in JSON by field id) and a map is a list of pairs. A ``uuid`` is its 16 bytes, a timestamp in
+nanoseconds their number since 1970.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Defaults: TypeAlias = Literal["initial", "write"]
 def value_from_json(value: object, type_: Type, path: str = "", *, defaults: Defaults = "initial") -> object:
     """The value that a JSON value represents; ``path`` is its position in the document, for errors.
 
-    Null is a value of every type. A field that the object of a struct lacks has its own default, of the kind that
-    ``defaults`` names, for fields may be added to a struct after it got a default.
+    Null is a value of every type. A field that is missing in the object of a struct gets its own default, of the kind
+    ``defaults``: fields may be added to a struct after the struct got a default.
 
     >>> value_from_json("14.20", Decimal(9, 2))
     Decimal('14.20')

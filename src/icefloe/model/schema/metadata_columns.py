@@ -63,7 +63,7 @@ def metadata_column(name: str) -> Field:
 def is_metadata_column(column: str | int) -> bool:
     """Whether a name or an id is that of a metadata column.
 
-    The columns of delete files are known by id alone: a table may well have a column ``pos``.
+    The columns of delete files are recognized by id only: a table may have its own column ``pos``.
 
     >>> is_metadata_column("_file"), is_metadata_column("pos"), is_metadata_column(2_147_483_545)
     (True, False, True)
@@ -95,9 +95,9 @@ def scan_schema(
 ) -> Schema:
     """The columns that a scan returns, in the order of their names: those of the table, and metadata columns.
 
-    A name may be that of a field inside of a column, of which only the fields that are named come then. A column of
-    the table is meant where both have the name, as a table of another program may have it. ``partition`` is the type
-    of ``_partition``, and ``table`` the name of the table, for errors.
+    A name may be that of a field inside a column; then only the named fields of that column are returned. If a table of
+    another program has a column with the name of a metadata column, the name means the column of the table.
+    ``partition`` is the type of ``_partition``, and ``table`` the name of the table, for errors.
 
     >>> scan_schema(Schema(fields=(Field(1, "id", LONG),)), ("_pos", "id"), row_lineage=True).fields[0].id
     2147483645

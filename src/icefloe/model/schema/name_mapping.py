@@ -1,7 +1,7 @@
-"""Name mappings: ids for the columns of files that were written without any (spec: Column Projection).
+"""Name mappings: ids for the columns of files that were written without ids (spec: Column Projection).
 
 A mapping is a tree of fields, each with the names it has in files. Names are literal, dots included. List elements and
-map entries go by the spec's names ``element``, ``key`` and ``value``, however a file format spells them. The mapping of
+map entries have the names of the spec, ``element``, ``key`` and ``value``, in every file format. The mapping of
 a table is its property ``schema.name-mapping.default``, which ``icefloe.codecs.json.name_mapping`` reads and writes.
 """
 
@@ -20,7 +20,7 @@ NAME_MAPPING_PROPERTY = "schema.name-mapping.default"
 
 @dataclass(frozen=True, kw_only=True)
 class MappedField:
-    """A field with its names in files; without an id it is in files but not in the table, without names the reverse."""
+    """A field and its names in files; without an id it is in files only, without names in the table only."""
 
     names: tuple[str, ...]
     field_id: int | None = None
@@ -36,7 +36,7 @@ class MappedField:
 class NameMapping:
     """The mapping of a table; a name identifies one field of its struct, an id one field of the table.
 
-    A table without a mapping is read by one of its current names, which is ``assumed``.
+    If a table has no mapping, files are read with one of its current names, which is marked ``assumed``.
 
     >>> NameMapping(fields=(MappedField(names=("id", "record_id"), field_id=1),)).id_of(("record_id",))
     1
@@ -85,9 +85,9 @@ class NameMapping:
 
 
 def assumed_mapping(schema: Schema) -> NameMapping:
-    """How Apache Iceberg reads files without ids in a table without a mapping: ORC and Avro by its current names.
+    """The mapping for ORC and Avro files without ids in a table without a mapping, as in Apache Iceberg: current names.
 
-    Parquet files go by position, see ``by_position``.
+    Columns of Parquet files are identified by position, see ``by_position``.
     """
     return NameMapping(fields=_mapped(schema.fields), assumed=True)
 
@@ -120,9 +120,9 @@ def updated_mapping(mapping: NameMapping, before: Schema, after: Schema) -> Name
     """The mapping after a schema changed, so that files with the new names are read too.
 
     A renamed field gets its new name beside the old ones, a new field gets its name. A name belongs to one field of a
-    struct, the one that got it last. So a field loses names that another field has now, and is removed from the mapping
-    with its last name. A dropped field keeps its names until then: a column of that name added later, in this change or
-    another, takes them and reads the old files' values. Fields inside one that the mapping never had are left out.
+    struct, the one that got it last: other fields lose the name, and a field without names is removed from the mapping.
+    A dropped field keeps its names, so a column of that name that is added later takes them and reads the values of old
+    files. Fields inside a field that is not in the mapping are left out.
     """
     fields = tuple(_updated(field, mapping, before, after) for field in mapping.fields)
     return NameMapping(fields=_settled(fields, after.fields, mapping, before, after))

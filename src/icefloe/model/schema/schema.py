@@ -124,9 +124,9 @@ class Schema:
         return Schema(fields=chosen, schema_id=self.schema_id)
 
     def prune(self, names: tuple[str, ...]) -> Schema:
-        """The columns of these full names at any depth, inside what is left of the columns around them.
+        """The schema with only the columns of these full names, at any depth, inside their parent columns.
 
-        Ids and the order of the schema stay. A column that is named comes whole; a map keeps its keys.
+        Ids and the order of the schema stay. A named column keeps all its fields; a map keeps its keys.
 
         >>> from icefloe.model.schema.types import LONG, STRING
         >>> wide = Schema(fields=(Field(1, "s", Struct((Field(2, "a", LONG), Field(3, "b", STRING)))),))
@@ -196,7 +196,7 @@ def _refuse_repeated(names: tuple[str, ...]) -> None:
 
 
 def _pruned_fields(fields: tuple[Field, ...], wanted: frozenset[int]) -> tuple[Field, ...]:
-    """What is left of fields when only those with some ids are wanted, at any depth."""
+    """The fields with only the wanted ids, at any depth, inside their parent fields."""
     left = fold_type(Struct(fields), lambda type_, below: _pruned(type_, below, wanted))
     return () if left is None else children(left)
 
@@ -241,7 +241,7 @@ def assign_ids(schema: Schema, start: int = 1) -> Schema:
 
 
 def as_first(schema: Schema) -> Schema:
-    """The schema of a new table: no rows were written before its columns came, so none has an initial default.
+    """The schema of a new table: without initial defaults, because no rows were written before its columns existed.
 
     >>> from icefloe.model.schema.types import LONG
     >>> as_first(Schema(fields=(Field(1, "n", LONG, initial_default=5, write_default=5),))).field("n").initial_default
@@ -256,7 +256,7 @@ def as_first(schema: Schema) -> Schema:
 
 
 def derived(schema: Schema, name: str, make: Callable[[Schema], Any]) -> Any:
-    """What follows from a schema alone, made once and kept with it: the caller knows it under a name."""
+    """A value computed from a schema alone: computed once for each ``name``, and cached in the schema."""
     kept = vars(schema).setdefault("_derived", {})
     if name not in kept:
         kept[name] = make(schema)

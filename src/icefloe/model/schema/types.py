@@ -1,7 +1,7 @@
 """The types of the format as values (spec: Schemas and Data Types).
 
-A primitive is a name, a nested type is a tuple of fields with ids. ``parse_type`` and ``format_type`` are the only
-places that know how a primitive is spelled. ``fold_type`` computes something of a type of any depth.
+A primitive is a name, a nested type is a tuple of fields with ids. Only ``parse_type`` and ``format_type`` define how a
+primitive is spelled. ``fold_type`` computes a value from a type of any depth.
 """
 
 from __future__ import annotations

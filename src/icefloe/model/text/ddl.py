@@ -1,47 +1,268 @@
-"""Schemas and partitioning as people write them: Spark SQL column lists, ``day(ts)``, Arrow and Spark schemas.
+"""Schemas as text: column lists in Spark SQL, with spellings for what Spark lacks (spec: Schemas and Data Types).
 
-The text is that of Spark SQL: ``timestamp`` is an instant (the format's ``timestamptz``), ``timestamp_ntz`` is not.
+``timestamp`` is an instant as in Spark (the format's ``timestamptz``) and ``timestamp_ntz`` is not. Types that Spark
+lacks have the format's own names: ``uuid``, ``fixed(16)``, ``timestamp_ns``, ``timestamptz_ns``. Elements of arrays and
+values of maps may be ``NOT NULL``. The text describes new columns, so one ``DEFAULT`` is both their defaults.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
-from icefloe.errors import InputError
+from icefloe.errors import FormatError, InputError
+from icefloe.limits import DEFAULT
 from icefloe.model.arrow.schema_from_arrow import fields_from_arrow
 from icefloe.model.metadata.version_rules import DEFAULT_FORMAT_VERSION
-from icefloe.model.partition.spec import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, partition_name
-from icefloe.model.partition.transform_names import IDENTITY, TRANSFORM_NAMES, TransformName
-from icefloe.model.schema.rules import check_schema
-from icefloe.model.schema.schema import Schema, assign_ids
-from icefloe.model.text.column_list import format_ddl, numbered, parse_ddl
-from icefloe.model.text.spark_schema_json import fields_from_spark_json, spark_schema_json, spark_type_json
-from icefloe.model.text.text_checks import listed
+from icefloe.model.schema import types as iceberg
+from icefloe.model.schema.schema import Schema, assign_ids, fresh_ids
+from icefloe.model.schema.schema_rules import check_schema
+from icefloe.model.text.spark_schema_json import fields_from_spark_json
+from icefloe.model.text.sql_literals import sql_literal, take_literal
+from icefloe.model.text.sql_tokens import Token, Tokens, quoted_name, quoted_text
 
-__all__ = [
-    "as_schema",
-    "format_ddl",
-    "parse_ddl",
-    "parse_partition",
-    "partition_spec",
-    "spark_schema_json",
-    "spark_type_json",
-]
+_SPELLED: Mapping[iceberg.Type, str] = {
+    iceberg.BOOLEAN: "boolean",
+    iceberg.INT: "int",
+    iceberg.LONG: "bigint",
+    iceberg.FLOAT: "float",
+    iceberg.DOUBLE: "double",
+    iceberg.DATE: "date",
+    iceberg.TIME: "time",
+    iceberg.TIMESTAMP: "timestamp_ntz",
+    iceberg.TIMESTAMPTZ: "timestamp",
+    iceberg.TIMESTAMP_NS: "timestamp_ns",
+    iceberg.TIMESTAMPTZ_NS: "timestamptz_ns",
+    iceberg.STRING: "string",
+    iceberg.UUID: "uuid",
+    iceberg.BINARY: "binary",
+    iceberg.UNKNOWN: "void",
+    iceberg.VARIANT: "variant",
+}
+_NAMED: Mapping[str, iceberg.Type] = {
+    **{name: type_ for type_, name in _SPELLED.items()},
+    **dict.fromkeys(("tinyint", "byte", "smallint", "short", "integer"), iceberg.INT),
+    "bool": iceberg.BOOLEAN,
+    "long": iceberg.LONG,
+    "real": iceberg.FLOAT,
+    "text": iceberg.STRING,
+    "timestamp_ltz": iceberg.TIMESTAMPTZ,
+    "timestamptz": iceberg.TIMESTAMPTZ,
+    "unknown": iceberg.UNKNOWN,
+}
+_DEFAULT_DECIMAL = (10, 0)  # Spark's own
+_MICROSECONDS = 6
+SRIDS = {4326: iceberg.DEFAULT_CRS, 3857: "EPSG:3857", 0: "SRID:0"}  # Spark's numbers of reference systems
 
-_SYNONYMS = {"date": "day", "date_hour": "hour"}  # further spellings of Apache Iceberg's DDL
-_TRANSFORMS = {spelling: names for names in TRANSFORM_NAMES for spelling in (names.name, names.function)}
-_MAX_WIDTH = (1 << 31) - 1  # of an int
-_COLUMN = r"(?P<{0}>(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)"
-_NEXT = r"(?:\s*,\s*(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)*"
-_CALL = re.compile(
-    r"(?P<name>\w+)\s*\(\s*(?:(?P<width>\d+)\s*,\s*)?(?P<sources>" + _COLUMN.format("source") + _NEXT + r")\s*\)"
-)
-_SOURCE = re.compile(r"(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*")
-_NUMBER = re.compile(r"[0-9]+")
-_BARE = re.compile(_COLUMN.format("source"))
+
+def parse_ddl(text: str) -> Schema:
+    """The columns of a Spark SQL column list, with fresh ids.
+
+    >>> str(parse_ddl("id bigint not null, tags array<string>").field("tags").type)
+    'list<string>'
+    """
+    return numbered(_Reading(Tokens(text, "the columns")).all_columns())
+
+
+def numbered(fields: tuple[iceberg.Field, ...]) -> Schema:
+    """A schema of fields from the caller, with fresh ids; InputError if they break the format."""
+    try:
+        return Schema(fields=fresh_ids(fields))
+    except FormatError as error:
+        raise InputError(str(error), **error.context) from error
+
+
+class _Reading:
+    """Parses one column list; ``name`` is always the full name of the column, for errors."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    def all_columns(self) -> tuple[iceberg.Field, ...]:
+        columns = self._columns("", 0)
+        self._tokens.end()
+        return columns
+
+    def _columns(self, parent: str, depth: int) -> tuple[iceberg.Field, ...]:
+        columns = [self._column(parent, depth)]
+        while self._tokens.skip(","):
+            columns.append(self._column(parent, depth))
+        return tuple(columns)
+
+    def _column(self, parent: str, depth: int) -> iceberg.Field:
+        token = self._tokens.take()
+        if token.kind not in ("word", "name"):
+            raise self._tokens.wrong("a column such as 'id bigint not null'", token)
+        name = f"{parent}{token.text}"
+        if depth > 0:
+            self._tokens.skip(":")
+        return self._with_options(iceberg.Field(0, token.text, self._type(name, depth)), name)
+
+    def _with_options(self, field: iceberg.Field, name: str) -> iceberg.Field:
+        tokens, options = self._tokens, dict[str, Any]()
+        while (option := tokens.peek()).key in ("not", "null", "comment", "default"):
+            tokens.take()
+            if option.key == "not":
+                tokens.expect("null")
+            kind = "null" if option.key == "not" else option.key
+            if kind in options:
+                raise InputError(f"column {name!r}: {kind.upper()} is given twice", field=name)
+            if kind == "comment":
+                options[kind] = self._string()
+            else:
+                options[kind] = option.key == "not" if kind == "null" else take_literal(tokens, field.type, name)
+        default = options.get("default")
+        return iceberg.Field(
+            *(field.id, field.name, field.type, options.get("null", False), options.get("comment")),
+            initial_default=default,
+            write_default=default,
+        )
+
+    def _string(self) -> str:
+        token = self._tokens.take()
+        if token.kind != "text":
+            raise self._tokens.wrong("a string in quotes", token)
+        return token.text
+
+    def _type(self, name: str, depth: int) -> iceberg.Type:
+        if depth > DEFAULT.type_depth:
+            raise InputError(f"types are nested deeper than {DEFAULT.type_depth}", field=name)
+        token = self._tokens.take()
+        if token.kind != "word":
+            raise self._tokens.wrong("a type", token)
+        match token.key:
+            case "struct":
+                return self._struct(name, depth)
+            case "array":
+                self._tokens.expect("<")
+                element, required = self._slot(f"{name}.element", depth)
+                self._tokens.expect(">")
+                return iceberg.List(0, element, required)
+            case "map":
+                self._tokens.expect("<")
+                key, _ = self._slot(f"{name}.key", depth)
+                self._tokens.expect(",")
+                value, required = self._slot(f"{name}.value", depth)
+                self._tokens.expect(">")
+                return iceberg.Map(0, key, 0, value, required)
+        return self._leaf(token, name)
+
+    def _struct(self, name: str, depth: int) -> iceberg.Struct:
+        self._tokens.expect("<")
+        if self._tokens.skip(">"):
+            return iceberg.Struct(())
+        fields = self._columns(f"{name}.", depth + 1)
+        self._tokens.expect(">")
+        return iceberg.Struct(fields)
+
+    def _slot(self, name: str, depth: int) -> tuple[iceberg.Type, bool]:
+        return self._type(name, depth + 1), self._tokens.skip("not", "null")
+
+    def _leaf(self, token: Token, name: str) -> iceberg.Type:
+        parameters = self._parameters()
+        numbers = [int(text) for text in parameters if text.isdecimal() and len(text) < 10]
+        are_numbers = len(numbers) == len(parameters)
+        match token.key:
+            case "decimal" | "dec" | "numeric" if are_numbers and len(parameters) <= 2:
+                precision, scale = (*numbers, *_DEFAULT_DECIMAL[len(parameters) :])
+                return _parsed(f"decimal({precision}, {scale})", name)
+            case "fixed" if are_numbers and len(parameters) == 1:
+                return iceberg.Fixed(numbers[0])
+            case "char" | "character" | "varchar" if are_numbers and len(parameters) == 1:
+                return iceberg.STRING
+            case "time" if are_numbers and len(parameters) == 1 and numbers[0] <= _MICROSECONDS:
+                return iceberg.TIME
+            case "geometry" | "geography" if len(parameters) > 0:
+                crs = (
+                    SRIDS.get(numbers[0], parameters[0])
+                    if parameters[0].isdecimal() and len(numbers) > 0
+                    else parameters[0]
+                )
+                return _parsed(f"{token.key}({', '.join((crs, *parameters[1:]))})", name)
+            case "geometry" | "geography":
+                return iceberg.parse_type(token.key)
+            case known if known in _NAMED and len(parameters) == 0:
+                return _NAMED[known]
+        shown = f"{token.text}({', '.join(parameters)})" if len(parameters) > 0 else token.text
+        raise InputError(f"column {name!r}: there is no type {shown}; known are {', '.join(_KNOWN)}", field=name)
+
+    def _parameters(self) -> list[str]:
+        """The parameters in brackets after the name of a type."""
+        tokens = self._tokens
+        opened = tokens.peek().key
+        if opened not in ("(", "["):
+            return []
+        parameters: list[str] = []
+        while tokens.take().key in (opened, ","):
+            token = tokens.take()
+            if token.kind not in ("number", "text", "word"):
+                raise tokens.wrong("a parameter", token)
+            parameters.append(token.text)
+            if tokens.peek().key in (")", "]"):
+                tokens.take()
+                return parameters
+        raise tokens.wrong("a closing bracket")
+
+
+_KNOWN = (*_SPELLED.values(), "decimal(p, s)", "fixed(n)", "geometry", "geography", "array<>", "map<>", "struct<>")
+
+
+def _parsed(text: str, name: str) -> iceberg.Type:
+    try:
+        return iceberg.parse_type(text)
+    except FormatError as error:
+        raise InputError(f"column {name!r}: {error}", field=name) from error
+
+
+def format_ddl(schema: Schema) -> str:
+    """The columns as text that ``parse_ddl`` reads, and Spark SQL too as far as it has the types.
+
+    Ids, identifier fields and an initial default that differs from the write default are left out.
+
+    >>> format_ddl(parse_ddl("`a b` long not null comment 'key', s struct<x: int>"))
+    "`a b` bigint NOT NULL COMMENT 'key', s struct<x: int>"
+    """
+    options = {field.id: _options(field, name) for name, field in iceberg.walk(schema.fields)}
+
+    def spelled(type_: iceberg.Type, inner: tuple[str, ...]) -> str:
+        match type_:
+            case iceberg.Struct(fields):
+                pairs = zip(fields, inner, strict=True)
+                return f"struct<{', '.join(f'{quoted_name(f.name)}: {text}{options[f.id]}' for f, text in pairs)}>"
+            case iceberg.List():
+                return f"array<{inner[0]}{options[type_.element_id]}>"
+            case iceberg.Map():
+                return f"map<{inner[0]}, {inner[1]}{options[type_.value_id]}>"
+            case _:
+                return _spelled_leaf(type_)
+
+    return ", ".join(
+        f"{quoted_name(f.name)} {iceberg.fold_type(f.type, spelled)}{options[f.id]}" for f in schema.fields
+    )
+
+
+def _options(field: iceberg.Field, name: str) -> str:
+    required = " NOT NULL" if field.required else ""
+    default = "" if field.write_default is None else f" DEFAULT {sql_literal(field.write_default, field.type, name)}"
+    return required + default + ("" if field.doc is None else f" COMMENT {quoted_text(field.doc)}")
+
+
+def _spelled_leaf(type_: iceberg.PrimitiveType | iceberg.Variant) -> str:
+    match type_:
+        case iceberg.Decimal(precision, scale):
+            return f"decimal({precision},{scale})"
+        case iceberg.Fixed(length):
+            return f"fixed({length})"
+        case iceberg.Geometry(crs):
+            return "geometry" if crs == iceberg.DEFAULT_CRS else f"geometry({quoted_text(crs)})"
+        case iceberg.Geography(crs, algorithm) if algorithm != iceberg.DEFAULT_ALGORITHM:
+            return f"geography({quoted_text(crs)}, {quoted_text(algorithm)})"
+        case iceberg.Geography(crs):
+            return "geography" if crs == iceberg.DEFAULT_CRS else f"geography({quoted_text(crs)})"
+        case _:
+            return _SPELLED[type_]
 
 
 def as_schema(value: object, *, format_version: int = DEFAULT_FORMAT_VERSION) -> Schema:
@@ -71,96 +292,3 @@ def _read(value: object, format_version: int) -> Schema:
         return numbered(fields_from_arrow(arrow, format_version=format_version)[0])
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     raise InputError(f"cannot read a schema from {kind}: give Spark SQL text, an Arrow or a Spark schema", type=kind)
-
-
-def parse_partition(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
-    """The transform, in the spelling of the format, and the source columns of a partition text.
-
-    >>> parse_partition("bucket(16, id)", parse_ddl("id bigint"))
-    ('bucket[16]', ('id',))
-    >>> parse_partition("bucket(16, id, city)", parse_ddl("id bigint, city string"))
-    ('bucket[16]', ('id', 'city'))
-
-    The number may come last, as in Apache Iceberg.
-
-    >>> parse_partition("truncate(id, 2)", parse_ddl("id bigint"))
-    ('truncate[2]', ('id',))
-    """
-    called = _CALL.fullmatch(text.strip())
-    match = called if called is not None else _BARE.fullmatch(text.strip())
-    if match is None:
-        stated = " That is how metadata writes a transform, without its column." if "[" in text else ""
-        raise InputError(
-            f"cannot read the partition {text!r}: write day(ts), bucket(16, id) or a column.{stated}", text=text
-        )
-    columns = match["source"] if called is None else called["sources"]
-    sources = [part.strip().replace("`", "") for part in _SOURCE.findall(columns)]
-    width = None if called is None else called["width"]
-    if width is None and len(sources) > 1 and _NUMBER.fullmatch(sources[-1]) and sources[-1] not in schema.by_name:
-        *sources, width = sources
-    for source in sources:
-        schema.field(source)
-    if called is None:
-        return IDENTITY, tuple(sources)
-    name = called["name"].lower()
-    transform = _TRANSFORMS.get(_SYNONYMS.get(name, name))
-    if transform is None:
-        known = ", ".join(transform.name for transform in TRANSFORM_NAMES)
-        raise InputError(f"partition {text!r}: there is no transform {called['name']!r}; use one of {known}", text=text)
-    return _with_width(transform, width, text), tuple(sources)
-
-
-def term_text(transform: str, source_ids: Iterable[int], schema: Schema) -> str:
-    """A partition field or a sort key as people write it; sources that the schema no longer has are shown by their id.
-
-    >>> schema = parse_ddl("id bigint, ts timestamp")
-    >>> term_text("bucket[16]", [schema.field("id").id], schema), term_text("identity", [2], schema)
-    ('bucket(16, id)', 'ts')
-    """
-    sources = ", ".join(schema.names.get(source_id, f"field {source_id}") for source_id in source_ids)
-    if transform == IDENTITY:
-        return sources
-    name, _, width = transform.removesuffix("]").partition("[")
-    return f"{name}({sources})" if width == "" else f"{name}({width}, {sources})"
-
-
-def _with_width(transform: TransformName, width: str | None, text: str) -> str:
-    name = transform.name
-    if transform.is_sized != (width is not None):
-        rule = f"takes a number first, as in {name}(16, id)" if transform.is_sized else "takes a column"
-        raise InputError(f"partition {text!r}: {name} {rule}", text=text)
-    if width is None:
-        return name
-    if len(width.lstrip("0")) not in range(1, 11) or int(width) > _MAX_WIDTH:
-        what = "number of buckets" if name == "bucket" else f"width of {name}"
-        raise InputError(f"partition {text!r}: the {what} is 1 to {_MAX_WIDTH}, not {width}", text=text)
-    return f"{name}[{int(width)}]"
-
-
-def partition_spec(
-    texts: Iterable[str], schema: Schema, start_field_id: int = FIRST_PARTITION_FIELD_ID
-) -> PartitionSpec:
-    """The partition spec of some texts, with Iceberg's names for the fields (``ts_day``, ``id_bucket``).
-
-    >>> [field.name for field in partition_spec(["day(ts)", "id"], parse_ddl("id bigint, ts timestamp")).fields]
-    ['ts_day', 'id']
-    """
-    fields: list[PartitionField] = []
-    for field_id, text in enumerate(listed(texts, "partition_by"), start_field_id):
-        transform, sources = parse_partition(text, schema)
-        name = partition_name(transform, *sources)
-        if any(field.name == name for field in fields):
-            raise InputError(f"partition {text!r}: there is a partition field {name!r} already", text=text)
-        if transform != IDENTITY and name in schema.by_name:
-            raise InputError(f"partition {text!r}: its name {name!r} is that of a column", text=text)
-        source_id, *others = (schema.field(source).id for source in sources)
-        fields.append(
-            PartitionField(
-                source_id=source_id,
-                other_source_ids=tuple(others),
-                field_id=field_id,
-                name=name,
-                transform=transform,
-            )
-        )
-    return PartitionSpec(fields=tuple(fields))

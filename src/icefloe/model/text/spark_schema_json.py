@@ -1,9 +1,9 @@
 """Schemas in the JSON of Spark's ``StructType``, without Spark (spec: Schemas and Data Types).
 
 Spark's ``timestamp`` is an instant, the format's ``timestamptz``; Spark's ``timestamp_ntz`` is the format's
-``timestamp``. Types that Spark lacks come out as those its Parquet reader gives for them: uuid and fixed as binary.
-Comments, defaults and ids are in the metadata of fields; those of list elements and map entries, which are no fields
-to Spark, in that of the field around them. Only uuid, fixed and identifier fields are lost on the way there and back.
+``timestamp``. Types that Spark lacks have the type that Spark's Parquet reader returns: uuid and fixed are binary.
+Comments, defaults and ids are in the metadata of fields; those of list elements and map entries, which are not fields
+in Spark, are in that of the field around them. Only uuid, fixed and identifier fields do not survive a round trip.
 """
 
 from __future__ import annotations
@@ -15,39 +15,8 @@ from typing import Any
 
 from icefloe.errors import FormatError, InputError, UnsupportedError
 from icefloe.limits import DEFAULT
+from icefloe.model.schema import types as iceberg
 from icefloe.model.schema.schema import Schema, fresh_ids
-from icefloe.model.schema.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DEFAULT_ALGORITHM,
-    DEFAULT_CRS,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UNKNOWN,
-    UUID,
-    VARIANT,
-    Decimal,
-    Field,
-    Fixed,
-    Geography,
-    Geometry,
-    List,
-    Map,
-    Primitive,
-    Struct,
-    Type,
-    Variant,
-    children,
-    parse_type,
-    walk,
-)
 from icefloe.model.text.sql_literals import parse_literal, sql_literal
 
 FIELD_ID = "parquet.field.id"
@@ -57,28 +26,28 @@ _FIELD_IDS = "parquet.field."  # begins both
 _COMMENT = "comment"
 WRITE_DEFAULT = "CURRENT_DEFAULT"
 _INITIAL_DEFAULT = "EXISTS_DEFAULT"
-_TO_SPARK: Mapping[Primitive | Variant, str] = {
-    BOOLEAN: "boolean",
-    INT: "integer",
-    LONG: "long",
-    FLOAT: "float",
-    DOUBLE: "double",
-    DATE: "date",
-    TIME: "time(6)",
-    TIMESTAMP: "timestamp_ntz",
-    TIMESTAMPTZ: "timestamp",
-    STRING: "string",
-    UUID: "binary",
-    BINARY: "binary",
-    UNKNOWN: "void",
-    VARIANT: "variant",
+_TO_SPARK: Mapping[iceberg.Primitive | iceberg.Variant, str] = {
+    iceberg.BOOLEAN: "boolean",
+    iceberg.INT: "integer",
+    iceberg.LONG: "long",
+    iceberg.FLOAT: "float",
+    iceberg.DOUBLE: "double",
+    iceberg.DATE: "date",
+    iceberg.TIME: "time(6)",
+    iceberg.TIMESTAMP: "timestamp_ntz",
+    iceberg.TIMESTAMPTZ: "timestamp",
+    iceberg.STRING: "string",
+    iceberg.UUID: "binary",
+    iceberg.BINARY: "binary",
+    iceberg.UNKNOWN: "void",
+    iceberg.VARIANT: "variant",
 }
-_FROM_SPARK: Mapping[str, Type] = {
-    **{name: type_ for type_, name in _TO_SPARK.items() if type_ != UUID},
-    "byte": INT,
-    "short": INT,
+_FROM_SPARK: Mapping[str, iceberg.Type] = {
+    **{name: type_ for type_, name in _TO_SPARK.items() if type_ != iceberg.UUID},
+    "byte": iceberg.INT,
+    "short": iceberg.INT,
 }
-_SPARK_CRS = (DEFAULT_CRS, "EPSG:3857", "SRID:0")
+_SPARK_CRS = (iceberg.DEFAULT_CRS, "EPSG:3857", "SRID:0")
 _DECIMAL = re.compile(r"decimal\(\d+,\s*\d+\)")
 _TEXT = re.compile(r"(varchar|char)\(\d+\)|string collate \w+")
 _TIME = re.compile(r"time\([0-6]\)")
@@ -88,7 +57,7 @@ _SHAPE = re.compile(r"(geometry|geography)(\([^()]*\))?")
 def spark_schema_json(schema: Schema) -> dict[str, Any]:
     """The JSON of the Spark schema of a table, with the id of every field in its metadata.
 
-    >>> spark_schema_json(Schema(fields=(Field(1, "id", LONG, True),)))["fields"]
+    >>> spark_schema_json(Schema(fields=(iceberg.Field(1, "id", iceberg.LONG, True),)))["fields"]
     [{'name': 'id', 'type': 'long', 'nullable': False, 'metadata': {'parquet.field.id': 1}}]
     """
     return {"type": "struct", "fields": [_field_json(field, field.name) for field in schema.fields]}
@@ -97,7 +66,7 @@ def spark_schema_json(schema: Schema) -> dict[str, Any]:
 def without_field_ids(node: Any) -> Any:
     """The JSON of a Spark schema, or a part of it, without the ids that are for file readers.
 
-    >>> without_field_ids(spark_schema_json(Schema(fields=(Field(1, "id", LONG, True),))))["fields"]
+    >>> without_field_ids(spark_schema_json(Schema(fields=(iceberg.Field(1, "id", iceberg.LONG, True),))))["fields"]
     [{'name': 'id', 'type': 'long', 'nullable': False, 'metadata': {}}]
     """
     if isinstance(node, list):
@@ -112,7 +81,7 @@ def without_field_ids(node: Any) -> Any:
     }
 
 
-def _field_json(field: Field, name: str) -> dict[str, Any]:
+def _field_json(field: iceberg.Field, name: str) -> dict[str, Any]:
     metadata: dict[str, Any] = {FIELD_ID: field.id}
     if len(nested := _nested_ids(field)) > 0:
         metadata[_NESTED_IDS] = nested
@@ -125,49 +94,51 @@ def _field_json(field: Field, name: str) -> dict[str, Any]:
     return {"name": field.name, "type": type_, "nullable": not field.required, "metadata": metadata}
 
 
-def _nested_ids(field: Field) -> dict[str, int]:
+def _nested_ids(field: iceberg.Field) -> dict[str, int]:
     """The ids of elements, keys and values inside a field, except those inside structs, by names relative to it."""
     ids: dict[str, int] = {}
     pending = [(field.name, field.type)]
     while len(pending) > 0:
         name, type_ = pending.pop()
-        if isinstance(type_, (List, Map)):
-            for child in children(type_):
+        if isinstance(type_, (iceberg.List, iceberg.Map)):
+            for child in iceberg.children(type_):
                 ids[f"{name}.{child.name}"] = child.id
                 pending.append((f"{name}.{child.name}", child.type))
     return ids
 
 
-def _literal(default: Any, type_: Type, name: str) -> str:
+def _literal(default: Any, type_: iceberg.Type, name: str) -> str:
     """A default as Spark reads it; a uuid is binary to Spark."""
-    as_bytes = type_ == UUID and isinstance(default, str)
-    return sql_literal(default.replace("-", ""), BINARY, name) if as_bytes else sql_literal(default, type_, name)
+    as_bytes = type_ == iceberg.UUID and isinstance(default, str)
+    return (
+        sql_literal(default.replace("-", ""), iceberg.BINARY, name) if as_bytes else sql_literal(default, type_, name)
+    )
 
 
-def spark_type_json(type_: Type, name: str = "") -> str | dict[str, Any]:
+def spark_type_json(type_: iceberg.Type, name: str = "") -> str | dict[str, Any]:
     """The JSON of the Spark type that holds a type; ``name`` is the column's, for errors."""
     match type_:
-        case Struct(fields):
+        case iceberg.Struct(fields):
             return {"type": "struct", "fields": [_field_json(field, f"{name}.{field.name}") for field in fields]}
-        case List():
+        case iceberg.List():
             element = spark_type_json(type_.element, f"{name}.element")
             return {"type": "array", "elementType": element, "containsNull": not type_.element_required}
-        case Map():
+        case iceberg.Map():
             return {
                 "type": "map",
                 "keyType": spark_type_json(type_.key, f"{name}.key"),
                 "valueType": spark_type_json(type_.value, f"{name}.value"),
                 "valueContainsNull": not type_.value_required,
             }
-        case Decimal(precision, scale):
+        case iceberg.Decimal(precision, scale):
             return f"decimal({precision},{scale})"
-        case Fixed():
+        case iceberg.Fixed():
             return "binary"
-        case Geometry(crs) if crs in _SPARK_CRS:
+        case iceberg.Geometry(crs) if crs in _SPARK_CRS:
             return f"geometry({crs})"
-        case Geography(crs, algorithm) if (crs, algorithm) == (DEFAULT_CRS, DEFAULT_ALGORITHM):
+        case iceberg.Geography(crs, algorithm) if (crs, algorithm) == (iceberg.DEFAULT_CRS, iceberg.DEFAULT_ALGORITHM):
             return f"geography({crs}, {algorithm.upper()})"
-        case Primitive() | Variant() if type_ in _TO_SPARK:
+        case iceberg.Primitive() | iceberg.Variant() if type_ in _TO_SPARK:
             return _TO_SPARK[type_]
     raise UnsupportedError(
         f"column {name!r}: Spark has no type for {type_}; leave the column out, or read it as Arrow", field=name
@@ -177,14 +148,14 @@ def spark_type_json(type_: Type, name: str = "") -> str | dict[str, Any]:
 def schema_from_spark_json(value: str | dict[str, Any]) -> Schema:
     """The schema of the JSON of a Spark schema; ids are kept when every field has one and assigned afresh otherwise.
 
-    >>> schema_from_spark_json(spark_schema_json(Schema(fields=(Field(7, "id", LONG),)))).field("id").id
+    >>> schema_from_spark_json(spark_schema_json(Schema(fields=(iceberg.Field(7, "id", iceberg.LONG),)))).field("id").id
     7
     """
     fields = fields_from_spark_json(value)
-    return Schema(fields=fields if all(field.id > 0 for _, field in walk(fields)) else fresh_ids(fields))
+    return Schema(fields=fields if all(field.id > 0 for _, field in iceberg.walk(fields)) else fresh_ids(fields))
 
 
-def fields_from_spark_json(value: str | dict[str, Any]) -> tuple[Field, ...]:
+def fields_from_spark_json(value: str | dict[str, Any]) -> tuple[iceberg.Field, ...]:
     """The columns of the JSON of a Spark schema, text or parsed; those without an id have 0."""
     try:
         parsed = json.loads(value) if isinstance(value, str) else value
@@ -195,11 +166,11 @@ def fields_from_spark_json(value: str | dict[str, Any]) -> tuple[Field, ...]:
         raise InputError(f"not the JSON of a Spark StructType: {error!r}") from error
 
 
-def _field(value: dict[str, Any], parent: str, depth: int) -> Field:
+def _field(value: dict[str, Any], parent: str, depth: int) -> iceberg.Field:
     own, metadata = value["name"], value.get("metadata", {})
     name = f"{parent}{own}"
     type_ = _type(value["type"], name, depth)
-    return Field(
+    return iceberg.Field(
         *(_id(metadata.get(FIELD_ID, 0), name), own, _with_ids(type_, own, metadata.get(_NESTED_IDS, {}), name)),
         required=not value["nullable"],
         doc=metadata.get(_COMMENT),
@@ -214,55 +185,55 @@ def _id(value: object, name: str) -> int:
     return value
 
 
-def _default(text: object, type_: Type, name: str) -> Any:
+def _default(text: object, type_: iceberg.Type, name: str) -> Any:
     return None if text is None else parse_literal(str(text), type_, name)
 
 
-def _with_ids(type_: Type, prefix: str, ids: Mapping[str, Any], name: str) -> Type:
-    """A list or map with the ids that the field around it keeps for what is inside."""
+def _with_ids(type_: iceberg.Type, prefix: str, ids: Mapping[str, Any], name: str) -> iceberg.Type:
+    """A list or map with the ids of what is inside, from the metadata of the field around it."""
     match type_:
-        case List():
+        case iceberg.List():
             path = f"{prefix}.element"
             element = _with_ids(type_.element, path, ids, name)
-            return List(_id(ids.get(path, 0), name), element, type_.element_required)
-        case Map():
+            return iceberg.List(_id(ids.get(path, 0), name), element, type_.element_required)
+        case iceberg.Map():
             at_key, at_value = f"{prefix}.key", f"{prefix}.value"
             key, value = _with_ids(type_.key, at_key, ids, name), _with_ids(type_.value, at_value, ids, name)
             key_id, value_id = _id(ids.get(at_key, 0), name), _id(ids.get(at_value, 0), name)
-            return Map(key_id, key, value_id, value, type_.value_required)
+            return iceberg.Map(key_id, key, value_id, value, type_.value_required)
         case _:
             return type_
 
 
-def _type(value: Any, name: str, depth: int) -> Type:
+def _type(value: Any, name: str, depth: int) -> iceberg.Type:
     if depth > DEFAULT.type_depth:
         raise InputError(f"column {name!r}: types are nested deeper than {DEFAULT.type_depth}", field=name)
     if isinstance(value, str):
         return _leaf(value, name)
     match value["type"]:
         case "struct":
-            return Struct(tuple(_field(field, f"{name}.", depth + 1) for field in value["fields"]))
+            return iceberg.Struct(tuple(_field(field, f"{name}.", depth + 1) for field in value["fields"]))
         case "array":
             element = _type(value["elementType"], f"{name}.element", depth + 1)
-            return List(0, element, not value["containsNull"])
+            return iceberg.List(0, element, not value["containsNull"])
         case "map":
             key = _type(value["keyType"], f"{name}.key", depth + 1)
             entry = _type(value["valueType"], f"{name}.value", depth + 1)
-            return Map(0, key, 0, entry, not value["valueContainsNull"])
+            return iceberg.Map(0, key, 0, entry, not value["valueContainsNull"])
         case kind:
             raise UnsupportedError(f"column {name!r}: Spark type {kind} is not handled", field=name)
 
 
-def _leaf(text: str, name: str) -> Type:
+def _leaf(text: str, name: str) -> iceberg.Type:
     if (type_ := _FROM_SPARK.get(text)) is not None:
         return type_
     if _TEXT.fullmatch(text) is not None:
-        return STRING
+        return iceberg.STRING
     if _TIME.fullmatch(text) is not None:
-        return TIME
+        return iceberg.TIME
     if _DECIMAL.fullmatch(text) is not None or (_SHAPE.fullmatch(text) is not None and "ANY" not in text.upper()):
         try:
-            return parse_type(text)
+            return iceberg.parse_type(text)
         except FormatError as error:
             raise InputError(f"column {name!r}: {error}", field=name) from error
     raise UnsupportedError(f"column {name!r}: Spark type {text} has no counterpart in the format", field=name)

@@ -12,71 +12,52 @@ from dataclasses import dataclass
 from typing import Any
 
 from icefloe.errors import FormatError, InputError, UnsupportedError
+from icefloe.model.schema import types as iceberg
 from icefloe.model.schema.json_values import value_from_json, value_to_json
-from icefloe.model.schema.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NS,
-    TIMESTAMPTZ,
-    TIMESTAMPTZ_NS,
-    UUID,
-    Decimal,
-    Fixed,
-    Primitive,
-    Type,
-    is_primitive,
-)
 from icefloe.model.text.sql_tokens import Tokens, quoted_text
 
-_TAGS: Mapping[Type, str] = {
-    DATE: "DATE",
-    TIME: "TIME",
-    TIMESTAMP: "TIMESTAMP_NTZ",
-    TIMESTAMPTZ: "TIMESTAMP",
-    TIMESTAMP_NS: "TIMESTAMP_NS",
-    TIMESTAMPTZ_NS: "TIMESTAMPTZ_NS",
-    UUID: "UUID",
-    BINARY: "X",
+_TAGS: Mapping[iceberg.Type, str] = {
+    iceberg.DATE: "DATE",
+    iceberg.TIME: "TIME",
+    iceberg.TIMESTAMP: "TIMESTAMP_NTZ",
+    iceberg.TIMESTAMPTZ: "TIMESTAMP",
+    iceberg.TIMESTAMP_NS: "TIMESTAMP_NS",
+    iceberg.TIMESTAMPTZ_NS: "TIMESTAMPTZ_NS",
+    iceberg.UUID: "UUID",
+    iceberg.BINARY: "X",
 }
-_STAMPS = (TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_NS, TIMESTAMPTZ_NS)
-_SUFFIXES: Mapping[Type, str] = {FLOAT: "F", DOUBLE: "D"}
+_NUMBERS = (iceberg.INT, iceberg.LONG, iceberg.FLOAT, iceberg.DOUBLE)
+_STAMPS = (iceberg.TIMESTAMP, iceberg.TIMESTAMPTZ, iceberg.TIMESTAMP_NS, iceberg.TIMESTAMPTZ_NS)
+_SUFFIXES: Mapping[iceberg.Type, str] = {iceberg.FLOAT: "F", iceberg.DOUBLE: "D"}
 
 
-def sql_literal(value: Any, type_: Type, name: str) -> str:
+def sql_literal(value: Any, type_: iceberg.Type, name: str) -> str:
     """A default as SQL text; ``name`` is the column's, for errors.
 
-    >>> sql_literal("2026-01-01", DATE, "day")
+    >>> sql_literal("2026-01-01", iceberg.DATE, "day")
     "DATE '2026-01-01'"
     """
     if value is None:
         return "NULL"
-    if not is_primitive(type_):
+    if not iceberg.is_primitive(type_):
         raise UnsupportedError(f"column {name!r}: the default of a {type_} has no spelling in SQL", field=name)
     written: Any = value_to_json(value_from_json(value, type_, name), type_, name)
     match type_:
-        case Decimal():
+        case iceberg.Decimal():
             return f"{written}BD"
-        case Fixed():
+        case iceberg.Fixed():
             return f"X{quoted_text(written)}"
-        case Primitive() if type_ in _TAGS:
-            return f"{_TAGS[type_]} {quoted_text(written)}" if type_ != BINARY else f"X{quoted_text(written)}"
-    if type_ == STRING:
+        case iceberg.Primitive() if type_ in _TAGS:
+            return f"{_TAGS[type_]} {quoted_text(written)}" if type_ != iceberg.BINARY else f"X{quoted_text(written)}"
+    if type_ == iceberg.STRING:
         return quoted_text(written)
-    return str(written).lower() if type_ == BOOLEAN else f"{written!r}{_SUFFIXES.get(type_, '')}"
+    return str(written).lower() if type_ == iceberg.BOOLEAN else f"{written!r}{_SUFFIXES.get(type_, '')}"
 
 
-def parse_literal(text: str, type_: Type, name: str) -> Any:
+def parse_literal(text: str, type_: iceberg.Type, name: str) -> Any:
     """The default, as a JSON value, that a SQL text gives to a column.
 
-    >>> parse_literal("DATE '2026-01-01'", DATE, "day")
+    >>> parse_literal("DATE '2026-01-01'", iceberg.DATE, "day")
     '2026-01-01'
     """
     tokens = Tokens(text, f"the default of column {name!r}")
@@ -85,7 +66,7 @@ def parse_literal(text: str, type_: Type, name: str) -> Any:
     return value
 
 
-def take_literal(tokens: Tokens, type_: Type, name: str) -> Any:
+def take_literal(tokens: Tokens, type_: iceberg.Type, name: str) -> Any:
     """The default, as a JSON value, of the literal that comes next."""
     if not tokens.skip("cast", "("):
         return _constant(tokens, type_, name)
@@ -100,7 +81,7 @@ def take_literal(tokens: Tokens, type_: Type, name: str) -> Any:
     return value
 
 
-def _constant(tokens: Tokens, type_: Type, name: str) -> Any:
+def _constant(tokens: Tokens, type_: iceberg.Type, name: str) -> Any:
     literal = _taken(tokens)
     try:
         return _as_json(literal, type_)
@@ -137,13 +118,13 @@ def _taken(tokens: Tokens) -> _Literal:
     raise tokens.wrong("a constant such as 5, 'text' or DATE '2026-01-01'", token)
 
 
-def _as_json(literal: _Literal, type_: Type) -> Any:
+def _as_json(literal: _Literal, type_: iceberg.Type) -> Any:
     value = literal.value
     if value is None:
         return None
     if isinstance(value, bool):
         return value_to_json(value, type_)
-    wants_number = type_ in (INT, LONG, FLOAT, DOUBLE) or isinstance(type_, Decimal)
+    wants_number = type_ in _NUMBERS or isinstance(type_, iceberg.Decimal)
     if literal.number or (wants_number and literal.tag == ""):
         return value_to_json(_number(value, type_), type_)
     _check_tag(literal, type_)
@@ -153,18 +134,18 @@ def _as_json(literal: _Literal, type_: Type) -> Any:
     return value_to_json(value_from_json(value, type_), type_)
 
 
-def _number(text: str, type_: Type) -> int | float | decimal.Decimal:
-    if isinstance(type_, Decimal):
+def _number(text: str, type_: iceberg.Type) -> int | float | decimal.Decimal:
+    if isinstance(type_, iceberg.Decimal):
         return decimal.Decimal(text)
-    if type_ in (FLOAT, DOUBLE):
+    if type_ in (iceberg.FLOAT, iceberg.DOUBLE):
         return float(text)
     return int(text)
 
 
-def _check_tag(literal: _Literal, type_: Type) -> None:
-    """A string says its type, or the column does; bytes are always marked as such."""
-    tags = {"x"} if isinstance(type_, Fixed) else {_TAGS[type_].lower()} if type_ in _TAGS else set()
-    if type_ == TIMESTAMPTZ:
+def _check_tag(literal: _Literal, type_: iceberg.Type) -> None:
+    """The type of a string is that of the column unless a tag states it; bytes always have a tag."""
+    tags = {"x"} if isinstance(type_, iceberg.Fixed) else {_TAGS[type_].lower()} if type_ in _TAGS else set()
+    if type_ == iceberg.TIMESTAMPTZ:
         tags.add("timestamp_ltz")
     if literal.tag not in tags and (literal.tag != "" or "x" in tags):
         raise ValueError(f"expected {' or '.join(sorted(tags)) or 'a plain'} '...'")

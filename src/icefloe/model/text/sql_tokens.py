@@ -1,4 +1,4 @@
-"""SQL text in small pieces: names and strings as Spark SQL quotes them, and tokens of column lists and literals.
+"""The tokens of SQL column lists and literals, and names and strings quoted as in Spark SQL.
 
 Strings are written with backslashes, which every Spark reads; a doubled quote is read too.
 """
@@ -34,7 +34,7 @@ _SHOWN = 30
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of text; names and strings are without their quotes, words in lower case in ``key``."""
+    """A token; names and strings are without their quotes, and ``key`` has words in lower case."""
 
     kind: Kind
     text: str
@@ -42,7 +42,7 @@ class Token:
 
     @property
     def key(self) -> str:
-        """What the grammar knows it by: a word in lower case, a mark as it is, nothing for anything else."""
+        """What the grammar compares: a word in lower case, or a mark; empty for other kinds."""
         return self.text.lower() if self.kind in ("word", "mark") else ""
 
 
@@ -80,7 +80,7 @@ class Tokens:
             raise self.wrong(repr(key))
 
     def end(self) -> None:
-        """Refuse whatever comes after."""
+        """Refuse further text."""
         if self.peek().kind != "end":
             raise self.wrong("the end")
 

@@ -1,6 +1,6 @@
 """Checks that names, comments and properties of a table are strings (spec: Table Metadata).
 
-JSON could hold numbers instead, but then no reader would accept the table, so they are refused before.
+JSON could store numbers instead, but no reader would accept the table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def text_problem(value: object) -> str | None:
 
 
 def _written(value: object) -> str | None:
-    """The text that was meant, where that is plain."""
+    """The text that was probably meant, for numbers and booleans."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, (int, float)) else None

@@ -7,7 +7,6 @@ Both take decompressed blocks, and raise ``UnsupportedError`` for what fastavro 
 
 from __future__ import annotations
 
-from icefloe.codecs.avro.vectorized.decode import FEWEST_RECORDS, decode_together
-from icefloe.codecs.avro.vectorized.side_by_side import decode_side_by_side
+from icefloe.codecs.avro.vectorized.decode import FEWEST_RECORDS, decode_side_by_side, decode_together
 
 __all__ = ["FEWEST_RECORDS", "decode_side_by_side", "decode_together"]

@@ -1,11 +1,16 @@
-"""Avro records into Arrow columns, all records at once (spec: Appendix A, Avro).
+"""Avro records into Arrow columns, many records at once (spec: Appendix A, Avro).
 
-Records have no index: where one ends is known only after reading it. But the first text of a record, the path of a
-file, begins like that of its neighbours, so its occurrences in the buffer show where records probably start. From all
-of these places numpy reads to the end of the record and on to the first text of the next one. If that chain leads from
-the first byte of the buffer to its last one, and has as many records as the blocks say, then it is what reading in
-order gives. If not, or if the records have a form that is not read so, ``UnsupportedError`` makes the caller read in
-order.
+Records have no index: where one ends is known only after reading it.
+
+``decode_together`` guesses where records start. The first text of a record, the path of a file, begins like that of its
+neighbours, so its occurrences in the buffer show where records probably start. From all of these positions numpy reads
+to the end of the record and on to the first text of the next one. If that chain leads from the first byte of the buffer
+to the last, and has as many records as the blocks say, then the result is that of reading in order.
+
+``decode_side_by_side`` needs many blocks, whose starts are known. It scans all blocks side by side, one record of each
+block per step, to find where every record begins. Then all records are read together, column by column.
+
+Otherwise ``UnsupportedError`` makes the caller read in order.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from icefloe.codecs.avro.projection import ColumnTree, Shape
 from icefloe.codecs.avro.vectorized.columns import ByKey
@@ -179,3 +185,30 @@ class _Chain:
         if len(chain) != self.count:
             raise UnsupportedError("fewer records than the blocks say")
         return np.array(chain), None
+
+
+def decode_side_by_side(blocks: Sequence[bytes], counts: Longs, plain: Any, wanted: pa.StructType) -> pa.StructArray:
+    """The wanted fields of all records of some blocks; ``counts`` are the numbers of records in the blocks."""
+    reader = reader_of(plain)
+    source, ends = Source.of(blocks)
+    starts = _starts(source, reader, counts, ends)
+    rows, stops = reader.read(source, starts, wanted)
+    if not (np.array_equal(stops[:-1], starts[1:]) and stops[-1] == ends[-1]):
+        raise UnsupportedError("records are not as long as they say")
+    return rows.arrow(source, wanted)
+
+
+def _starts(source: Source, reader: Reader, counts: Longs, ends: Longs) -> Longs:
+    """Where each record begins."""
+    order = np.argsort(-counts, kind="stable")  # blocks with many records first: unfinished blocks stay in front
+    first, many = (np.cumsum(counts) - counts)[order], counts[order]
+    at = np.concatenate(([0], ends[:-1]))[order]
+    going = np.searchsorted(-many, -np.arange(int(many[0])), side="left")  # blocks that still have a record, per step
+    starts = np.empty(int(counts.sum()), np.int64)
+    for step, blocks in enumerate(going.tolist()):
+        here = at[:blocks]
+        starts[first[:blocks] + step] = here
+        at[:blocks] = reader.skip(source, here)
+    if not np.array_equal(at, ends[order]):
+        raise UnsupportedError("records do not end where their blocks do")
+    return starts

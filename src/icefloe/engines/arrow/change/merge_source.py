@@ -20,7 +20,7 @@ from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, conjunction
 from icefloe.expr.value.expressions import Value, evaluate_value, value_type
 from icefloe.expr.value.nodes import Reference
-from icefloe.expr.value.types import BOOLEAN, BYTES, FLOAT, OTHER, TEXT, TIMESTAMP, common_type, convert, kind_of
+from icefloe.expr.value.value_types import BOOLEAN, BYTES, FLOAT, OTHER, TEXT, TIMESTAMP, common_type, convert, kind_of
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.arrow.plain_layouts import plain
 

@@ -19,7 +19,7 @@ from icefloe.engines.spark.read.read import Positioned, survivors
 from icefloe.engines.spark.read.scan import planned_source
 from icefloe.engines.work import FinalLineage, PlannedFiles, Positions
 from icefloe.expr.filter.nodes import Bound
-from icefloe.expr.filter.row_filter import to_sql
+from icefloe.expr.text.spark_sql import to_sql
 from icefloe.formats.read.row_group_reader import merged
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, POS, ROW_ID, is_metadata_column
 from icefloe.model.schema.types import Field

@@ -30,7 +30,7 @@ from icefloe.engines.spark.session import local_frame
 from icefloe.engines.spark.write.conform import quoted
 from icefloe.engines.work import PlannedFiles
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
-from icefloe.expr.filter.row_filter import to_sql
+from icefloe.expr.text.spark_sql import to_sql
 from icefloe.formats.read.row_group_reader import merged
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.schema.metadata_columns import FILE, POS, ROW_ID

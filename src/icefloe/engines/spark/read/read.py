@@ -36,8 +36,8 @@ from icefloe.engines.spark.task_python import map_in_arrow
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.bind import bind_pushed
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, conjuncts
-from icefloe.expr.filter.row_filter import to_sql
 from icefloe.expr.text.filter_parser import parse_pushed
+from icefloe.expr.text.spark_sql import to_sql
 from icefloe.model.schema.schema import Schema
 from icefloe.scan.routes import Route
 from icefloe.scan.tasks import Plan

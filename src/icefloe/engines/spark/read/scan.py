@@ -27,7 +27,7 @@ from icefloe.engines.work import PlannedFiles, ScanRequest
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.filter_columns import filter_columns
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
-from icefloe.expr.filter.row_filter import to_sql
+from icefloe.expr.text.spark_sql import to_sql
 from icefloe.formats.read.row_group_reader import merged
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.schema.schema import Schema

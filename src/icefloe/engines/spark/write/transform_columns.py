@@ -19,7 +19,7 @@ from icefloe.engines.spark.jvm_calls import method_call, static_call
 from icefloe.engines.spark.schema import spark_type
 from icefloe.engines.spark.task_python import arrow_function
 from icefloe.engines.spark.write.conform import quoted
-from icefloe.model.arrow.types import arrow_type
+from icefloe.model.arrow.arrow_types import arrow_type
 from icefloe.model.schema.types import (
     DATE,
     INT,

@@ -1,7 +1,7 @@
-"""The partition specs and sort orders of a table over time: every one is kept, one is the default for writers.
+"""Makes a partition spec or sort order the default of a table, which keeps all its older ones.
 
-Files name the spec and the order they were written with by id, so none is ever changed (spec: Partition Evolution,
-Sorting). Times and the metadata log are the commit's to set.
+Files refer to their spec and sort order by id, so neither is ever changed (spec: Partition Evolution, Sorting). The
+commit sets times and the metadata log.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _check_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
 
 
 def _check_places(metadata: TableMetadata, spec: PartitionSpec) -> None:
-    """Refuse fields that version 1 would confuse: it identifies partition values by position."""
+    """Refuse a spec that moves or removes fields: version 1 identifies partition values by position."""
     for place, former in enumerate(metadata.spec.fields):
         field = spec.fields[place] if place < len(spec.fields) else None
         if field is None or not _stays(former, field):
@@ -88,8 +88,8 @@ def _stays(former: PartitionField, field: PartitionField) -> bool:
 def add_order(metadata: TableMetadata, order: SortOrder) -> TableMetadata:
     """The table with ``order`` as its default one.
 
-    An order without keys is "unsorted", which is order 0 in every table. One equal to an order the table has is that
-    order; any other gets the highest order id plus one, whatever id it came with.
+    An order without keys is "unsorted", which is order 0 in every table. If the table has an equal order, that one
+    becomes the default. Otherwise the order is added with the highest order id plus one.
     """
     problem = order_problem(order, metadata.schema)
     if problem is not None:

@@ -1,6 +1,6 @@
-"""What table metadata says of statistics files and encryption keys (spec: Table statistics).
+"""The entries of statistics files and encryption keys in table metadata (spec: Table statistics).
 
-The files themselves are informational: a reader may ignore them, a writer must carry their entries along.
+Statistics are informational: readers may ignore them, writers must keep their entries.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Partition evolution: steps applied to a spec give another spec, or the reason why not (spec: Partition Evolution).
+"""Partition evolution: steps applied to a spec give another spec, or an error (spec: Partition Evolution).
 
-Steps are carried out one after the other and together make one new spec. Partition fields that no step touches keep
-their ids and places. ``icefloe.model.partition.history`` makes the result the default spec of a table.
+``PartitionUpdate`` makes the steps from text such as ``month(ts)``; ``evolve_spec`` applies them in order, and together
+they make one new spec. Partition fields that no step touches keep their ids and positions.
+``icefloe.model.partition.spec_history`` makes the result the default spec of a table.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from icefloe.errors import InputError
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import DEFAULT_FORMAT_VERSION, VersionRules, rules
 from icefloe.model.partition.spec import (
     PartitionField,
@@ -20,8 +22,10 @@ from icefloe.model.partition.spec import (
     redundancy_problem,
     source_problem,
 )
+from icefloe.model.partition.spec_history import add_spec
 from icefloe.model.partition.transform_names import VOID
 from icefloe.model.schema.schema import Schema
+from icefloe.model.text.partition_text import parse_partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +46,7 @@ class RemovePartitionField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovePartitionValue:
-    """No longer partition by a transform of some columns, whatever the field of it is called."""
+    """No longer partition by a transform of some columns; the name of its field does not matter."""
 
     transform: str
     columns: tuple[str, ...]
@@ -61,7 +65,7 @@ PartitionChange: TypeAlias = AddPartitionField | RemovePartitionField | RemovePa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvolvedSpec:
-    """The outcome: a spec that still has the id of the one before, and the highest partition field id ever used."""
+    """The result: a spec that still has the id of the old one, and the highest partition field id ever used."""
 
     spec: PartitionSpec
     last_partition_id: int
@@ -76,14 +80,15 @@ def evolve_spec(
     last_partition_id: int,
     format_version: int = DEFAULT_FORMAT_VERSION,
 ) -> EvolvedSpec:
-    """The spec after the steps; ``InputError`` with field and reason for a step that the format does not allow.
+    """The spec after the steps; InputError, with field and reason, for a step that the format does not allow.
 
-    Version 1 does not track field ids, so a field keeps its position for ever: a removed field becomes void, and its
-    name is free for another field. Later versions drop it. There a new field reuses the id of a field with the same
+    Version 1 does not track field ids, so a field always keeps its position: a removed field becomes void, and its name
+    can be used by another field. Later versions drop it. There a new field reuses the id of a field with the same
     columns and transform in any of ``specs``, because manifests identify partition values by id. Every other new field
     gets the next unused id. ``icefloe.transforms`` checks whether a transform accepts the type of its column.
 
-    >>> from icefloe.model.text.ddl import parse_ddl, partition_spec
+    >>> from icefloe.model.text.ddl import parse_ddl
+    >>> from icefloe.model.text.partition_text import partition_spec
     >>> schema = parse_ddl("id bigint, ts timestamp")
     >>> steps = [RemovePartitionField(field="ts_day"), AddPartitionField(transform="hour", columns=("ts",))]
     >>> before = partition_spec(["day(ts)", "id"], schema)
@@ -181,7 +186,7 @@ class _Evolution:
         self.last_partition_id = max(self.last_partition_id, wanted.field_id)
 
     def _former(self, wanted: PartitionField) -> PartitionField | None:
-        """The same field as this change removed it, or, where ids are tracked, as some spec had it."""
+        """The same field from the steps of this change, or, in versions that track ids, from an older spec."""
         for field in self.history:
             if wanted.is_void or field.derivation != wanted.derivation:
                 continue
@@ -193,7 +198,7 @@ class _Evolution:
         return None
 
     def _is_stored(self, id_: int) -> bool:
-        """Whether a field has this id in files, which can be another one than here."""
+        """Whether a field has this id in files; its own id may differ."""
         return any(field.stored_id == id_ for field in self.fields.values())
 
     def _place(self, field: PartitionField) -> None:
@@ -217,7 +222,7 @@ class _Evolution:
             del self.fields[field.field_id]
 
     def build(self) -> tuple[PartitionField, ...]:
-        """The fields that are left; what was removed is gone, or void where places must be kept."""
+        """The fields after all steps; removed ones are dropped, or void in versions that keep positions."""
         if self.version.partition_ids:
             kept = [field for field in self.fields.values() if field.field_id not in self.removed]
         else:
@@ -238,3 +243,56 @@ def _unused(field: PartitionField, names: set[str]) -> str:
     while name in names:
         name = f"{name}_{field.stored_id}"
     return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionUpdate:
+    """Changes of the default partition spec of a table; each call returns a new value with one more step.
+
+    >>> from icefloe.model.text.ddl import parse_ddl
+    >>> from icefloe.model.text.partition_text import partition_spec
+    >>> schema = parse_ddl("id bigint, ts timestamp")
+    >>> table = TableMetadata(format_version=2, table_uuid="u", location="file:///t", last_updated_ms=0,
+    ...     last_column_id=2, schemas=(schema,), specs=(partition_spec(["day(ts)"], schema),), last_partition_id=1000)
+    >>> changed = PartitionUpdate(metadata=table).add("month(ts)", name="m").remove("day(ts)").apply()
+    >>> changed.spec.spec_id, [(field.field_id, field.name) for field in changed.spec.fields]
+    (1, [(1001, 'm')])
+    """
+
+    metadata: TableMetadata
+    steps: tuple[PartitionChange, ...] = ()
+
+    def add(self, text: str, name: str | None = None) -> PartitionUpdate:
+        """Partition by one more value, such as ``day(ts)``, ``bucket(16, id)``, ``bucket(16, a, b)`` or a column."""
+        transform, sources = parse_partition(text, self.metadata.schema)
+        return self._then(AddPartitionField(transform=transform, columns=sources, name=name))
+
+    def remove(self, field: str) -> PartitionUpdate:
+        """Remove a partition field, identified by its name or by its transform and column, such as ``day(ts)``."""
+        if "(" not in field or self.metadata.spec.field(field) is not None:
+            return self._then(RemovePartitionField(field=field))
+        transform, sources = parse_partition(field, self.metadata.schema)
+        return self._then(RemovePartitionValue(transform=transform, columns=sources))
+
+    def rename(self, field: str, name: str) -> PartitionUpdate:
+        """Another name for a field."""
+        return self._then(RenamePartitionField(field=field, name=name))
+
+    def evolved(self) -> EvolvedSpec:
+        """The spec after the steps."""
+        table = self.metadata
+        return evolve_spec(
+            table.spec,
+            self.steps,
+            schema=table.schema,
+            specs=table.specs,
+            last_partition_id=table.last_partition_id,
+            format_version=table.format_version,
+        )
+
+    def apply(self) -> TableMetadata:
+        """The table with the spec after the steps as its default one."""
+        return add_spec(self.metadata, self.evolved().spec)
+
+    def _then(self, step: PartitionChange) -> PartitionUpdate:
+        return replace(self, steps=(*self.steps, step))

@@ -1,8 +1,8 @@
-"""Schema evolution: steps applied to a schema give another schema, or the reason why not (spec: Schema Evolution).
+"""Schema evolution: steps applied to a schema give another schema, or an error (spec: Schema Evolution).
 
-Steps are carried out one after the other, as a series of ALTER TABLE statements would be: each one sees the names the
-former ones left. Together they make one new schema. Fields that no step touches keep everything, new fields get ids
-that were never used. ``icefloe.model.evolution.schema_history`` makes the result the current schema of a table.
+Steps are applied in order, like a series of ALTER TABLE statements: each step sees the names that earlier steps left.
+Together they make one new schema. Fields that no step touches are unchanged; new fields get ids that were never used.
+``icefloe.model.evolution.schema_history`` makes the result the current schema of a table.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from icefloe.errors import InputError
-from icefloe.model.evolution.new_columns import checked_column, refused
+from icefloe.limits import DEFAULT
+from icefloe.model.evolution.change_rules import identifier_problem, promotion_problem, reserved_name_problem
 from icefloe.model.evolution.protected_columns import NOTHING_PROTECTED, Protected
-from icefloe.model.evolution.rules import identifier_problem, promotion_problem, reserved_name_problem
 from icefloe.model.evolution.schema_draft import TABLE, Draft
 from icefloe.model.evolution.steps import (
     AddColumn,
@@ -30,18 +30,18 @@ from icefloe.model.evolution.steps import (
     SetDoc,
     SetIdentifiers,
 )
-from icefloe.model.metadata.version_rules import DEFAULT_FORMAT_VERSION, rules
+from icefloe.model.metadata.version_rules import DEFAULT_FORMAT_VERSION, VersionRules, rules
 from icefloe.model.partition.transform_names import IDENTITY, VOID
 from icefloe.model.schema.defaults import default_json, promoted_default, without_default
 from icefloe.model.schema.metadata_columns import MAX_COLUMN_ID
 from icefloe.model.schema.schema import Schema, fresh_ids
-from icefloe.model.schema.types import Field, List, Map, Struct, walk
+from icefloe.model.schema.types import UNKNOWN, Field, List, Map, Struct, children, since, walk, with_children
 from icefloe.model.text.text_checks import check_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolved:
-    """The outcome: a schema that still has the id of the one before, and the highest column id ever used."""
+    """The result: a schema that still has the id of the old one, and the highest column id ever used."""
 
     schema: Schema
     last_column_id: int
@@ -55,12 +55,12 @@ def evolve(
     protected: Protected = NOTHING_PROTECTED,
     format_version: int = DEFAULT_FORMAT_VERSION,
 ) -> Evolved:
-    """The schema after the steps; a step that the format does not allow is an ``InputError`` with column and reason.
+    """The schema after the steps; InputError, with column and reason, for a step that the format does not allow.
 
     Names are case-sensitive, yet a name that differs from another one only in case is refused when it is added or
     renamed, because engines that ignore case (Spark, by default) could read neither column. Schemas that have such
-    names already can still change otherwise. A column is either changed or dropped by one change, never both. Not the
-    spec but Parquet asks for one more rule: a struct keeps, or is added with, at least one field.
+    names already can still change otherwise. The steps may not both change and drop one column. One rule is not from
+    the spec but from Parquet: a struct has at least one field.
 
     >>> from icefloe.model.evolution.steps import After
     >>> from icefloe.model.schema.types import INT, LONG, STRING
@@ -98,7 +98,7 @@ class _Evolution:
         self._rules = rules(format_version)
         self._touched: set[int] = set()
         self._dropped: set[str] = set()
-        self._shrunk: dict[int | None, str] = {}  # structs that lost a field -> the last one they lost
+        self._shrunk: dict[int | None, str] = {}  # structs with dropped fields -> the field dropped last
 
     def apply(self, step: SchemaChange) -> None:
         for key, what in _TEXTS.items():
@@ -277,16 +277,16 @@ class _Evolution:
         self.identifiers = tuple(sorted(set(chosen)))
 
     def check_fields_left(self) -> None:
-        """Refuse to leave a struct, or the table, without any field: Parquet cannot store one."""
+        """Refuse a struct or a table without fields: Parquet cannot store one."""
         for owner, name in self._shrunk.items():
             if (owner is TABLE or self.draft.has(owner)) and len(self.draft.inside(owner)) == 0:
                 what = "the table" if owner is TABLE else repr(self.draft.name(owner))
                 raise refused(name, "dropped", f"{what} would have no fields left, and Parquet cannot store that")
 
     def check_partition_names(self, before: Schema) -> None:
-        """Refuse a column that took the name of a partition field about something else that is in the table.
+        """Refuse a column with the name of a partition field that is derived from other columns of the table.
 
-        A field about columns that are gone does not matter: only old files have its values.
+        A partition field whose columns were all dropped does not matter: only old files have its values.
         """
         for spec, part in self._protected.parts:
             column = self.draft.find(part.name)
@@ -327,3 +327,62 @@ class _Evolution:
                 continue
             if self.draft.inside(owner)[0] == inner:
                 raise refused(name, verb, f"the keys of map {self.draft.name(owner)!r} cannot change")
+
+
+def checked_column(field: Field, name: str, rules: VersionRules, *, depth: int = 0, verb: str = "added") -> Field:
+    """The field with all defaults in their JSON form; an error if tables of the format version cannot hold it.
+
+    ``name`` is the field's full name, ``depth`` the number of fields around it. Ids are not changed: the caller assigns
+    them.
+    """
+    return _Check(rules, verb).field(field, name, depth)
+
+
+def refused(name: str, verb: str, reason: str) -> InputError:
+    """The error of a change that the format does not allow."""
+    return InputError(f"column {name!r} cannot be {verb}: {reason}", field=name)
+
+
+class _Check:
+    def __init__(self, rules: VersionRules, verb: str) -> None:
+        self._rules = rules
+        self._verb = verb
+
+    def field(self, field: Field, name: str, depth: int) -> Field:
+        if depth > DEFAULT.type_depth:
+            raise self._refused(name, f"types are nested deeper than {DEFAULT.type_depth}")
+        if field.name == "":
+            raise self._refused(name, "its name is empty")
+        inner = tuple(self.field(child, f"{name}.{child.name}", depth + 1) for child in children(field.type))
+        if isinstance(field.type, Struct) and len(inner) == 0:
+            raise self._refused(name, f"struct {name!r} has no fields, and Parquet cannot store it")
+        version, first = self._rules.version, since(field.type)
+        if first > version:  # of a nested type: the fields inside were checked before
+            raise self._refused(name, f"type {field.type} needs format version {first} or later, this is {version}")
+        if field.type == UNKNOWN and field.required:
+            raise self._refused(name, "all values of an unknown column are null, so it must be optional")
+        checked = replace(
+            field,
+            type=with_children(field.type, inner),
+            initial_default=self.default(field, name, field.initial_default),
+            write_default=self.default(field, name, field.write_default),
+        )
+        lacking = without_default(checked.initial_default, inner, "initial")
+        lacking = without_default(checked.write_default, inner, "write") if lacking is None else lacking
+        if lacking is not None:
+            raise self._refused(name, f"its default is {{}}, but {name}.{lacking} is required and has no default")
+        return checked
+
+    def default(self, field: Field, name: str, default: object) -> object:
+        if default is None:
+            return None
+        if not self._rules.column_defaults:
+            reason = f"defaults need format version 3 or later, this is {self._rules.version}"
+            raise self._refused(name, reason)
+        try:
+            return default_json(default, field.type)
+        except InputError as error:
+            raise self._refused(name, f"its default does not fit: {error}") from error
+
+    def _refused(self, name: str, reason: str) -> InputError:
+        return refused(name, self._verb, reason)

@@ -1,7 +1,6 @@
-"""Which schemas a table of some format version may have (spec: Schemas and Data Types, Default values).
+"""The rules for schemas that are written, by format version (spec: Schemas and Data Types, Default values).
 
-``Schema`` itself only insists on unique names and ids, for tables of other writers are read as they are. These are the
-rules for schemas that we write.
+``Schema`` itself only requires unique names and ids, so that tables of other writers can be read.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from icefloe.errors import FormatError, InputError, UnsupportedError
-from icefloe.model.evolution.rules import identifier_problem, reserved_name_problem
+from icefloe.model.evolution.change_rules import identifier_problem, reserved_name_problem
 from icefloe.model.metadata.version_rules import rules
 from icefloe.model.schema.json_values import value_from_json
 from icefloe.model.schema.metadata_columns import MAX_COLUMN_ID
@@ -55,7 +54,7 @@ def schema_problems(schema: Schema, format_version: int) -> Iterator[tuple[str, 
 def id_problems(schema: Schema) -> Iterator[tuple[str, str]]:
     """The reserved ids and the unfit identifier fields of a schema, each with the full name of its column.
 
-    Tables of other programs that have them are read, but no schema with them is written.
+    Tables of other programs with such schemas are read, but none is written.
     """
     for name, field in walk(schema.fields):
         if field.id > MAX_COLUMN_ID:
@@ -70,7 +69,7 @@ def _field_problems(field: Field, format_version: int) -> Iterator[str]:
         yield problem
     if field.id < 1:
         yield f"its id {field.id} is not one of 1 to {MAX_COLUMN_ID}"
-    # Nested types are as old as the format; the fields inside them speak for themselves.
+    # Every version has nested types; the fields inside are checked on their own.
     if len(children(field.type)) == 0 and since(field.type) > format_version:
         yield f"type {field.type} needs format version {since(field.type)}, and this is {format_version}"
     if field.type == UNKNOWN and field.required:

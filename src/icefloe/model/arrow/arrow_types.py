@@ -1,7 +1,7 @@
-"""The format's types as Arrow types (spec: Schemas and Data Types).
+"""Iceberg types and schemas as Arrow types and schemas (spec: Schemas and Data Types).
 
-Field ids travel in the metadata key that Parquet readers and writers use, ``PARQUET:field_id``, at every depth, so an
-Arrow schema made here is all that a Parquet writer needs. ``schema_from_arrow`` reads it back whole.
+Every field at every depth has its id under the metadata key of Parquet, ``PARQUET:field_id``, so a Parquet writer needs
+only the Arrow schema. ``schema_from_arrow`` converts it back without loss.
 """
 
 from __future__ import annotations
@@ -11,102 +11,73 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from icefloe.model.arrow.field_metadata import field_marks
+from icefloe.model.schema import types as iceberg
 from icefloe.model.schema.schema import Schema, derived
-from icefloe.model.schema.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NS,
-    TIMESTAMPTZ,
-    TIMESTAMPTZ_NS,
-    UNKNOWN,
-    UUID,
-    Decimal,
-    Field,
-    Fixed,
-    Geography,
-    Geometry,
-    List,
-    Map,
-    Primitive,
-    Struct,
-    Type,
-    Variant,
-    children,
-    fold_type,
-)
 
 # Variants are stored unshredded: the names of their fields, then their encoded values.
 VARIANT_PARTS = (pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False))
 
-_ARROW: dict[Primitive, pa.DataType] = {
-    BOOLEAN: pa.bool_(),
-    INT: pa.int32(),
-    LONG: pa.int64(),
-    FLOAT: pa.float32(),
-    DOUBLE: pa.float64(),
-    DATE: pa.date32(),
-    TIME: pa.time64("us"),
-    TIMESTAMP: pa.timestamp("us"),
-    TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
-    TIMESTAMP_NS: pa.timestamp("ns"),
-    TIMESTAMPTZ_NS: pa.timestamp("ns", tz="UTC"),
-    STRING: pa.string(),
-    UUID: pa.binary(16),
-    BINARY: pa.binary(),
-    UNKNOWN: pa.null(),
+_ARROW: dict[iceberg.Primitive, pa.DataType] = {
+    iceberg.BOOLEAN: pa.bool_(),
+    iceberg.INT: pa.int32(),
+    iceberg.LONG: pa.int64(),
+    iceberg.FLOAT: pa.float32(),
+    iceberg.DOUBLE: pa.float64(),
+    iceberg.DATE: pa.date32(),
+    iceberg.TIME: pa.time64("us"),
+    iceberg.TIMESTAMP: pa.timestamp("us"),
+    iceberg.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
+    iceberg.TIMESTAMP_NS: pa.timestamp("ns"),
+    iceberg.TIMESTAMPTZ_NS: pa.timestamp("ns", tz="UTC"),
+    iceberg.STRING: pa.string(),
+    iceberg.UUID: pa.binary(16),
+    iceberg.BINARY: pa.binary(),
+    iceberg.UNKNOWN: pa.null(),
 }
 
 
-def arrow_type(type_: Type) -> pa.DataType:
+def arrow_type(type_: iceberg.Type) -> pa.DataType:
     """The Arrow type that holds values of a type; fields inside it carry their ids.
 
-    >>> arrow_type(Decimal(9, 2))
+    >>> arrow_type(iceberg.Decimal(9, 2))
     Decimal128Type(decimal128(9, 2))
     """
-    return _ARROW[type_] if isinstance(type_, Primitive) else fold_type(type_, _built)
+    return _ARROW[type_] if isinstance(type_, iceberg.Primitive) else iceberg.fold_type(type_, _built)
 
 
-def _built(type_: Type, inner: tuple[pa.DataType, ...]) -> pa.DataType:
-    fields = [_field(child, built) for child, built in zip(children(type_), inner, strict=True)]
+def _built(type_: iceberg.Type, inner: tuple[pa.DataType, ...]) -> pa.DataType:
+    fields = [_field(child, built) for child, built in zip(iceberg.children(type_), inner, strict=True)]
     match type_:
-        case Primitive():
+        case iceberg.Primitive():
             return _ARROW[type_]
-        case Decimal(precision, scale):
+        case iceberg.Decimal(precision, scale):
             return pa.decimal128(precision, scale)
-        case Fixed(length):
+        case iceberg.Fixed(length):
             return pa.binary(length)
-        case Geometry() | Geography():
+        case iceberg.Geometry() | iceberg.Geography():
             return pa.binary()
-        case Variant():
+        case iceberg.Variant():
             return pa.struct(VARIANT_PARTS)
-        case Struct() | List() | Map():
+        case iceberg.Struct() | iceberg.List() | iceberg.Map():
             return nested_type(type_, fields)
 
 
-def nested_type(type_: Struct | List | Map, fields: Sequence[pa.Field]) -> pa.DataType:
+def nested_type(type_: iceberg.Struct | iceberg.List | iceberg.Map, fields: Sequence[pa.Field]) -> pa.DataType:
     """The Arrow type of a struct, list or map whose fields, element, or key and value are these."""
     match type_:
-        case Struct():
+        case iceberg.Struct():
             return pa.struct(fields)
-        case List():
+        case iceberg.List():
             return pa.list_(*fields)
-        case Map():
+        case iceberg.Map():
             return pa.map_(fields[0].with_nullable(False), fields[1])
 
 
-def _field(field: Field, type_: pa.DataType) -> pa.Field:
+def _field(field: iceberg.Field, type_: pa.DataType) -> pa.Field:
     return pa.field(field.name, type_, nullable=not field.required, metadata=field_marks(field))
 
 
-def arrow_field(field: Field) -> pa.Field:
+def arrow_field(field: iceberg.Field) -> pa.Field:
     """A column or nested field in Arrow, with its id, its comment and its defaults."""
     return _field(field, arrow_type(field.type))
 
@@ -114,7 +85,7 @@ def arrow_field(field: Field) -> pa.Field:
 def arrow_schema(schema: Schema) -> pa.Schema:
     """The columns of a table in Arrow, every field at every depth with its id.
 
-    >>> arrow_schema(Schema(fields=(Field(1, "id", LONG, True),))).field("id").metadata
+    >>> arrow_schema(Schema(fields=(iceberg.Field(1, "id", iceberg.LONG, True),))).field("id").metadata
     {b'PARQUET:field_id': b'1'}
     """
     return derived(schema, "arrow", _arrow_schema)
@@ -124,17 +95,17 @@ def _arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([arrow_field(field) for field in schema.fields])
 
 
-def nulls(type_: Type, length: int) -> pa.Array:
+def nulls(type_: iceberg.Type, length: int) -> pa.Array:
     """Nulls of a type, such that required fields below a null struct hold no null themselves.
 
     Parquet writers look at the flag of a field alone and refuse ``pyarrow.nulls`` of such a struct.
 
-    >>> nulls(Struct((Field(1, "a", STRING, True),)), 2).field(0).null_count
+    >>> nulls(iceberg.Struct((iceberg.Field(1, "a", iceberg.STRING, True),)), 2).field(0).null_count
     0
     """
-    if isinstance(type_, Variant):
+    if isinstance(type_, iceberg.Variant):
         values, fields = [pa.nulls(length, part.type) for part in VARIANT_PARTS], list(VARIANT_PARTS)
-    elif isinstance(type_, Struct):
+    elif isinstance(type_, iceberg.Struct):
         values = [nulls(field.type, length) for field in type_.fields]
         fields = [arrow_field(field) for field in type_.fields]
     else:

@@ -10,7 +10,7 @@ from typing import Any
 from icefloe.codecs.json.input import Count, Extensible, Int, Long, Reading, with_unknown
 from icefloe.codecs.json.relative_locations import Places
 from icefloe.errors import FormatError
-from icefloe.model.metadata.statistics import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
+from icefloe.model.metadata.statistics_files import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
 
 _LONG_DIGITS = 19
 
