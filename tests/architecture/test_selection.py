@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from architecture.source_tree import TESTS
-from support.selection import Tier, divide, every, examples, first, in_share, sampled
+from architecture.source_tree import REPO, TESTS, expect_none, functions_of, parse_modules
+from support.selection import (
+    EVERY_CASE,
+    EVERY_VALUE,
+    SLOW_FOLDERS,
+    THOROUGH_FILES,
+    divide,
+    examples,
+    files_of_share,
+    first,
+)
 
+PAGE = (REPO / "docs" / "development.md").read_text(encoding="utf-8")
 CASES = """
 import pytest
 from hypothesis import given, strategies as st
@@ -26,18 +38,49 @@ def test_a_rule_of_version_1_alone(version): ...
 @pytest.mark.parametrize("case", first(1, ["a", "b"]))
 def test_a_rule_with_cases(case): ...
 
+@pytest.mark.parametrize("size", [10, 20])
+def test_a_rule_of_sizes(size): ...
+
 @pytest.mark.slow
 def test_a_slow_rule(): ...
 
 @pytest.mark.spark
 def test_a_rule_on_spark(): ...
 
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [10, 20])
+@pytest.mark.parametrize("verb", ["add", "drop"])
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_a_slow_rule_of_versions(version, verb, size): ...
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("version", "size"), [(2, 10), (2, 20), (4, 20)])
+def test_a_slow_rule_of_pairs(version, size): ...
+
+@pytest.fixture(params=[(2, "one"), (2, "two"), (4, "two"), (4, "one")], ids=lambda pair: f"{pair[0]}-{pair[1]}")
+def table(request): ...
+
+@pytest.mark.slow
+def test_a_slow_rule_of_tables(table): ...
+
+@pytest.fixture
+def spark(): ...
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_a_rule_of_versions_on_spark(version, spark): ...
+
 @given(st.integers())
 def test_a_law(number): ...
 """
 FAST = {"of_all_versions[2]", "of_all_versions[4]", "of_version_1_alone[1]", "with_cases[a]", "law"}
-SLOW = {"slow_rule", "on_spark"}
-REST = {"of_all_versions[1]", "of_all_versions[3]", "with_cases[b]"}
+FAST |= {"of_sizes[10]", "of_sizes[20]"}
+SLOW = {"slow_rule", "on_spark", "of_versions_on_spark[4]", "slow_rule_of_pairs[2-10]", "slow_rule_of_pairs[4-20]"}
+SLOW |= {f"slow_rule_of_versions[{version}-{verb}-10]" for version in (2, 4) for verb in ("add", "drop")}
+SLOW |= {"slow_rule_of_tables[2-one]", "slow_rule_of_tables[4-two]"}
+REST = {"of_all_versions[1]", "of_all_versions[3]", "with_cases[b]", "of_versions_on_spark[2]"}
+REST |= {f"slow_rule_of_versions[{version}-{verb}-20]" for version in (2, 4) for verb in ("add", "drop")}
+REST |= {f"slow_rule_of_versions[3-{verb}-{size}]" for verb in ("add", "drop") for size in (10, 20)}
+REST |= {"slow_rule_of_pairs[2-20]", "slow_rule_of_tables[2-two]", "slow_rule_of_tables[4-one]"}
 
 
 def collected(folder: Path, choice: str) -> set[str]:
@@ -63,7 +106,7 @@ def collected(folder: Path, choice: str) -> set[str]:
     [
         ("fast", FAST),
         ("test", FAST | SLOW),
-        ("thorough", REST | {"law"}),  # laws once more, with more examples
+        ("thorough", REST | {"law"}),  # hypothesis tests again, with more examples
         ("", FAST | SLOW | REST),
     ],
 )
@@ -77,30 +120,57 @@ def test_an_unknown_choice_is_refused() -> None:
 
 
 def test_some_cases_are_left_to_the_thorough_run() -> None:
-    def usual(cases: list[object]) -> list[object]:
-        return [case for case in cases if isinstance(case, str)]
-
-    assert usual(first(2, "abcde")) == ["a", "b"]
-    assert usual(every(2, "abcde")) == ["a", "c", "e"]
+    assert [case for case in first(2, "abcde") if isinstance(case, str)] == ["a", "b"]
 
 
-def test_a_slow_test_with_many_cases_leaves_two_of_three_to_the_thorough_run() -> None:
-    tiers = sampled([("many", Tier.TEST)] * 9 + [("fast", Tier.FAST)] * 9)
-    assert tiers[9:] == [Tier.FAST] * 9
-    kept = [place for place, tier in enumerate(tiers[:9]) if tier is Tier.TEST]
-    assert len(kept) == 3
-    assert {place % 3 for place in kept} == {0, 1, 2}  # all values of an argument that has three
-    assert set(tiers[:9]) == {Tier.TEST, Tier.THOROUGH}
+def test_every_name_in_the_lists_exists() -> None:
+    modules = parse_modules(TESTS)
+    files = {module.path.name for module in modules}
+    arguments = {a.arg for module in modules for _, function in functions_of(module) for a in function.args.args}
+    expect_none(sorted({*EVERY_CASE, *THOROUGH_FILES} - files | EVERY_VALUE - arguments))
 
 
-def test_one_of_few_cases_of_a_slow_test_stays_and_not_always_the_first() -> None:
-    kept = set()
-    for name in "abcdefgh":
-        tiers = sampled([(name, Tier.TEST)] * 2)
-        assert sorted(tier.name for tier in tiers) == ["TEST", "THOROUGH"]
-        kept.add(tiers.index(Tier.TEST))
-    assert kept == {0, 1}
-    assert sampled([("one", Tier.TEST)]) == [Tier.TEST]
+def listed(heading: str) -> list[str]:
+    """The names between backticks in the paragraph of the page that begins with a text."""
+    paragraph = PAGE.split(heading, 1)[1].split("\n\n", 1)[0]
+    return re.findall(r"`([^`]+)`", paragraph)
+
+
+@pytest.mark.parametrize(
+    ("heading", "names"),
+    [
+        ("Every value of these arguments runs:", EVERY_VALUE),
+        ("Every case of these files runs:", {f"tests/**/{name}" for name in EVERY_CASE}),
+        ("Nothing of these files runs:", THOROUGH_FILES),
+        ("Slow are the tests in the folders", SLOW_FOLDERS),
+    ],
+)
+def test_the_page_has_the_lists(heading: str, names: frozenset[str]) -> None:
+    assert listed(heading) == sorted(names)
+
+
+def test_the_page_names_the_files_with_marked_tests() -> None:
+    """Tests that are marked by ``thorough``, and values that ``first`` and ``thorough`` leave to ``make thorough``."""
+    own = {Path(__file__).name, *THOROUGH_FILES}
+    modules = [m for m in parse_modules(TESTS) if m.path.name.startswith("test_") and m.path.name not in own]
+    marked = {module.path.name for module in modules if any(map(_is_mark, ast.walk(module.tree)))}
+    assert listed("Some tests or values of these files are marked `thorough`:") == sorted(marked)
+
+
+def _is_mark(node: ast.AST) -> bool:
+    if isinstance(node, ast.ImportFrom) and node.module == "support.selection":
+        return any(alias.name in ("first", "thorough") for alias in node.names)
+    return isinstance(node, ast.Attribute) and ast.unparse(node) == "pytest.mark.thorough"
+
+
+def test_the_page_has_the_numbers_of_the_makefile_and_of_the_run_for_every_change() -> None:
+    makefile = (REPO / "Makefile").read_text(encoding="utf-8")
+    script = (REPO / ".ci" / "run").read_text(encoding="utf-8")
+    defaults = dict(re.findall(r"^(\w+) \?= (\d+)$", makefile, re.MULTILINE))
+    smaller = re.findall(r" ([A-Z]+)=(\d+)", script.split("make thorough", 1)[1])
+    assert len(smaller) == 5
+    rows = [f"| `{name}` | {defaults[name]} | {number} |" for name, number in smaller]
+    expect_none([f"docs/development.md lacks the row {row}" for row in rows if row not in PAGE])
 
 
 def test_a_law_with_a_number_of_its_own_has_as_large_a_share_of_it() -> None:
@@ -109,11 +179,11 @@ def test_a_law_with_a_number_of_its_own_has_as_large_a_share_of_it() -> None:
 
 
 def test_the_shares_of_the_thorough_run_are_the_whole_and_do_not_overlap() -> None:
-    files = [f"tests/unit/test_{number}.py" for number in range(50)]
-    halves = [{file for file in files if in_share(file, share)} for share in ("0/2", "1/2")]
-    assert halves[0] | halves[1] == set(files)
-    assert halves[0] & halves[1] == set()
-    assert all(in_share(file, "0/1") for file in files)
+    files = [f"tests/unit/test_{number}.py" for number in range(51)]
+    shares = [files_of_share(files, f"{part}/5") for part in range(5)]
+    assert sorted(file for share in shares for file in share) == sorted(files)
+    assert {len(share) for share in shares} == {10, 11}
+    assert files_of_share(files, "0/1") == set(files)
     for wrong in ("2/2", "half", "1"):
         with pytest.raises(pytest.UsageError, match="ICEFLOE_SHARE"):
-            in_share("tests/x.py", wrong)
+            files_of_share(files, wrong)

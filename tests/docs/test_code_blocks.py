@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from support.selection import first
 from support.servers.spark import spark  # noqa: F401  # the fixture
 
 REPO = Path(__file__).resolve().parents[2]
@@ -41,9 +40,7 @@ def is_on_spark(page: Path) -> bool:
     return any("SparkSession" in block["code"] for block in BLOCK.finditer(page.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize(
-    "page", first(1, (page for page in pages(REPO) if is_on_spark(page))), ids=lambda page: page.stem
-)
+@pytest.mark.parametrize("page", (page for page in pages(REPO) if is_on_spark(page)), ids=lambda page: page.stem)
 def test_the_examples_of_a_page_run_on_spark(
     page: Path,
     spark: SparkSession,  # noqa: F811

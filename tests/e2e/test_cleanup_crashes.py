@@ -42,23 +42,19 @@ from support.crashes import (
     with_rival,
 )
 from support.memory_files import files_in
-from support.selection import every
 
 pytestmark = pytest.mark.slow
 
 LATER = "2100-01-01T00:00:00+00:00"
 DAY_MS = 86_400_000
 CLEANUP_STRIKES = [*STRIKES, (Kind.INTERRUPT, Effect.NONE)]
-CASES = every(1 if LONG else 5, [(version, *strike) for version, strike in product(VERSIONS, CLEANUP_STRIKES)])
+CASES = [(version, *strike) for version, strike in product(VERSIONS, CLEANUP_STRIKES)]
 ERASE_MODES = ("copy-on-write", "merge-on-read")
-ERASE_CASES = every(
-    1 if LONG else 5,
-    [
-        (version, mode, *strike)
-        for version, strike, mode in product(VERSIONS, CLEANUP_STRIKES, ERASE_MODES)
-        if version > 1 or mode == "copy-on-write"  # version 1 has no delete files
-    ],
-)
+ERASE_CASES = [
+    (version, mode, *strike)
+    for version, strike, mode in product(VERSIONS, CLEANUP_STRIKES, ERASE_MODES)
+    if version > 1 or mode == "copy-on-write"  # version 1 has no delete files
+]
 SECRET = 0x5EC2_E75E_C2E7_5EC2  # an id whose eight bytes are in no other file
 SECRET_BYTES = SECRET.to_bytes(8, "little")
 UNCOMPRESSED = {"write.parquet.compression-codec": "uncompressed"}

@@ -37,7 +37,6 @@ from support.crashes import (
     start_world,
     with_rival,
 )
-from support.selection import every
 
 pytestmark = pytest.mark.slow
 
@@ -55,9 +54,9 @@ def cases(names: Iterable[str]) -> list[tuple[int, str]]:
     return [(version, name) for version in WRITTEN for name in names if exists_in(name, version)]
 
 
-def each_struck(names: Iterable[str], strikes: Iterable[tuple[Kind, Effect]]) -> list[object]:
-    """Version, operation, kind and effect: every eighth in ``make test``."""
-    return every(16, [(*case, *strike) for case, strike in product(cases(names), strikes)])
+def each_struck(names: Iterable[str], strikes: Iterable[tuple[Kind, Effect]]) -> list[tuple[int, str, Kind, Effect]]:
+    """Version, operation, kind and effect."""
+    return [(*case, *strike) for case, strike in product(cases(names), strikes)]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,7 @@ def test_a_strike_at_any_call_of_an_operation_that_lost_a_race_leaves_all_or_not
     strike_everywhere(version, name, kind, effect, rival=True)
 
 
-@pytest.mark.parametrize(("name", "kind", "effect"), every(4, [(n, *s) for n, s in product(DEEP_ACTS, DEEP_STRIKES)]))
+@pytest.mark.parametrize(("name", "kind", "effect"), [(n, *s) for n, s in product(DEEP_ACTS, DEEP_STRIKES)])
 def test_a_strike_at_any_call_of_a_commit_that_moves_rows_of_the_tree_leaves_all_or_nothing(name, kind, effect):
     strike_everywhere(4, name, kind, effect, rival=False, deep=True)
 
@@ -144,7 +143,7 @@ UNKNOWN_OUTCOMES = [
 ]
 
 
-@pytest.mark.parametrize(("version", "name", "deep", "kind", "landing"), every(8, UNKNOWN_OUTCOMES))
+@pytest.mark.parametrize(("version", "name", "deep", "kind", "landing"), UNKNOWN_OUTCOMES)
 def test_after_an_unknown_outcome_nothing_is_deleted_and_a_careful_repetition_is_no_second_one(
     version, name, deep, kind, landing
 ):

@@ -22,7 +22,6 @@ from icefloe.errors import IcefloeError, InputError, UnsupportedError
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.crashes import LONG
-from support.selection import every
 
 pytestmark = [pytest.mark.slow, pytest.mark.broken_tables]
 
@@ -96,7 +95,7 @@ def test_the_watch_sees_what_is_opened_and_deleted_outside(tmp_path: Path) -> No
         (other.path / "data/file.parquet").unlink()
 
 
-@pytest.mark.parametrize("case", every(4, CASES))
+@pytest.mark.parametrize("case", CASES)
 def test_nothing_outside_is_touched_by_a_hostile_location(scene: Scene, case: str) -> None:
     location = scene.text(case)
     with scene.watched():
@@ -110,14 +109,14 @@ def test_nothing_outside_is_touched_by_a_hostile_location(scene: Scene, case: st
     assert scene.other.refresh().scan().count() == 1
 
 
-@pytest.mark.parametrize("case", every(4, CASES))
+@pytest.mark.parametrize("case", CASES)
 def test_a_purge_of_a_table_that_names_a_hostile_location_touches_nothing_outside(scene: Scene, case: str) -> None:
     add(scene, scene.text(case))
     with scene.watched():
         purge(scene)
 
 
-@pytest.mark.parametrize(("version", "place", "case"), every(6, PLANTED))
+@pytest.mark.parametrize(("version", "place", "case"), PLANTED)
 def test_no_action_touches_anything_outside_wherever_metadata_names_it(
     tmp_path: Path, version: int, place: str, case: str
 ) -> None:

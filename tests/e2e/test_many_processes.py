@@ -195,7 +195,7 @@ def written_rows(appends: int) -> set[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [version if version == 4 else thorough(version) for version in VERSIONS])
-@pytest.mark.parametrize("place", ["files", thorough("sqlite"), thorough("postgres")], indirect=True)
+@pytest.mark.parametrize("place", ["files", "sqlite", "postgres"], indirect=True)
 def test_eight_processes_appending_to_one_table_lose_nothing(place: Place, version: int) -> None:
     table = run(place, APPENDS, version)
     assert rows_of(table) == written(APPENDS)
@@ -227,7 +227,7 @@ DEEP = {
 
 @pytest.mark.thorough
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["files", thorough("sqlite"), thorough("postgres")], indirect=True)
+@pytest.mark.parametrize("place", ["files", "sqlite", "postgres"], indirect=True)
 def test_processes_that_add_and_remove_files_of_the_same_leaves_lose_nothing(place: Place) -> None:
     appends = APPENDS // 4 if LONG else 1  # each time four commits
     table = run(place, appends, 4, churn, DEEP)
@@ -243,7 +243,7 @@ def test_processes_that_add_and_remove_files_of_the_same_leaves_lose_nothing(pla
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [4, thorough(2), thorough(3)])
-@pytest.mark.parametrize("place", ["files", thorough("sqlite"), thorough("postgres")], indirect=True)
+@pytest.mark.parametrize("place", ["files", "sqlite", "postgres"], indirect=True)
 def test_processes_that_compact_beside_each_other_lose_and_resurrect_nothing(place: Place, version: int) -> None:
     appends = APPENDS if LONG else 1
     table = run(place, appends, version, churn_and_compact, DEEP)
@@ -254,7 +254,7 @@ def test_processes_that_compact_beside_each_other_lose_and_resurrect_nothing(pla
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [4, thorough(1), thorough(2), thorough(3)])
-@pytest.mark.parametrize("place", ["files", thorough("sqlite"), thorough("postgres")], indirect=True)
+@pytest.mark.parametrize("place", ["files", "sqlite", "postgres"], indirect=True)
 def test_processes_that_compact_beside_expiry_and_orphan_removal_lose_nothing(place: Place, version: int) -> None:
     appends = APPENDS if LONG else 1
     table = run(place, appends, version, churn_compact_and_clean, DEEP)

@@ -17,7 +17,6 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from icefloe.table.table import Table
-from support.selection import every
 from support.tables import new_catalog
 
 Edit = Callable[[dict[str, Any], list[dict[str, Any]]], None]
@@ -160,7 +159,7 @@ def test_files_leave_and_come(folder: Path) -> None:
     check(folder, 1, 2, 3, 4, 7, 8, 9)
 
 
-@pytest.mark.parametrize("folder", every(2, HABITS), indirect=True)
+@pytest.mark.parametrize("folder", HABITS, indirect=True)
 def test_manifests_are_merged(folder: Path) -> None:
     table = opened(folder, **MERGE)
     table.append(rows(9))
@@ -168,13 +167,13 @@ def test_manifests_are_merged(folder: Path) -> None:
     check(folder, 1, 2, 3, 4, 7, 8, 9)
 
 
-@pytest.mark.parametrize("folder", every(2, HABITS), indirect=True)
+@pytest.mark.parametrize("folder", HABITS, indirect=True)
 def test_manifests_are_written_again(folder: Path) -> None:
     opened(folder).rewrite_manifests().execute()
     check(folder, 1, 2, 3, 4, 5, 7, 8)
 
 
-@pytest.mark.parametrize("folder", every(3, HABITS), indirect=True)
+@pytest.mark.parametrize("folder", HABITS, indirect=True)
 def test_version_4_takes_the_manifests_as_they_are(folder: Path) -> None:
     table = opened(folder)
     table.upgrade(4)
@@ -185,7 +184,7 @@ def test_version_4_takes_the_manifests_as_they_are(folder: Path) -> None:
         check(folder, *left)
 
 
-@pytest.mark.parametrize("folder", every(3, HABITS), indirect=True)
+@pytest.mark.parametrize("folder", HABITS, indirect=True)
 def test_version_4_merges_them(folder: Path) -> None:
     table = opened(folder, **MERGE)
     table.upgrade(4)

@@ -26,12 +26,11 @@ from support.crashes import (
     with_rival,
 )
 from support.memory_files import files_in
-from support.selection import every
 
 pytestmark = pytest.mark.slow
 
 NEW = "memory://archive/t"
-CASES = every(1 if LONG else 9, [(version, *strike) for version, strike in product(VERSIONS, STRIKES)])
+CASES = [(version, *strike) for version, strike in product(VERSIONS, STRIKES)]
 
 
 def relocate(table: Table) -> None:

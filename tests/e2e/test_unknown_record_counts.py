@@ -26,7 +26,6 @@ from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import leaves_of, read_root
-from support.selection import first, thorough
 from support.tables import new_catalog, sorted_rows
 
 pytestmark = pytest.mark.slow
@@ -77,7 +76,7 @@ def forget_in_list(schema: dict[str, Any], manifests: list[dict[str, Any]]) -> N
             manifest[f"{kind}_rows_count"] = 0 if number % 2 == 1 else -files
 
 
-@pytest.fixture(params=first(1, FORMATS))
+@pytest.fixture(params=FORMATS)
 def file_format(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -144,7 +143,7 @@ def test_rows_are_changed(tmp_path, file_format, mode):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("mode", ["merge-on-read", thorough("copy-on-write")])
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_a_file_leaves_with_its_last_row_and_not_before(tmp_path, file_format, mode):
     table = made(tmp_path, file_format, **{"write.delete.mode": mode})
     left = list(ALL)

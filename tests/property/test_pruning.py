@@ -17,7 +17,6 @@ from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import Bound, Expr
 from icefloe.expr.prune.residual import residuals
 from icefloe.expr.prune.stats_eval import Match, evaluate
-from support.selection import first
 
 LARGE = os.environ.get("ICEFLOE_PROFILE") == "property"
 CASES = 500_000 if LARGE else 20_000
@@ -29,13 +28,13 @@ TABLES_PER_CHUNK = CASES // CHUNKS // FILTERS_PER_TABLE
 pytestmark = pytest.mark.hypothesis
 
 
-@pytest.mark.parametrize("chunk", first(1, range(CHUNKS)))
+@pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_no_row_is_lost_and_none_is_claimed(chunk: int) -> None:
     for table in range(TABLES_PER_CHUNK):
         judge_table(f"{chunk}/{table}")
 
 
-@pytest.mark.parametrize("chunk", first(1, range(CHUNKS)))
+@pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_counts_that_contradict_each_other_say_nothing(chunk: int) -> None:
     """Files whose ``value_counts`` was -1, or less than their null counts, were skipped though they had rows."""
     for table in range(TABLES_PER_CHUNK // 4):

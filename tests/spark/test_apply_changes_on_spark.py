@@ -18,7 +18,7 @@ from e2e.test_apply_changes import (  # noqa: F401  # tests that run here with t
 )
 from support.on_spark import on_spark
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
@@ -27,7 +27,6 @@ def wrap(spark: SparkSession) -> Callable[[Any], Any]:
     return lambda changed: on_spark(changed, spark)
 
 
-@pytest.mark.thorough
 def test_changes_are_applied_once_by_key_and_together_with_other_operations(
     wrap: Callable[[Any], Any], tmp_path: Path
 ) -> None:

@@ -7,10 +7,9 @@ import pytest
 from icefloe.errors import InputError
 from icefloe.table.table import Table
 from support.people import COPY, MERGE, check, ids_of, lineage_of, new_table, people, rows_of, stored
-from support.selection import thorough
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
-MODES = [(3, COPY), (4, MERGE), thorough(((1, COPY),)), thorough(((2, MERGE),))]
+pytestmark = pytest.mark.spark
+MODES = [(3, COPY), (4, MERGE), (1, COPY), (2, MERGE)]
 
 
 @pytest.fixture(params=MODES, ids=lambda mode: f"v{mode[0]}-{mode[1]}")

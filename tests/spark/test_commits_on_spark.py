@@ -14,7 +14,7 @@ from icefloe.errors import InputError
 from icefloe.table.catalog import Catalog
 from icefloe.table.table import Table
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture

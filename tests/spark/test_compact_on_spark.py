@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from icefloe.errors import ConflictError
 from support.compacted import HISTORIES, SMALL, check_same, contents, data_files, exists_in, made, rows, snapshots
 from support.people import MERGE, new_table
-from support.selection import every
 from support.tables import VERSIONS, new_catalog
 
 CASES = [
@@ -25,7 +24,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("version", "history", "partitioned"), every(4, CASES))
+@pytest.mark.parametrize(("version", "history", "partitioned"), CASES)
 def test_rows_lineage_and_old_snapshots_stay(
     spark: SparkSession, tmp_path: Path, version: int, history: str, partitioned: bool
 ) -> None:

@@ -17,11 +17,10 @@ from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.text.ddl import parse_ddl
 from support.people import COPY, MERGE, check, ids_of, new_table, people, stored
-from support.selection import thorough
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 SCHEMA = parse_ddl("id bigint not null, n int, note string, ts timestamp, d date, who struct<age: int>")
-MODES = [(2, COPY), (4, MERGE), thorough((1, COPY)), thorough((3, MERGE)), thorough((2, MERGE))]
+MODES = [(2, COPY), (4, MERGE), (1, COPY), (3, MERGE), (2, MERGE)]
 
 
 @pytest.mark.parametrize(

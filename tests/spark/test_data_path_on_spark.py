@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from icefloe.testing.check import check_table
 from support.tables import new_catalog
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,11 @@ from icefloe.errors import UnsupportedError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.table.held_table import pointer_of
 from support.people import MERGE, new_table, people
-from support.selection import first
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("version", first(1, [4, 2]))
+@pytest.mark.parametrize("version", [4, 2])
 def test_plans_of_tasks_and_of_the_driver_are_equal(spark, tmp_path, monkeypatch, version):
     keep = {"commit_manifest-merge_enabled": "false", "commit_root_max-data-files": "0", "commit_root_max-dvs": "0"}
     table = new_table(tmp_path, version, MERGE, partition_by=("city",), **keep)

@@ -27,7 +27,7 @@ from icefloe.model.text.partition_text import sort_order
 from spark.fakes import metadata_of
 from support.people import COPY, new_table
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 IO = LocalFileIO()
 KIB = 1024
@@ -111,7 +111,6 @@ def test_rewrites_of_sorted_tables_are_not_distributed_by_range_unless_asked(
     assert distribution_of(metadata, metadata.sort_order, is_rewrite=True) == expected
 
 
-@pytest.mark.thorough
 def test_changes_of_a_sorted_table_are_written_without_a_range_shuffle(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

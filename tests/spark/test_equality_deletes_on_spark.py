@@ -26,10 +26,9 @@ from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
 from support.people import COPY, MERGE, check, ids_of, lineage_of, new_table, people, rows_of
-from support.selection import first, thorough
 from support.tables import new_catalog, sorted_rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 DELETE_MANIFEST = ContentType.DELETE_MANIFEST
 
 
@@ -75,7 +74,7 @@ def same_on_both(spark: SparkSession, table: Table) -> list[tuple[object, ...]]:
     return rows
 
 
-@pytest.mark.parametrize("version", first(1, [4, 2, 3]))
+@pytest.mark.parametrize("version", [4, 2, 3])
 def test_deletes_of_several_key_sets_apply_by_partition_and_sequence_number(spark, version, tmp_path):
     table = new_table(tmp_path, version, partition_by=("city",))
     table.append(people(*range(6)))
@@ -157,9 +156,7 @@ def test_renamed_and_promoted_delete_columns_are_found_by_id(spark, tmp_path):
     assert table.scan(columns=["n"]).to_spark(spark).count() == 0
 
 
-@pytest.mark.parametrize(
-    "mode", [thorough(((2, MERGE),)), (3, COPY), thorough(((4, MERGE),))], ids=lambda mode: f"v{mode[0]}-{mode[1]}"
-)
+@pytest.mark.parametrize("mode", [(2, MERGE), (3, COPY), (4, MERGE)], ids=lambda mode: f"v{mode[0]}-{mode[1]}")
 def test_rows_are_changed_on_spark_upon_equality_deletes(spark, tmp_path, mode):
     table = new_table(tmp_path, *mode)
     table.append(people(*range(10)))
@@ -208,7 +205,7 @@ def test_a_summary_that_does_not_count_equality_deletes_is_no_reason_for_wrong_r
     assert [row.id for row in scan.to_spark(spark, inspect_files=True).collect()] == [2]
 
 
-@pytest.mark.parametrize("seed", first(1, range(12)))
+@pytest.mark.parametrize("seed", range(12))
 def test_random_upserts_by_equality_deletes_are_the_same_on_both_engines(spark, tmp_path, seed):
     dice = random.Random(seed)
     version = dice.choice([2, 3, 4])

@@ -14,7 +14,6 @@ PROGRAM = Path(__file__).with_name("cluster_faults.py")
 OPERATIONS = int(os.environ.get("ICEFLOE_CLUSTER_OPERATIONS", "200"))
 
 
-@pytest.mark.thorough
 @pytest.mark.timeout(3600)
 def test_no_row_is_lost_or_doubled_and_no_file_is_left_when_tasks_fail_hang_and_kill_executors(tmp_path: Path) -> None:
     command = [sys.executable, str(PROGRAM), str(tmp_path), str(OPERATIONS), "1"]

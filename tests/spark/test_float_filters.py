@@ -19,10 +19,9 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DOUBLE, LONG, Field, Struct
 from icefloe.table.table import Table
 from spark.fakes import Files
-from support.selection import first
 from support.tables import new_catalog
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 NAN, INF = float("nan"), float("inf")
 FILES = (
     [-0.0] * 20,
@@ -94,7 +93,7 @@ def all_ids(frames: dict[str, DataFrame]) -> dict[str, list[int]]:
     return {label: sorted(ids) for label, ids in found.items()}
 
 
-@pytest.mark.parametrize("column", first(2, COLUMNS))
+@pytest.mark.parametrize("column", COLUMNS)
 def test_a_filter_on_a_float_finds_zeros_of_both_signs_and_nan(spark: SparkSession, table: Table, column: str) -> None:
     texts = {condition: condition.format(column, column) for condition in CONDITIONS}
     ids = {condition: expected(condition) for condition in CONDITIONS}
@@ -138,7 +137,6 @@ spark.stop()
 """
 
 
-@pytest.mark.thorough
 def test_executors_of_their_own_need_no_class_of_this_library(table: Table) -> None:
     command = [sys.executable, "-c", _ON_A_CLUSTER, table.metadata_location]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=dict(os.environ))

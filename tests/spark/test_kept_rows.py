@@ -15,7 +15,7 @@ from icefloe.errors import StorageError
 from icefloe.model.text.ddl import parse_ddl
 from support.people import new_table
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 
 def kept_ids(spark: SparkSession) -> set[int]:
@@ -46,7 +46,6 @@ def test_lost_rows_are_computed_again_only_if_the_query_is_deterministic(spark: 
     assert kept_ids(spark) <= before
 
 
-@pytest.mark.thorough
 def test_a_source_with_random_values_is_merged_and_upserted_by_the_same_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:

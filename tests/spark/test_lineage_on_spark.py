@@ -17,7 +17,7 @@ from icefloe.table.held_table import pointer_of
 from support.engine_work import planned_for_engine
 from support.tables import new_catalog, sorted_rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 BOTH = pytest.mark.parametrize("version", [3, 4])
 SCHEMA = "id bigint not null, note string"
 LINEAGE = ["_row_id", "_last_updated_sequence_number"]

@@ -16,7 +16,7 @@ from icefloe.table.table import Table
 from support.on_spark import ids_of_all, on_spark
 from support.tables import new_catalog, rows_of_day, sorted_rows, table_of_two_specs
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 COLUMNS = ["id", "_file", "_pos", "_partition", "_spec_id", "_row_id", "_last_updated_sequence_number"]
 CONDITIONS = (
     "_file = '{file}'",
@@ -97,7 +97,6 @@ def test_rows_are_changed_by_metadata_columns(spark: SparkSession, table: Table)
         table.delete("_deleted", spark=spark)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_the_same_rows_are_changed_by_metadata_columns_on_both_engines(
     spark: SparkSession, table: Table, mode: str

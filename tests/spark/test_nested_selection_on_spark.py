@@ -18,7 +18,7 @@ from icefloe.model.schema.types import LONG, STRING, Field, Struct
 from icefloe.table.table import Table
 from support.tables import new_catalog
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 SCHEMA = """id bigint, who struct<name: string, age: int, home: struct<city: string, zip: int>>,
     tags array<struct<key: string, n: int>>, prices map<string, struct<low: int, high: int>>"""

@@ -30,7 +30,7 @@ from spark.s3_changes import Layout, changed_table, check_objects, check_rows, p
 from support.people import COPY, MERGE
 from support.servers.s3 import S3Server
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 ROWS = "SELECT id, array(id, id + 1) AS next FROM range(20)"
 SECRET = "not-to-be-shown"
@@ -101,7 +101,6 @@ def test_no_plan_shows_the_keys_of_the_store(spark: SparkSession, lake: Catalog)
     ],
     ids=str,
 )
-@pytest.mark.thorough
 def test_a_spark_without_a_file_system_for_the_store_makes_all_changes(
     spark: SparkSession, lake: Catalog, s3: S3Server, layout: Layout
 ) -> None:

@@ -16,7 +16,7 @@ from icefloe.model.metadata.properties import REGISTRY
 from icefloe.model.text.ddl import parse_ddl
 from spark.fakes import metadata_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 SCHEMA = parse_ddl("id bigint, note string")
 PREFIX = "write.parquet."

@@ -12,7 +12,7 @@ from icefloe.engines.spark.change import positions as position_bitmaps
 from icefloe.engines.spark.change.positions import positions_of
 from icefloe.engines.spark.read.read import FILE, POSITION, FileNumbers
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 ROWS, FILES, STEP = 5_000_000, 10, 40
 
 

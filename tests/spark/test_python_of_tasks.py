@@ -16,7 +16,7 @@ import pytest
 import icefloe
 from icefloe.engines.spark.task_python import task_python
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 # Writes a table whose rows (with a list) need Python in the tasks, and one whose partitions (buckets) need none.
 PROGRAM = """
@@ -77,7 +77,6 @@ def test_a_local_session_runs_tasks_with_this_python(tmp_path: Path, programs: P
     assert not (programs / "python3.log").exists()
 
 
-@pytest.mark.thorough
 def test_the_python_that_the_environment_names_runs_the_tasks(tmp_path: Path, programs: Path) -> None:
     named = script(tmp_path / "named", f'exec "{sys.executable}" "$@"')
     ended = run(tmp_path, programs, PYSPARK_PYTHON=str(named))
@@ -85,7 +84,6 @@ def test_the_python_that_the_environment_names_runs_the_tasks(tmp_path: Path, pr
     assert (tmp_path / "named.log").exists()
 
 
-@pytest.mark.thorough
 def test_the_python_that_a_setting_names_runs_the_tasks(tmp_path: Path, programs: Path) -> None:
     named = script(tmp_path / "named", f'exec "{sys.executable}" "$@"')
     ended = run(tmp_path, programs, f"spark.pyspark.python={named}")

@@ -19,10 +19,9 @@ from icefloe.expr.filter.nodes import And, Expr, Not, Op, Or, Predicate
 from icefloe.expr.text.spark_sql import to_sql
 from icefloe.table.table import Table
 from support.on_spark import ids_of_all
-from support.selection import first
 from support.tables import new_catalog
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 EXAMPLES, GROUPS = 5, 20  # examples in a group; three groups run in ``make test``
 ZONES = ("UTC", "America/New_York", "Asia/Kathmandu")
 FLOATS = (0.0, -0.0, 1.0, -1.5, 1e30, float("nan"), float("inf"), float("-inf"), 0.5)
@@ -152,7 +151,7 @@ def check(spark: SparkSession, table: Table, filters: list[Expr]) -> None:
         assert found[place + len(filters)] == expected[place], f"where: {filter_}"
 
 
-@pytest.mark.parametrize("group", first(3, range(GROUPS)))
+@pytest.mark.parametrize("group", range(GROUPS))
 def test_both_engines_return_the_same_rows(
     spark: SparkSession, zones: Callable[[str], None], tmp_path: Path, group: int
 ) -> None:

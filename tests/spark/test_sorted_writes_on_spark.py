@@ -30,7 +30,7 @@ from icefloe.model.text.partition_text import sort_order
 from icefloe.transforms.ordering import sort_indices
 from spark.fakes import metadata_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 IO = LocalFileIO()
 COLUMNS = (

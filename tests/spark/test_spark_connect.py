@@ -34,7 +34,6 @@ def address(tmp_path: Path) -> Iterator[str]:
         server.wait(60)
 
 
-@pytest.mark.thorough
 def test_every_entry_point_refuses_spark_connect_and_says_what_works(address: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(PROGRAM), address, str(tmp_path)], capture_output=True, text=True, check=False

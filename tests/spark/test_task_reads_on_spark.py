@@ -17,10 +17,9 @@ from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from spark.test_equality_deletes_on_spark import commit_deletes, delete_equal, same_on_both, spark_rows
 from support.people import COPY, MERGE, check, ids_of, lineage_of, new_table, people, rows_of
-from support.selection import thorough
 from support.tables import append_without, new_catalog, sorted_rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 EVERY_TYPE = (
     "id int not null, flag boolean, big bigint, x double, y float, price decimal(9, 2), day date, at timestamp,"
@@ -34,7 +33,7 @@ def written_as(table: Table, file_format: str) -> Table:
     return table
 
 
-@pytest.mark.parametrize(("version", "mode"), [(4, MERGE), thorough((2, MERGE)), thorough((3, COPY))])
+@pytest.mark.parametrize(("version", "mode"), [(4, MERGE), (2, MERGE), (3, COPY)])
 def test_rows_of_mixed_formats_are_read_and_changed(spark, tmp_path, version, mode):
     table = new_table(tmp_path, version, mode, partition_by=("city",))
     table.append(people(*range(5)))

@@ -20,7 +20,7 @@ from icefloe.model.schema.types import BINARY, DATE, INT, LONG, STRING, TIMESTAM
 from icefloe.transforms import parse_transform
 from spark.fakes import metadata_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 IO = LocalFileIO()
 MOMENTS = Schema(

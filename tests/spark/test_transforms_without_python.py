@@ -36,7 +36,7 @@ from icefloe.model.schema.types import (
 )
 from icefloe.transforms import parse_transform
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 COLUMNS = Schema(
     fields=(

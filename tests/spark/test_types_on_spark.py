@@ -22,7 +22,7 @@ from icefloe.table.table import Table
 from spark.fakes import Files
 from support.tables import new_catalog
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 SEVEN = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x07"}  # the int 7 as a variant
 POINT = b"\x01\x01\x00\x00\x00" + bytes(16)
 NANOSECONDS = 1_700_000_000_123_456_789

@@ -21,7 +21,7 @@ from icefloe.model.schema.types import DOUBLE, LONG, STRING, TIMESTAMPTZ, Field,
 from spark.fakes import Files, metadata_of
 from support.engine_work import planned_for_engine
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough]
+pytestmark = pytest.mark.spark
 
 ID = Schema(fields=(Field(1, "id", LONG), Field(2, "note", STRING)))
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe.table.table import Table
-from support.selection import first
+from support.selection import thorough
 from support.tables import new_catalog
 
 pytestmark = pytest.mark.spark
@@ -32,7 +32,7 @@ def new_table(folder: Path, version: int) -> Table:
     return table
 
 
-@pytest.mark.parametrize("version", first(1, (4, 2, 3)))
+@pytest.mark.parametrize("version", [4, thorough(2), 3])
 def test_findings_of_tasks_are_those_of_this_process(spark, tmp_path, version):
     table = new_table(tmp_path, version)
     table.append(spark.sql("SELECT 50L id, 'Bern' city, 1.0D x"))

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import icefloe
 from spark_sql.documented import DOCS, HEADING, PAGES, checked_kinds, described_kinds, documents, page_kinds
-from support.selection import first
+from support.selection import thorough
 from support.sql_pages import check_page
 
 TABLE = "demo.db.t"
@@ -57,7 +57,7 @@ def table(spark: SparkSession, demo: icefloe.Catalog) -> icefloe.Table:
     return t
 
 
-@pytest.mark.parametrize("page", first(0, sorted(PAGES.glob("*.sql"))), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", map(thorough, sorted(PAGES.glob("*.sql"))), ids=lambda page: page.stem)
 def test_the_statements_of_a_page_have_their_results(spark: SparkSession, demo: icefloe.Catalog, page: Path) -> None:
     check_page(spark, page)
 

@@ -83,7 +83,6 @@ def check_finished(feed: Feed, folder: Path) -> None:
     assert feed.contents("db.newest") == sorted(dict(feed.rows).items())
 
 
-@pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_streams_that_are_killed_and_restarted_have_every_row_once(feed: Feed, tmp_path: Path) -> None:
     """At random moments, and just before and after commits of both streams."""
@@ -106,7 +105,6 @@ def test_streams_that_are_killed_and_restarted_have_every_row_once(feed: Feed, t
     check_finished(feed, tmp_path)
 
 
-@pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_of_two_drivers_on_one_checkpoint_one_fails_and_nothing_is_doubled(feed: Feed, tmp_path: Path) -> None:
     feed.append(2)

@@ -9,7 +9,6 @@ import pytest
 from support.spark_versions import run_program
 
 
-@pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_the_short_page_passes_on_a_cluster() -> None:
     done = run_program("local-cluster[2,1,1024]")

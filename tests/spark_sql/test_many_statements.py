@@ -24,7 +24,6 @@ GROWTH = {  # after two fifths of the statements; Spark alone, on plain Parquet 
 }
 
 
-@pytest.mark.thorough
 @pytest.mark.timeout(3600)
 def test_a_session_of_many_statements_does_not_grow(tmp_path: Path) -> None:
     """Scar: each query with a shuffle left a thread and a socket behind, until there were too many open files."""
