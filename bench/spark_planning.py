@@ -21,7 +21,7 @@ from icefloe import catalog
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.engines.spark.read import distributed_planning
-from icefloe.model.entries import Measure, column_key, entries, put, stat
+from icefloe.model.entries import BOUNDS, Measure, column_key, entries, put, stat
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table as IcefloeTable
 from measure import Clock, Sample, reset_peak, resident_mb, spread
@@ -107,7 +107,7 @@ def table_of(folder: Path, files: int, name: str = "t") -> IcefloeTable:
         "partition_spec_id": 0,
         "record_count": ROWS,
         "file_size_in_bytes": 1 << 20,
-        **{stat(bound, column_key(1)): 0 for bound in ("lower_bound", "upper_bound", "null_value_count")},
+        **{stat(bound, column_key(1)): 0 for bound in (*BOUNDS, Measure.NULLS)},
         stat(Measure.VALUES, column_key(1)): ROWS,
     }
     for begin in range(0, files, FILES_OF_A_COMMIT):

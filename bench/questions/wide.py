@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icefloe.commit.operations.append import Append
+from icefloe.model.entries import StatColumn, column_key, partition_key, with_stats
 from icefloe.model.metadata.properties import METRICS_MAX_INFERRED
 from questions.parts import committed, first_where, number, planned, times
 from report import Table
@@ -30,7 +31,8 @@ KEPT = 32
 FILES = (1, 100)
 OF_COUNTS = ("value_count", "null_value_count", "nan_value_count")
 OF_BOUNDS = ("lower_bound", "upper_bound")
-ALWAYS = ("p1000", "1", "2")  # the partition field, its column, and the column that plans filter by
+# The partition field, its column, and the column that plans filter by.
+ALWAYS = (partition_key(1000), column_key(1), column_key(2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +61,16 @@ def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
 def with_mode(entries: pa.Table, mode: str) -> pa.Table:
     """The entries with the statistics of a mode."""
 
-    def keeps(name: str) -> bool:
-        measure, _, key = name.partition(":")
-        if key == "" or key in ALWAYS or mode == ALL:
+    def keeps(column: StatColumn) -> bool:
+        if column.key in ALWAYS or mode == ALL:
             return True
         if mode == COUNTS:
-            return measure in OF_COUNTS
+            return column.measure in OF_COUNTS
         if mode == BOUNDS:
-            return measure in OF_BOUNDS
-        return mode == SOME and int(key) <= KEPT
+            return column.measure in OF_BOUNDS
+        return mode == SOME and column.key.id <= KEPT
 
-    return entries.select([name for name in entries.column_names if keeps(name)])
+    return with_stats(entries, keeps)
 
 
 def _append(version: int, columns: int, rows: pa.Table, files: int, repeats: int) -> dict[str, Any]:
