@@ -12,8 +12,7 @@ from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.model.entries import empty
 from icefloe.model.schema.schema import Schema
-from icefloe.scan.splits import pack, split_tasks
-from icefloe.scan.tasks import TASK, Plan
+from icefloe.scan.tasks import TASK, Plan, pack, split_tasks
 
 
 def tasks(*files: dict[str, object]) -> pa.Table:
