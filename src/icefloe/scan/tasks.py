@@ -1,4 +1,4 @@
-"""The result of planning: the files to read as Arrow columns, and their ranges for parallel readers (spec: Scan Planning).
+"""The result of planning: the files to read as Arrow columns, and their ranges for readers (spec: Scan Planning).
 
 Files are split at their ``split_offsets``, where row groups or stripes begin, else at every multiple of the target
 size. A range is added to one of a few open groups of about the same size, so that neighbours stay together.
