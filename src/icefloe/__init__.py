@@ -35,7 +35,7 @@ from icefloe.lazy import LazyModule
 if TYPE_CHECKING:
     from icefloe.commit.result import CommitResult
     from icefloe.expr.filter.nodes import Expr
-    from icefloe.inspect.history import HistoryEntry
+    from icefloe.inspect.metadata_tables.log_tables import HistoryEntry
     from icefloe.maintenance.compact.plan import CompactPlan
     from icefloe.maintenance.compact.rewrite_deletes import RewriteDeletesPlan
     from icefloe.maintenance.compact.rewrite_manifests import RewriteManifestsPlan
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from icefloe.scan.tasks import Plan
     from icefloe.spark_sql.attach import attach, detach
     from icefloe.table.catalog import Catalog, catalog
-    from icefloe.table.changes import Changes
+    from icefloe.table.change_feed import Changes
     from icefloe.table.edits import PartitionEdit, SchemaEdit
     from icefloe.table.inspect import Inspect
-    from icefloe.table.merge import MergeBuilder, MergeResult
+    from icefloe.table.merge_builder import MergeBuilder, MergeResult
     from icefloe.table.open import open_table
     from icefloe.table.scan import Scan
     from icefloe.table.table import Table
@@ -122,7 +122,7 @@ __all__ = [
 _MODULES = {  # name -> module that it is imported from when it is first used
     "Catalog": "icefloe.table.catalog",
     "ChangePlan": "icefloe.scan.changes.plan",
-    "Changes": "icefloe.table.changes",
+    "Changes": "icefloe.table.change_feed",
     "CommitResult": "icefloe.commit.result",
     "CompactPlan": "icefloe.maintenance.compact.plan",
     "DropResult": "icefloe.maintenance.purge",
@@ -130,11 +130,11 @@ _MODULES = {  # name -> module that it is imported from when it is first used
     "ExpirePlan": "icefloe.maintenance.expire",
     "Expr": "icefloe.expr.filter.nodes",
     "Field": "icefloe.model.schema.types",
-    "HistoryEntry": "icefloe.inspect.history",
+    "HistoryEntry": "icefloe.inspect.metadata_tables.log_tables",
     "Inspect": "icefloe.table.inspect",
     "MaintainPlan": "icefloe.maintenance.maintain",
-    "MergeBuilder": "icefloe.table.merge",
-    "MergeResult": "icefloe.table.merge",
+    "MergeBuilder": "icefloe.table.merge_builder",
+    "MergeResult": "icefloe.table.merge_builder",
     "OrphanPlan": "icefloe.maintenance.orphans",
     "PartitionEdit": "icefloe.table.edits",
     "PartitionSpec": "icefloe.model.partition.spec",

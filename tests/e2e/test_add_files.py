@@ -16,10 +16,12 @@ import icefloe
 from icefloe.commit.draft import draft_of
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.add_files import known_files
+from icefloe.env import SYSTEM
 from icefloe.errors import ConflictError, CorruptFile, InputError, NoSuchFile
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY
 from icefloe.model.text.ddl import parse_ddl
 from icefloe.rows.add_files import add_files
+from icefloe.rows.target import Target
 from icefloe.table.held_table import pointer_of
 from support.row_histories.history import without_ids
 from support.tables import VERSIONS, new_catalog, sorted_rows
@@ -161,9 +163,13 @@ def test_slashes_too_many_or_a_host_do_not_make_another_file(tmp_path, lake):
         assert table.scan().count() == 3
 
 
+def steps_that_add(table, path):
+    return add_files(path).prepared(Target(base=pointer_of(table).load(), env=SYSTEM)).steps
+
+
 def test_a_file_that_another_commit_added_meanwhile_is_a_conflict(tmp_path, table):
     path = file_of(tmp_path, ROWS)
-    late = add_files(pointer_of(table).load(), path)
+    late = steps_that_add(table, path)
     table.add_files(path)
     with pytest.raises(ConflictError, match=r"has already added .*a.parquet|changed the schema or the name mapping"):
         commit(pointer_of(table), late)
@@ -172,7 +178,7 @@ def test_a_file_that_another_commit_added_meanwhile_is_a_conflict(tmp_path, tabl
 
 
 def test_a_schema_that_changed_meanwhile_is_a_conflict(tmp_path, table):
-    late = add_files(pointer_of(table).load(), file_of(tmp_path, with_ids(ROWS, 1, 2)))
+    late = steps_that_add(table, file_of(tmp_path, with_ids(ROWS, 1, 2)))
     with table.update_schema() as edit:
         edit.add_column("more", "int")
     with pytest.raises(ConflictError, match="changed the schema"):
@@ -203,7 +209,7 @@ def test_two_writers_that_give_a_table_the_same_name_mapping_both_land(tmp_path,
 def test_files_in_the_table_folder_survive_a_commit_that_fails(table):
     folder = Path(table.location.removeprefix("file://")) / "data"
     path = file_of(folder, with_ids(ROWS, 1, 2), "given.parquet")
-    late = add_files(pointer_of(table).load(), path)
+    late = steps_that_add(table, path)
     table.add_files(path)
     with pytest.raises(ConflictError):
         commit(pointer_of(table), late)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import icefloe
 from icefloe.errors import ConflictError, InputError, UnsupportedError
-from icefloe.table.merge import MergeBuilder
+from icefloe.table.merge_builder import MergeBuilder
 from icefloe.table.table import Table
 from support.tables import VERSIONS, new_catalog
 

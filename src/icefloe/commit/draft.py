@@ -113,13 +113,10 @@ class Update(Protocol):
     @property
     def name(self) -> str:
         """A short description for results and messages."""
-        ...
 
     @property
     def files(self) -> tuple[str, ...]:
         """The files written for this update, which are deleted if it fails."""
-        ...
 
     def apply(self, draft: Draft, work: Work) -> Draft:
         """The draft after the update; ConflictError is final."""
-        ...

@@ -116,12 +116,14 @@ def record_in(snapshot: Snapshot) -> str | None:
 
 
 def committed_snapshot(
-    metadata: TableMetadata, branch: str, key: CommitKey, *, staged: bool = False, ignored: Collection[int] = ()
+    metadata: TableMetadata, branch: str, key: CommitKey | None, *, staged: bool = False, ignored: Collection[int] = ()
 ) -> Snapshot | None:
     """The newest snapshot of a branch with this key, or of the whole table for a ``staged`` one; None if there is none.
 
-    Snapshots whose ids are ``ignored`` are made by the same commit.
+    Without a key there is none. Snapshots whose ids are ``ignored`` are made by the same commit.
     """
+    if key is None:
+        return None
     ref = metadata.refs.get(branch)
     head = metadata.current_snapshot_id if ref is None else ref.snapshot_id
     snapshots = metadata.snapshots if staged else () if head is None else ancestors(metadata, head)

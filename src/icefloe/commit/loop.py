@@ -17,7 +17,7 @@ from icefloe.catalogs.catalog import Swap, Swapped, Unknown
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.draft import Draft, Update, Work, draft_of
 from icefloe.commit.fewest_snapshots import fewest, remade, unused_files
-from icefloe.commit.result import CommitResult, nothing_done, result_of
+from icefloe.commit.result import CommitResult, names_of, nothing_done, result_of
 from icefloe.commit.stage import METADATA_FOLDER, Attempt, finish
 from icefloe.commit.unknown_outcomes import check_not_landed, remember_files, unreferenced
 from icefloe.env import SYSTEM, Env
@@ -79,7 +79,7 @@ def land(
                 draft = remade(draft, plans, steps, work)
             if is_unchanged(draft):
                 discard(io, [*work.staging.written, *_files(steps)])
-                return nothing_done(str(table), steps, time.perf_counter() - started)
+                return nothing_done(str(table), names_of(steps), time.perf_counter() - started)
             attempt = finish(draft, work)
             outcome = swap_pointer(table, draft.base.expected, attempt.pointer)
         if isinstance(outcome, Unknown):

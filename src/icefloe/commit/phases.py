@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 
 class Phase(StrEnum):
@@ -55,7 +56,7 @@ class PhaseTimer:
         finally:
             self._seconds[phase] += time.perf_counter() - started
 
-    def phases(self, *, commit: float) -> Phases:
-        """The seconds so far, with those of the commit."""
-        measured = {str(phase): seconds for phase, seconds in self._seconds.items() if phase is not Phase.COMMIT}
-        return Phases(**measured, commit=commit)
+    def figures(self, *, commit: float) -> dict[str, Any]:
+        """The fields of a result that were measured; ``commit`` is the seconds of the commit."""
+        phases = Phases(**{str(phase): seconds for phase, seconds in {**self._seconds, Phase.COMMIT: commit}.items()})
+        return {"files_read": self.files_read, "files_skipped": self.files_skipped, "phases": phases}

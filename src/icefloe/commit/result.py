@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 
 from icefloe.commit.draft import Draft, Update, Work
-from icefloe.commit.phases import NO_PHASES, Phases
+from icefloe.commit.phases import NO_PHASES, Phases, PhaseTimer
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey
+from icefloe.model.text.figures import Figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitResult:
+class CommitResult(Figures):
     """The outcome of a commit that landed.
 
     >>> CommitResult(table="db.t", operation="append", snapshot_id=7, files_added=1, rows_added=3, seconds=0.01)
@@ -40,10 +41,6 @@ class CommitResult:
     snapshots: int = 1  # how many were made; ``snapshot_id`` is the last one
     already_committed: bool = False  # by an earlier run with the same idempotency key, as ``snapshot_id``
 
-    def as_dict(self) -> dict[str, object]:
-        """All fields by name."""
-        return asdict(self)
-
     def __repr__(self) -> str:
         if self.already_committed:
             return f"{self.operation} {self.table}: already committed as snapshot {self.snapshot_id}"
@@ -70,26 +67,40 @@ class CommitResult:
         return "" if self.phases == NO_PHASES else f" ({self.phases})"
 
 
-def nothing_done(table: str, steps: Sequence[Update], seconds: float) -> CommitResult:
-    """The result if the updates changed nothing, so that nothing was committed."""
-    return CommitResult(
-        table=table, operation=_names(steps), snapshot_id=None, attempts=0, seconds=seconds, snapshots=0
-    )
+def nothing_done(table: str, operation: str, seconds: float = 0.0) -> CommitResult:
+    """The result of an operation that changed nothing, so that nothing was committed."""
+    return CommitResult(table=table, operation=operation, snapshot_id=None, attempts=0, seconds=seconds, snapshots=0)
 
 
-def already_done(table: str, snapshot: Snapshot) -> CommitResult:
+def already_done(table: str, snapshot: Snapshot, runs: int) -> CommitResult:
     """The result if an earlier run with the same idempotency key made this snapshot."""
     return CommitResult(
         table=table,
         operation=str(snapshot.operation),
         snapshot_id=snapshot.snapshot_id,
         attempts=0,
+        runs=runs,
         snapshots=0,
         already_committed=True,
     )
 
 
-def _names(steps: Sequence[Update]) -> str:
+def with_row_figures(
+    landed: CommitResult, *, copied: int, already_deleted: int, timer: PhaseTimer | None = None, runs: int = 1
+) -> CommitResult:
+    """The result of a change of rows, whose counts leave out copied rows and rows that were already deleted."""
+    return replace(
+        landed,
+        rows_added=landed.rows_added - copied,
+        rows_deleted=landed.rows_deleted - copied - already_deleted,
+        rows_copied=copied,
+        runs=runs,
+        **({} if timer is None else timer.figures(commit=landed.seconds)),
+    )
+
+
+def names_of(steps: Sequence[Update]) -> str:
+    """The names of steps as one operation, each once."""
     return ", ".join(dict.fromkeys(step.name for step in steps))
 
 
@@ -106,7 +117,7 @@ def result_of(table: str, steps: Sequence[Update], draft: Draft, work: Work, sec
 
     return CommitResult(
         table=table,
-        operation=_names(steps),
+        operation=names_of(steps),
         snapshot_id=draft.made[-1].snapshot_id if len(draft.made) > 0 else None,
         files_added=total(SummaryKey.ADDED_DATA_FILES),
         files_removed=total(SummaryKey.DELETED_DATA_FILES),

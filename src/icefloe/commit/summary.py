@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.model.entries import MANIFESTS, ContentType, Measure, choose, count, live, of_type, stat, stat_keys
+from icefloe.model.entries import MANIFESTS, ContentType, Measure, choose, count, live, of_type, stat, stat_keys, total
 from icefloe.model.metadata.snapshots import Operation, Snapshot, SummaryKey
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import Root
@@ -35,11 +35,11 @@ def summarize(
     """The counts of a snapshot's changes, and the totals after them."""
     counts = {**_counts(changes), **manifests}
     before: Mapping[str, str] = {} if parent is None else parent.summary
-    for total, (plus, minus) in TOTALS.items():
-        if parent is None or before.get(total, "").isdigit():
-            after = int(before.get(total, "0")) + counts.get(plus, 0) - counts.get(minus, 0)
+    for key, (plus, minus) in TOTALS.items():
+        if parent is None or before.get(key, "").isdigit():
+            after = int(before.get(key, "0")) + counts.get(plus, 0) - counts.get(minus, 0)
             if after >= 0:  # else the parent's total was wrong, so no total is written
-                counts[total] = after
+                counts[key] = after
     written = {str(key): str(value) for key, value in counts.items() if value != 0 or key in ALWAYS}
     return {str(SummaryKey.OPERATION): str(operation), **extra, **written}
 
@@ -64,12 +64,12 @@ def _counts(changes: FileChanges) -> dict[SummaryKey, int]:
     added_deletes, removed_deletes = _deletes(added), _deletes(changes.removed_deletes)
     return {
         SummaryKey.ADDED_DATA_FILES: data.num_rows,
-        SummaryKey.ADDED_RECORDS: _sum(data["record_count"]),
-        SummaryKey.ADDED_FILES_SIZE: _sum(data["file_size_in_bytes"]) + added_deletes.size,
+        SummaryKey.ADDED_RECORDS: total(data, "record_count"),
+        SummaryKey.ADDED_FILES_SIZE: total(data, "file_size_in_bytes") + added_deletes.size,
         SummaryKey.DELETED_DATA_FILES: changes.removed.num_rows,
-        SummaryKey.DELETED_RECORDS: _sum(changes.removed["record_count"]),
-        SummaryKey.REMOVED_FILES_SIZE: _sum(changes.removed["file_size_in_bytes"])
-        + _sum(old_vectors["dv_size_in_bytes"])
+        SummaryKey.DELETED_RECORDS: total(changes.removed, "record_count"),
+        SummaryKey.REMOVED_FILES_SIZE: total(changes.removed, "file_size_in_bytes")
+        + total(old_vectors, "dv_size_in_bytes")
         + removed_deletes.size,
         SummaryKey.ADDED_DELETE_FILES: added_deletes.files,
         SummaryKey.ADDED_DVS: added_deletes.vectors,
@@ -81,7 +81,7 @@ def _counts(changes: FileChanges) -> dict[SummaryKey, int]:
         SummaryKey.REMOVED_DVS: old_vectors.num_rows + removed_deletes.vectors,
         SummaryKey.REMOVED_POSITION_DELETE_FILES: removed_deletes.position_files,
         SummaryKey.REMOVED_EQUALITY_DELETE_FILES: removed_deletes.equality_files,
-        SummaryKey.REMOVED_POSITION_DELETES: _sum(old_vectors["dv_cardinality"]) + removed_deletes.positions,
+        SummaryKey.REMOVED_POSITION_DELETES: total(old_vectors, "dv_cardinality") + removed_deletes.positions,
         SummaryKey.REMOVED_EQUALITY_DELETES: removed_deletes.equalities,
         SummaryKey.CHANGED_PARTITION_COUNT: _partitions(changes),
     }
@@ -117,18 +117,13 @@ def _deletes(rows: pa.Table) -> _Deletes:
         vectors=vectors.num_rows,
         position_files=files.num_rows,
         equality_files=by_value.num_rows,
-        positions=_sum(by_position["record_count"]),
-        equalities=_sum(by_value["record_count"]),
+        positions=total(by_position, "record_count"),
+        equalities=total(by_value, "record_count"),
         # Deletion vectors share a file, so each counts with the size of its blob.
-        size=_sum(vectors["dv_size_in_bytes"])
-        + _sum(files["file_size_in_bytes"])
-        + _sum(by_value["file_size_in_bytes"]),
+        size=total(vectors, "dv_size_in_bytes")
+        + total(files, "file_size_in_bytes")
+        + total(by_value, "file_size_in_bytes"),
     )
-
-
-def _sum(column: pa.ChunkedArray) -> int:
-    total = None if len(column) == 0 else pc.sum(column).as_py()
-    return 0 if total is None else int(total)
 
 
 def _partitions(changes: FileChanges) -> int:

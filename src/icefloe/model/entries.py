@@ -286,6 +286,11 @@ def count(mask: pa.ChunkedArray) -> int:
     return int(pc.sum(mask).as_py() or 0)
 
 
+def total(table: pa.Table, name: str) -> int:
+    """The sum of a column; nulls count as 0."""
+    return int(pc.sum(table[name], min_count=0).as_py())
+
+
 def choose(table: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
     """The rows that a mask without nulls chooses; the table itself when it chooses all, which is the common case."""
     chosen = count(mask)

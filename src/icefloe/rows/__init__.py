@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from icefloe.rows.add_files import add_files
 from icefloe.rows.delete import delete
 from icefloe.rows.merge import merge
-from icefloe.rows.prepared import Prepared
-from icefloe.rows.target import Target, branch_of
+from icefloe.rows.prepared import Prepared, RowChange
+from icefloe.rows.target import AS_TABLE, Target, WriteSettings, branch_of
 from icefloe.rows.update import update
 from icefloe.rows.upsert import upsert
-from icefloe.rows.write import append, check_overwrite, overwrite, overwrite_partitions
-from icefloe.rows.write_settings import AS_TABLE, WriteSettings
+from icefloe.rows.write import append, overwrite, overwrite_partitions
 
 __all__ = [
     "AS_TABLE",
     "Prepared",
+    "RowChange",
     "Target",
     "WriteSettings",
+    "add_files",
     "append",
     "branch_of",
-    "check_overwrite",
     "delete",
     "merge",
     "overwrite",

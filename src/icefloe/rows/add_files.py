@@ -12,9 +12,9 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from icefloe.codecs.json.name_mapping import decode_mapping, encode_mapping
-from icefloe.commit.base import Base
-from icefloe.commit.draft import Update, draft_of
+from icefloe.commit.draft import draft_of
 from icefloe.commit.operations.add_files import AddFiles, SetFirstNameMapping, known_files
+from icefloe.engines.choose import engine_for
 from icefloe.errors import InputError
 from icefloe.formats.importing.data_files import THREADS, data_files
 from icefloe.formats.importing.foreign_columns import known_names
@@ -24,50 +24,53 @@ from icefloe.formats.write.entries import entries_of
 from icefloe.formats.write.metrics import metrics_modes
 from icefloe.formats.write.partition_values import partition_fields
 from icefloe.io.file_io import FileIO
-from icefloe.model.metadata.snapshots import MAIN
+from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, mapping_of
+from icefloe.rows.prepared import Prepared, RowChange
+from icefloe.rows.target import Target
 
 Partition: TypeAlias = Mapping[str, object] | Literal["hive"] | StatedByFile | None
 
 
-def add_files(
-    base: Base,
-    paths: str | Iterable[str],
-    *,
-    partition: Partition = None,
-    file_format: str | None = None,
-    branch: str = MAIN,
-) -> tuple[Update, ...]:
-    """The steps that add files; none if they have no rows. InputError names the first file that cannot be added."""
-    metadata, io = base.metadata, base.store.io
-    locations = data_files(io, [paths] if isinstance(paths, str) else list(paths))
-    known = known_files(draft_of(base), branch, locations)
+def add_files(paths: str | Iterable[str], *, partition: Partition = None, file_format: str | None = None) -> RowChange:
+    """Add files; nothing happens if they have no rows. InputError names the first file that cannot be added."""
+    locations = [paths] if isinstance(paths, str) else list(paths)
+    return RowChange(
+        engine=engine_for(None), prepare=lambda target: _add_files(target, locations, partition, file_format)
+    )
+
+
+def _add_files(target: Target, paths: list[str], partition: Partition, file_format: str | None) -> Prepared:
+    metadata, io = target.metadata, target.io
+    locations = data_files(io, paths)
+    known = known_files(draft_of(target.base), target.branch, locations)
     if len(known) > 0:
         raise InputError(f"{known[0]} is in the table already", files=list(known[:20]))
     _check_partition(partition, metadata)
     text = metadata.properties.get(NAME_MAPPING_PROPERTY)
     mapping = mapping_of(metadata.schema) if text is None else decode_mapping(text)
-    target = ImportTarget(
+    expected = ImportTarget(
         schema=metadata.schema,
         spec=metadata.spec,
         mapping=mapping,
         known=known_names(metadata.schemas, mapping),
     )
-    look = partial(_look, io, target, partition, file_format)
+    look = partial(_look, io, expected, partition, file_format)
     with ThreadPoolExecutor(THREADS, thread_name_prefix="icefloe-import") as pool:
         with_rows = [file for file in pool.map(look, locations) if file is not None]
     if len(with_rows) == 0:
-        return ()
+        return Prepared(operation=Operation.APPEND)
     files = [checked.file for checked in with_rows]
     io.sync([file.location for file in files])  # another program wrote them, perhaps without a sync
     modes = metrics_modes(metadata.schema, metadata.properties)
     added = entries_of(files, schema=metadata.schema, spec=metadata.spec, modes=modes)
-    steps: tuple[Update, ...] = ()
+    first_mapping = None
     if text is None and any(checked.by_name for checked in with_rows):
         text = encode_mapping(mapping)
-        steps = (SetFirstNameMapping(mapping=text),)
-    return (*steps, AddFiles(added=added, schema_id=metadata.current_schema_id, mapping=text, branch=branch))
+        first_mapping = SetFirstNameMapping(mapping=text)
+    update = AddFiles(added=added, schema_id=metadata.current_schema_id, mapping=text, branch=target.branch)
+    return Prepared(operation=Operation.APPEND, update=update, table_change=first_mapping)
 
 
 def _look(

@@ -7,26 +7,33 @@ read.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow.compute as pc
 
 from icefloe.commit.phases import Phase
+from icefloe.engines.choose import engine_for
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import Engine
 from icefloe.engines.work import PlannedFiles
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.model.metadata.properties import DELETE_ISOLATION, DELETE_MODE
-from icefloe.rows.prepared import CountedChanges, Prepared, ReadSet
+from icefloe.rows.prepared import CountedChanges, Prepared, ReadSet, RowChange
 from icefloe.rows.removal import deleted_before, remove_files, remove_rows
 from icefloe.rows.target import Target
 from icefloe.scan.metadata_filter import tested_metadata_columns
 
 
-def delete(target: Target, where: str | Expr, engine: Engine) -> Prepared:
+def delete(where: str | Expr, spark: Any = None) -> RowChange:
     """Delete the rows that match ``where``; rows for which it is null are kept."""
-    matching = MatchingFiles.of(target, engine.condition(where, target.metadata.schema))
-    return ReadSet.of(target, matching.filter, DELETE_ISOLATION).prepared(matching.deletion(target, engine))
+    engine = engine_for(spark)
+
+    def prepare(target: Target) -> Prepared:
+        matching = MatchingFiles.of(target, engine.condition(where, target.metadata.schema))
+        return ReadSet.of(target, matching.filter, DELETE_ISOLATION).prepared(matching.deletion(target, engine))
+
+    return RowChange(engine=engine, prepare=prepare)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
 from icefloe.commit.phases import Phase
+from icefloe.engines.choose import engine_of
 from icefloe.engines.engine import Engine, MergedRows
 from icefloe.engines.merge import Merge, When
 from icefloe.engines.merge_plan import MergePlan
-from icefloe.rows.prepared import Prepared
+from icefloe.rows.prepared import Prepared, RowChange
 from icefloe.rows.replacement import MERGES, replace_rows
 from icefloe.rows.schema_merge import missing_columns
 from icefloe.rows.target import Target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedMerge:
-    """A merge that is ready to be committed, with its row counts."""
-
-    change: Prepared
-    rows: MergedRows
-
-
-def merge(target: Target, merge: Merge, rows: object, engine: Engine) -> PreparedMerge:
+def merge(source: Any, merge: Merge) -> RowChange:
     """Update, delete and insert rows as one snapshot; an updated row keeps its id."""
-    change = None
+    engine = engine_of(source)
+    return RowChange(engine=engine, prepare=lambda target: _merge(target, merge, source, engine), rows=source)
+
+
+def _merge(target: Target, merge: Merge, rows: Any, engine: Engine) -> Prepared:
+    columns_added = None
     if merge.evolves_schema:
-        rows, change = missing_columns(rows, target.metadata, engine, merge.sets)
-        target = target if change is None else target.after(change)
+        rows, columns_added = missing_columns(rows, target.metadata, engine, merge.sets)
+        target = target.after(columns_added)
     opened, columns = engine.source_columns(rows, target.metadata.schema)
     plan = MergePlan.of(merge, target.metadata.schema, columns)
     timer = target.timer
@@ -49,7 +48,8 @@ def merge(target: Target, merge: Merge, rows: object, engine: Engine) -> Prepare
         prepared = replace_rows(
             target, files, matches.positions, write, engine, MERGES, depends_on_kept_rows=_depends_on_kept_rows(merge)
         )
-    return PreparedMerge(change=replace(prepared, schema_change=change), rows=written[0])
+    change = None if prepared.update is None else columns_added
+    return replace(prepared, table_change=change, merged=written[0])
 
 
 def _depends_on_kept_rows(merge: Merge) -> bool:

@@ -1,20 +1,20 @@
-"""Operations on rows that are ready to be committed (spec: Snapshots)."""
+"""Operations on rows: changes that can be prepared on any state of a branch, and prepared ones (spec: Snapshots)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from icefloe.commit.conflicts import Isolation, isolation_of
 from icefloe.commit.draft import Update
+from icefloe.commit.operations.metadata_update import MetadataUpdate
 from icefloe.commit.operations.overwrite import OverwriteFiles
 from icefloe.commit.operations.read_check import ReadCheck
 from icefloe.commit.operations.row_delta import RowDelta
-from icefloe.commit.operations.schema_updates import ChangeSchema
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation
-from icefloe.commit.result import CommitResult
+from icefloe.engines.engine import Engine, MergedRows
 from icefloe.expr.filter.nodes import Expr
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.metadata.properties import Property
@@ -28,22 +28,22 @@ class Prepared:
     """An operation on rows, ready to be committed; without an update there is nothing to do.
 
     ``read_check`` fails if other commits changed what was read. A transaction applies it even if there is no update.
-    It is also applied before an update that does not check by itself all of what was read. ``schema_change`` is applied
-    first, and only if there is an update: it adds columns that the new files contain.
+    It is also applied before an update that does not check by itself all of what was read. ``table_change`` is applied
+    first: it adds the columns or the name mapping that the new files need.
     """
 
     operation: Operation
     update: SnapshotOperation | None = None
     read_check: SnapshotOperation | None = None
-    schema_change: ChangeSchema | None = None
+    table_change: MetadataUpdate | None = None
     rows_copied: int = 0  # rows that were only copied to another file
     rows_already_deleted: int = 0  # rows that the summary counts as deleted, although they were deleted before
+    merged: MergedRows | None = None  # of a merge, with its row counts
 
     @property
     def steps(self) -> tuple[Update, ...]:
         """The steps of the commit."""
-        before = None if self.update is None else self.schema_change
-        return tuple(step for step in (before, self.read_check, self.update) if step is not None)
+        return tuple(step for step in (self.table_change, self.read_check, self.update) if step is not None)
 
     def with_summary(self, keys: Mapping[str, str]) -> Prepared:
         """The operation with further keys for the summary of its snapshot."""
@@ -53,18 +53,22 @@ class Prepared:
         )
         return replace(self, update=update, read_check=check)
 
-    def result(self, landed: CommitResult) -> CommitResult:
-        """The result with row counts that leave out copied rows and rows that were already deleted."""
-        return replace(
-            landed,
-            rows_added=landed.rows_added - self.rows_copied,
-            rows_deleted=landed.rows_deleted - self.rows_copied - self.rows_already_deleted,
-            rows_copied=self.rows_copied,
-        )
 
-    def nothing(self, table: str) -> CommitResult:
-        """The result of an operation that had nothing to do and made no snapshot."""
-        return CommitResult(table=table, operation=str(self.operation), snapshot_id=None, attempts=0, snapshots=0)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChange:
+    """An operation on rows that can be prepared on any state of a branch, for its own commit or for a transaction.
+
+    ``rows`` are those that it was given. A ``staged`` one makes a snapshot that is part of no branch.
+    """
+
+    engine: Engine
+    prepare: Callable[[Target], Prepared]
+    rows: object = None
+    staged: bool = False
+
+    def prepared(self, target: Target, summary: Mapping[str, str] | None = None) -> Prepared:
+        """The operation, ready to be committed, with the keys of the engine and of the write for its summary."""
+        return self.prepare(target).with_summary({**self.engine.summary, **(summary or {}), **target.settings.summary})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from icefloe.deletes.vectors import write_vectors
 from icefloe.engines.engine import Engine
 from icefloe.engines.work import PlannedFiles, Positions
 from icefloe.errors import InputError
-from icefloe.model.entries import ContentType, of_type
+from icefloe.model.entries import ContentType, of_type, total
 from icefloe.model.metadata.properties import Property
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.rows.prepared import CountedChanges
@@ -66,7 +66,7 @@ def remove_rows(
     touched = tasks_of(plan, partly)
     if mode_of(setting, target.metadata) is Mode.COPY_ON_WRITE:
         added = engine.write_survivors(files, partly)
-        kept, deleted = _row_count(added), sum(len(rows) for rows in partly.values())
+        kept, deleted = total(added, "record_count"), sum(len(rows) for rows in partly.values())
         return whole_files.combined(replace_files(plan, touched, added, live=kept + deleted, copied=kept))
     if target.metadata.rules.deletion_vectors:
         return whole_files.combined(_by_vectors(target, plan, touched, old, partly))
@@ -78,7 +78,7 @@ def remove_files(plan: Plan, tasks: pa.Table, old: Positions) -> CountedChanges:
     deletes = _deletes_of_one_file(plan, tasks)
     return CountedChanges(
         files=FileChanges(removed=tasks, removed_deletes=deletes),
-        rows_already_deleted=_deleted_by_files(tasks, old) - _row_count(deletes),
+        rows_already_deleted=_deleted_by_files(tasks, old) - total(deletes, "record_count"),
     )
 
 
@@ -86,11 +86,11 @@ def replace_files(plan: Plan, tasks: pa.Table, added: pa.Table, *, live: int, co
     """Replace planned files, which have ``live`` rows together, by new ones; ``copied`` of the rows are unchanged."""
     deletes = _deletes_of_one_file(plan, tasks)
     in_vectors = int(pc.sum(pc.fill_null(tasks["dv_cardinality"], 0)).as_py())
-    in_delete_files = _row_count(tasks) - in_vectors - live
+    in_delete_files = total(tasks, "record_count") - in_vectors - live
     return CountedChanges(
         files=FileChanges(added=added, removed=tasks, removed_deletes=deletes),
         rows_copied=copied,
-        rows_already_deleted=in_delete_files - _row_count(deletes),
+        rows_already_deleted=in_delete_files - total(deletes, "record_count"),
     )
 
 
@@ -102,7 +102,7 @@ def _by_vectors(target: Target, plan: Plan, tasks: pa.Table, old: Positions, del
     deletes = _deletes_of_one_file(plan, tasks)
     return CountedChanges(
         files=FileChanges(added=vectors, revectored=tasks, removed_deletes=deletes),
-        rows_already_deleted=_deleted_by_files(tasks, old) - _row_count(deletes),
+        rows_already_deleted=_deleted_by_files(tasks, old) - total(deletes, "record_count"),
     )
 
 
@@ -142,10 +142,6 @@ def _deleted_by_files(tasks: pa.Table, old: Positions) -> int:
     """How many rows are already deleted, besides those that summaries count for their vectors."""
     vectors = dict(zip(tasks["location"].to_pylist(), tasks["dv_cardinality"].to_pylist(), strict=True))
     return sum(len(old[file]) - (0 if count is None else count) for file, count in vectors.items() if file in old)
-
-
-def _row_count(entries: pa.Table) -> int:
-    return int(pc.sum(entries["record_count"], min_count=0).as_py())
 
 
 def tasks_of(plan: Plan, locations: Iterable[str]) -> pa.Table:

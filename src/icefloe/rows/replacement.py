@@ -25,7 +25,7 @@ from icefloe.model.metadata.properties import (
     UPDATE_MODE,
     Property,
 )
-from icefloe.rows.prepared import Prepared, ReadSet
+from icefloe.rows.prepared import Prepared, ReadSet, RowChange
 from icefloe.rows.removal import remove_rows
 from icefloe.rows.target import Scratch, Target
 
@@ -55,23 +55,26 @@ class FoundChange(Protocol):
 
 
 def change_found_rows(
-    target: Target, found: FoundChange, engine: Engine, kind: ChangeKind, *, read: Expr, depends_on_kept_rows: bool
-) -> Prepared:
+    found: FoundChange, engine: Engine, kind: ChangeKind, *, read: Expr, depends_on_kept_rows: bool
+) -> RowChange:
     """Remove and add the rows that were found; only the files of removed rows are planned.
 
     ``read`` is the filter by which the rows were read, and by which conflicting commits are found.
     """
-    files = target.planned(read)
-    touched = files.only(found.positions)
-    return replace_rows(
-        target,
-        touched,
-        found.positions,
-        lambda: found.write(touched),
-        engine,
-        kind,
-        depends_on_kept_rows=depends_on_kept_rows,
-    )
+
+    def prepare(target: Target) -> Prepared:
+        touched = target.planned(read).only(found.positions)
+        return replace_rows(
+            target,
+            touched,
+            found.positions,
+            lambda: found.write(touched),
+            engine,
+            kind,
+            depends_on_kept_rows=depends_on_kept_rows,
+        )
+
+    return RowChange(engine=engine, prepare=prepare)
 
 
 def replace_rows(

@@ -1,4 +1,4 @@
-"""The branch of a table that an operation on rows works on, as it was loaded."""
+"""The branch of a table that an operation on rows works on, as it was loaded, and the settings of the write."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Self
 import pyarrow as pa
 
 from icefloe.commit.base import Base
+from icefloe.commit.conflicts import Isolation
 from icefloe.commit.draft import draft_of, head_of
 from icefloe.commit.loop import begin, discard
 from icefloe.commit.operations.metadata_update import MetadataUpdate
@@ -24,7 +25,6 @@ from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SummaryKey, ref_problem
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.metadata_columns import DELETED
-from icefloe.rows.write_settings import AS_TABLE, WriteSettings
 from icefloe.scan.metadata_filter import tested_metadata_columns
 from icefloe.scan.tasks import Plan
 
@@ -46,6 +46,38 @@ def branch_of(branch: str | None, metadata: TableMetadata, *, create: bool = Fal
             next_step=f"Create it first with t.branch({name!r}), or write with create_branch=True.",
         )
     return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictsSince:
+    """Conflicts that an overwrite looks for: with the commits after a snapshot, or after none, by an isolation level.
+
+    ``snapshot`` conflicts with rows that were deleted from what is overwritten, ``serializable`` with added rows too.
+    """
+
+    snapshot_id: int | None
+    isolation: Isolation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteSettings:
+    """Properties of the table for one write, the partition spec of its files, keys for the summary, and its conflicts.
+
+    None of them is stored in the table.
+    """
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    spec_id: int | None = None
+    summary: Mapping[str, str] = field(default_factory=dict)
+    conflicts: ConflictsSince | None = None
+
+    def applied(self, metadata: TableMetadata) -> TableMetadata:
+        """The table for those that write files."""
+        changed = replace(metadata, properties={**metadata.properties, **self.properties})
+        return changed if self.spec_id is None else replace(changed, default_spec_id=self.spec_id)
+
+
+AS_TABLE = WriteSettings()  # as the table says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +116,10 @@ class Target:
         """The table, for writing new files."""
         return TableFiles(io=self.io, metadata=self.settings.applied(self.metadata))
 
-    def after(self, change: MetadataUpdate) -> Target:
-        """The branch after a change of the table that is committed together with the operation."""
+    def after(self, change: MetadataUpdate | None) -> Target:
+        """The branch after a change of the table that is committed together with the operation, if there is one."""
+        if change is None:
+            return self
         draft = change.apply(draft_of(self.base), begin(self.base, self.env))
         return replace(self, base=replace(self.base, metadata=draft.metadata, store=draft.store))
 

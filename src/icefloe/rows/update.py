@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pyarrow.compute as pc
 
 from icefloe.commit.phases import Phase
+from icefloe.engines.choose import engine_for
 from icefloe.engines.engine import Engine
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
@@ -16,13 +18,18 @@ from icefloe.expr.value.struct_fields import column_values, path_of
 from icefloe.model.metadata.properties import UPDATE_ISOLATION, UPDATE_MODE
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.schema.schema import Schema
-from icefloe.rows.prepared import Prepared, ReadSet
+from icefloe.rows.prepared import Prepared, ReadSet, RowChange
 from icefloe.rows.removal import Mode, mode_of, remove_rows, replace_files, tasks_of
 from icefloe.rows.target import Scratch, Target
 
 
-def update(target: Target, changes: Mapping[str, str | Value], where: str | Expr | None, engine: Engine) -> Prepared:
+def update(changes: Mapping[str, str | Value], where: str | Expr | None, spark: Any = None) -> RowChange:
     """Set columns of the rows that match ``where``; rows for which it is null do not change."""
+    engine = engine_for(spark)
+    return RowChange(engine=engine, prepare=lambda target: _update(target, changes, where, engine))
+
+
+def _update(target: Target, changes: Mapping[str, str | Value], where: str | Expr | None, engine: Engine) -> Prepared:
     values = new_values(changes, target.metadata.schema, lambda text: engine.value(text, target.env))
     condition = engine.condition(where, target.metadata.schema)
     files = target.planned(condition.filter)

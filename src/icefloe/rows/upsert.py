@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
+from typing import Any
 
 from icefloe.commit.operations.replace_keys import ReplaceKeys
 from icefloe.commit.phases import Phase
+from icefloe.engines.choose import engine_of
 from icefloe.engines.engine import Engine
 from icefloe.errors import InputError
 from icefloe.model.entries import concat
 from icefloe.model.metadata.properties import MERGE_ISOLATION, MERGE_MODE, UPSERT_DELETES
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.schema.schema import Schema
-from icefloe.rows.prepared import Prepared, ReadSet
+from icefloe.rows.prepared import Prepared, ReadSet, RowChange
 from icefloe.rows.removal import remove_rows
 from icefloe.rows.target import Scratch, Target
 
@@ -44,14 +46,16 @@ def delete_kind(deletes: str | None, properties: Mapping[str, str]) -> DeleteKin
     return known[text]
 
 
-def upsert(
-    target: Target, rows: object, on: Sequence[str] | None, engine: Engine, *, deletes: str | None = None
-) -> Prepared:
+def upsert(data: Any, on: Sequence[str] | None, *, deletes: str | None = None) -> RowChange:
     """Replace rows by key and add the others, as one snapshot; ``deletes`` is the name of a ``DeleteKind``."""
-    keys = key_columns(on, target.metadata.schema)
-    if delete_kind(deletes, target.properties) is DeleteKind.EQUALITY:
-        return _by_value(target, rows, keys, engine)
-    return _by_position(target, rows, keys, engine)
+    engine = engine_of(data)
+
+    def prepare(target: Target) -> Prepared:
+        keys = key_columns(on, target.metadata.schema)
+        is_by_value = delete_kind(deletes, target.properties) is DeleteKind.EQUALITY
+        return (_by_value if is_by_value else _by_position)(target, data, keys, engine)
+
+    return RowChange(engine=engine, prepare=prepare, rows=data)
 
 
 def _by_value(target: Target, rows: object, on: tuple[str, ...], engine: Engine) -> Prepared:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from icefloe.commit.conflicts import Isolation, isolation_of
 from icefloe.commit.operations.append import Append
@@ -11,6 +13,7 @@ from icefloe.commit.operations.cherry_pick import STAGED_WAP_ID
 from icefloe.commit.operations.overwrite import OverwriteWhere, ReplacePartitions
 from icefloe.commit.operations.read_check import ReadCheck
 from icefloe.commit.phases import Phase
+from icefloe.engines.choose import engine_of
 from icefloe.engines.engine import Engine
 from icefloe.errors import IcefloeError, InputError
 from icefloe.expr.filter.nodes import Expr
@@ -18,16 +21,49 @@ from icefloe.model.metadata.properties import DELETE_ISOLATION
 from icefloe.model.metadata.snapshots import Operation, SummaryKey
 from icefloe.model.text.text_checks import check_text
 from icefloe.rows.delete import MatchingFiles, removal_of
-from icefloe.rows.prepared import CountedChanges, Prepared, ReadSet
+from icefloe.rows.prepared import CountedChanges, Prepared, ReadSet, RowChange
+from icefloe.rows.schema_merge import SchemaMode, schema_change
 from icefloe.rows.target import Scratch, Target
 
 logger = logging.getLogger(__name__)
 
 
-def append(target: Target, rows: object, engine: Engine, *, wap_id: str | None = None) -> Prepared:
+def append(data: Any, *, schema_mode: SchemaMode = "strict", wap_id: str | None = None) -> RowChange:
     """Add rows; without rows no snapshot is made. With ``wap_id`` the snapshot is staged, and part of no branch."""
+    if wap_id is not None and schema_mode != "strict":
+        raise InputError("append: wap_id= stages rows, but schema_mode='merge' changes the schema for all readers")
     if wap_id is not None:
         check_text(wap_id, "append: wap_id")
+    write = _write(data, schema_mode, lambda target, engine, rows: _append(target, engine, rows, wap_id))
+    return replace(write, staged=wap_id is not None)
+
+
+def overwrite(
+    data: Any, where: str | Expr | None, *, overwrite_all: bool = False, schema_mode: SchemaMode = "strict"
+) -> RowChange:
+    """Delete the rows that match ``where`` and add others, as one snapshot; rows for which it is null are kept."""
+    if (where is None) != overwrite_all:
+        raise InputError("overwrite: say which rows to replace by where=, or all of them by overwrite_all=True")
+    return _write(data, schema_mode, lambda target, engine, rows: _overwrite(target, engine, rows, where))
+
+
+def overwrite_partitions(data: Any, *, schema_mode: SchemaMode = "strict") -> RowChange:
+    """Replace all rows of the partitions of the new rows; of an unpartitioned table, all rows."""
+    return _write(data, schema_mode, _overwrite_partitions)
+
+
+def _write(data: Any, schema_mode: SchemaMode, prepare: Callable[[Target, Engine, Any], Prepared]) -> RowChange:
+    """A change that writes rows, after the columns that the table lacks are added if ``schema_mode`` says so."""
+    engine = engine_of(data)
+
+    def with_columns(target: Target) -> Prepared:
+        rows, columns = schema_change(data, target.metadata, schema_mode, engine)
+        return replace(prepare(target.after(columns), engine, rows), table_change=columns)
+
+    return RowChange(engine=engine, prepare=with_columns, rows=data)
+
+
+def _append(target: Target, engine: Engine, rows: Any, wap_id: str | None) -> Prepared:
     with target.timer.of(Phase.WRITE):
         added = engine.write(target.table, rows)
     if added.num_rows == 0:
@@ -37,17 +73,10 @@ def append(target: Target, rows: object, engine: Engine, *, wap_id: str | None =
     return Prepared(operation=Operation.APPEND, update=update)
 
 
-def check_overwrite(where: str | Expr | None, *, overwrite_all: bool) -> None:
-    """InputError unless an overwrite has either ``where`` or ``overwrite_all``."""
-    if (where is None) != overwrite_all:
-        raise InputError("overwrite: say which rows to replace by where=, or all of them by overwrite_all=True")
+def _overwrite(target: Target, engine: Engine, rows: Any, where: str | Expr | None) -> Prepared:
+    """If no file contains both rows that match and rows that do not, each attempt chooses the files by metadata alone.
 
-
-def overwrite(target: Target, rows: object, where: str | Expr | None, engine: Engine) -> Prepared:
-    """Delete the rows that match ``where`` and add others, as one snapshot; rows for which it is null are kept.
-
-    If no file contains both rows that match and rows that do not, each attempt chooses the files to remove by metadata
-    alone, so other commits do not conflict.
+    Other commits then do not conflict.
     """
     matching = MatchingFiles.of(target, engine.condition(where, target.metadata.schema))
     with Scratch(target.io) as scratch:
@@ -87,8 +116,7 @@ def _asked_check(target: Target, filter: Expr) -> ReadCheck | None:
     )
 
 
-def overwrite_partitions(target: Target, rows: object, engine: Engine) -> Prepared:
-    """Replace all rows of the partitions of the new rows; of an unpartitioned table, all rows."""
+def _overwrite_partitions(target: Target, engine: Engine, rows: Any) -> Prepared:
     with Scratch(target.io) as scratch:
         with target.timer.of(Phase.WRITE):
             new = scratch.keep(engine.write(target.table, rows))

@@ -20,7 +20,7 @@ from icefloe.spark_sql.options.session_names import is_case_sensitive
 from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
 from icefloe.spark_sql.writes import branch_of, frame_of, is_first_write
-from icefloe.table.found_rows import commit_found_rows
+from icefloe.table.operation_runs import commit_found_rows
 
 _KINDS = {"DELETE": DELETES, "UPDATE": UPDATES, "MERGE": MERGES}
 

@@ -18,7 +18,7 @@ from icefloe.spark_sql.options.read_options import CHANGES, split_settings
 from icefloe.spark_sql.options.session_names import is_case_sensitive
 from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
-from icefloe.table.found_rows import rows_of_query
+from icefloe.table.scan import rows_of_query
 
 
 class ScanCalls:

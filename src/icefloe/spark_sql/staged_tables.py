@@ -18,7 +18,7 @@ from icefloe.errors import AlreadyExists, InputError, NoSuchTable, UnsupportedEr
 from icefloe.model.metadata.properties import FILE_FORMAT, FORMAT_VERSION
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.ddl import as_schema
-from icefloe.rows.write_settings import AS_TABLE, WriteSettings
+from icefloe.rows.target import AS_TABLE, WriteSettings
 from icefloe.spark_sql.descriptions import PROVIDER, SHOWN, capabilities, schema_json
 from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.messages import (

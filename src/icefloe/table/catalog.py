@@ -30,7 +30,7 @@ from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import DEFAULT_FORMAT_VERSION, check_writable
 from icefloe.model.text.ddl import as_schema
 from icefloe.model.text.partition_text import partition_spec, sort_order
-from icefloe.rows.write_settings import AS_TABLE, WriteSettings
+from icefloe.rows.target import AS_TABLE, WriteSettings
 from icefloe.table.new_rows import ImportMode, first_rows, import_steps, replace_all
 from icefloe.table.table import Table
 

@@ -10,7 +10,7 @@ from icefloe.codecs.manifest.context import manifest_context
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.draft import Update
 from icefloe.commit.operations.replace_definition import ReplaceDefinition
-from icefloe.engines.choose import engine_for, engine_of
+from icefloe.engines.choose import engine_for
 from icefloe.env import Env
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
@@ -20,7 +20,7 @@ from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.properties import FORMAT_VERSION
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
-from icefloe.rows.add_files import Partition, add_files
+from icefloe.rows.add_files import Partition
 from icefloe.table.transaction import Transaction
 from icefloe.tree.store import ManifestCache, ManifestStore
 
@@ -31,9 +31,7 @@ def first_rows(
     metadata: TableMetadata, io: FileIO, data: Any, env: Env, settings: rows.WriteSettings = rows.AS_TABLE
 ) -> tuple[Update, ...]:
     """Write the first rows of a table that does not exist yet; returns the steps that add them."""
-    engine = engine_of(data)
-    target = rows.Target(base=_base(metadata, io), env=env, settings=settings)
-    return tuple(rows.append(target, data, engine).with_summary({**engine.summary, **settings.summary}).steps)
+    return rows.append(data).prepared(_target(metadata, io, env, settings)).steps
 
 
 def import_steps(
@@ -46,8 +44,8 @@ def import_steps(
         )
     if mode == "reference":
         _check_all_live(folder)
-        partition = _partition(folder)
-        return add_files(_base(metadata, io), folder.files, partition=partition, file_format=folder.file_format)
+        added = rows.add_files(folder.files, partition=_partition(folder), file_format=folder.file_format)
+        return added.prepared(_target(metadata, io, env)).steps
     if mode != "rewrite":
         raise InputError(f"import_table: mode={mode!r}: give 'reference' or 'rewrite'")
     return first_rows(metadata, io, engine_for(spark).read_folder(folder, metadata.schema), env)
@@ -70,8 +68,10 @@ def _check_all_live(folder: ImportedFolder) -> None:
         )
 
 
-def _base(metadata: TableMetadata, io: FileIO) -> Base:
-    return Base(pointer="", metadata=metadata, store=ManifestStore(io, manifest_context(metadata), ManifestCache()))
+def _target(metadata: TableMetadata, io: FileIO, env: Env, settings: rows.WriteSettings = rows.AS_TABLE) -> rows.Target:
+    """A table that does not exist yet."""
+    store = ManifestStore(io, manifest_context(metadata), ManifestCache())
+    return rows.Target(base=Base(pointer="", metadata=metadata, store=store), env=env, settings=settings)
 
 
 def replace_all(

@@ -1,82 +1,105 @@
-"""Runs an operation again on the newest state after a conflict (spec: Commit Conflict Resolution and Retry).
+"""Runs a change of rows on a table: prepares it, commits it, and runs it again after a conflict.
 
-The commit loop repeats only the commit: it applies the planned change to a newer state. If that is a conflict, the
-change must be planned again from the current rows. That is one more run of the whole operation.
+The commit loop repeats only the commit: it applies the prepared change to a newer state. If that is a conflict, the
+change must be prepared again from the current rows. That is one more run of the whole operation (spec: Commit Conflict
+Resolution and Retry).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Mapping
 
 from icefloe.commit.idempotency import CommitKey, committed_snapshot
+from icefloe.commit.result import CommitResult, already_done, nothing_done, with_row_figures
 from icefloe.engines.choose import is_spark
 from icefloe.engines.engine import Engine
 from icefloe.env import Env
 from icefloe.errors import CommitFailed, ConflictError, InputError
+from icefloe.expr.filter.nodes import Expr
 from icefloe.model.metadata.properties import COMMIT_MAX_WAIT_MS, COMMIT_MIN_WAIT_MS, OPERATION_RETRIES
 from icefloe.model.metadata.snapshots import Snapshot
-from icefloe.rows.target import Target
-
-R = TypeVar("R")
+from icefloe.rows import Prepared, RowChange, Target
+from icefloe.rows.replacement import ChangeKind, FoundChange, change_found_rows
+from icefloe.table.held_table import HeldTable
+from icefloe.table.table_at import TableAt
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """How an operation is run: the options that all operations on rows share."""
-
-    engine: Engine
-    branch: str | None
-    create: bool  # the branch, if the table has none of this name
-    retries: int | None
-    source: object = None
-    key: CommitKey | None = None
-    staged: bool = False
-
-    @property
-    def summary(self) -> dict[str, str]:
-        """The keys that the operation adds to the summary of its snapshot."""
-        return {**self.engine.summary, **({} if self.key is None else self.key.summary)}
-
-    def committed(self, target: Target) -> Snapshot | None:
-        """The snapshot that an earlier run with the same key made."""
-        if self.key is None:
-            return None
-        return committed_snapshot(target.metadata, target.branch, self.key, staged=self.staged)
-
-
-def run_again(
-    operation: Callable[[Target], R],
-    load: Callable[[], Target],
+def run_change(
+    table: HeldTable,
+    change: RowChange,
+    branch: str | None,
     *,
-    retries: int | None,
-    source: object = None,
-    env: Env,
-) -> tuple[R, int]:
-    """The result of an operation and the number of its runs; each run gets a freshly loaded target.
+    create_branch: bool,
+    retries: int | None = None,
+    key: CommitKey | None = None,
+) -> tuple[CommitResult, Prepared | None]:
+    """The result of a change and what was committed: None if an earlier run with the same key has committed it.
 
-    A run that ends in a retryable ConflictError or in CommitFailed has changed nothing, so another one may follow.
-    After the last run its error is raised, with ``runs`` in its context. No other error is followed by another run.
+    Each run starts from a freshly loaded table. A run that ends in a retryable ConflictError or in CommitFailed has
+    changed nothing, so another one may follow. After the last run its error is raised, with ``runs`` in its context. No
+    other error is followed by another run.
     """
-    target = load()
-    allowed, number = allowed_retries(retries, source, target.properties), 1
-    while True:
+
+    def load() -> tuple[Target, Snapshot | None]:
+        target = table._target(branch, create_branch=create_branch)
+        return target, committed_snapshot(target.metadata, target.branch, key, staged=change.staged)
+
+    (target, earlier), run = load(), 1
+    allowed = allowed_retries(retries, change.rows, target.properties)
+    while earlier is None:
         try:
-            return operation(target), number
+            prepared = change.prepared(target, None if key is None else key.summary)
+            return commit_prepared(table, prepared, target, run), prepared
         except (ConflictError, CommitFailed) as error:
-            if number > allowed or not error.retryable:
-                if number > 1:
-                    error.context["runs"] = number
-                    error.add_note(f"the operation was run {number} times, each time on the newest state")
+            if key is not None and isinstance(error, ConflictError):  # the other commit may be that of the same change
+                _, earlier = load()
+                if earlier is not None:
+                    break
+            if run > allowed or not error.retryable:
+                if run > 1:
+                    error.context["runs"] = run
+                    error.add_note(f"the operation was run {run} times, each time on the newest state")
                 raise
-            logger.info("run %d of the operation failed, running it again: %s", number, error)
-        env.sleep(_pause_s(target.properties, number, env))
-        number += 1
-        target = load()
+            logger.info("run %d of the operation failed, running it again: %s", run, error)
+        table._env.sleep(_pause_s(target.properties, run, table._env))
+        run += 1
+        target, earlier = load()
+    return already_done(table.name, earlier, run), None
+
+
+def commit_prepared(table: HeldTable, prepared: Prepared, target: Target, run: int = 1) -> CommitResult:
+    """Commit a change that was prepared on a target, unless it has nothing to do."""
+    if prepared.update is None and prepared.table_change is None:
+        landed = nothing_done(table.name, str(prepared.operation))
+    else:
+        landed = table._commit(prepared.steps)
+    return with_row_figures(
+        landed,
+        copied=prepared.rows_copied,
+        already_deleted=prepared.rows_already_deleted,
+        timer=target.timer,
+        runs=run,
+    )
+
+
+def commit_found_rows(
+    table: HeldTable,
+    at: TableAt,
+    found: FoundChange,
+    engine: Engine,
+    kind: ChangeKind,
+    *,
+    branch: str,
+    read: Expr,
+    depends_on_kept_rows: bool,
+) -> CommitResult:
+    """Commit a change of rows that ``at`` had on a branch, read by a filter; ConflictError if they changed since."""
+    change = change_found_rows(found, engine, kind, read=read, depends_on_kept_rows=depends_on_kept_rows)
+    target = Target(base=at._base, env=table._env, branch=branch)
+    return commit_prepared(table, change.prepared(target), target)
 
 
 def allowed_retries(retries: int | None, source: object, properties: Mapping[str, str]) -> int:

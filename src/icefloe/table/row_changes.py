@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from icefloe import rows
-from icefloe.commit.idempotency import commit_key
-from icefloe.commit.phases import PhaseTimer
-from icefloe.commit.result import CommitResult, already_done
-from icefloe.engines.choose import engine_for, engine_of
+from icefloe.commit.idempotency import CommitKey, commit_key
+from icefloe.commit.result import CommitResult
+from icefloe.engines.choose import engine_of
 from icefloe.engines.merge import Merge
-from icefloe.errors import ConflictError, InputError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
-from icefloe.model.metadata.snapshots import MAIN, Operation, Snapshot
-from icefloe.rows.add_files import Partition, add_files
+from icefloe.model.metadata.snapshots import MAIN
+from icefloe.rows.add_files import Partition
 from icefloe.rows.schema_merge import SchemaMode
-from icefloe.table.apply_changes import DELETED_COLUMN, changes_merge
+from icefloe.table.apply_changes import DELETED_COLUMN, change_data
 from icefloe.table.held_table import HeldTable
-from icefloe.table.merge import MergeBuilder, MergeResult, merge_done_before, merge_result
-from icefloe.table.operation_runs import RunOptions, run_again
-from icefloe.table.transaction import Transaction
+from icefloe.table.merge_builder import MergeBuilder, MergeResult, merge_result
+from icefloe.table.operation_runs import run_change
 
 DeleteName = Literal["position", "equality"]
-R = TypeVar("R")
 
 
 class RowChanges(HeldTable):
@@ -68,12 +63,8 @@ class RowChanges(HeldTable):
         >>> t.scan().to_arrow().to_pylist()
         [{'id': 1, 'note': 'new'}]
         """
-        engine, key = engine_of(data), commit_key(idempotency_key, query, batch)
-        run = RunOptions(engine=engine, branch=branch, create=create_branch, retries=retries, source=data, key=key)
-        run = replace(run, staged=wap_id is not None)
-        if schema_mode != "strict":
-            return self._append_merging(data, schema_mode, wap_id, run)
-        return self._change(lambda target: rows.append(target, data, run.engine, wap_id=wap_id), run)
+        change = rows.append(data, schema_mode=schema_mode, wap_id=wap_id)
+        return self._run(change, branch, create_branch, retries, commit_key(idempotency_key, query, batch))
 
     def overwrite(
         self,
@@ -99,12 +90,8 @@ class RowChanges(HeldTable):
         >>> sorted(t.scan().to_arrow()["id"].to_pylist())
         [1, 20, 30]
         """
-        rows.check_overwrite(where, overwrite_all=overwrite_all)
-        key = commit_key(idempotency_key, query, batch)
-        run = RunOptions(
-            engine=engine_of(data), branch=branch, create=create_branch, retries=retries, source=data, key=key
-        )
-        return self._change(lambda target: rows.overwrite(target, data, where, run.engine), run)
+        change = rows.overwrite(data, where, overwrite_all=overwrite_all)
+        return self._run(change, branch, create_branch, retries, commit_key(idempotency_key, query, batch))
 
     def overwrite_partitions(
         self,
@@ -129,11 +116,8 @@ class RowChanges(HeldTable):
         >>> sorted(t.scan().to_arrow()["id"].to_pylist())
         [3, 10]
         """
-        key = commit_key(idempotency_key, query, batch)
-        run = RunOptions(
-            engine=engine_of(data), branch=branch, create=create_branch, retries=retries, source=data, key=key
-        )
-        return self._change(lambda target: rows.overwrite_partitions(target, data, run.engine), run)
+        change = rows.overwrite_partitions(data)
+        return self._run(change, branch, create_branch, retries, commit_key(idempotency_key, query, batch))
 
     def delete(
         self,
@@ -153,9 +137,7 @@ class RowChanges(HeldTable):
         >>> t.delete("id >= 2").rows_deleted, t.scan().count()
         (2, 1)
         """
-        key = commit_key(idempotency_key)
-        run = RunOptions(engine=engine_for(spark), branch=branch, create=create_branch, retries=retries, key=key)
-        return self._change(lambda target: rows.delete(target, where, run.engine), run)
+        return self._run(rows.delete(where, spark), branch, create_branch, retries, commit_key(idempotency_key))
 
     def update(
         self,
@@ -177,9 +159,8 @@ class RowChanges(HeldTable):
         >>> sorted(t.scan().to_arrow()["note"].to_pylist())
         ['B!', 'a']
         """
-        key = commit_key(idempotency_key)
-        run = RunOptions(engine=engine_for(spark), branch=branch, create=create_branch, retries=retries, key=key)
-        return self._change(lambda target: rows.update(target, changes, where, run.engine), run)
+        change = rows.update(changes, where, spark)
+        return self._run(change, branch, create_branch, retries, commit_key(idempotency_key))
 
     def upsert(
         self,
@@ -211,11 +192,8 @@ class RowChanges(HeldTable):
         >>> t.upsert(pa.table({"id": [2], "note": ["B"]}), on=["id"], retries=5).runs
         1
         """
-        key = commit_key(idempotency_key, query, batch)
-        run = RunOptions(
-            engine=engine_of(data), branch=branch, create=create_branch, retries=retries, source=data, key=key
-        )
-        return self._change(lambda target: rows.upsert(target, data, on, run.engine, deletes=deletes), run)
+        change = rows.upsert(data, on, deletes=deletes)
+        return self._run(change, branch, create_branch, retries, commit_key(idempotency_key, query, batch))
 
     def merge(
         self,
@@ -241,25 +219,17 @@ class RowChanges(HeldTable):
         >>> sorted(t.scan().to_arrow()["n"].to_pylist())
         [7, 10, 25]
         """
-
-        engine = engine_of(source)
         key = commit_key(idempotency_key, query, batch)
 
         def run(merge: Merge, retries: int | None) -> MergeResult:
-            options = RunOptions(
-                engine=engine, branch=branch, create=create_branch, retries=retries, source=source, key=key
-            )
-
-            def once(target: rows.Target) -> MergeResult:
-                prepared = rows.merge(target, merge, source, engine)
-                change = prepared.change.with_summary(options.summary)
-                return merge_result(prepared, self._run(change, target.timer), 0.0)
-
             started = time.perf_counter()
-            result, runs = self._repeat(once, options, lambda earlier: merge_done_before(self.name, earlier))
-            return replace(result, runs=runs, seconds=time.perf_counter() - started)
+            landed, prepared = run_change(
+                self, rows.merge(source, merge), branch, create_branch=create_branch, retries=retries, key=key
+            )
+            merged = None if prepared is None else prepared.merged
+            return merge_result(landed, merged, seconds=time.perf_counter() - started)
 
-        return MergeBuilder(on, run, engine, self._env)
+        return MergeBuilder(on, run, engine_of(source), self._env)
 
     def apply_changes(
         self,
@@ -291,27 +261,26 @@ class RowChanges(HeldTable):
         >>> t.apply_changes(changes, keys=["id"], sequence_by="seq").snapshot_id is None
         True
         """
-        merge = changes_merge(
-            lambda source, on: self.merge(
-                source,
-                on,
-                branch=branch,
-                create_branch=create_branch,
-                idempotency_key=idempotency_key,
-                query=query,
-                batch=batch,
-            ),
-            engine_of(data),
-            self._pointer.load().metadata.schema,
+        changes = change_data(
             data,
+            self._pointer.load().metadata.schema,
+            self._env,
             keys=keys,
             sequence_by=sequence_by,
             delete_when=delete_when,
             columns=columns,
             deleted_column=deleted_column,
-            env=self._env,
         )
-        return merge.execute(retries=retries)
+        merge = self.merge(
+            changes.source,
+            list(keys),
+            branch=branch,
+            create_branch=create_branch,
+            idempotency_key=idempotency_key,
+            query=query,
+            batch=batch,
+        )
+        return changes.added_to(merge).execute(retries=retries)
 
     def add_files(
         self,
@@ -336,61 +305,15 @@ class RowChanges(HeldTable):
         >>> t.add_files(f"{folder}/old.parquet").rows_added, t.scan().count()
         (2, 2)
         """
-        target = self._target(branch, create_branch=create_branch)
-        steps = add_files(target.base, paths, partition=partition, file_format=file_format, branch=target.branch)
-        return (
-            self._run(rows.Prepared(operation=Operation.APPEND), PhaseTimer())
-            if len(steps) == 0
-            else self._commit(steps)
-        )
+        change = rows.add_files(paths, partition=partition, file_format=file_format)
+        return self._run(change, branch, create_branch, retries=0)
 
-    def _append_merging(self, data: Any, schema_mode: SchemaMode, wap_id: str | None, run: RunOptions) -> CommitResult:
-        if wap_id is not None:
-            raise InputError("append: wap_id= stages rows, but schema_mode='merge' changes the schema for all readers")
-
-        def once(target: rows.Target) -> CommitResult:
-            with Transaction(self._pointer, self._env, run.summary, settings=self._settings) as work:
-                work.append(data, schema_mode=schema_mode, branch=run.branch, create_branch=run.create)
-            return rows.Prepared(operation=Operation.APPEND).nothing(self.name) if work.result is None else work.result
-
-        result, runs = self._repeat(once, run, self._done_before)
-        return replace(result, runs=runs)
-
-    def _done_before(self, snapshot: Snapshot) -> CommitResult:
-        return already_done(self.name, snapshot)
-
-    def _change(self, prepare: Callable[[rows.Target], rows.Prepared], run: RunOptions) -> CommitResult:
-        """Prepare an operation on the newest state and commit it; after a conflict again, if retries are allowed."""
-
-        def once(target: rows.Target) -> CommitResult:
-            return self._run(prepare(target).with_summary(run.summary), target.timer)
-
-        result, runs = self._repeat(once, run, self._done_before)
-        return replace(result, runs=runs)
-
-    def _repeat(
-        self, once: Callable[[rows.Target], R], run: RunOptions, done_before: Callable[[Snapshot], R]
-    ) -> tuple[R, int]:
-        def load() -> rows.Target:
-            return self._target(run.branch, create_branch=run.create)
-
-        def unless_committed(target: rows.Target) -> R:
-            earlier = run.committed(target)
-            if earlier is None:
-                try:
-                    return once(target)
-                except ConflictError:  # the other commit may be that of the same change
-                    earlier = run.committed(load())
-                    if earlier is None:
-                        raise
-            return done_before(earlier)
-
-        return run_again(unless_committed, load, retries=run.retries, source=run.source, env=self._env)
-
-    def _run(self, prepared: rows.Prepared, timer: PhaseTimer) -> CommitResult:
-        if prepared.update is None:
-            result = prepared.nothing(self.name)
-        else:
-            result = prepared.result(self._commit(prepared.with_summary(self._settings.summary).steps))
-        phases = timer.phases(commit=result.seconds)
-        return replace(result, files_read=timer.files_read, files_skipped=timer.files_skipped, phases=phases)
+    def _run(
+        self,
+        change: rows.RowChange,
+        branch: str | None,
+        create_branch: bool,
+        retries: int | None = None,
+        key: CommitKey | None = None,
+    ) -> CommitResult:
+        return run_change(self, change, branch, create_branch=create_branch, retries=retries, key=key)[0]

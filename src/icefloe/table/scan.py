@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
@@ -178,6 +178,14 @@ class Scan:
     def count(self) -> int:
         """The number of rows; of files in which every row matches, only the deletes are read."""
         return engine_for(None).count(self._request)
+
+
+def rows_of_query(scan: Scan, spark: Any, pushed: Expr, observer: Callable[[Expr], None] | None) -> Any:
+    """The rows as a Spark DataFrame, for a query that applies the filter ``pushed`` to them.
+
+    ``observer`` gets each filter of the query with which files are planned.
+    """
+    return engine_for(spark).read(replace(scan._request, pushed=pushed, observer=observer))
 
 
 def _on_columns(filter_: Expr, base: Base) -> Expr:

@@ -6,8 +6,7 @@ commit. If another commit was first, the operations are applied again on top of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from icefloe import rows
@@ -17,9 +16,8 @@ from icefloe.commit.fewest_snapshots import are_one
 from icefloe.commit.loop import begin, discard, land
 from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.schema_updates import ChangePartitioning
-from icefloe.commit.result import CommitResult
-from icefloe.engines.choose import engine_for, engine_of
-from icefloe.engines.engine import Engine
+from icefloe.commit.result import CommitResult, nothing_done, with_row_figures
+from icefloe.engines.choose import engine_of
 from icefloe.engines.merge import Merge
 from icefloe.engines.work import FinalLineage
 from icefloe.env import Env
@@ -27,15 +25,15 @@ from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
 from icefloe.model.evolution.schema_update import update_of
-from icefloe.model.metadata.snapshots import MAIN, Operation
+from icefloe.model.metadata.snapshots import MAIN
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.spec_evolution import PartitionUpdate
 from icefloe.model.text.text_checks import property_names
-from icefloe.rows.add_files import Partition, add_files
-from icefloe.rows.schema_merge import SchemaMode, schema_change, schema_steps
-from icefloe.table.apply_changes import DELETED_COLUMN, changes_merge
+from icefloe.rows.add_files import Partition
+from icefloe.rows.schema_merge import SchemaMode, schema_steps
+from icefloe.table.apply_changes import DELETED_COLUMN, change_data
 from icefloe.table.edits import CommittedBlock, PartitionEdit, SchemaEdit
-from icefloe.table.merge import MergeBuilder
+from icefloe.table.merge_builder import MergeBuilder
 from icefloe.table.scan import Scan
 
 
@@ -94,9 +92,7 @@ class Transaction(CommittedBlock):
         self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN, create_branch: bool = False
     ) -> None:
         """Add rows; with ``schema_mode="merge"``, first add the columns that the table lacks."""
-        engine = engine_of(data)
-        with self._with_columns_of(data, schema_mode, engine) as data:
-            self._run(rows.append(self._target(branch, create_branch), data, engine), engine)
+        self._run(rows.append(data, schema_mode=schema_mode), branch, create_branch)
 
     def overwrite(
         self,
@@ -109,25 +105,20 @@ class Transaction(CommittedBlock):
         create_branch: bool = False,
     ) -> None:
         """Replace the rows that match, or all rows, by other rows; ``schema_mode`` is that of ``append``."""
-        rows.check_overwrite(where, overwrite_all=overwrite_all)
-        engine = engine_of(data)
-        with self._with_columns_of(data, schema_mode, engine) as data:
-            self._run(rows.overwrite(self._target(branch, create_branch), data, where, engine), engine)
+        change = rows.overwrite(data, where, overwrite_all=overwrite_all, schema_mode=schema_mode)
+        self._run(change, branch, create_branch)
 
     def overwrite_partitions(
         self, data: Any, *, schema_mode: SchemaMode = "strict", branch: str | None = MAIN, create_branch: bool = False
     ) -> None:
         """Replace all rows of the partitions of the new rows; ``schema_mode`` is that of ``append``."""
-        engine = engine_of(data)
-        with self._with_columns_of(data, schema_mode, engine) as data:
-            self._run(rows.overwrite_partitions(self._target(branch, create_branch), data, engine), engine)
+        self._run(rows.overwrite_partitions(data, schema_mode=schema_mode), branch, create_branch)
 
     def delete(
         self, where: str | Expr, *, branch: str | None = MAIN, create_branch: bool = False, spark: Any = None
     ) -> None:
         """Delete the rows that match."""
-        engine = engine_for(spark)
-        self._run(rows.delete(self._target(branch, create_branch), where, engine), engine)
+        self._run(rows.delete(where, spark), branch, create_branch)
 
     def update(
         self,
@@ -139,8 +130,7 @@ class Transaction(CommittedBlock):
         spark: Any = None,
     ) -> None:
         """Set columns of the rows that match, or of all."""
-        engine = engine_for(spark)
-        self._run(rows.update(self._target(branch, create_branch), changes, where, engine), engine)
+        self._run(rows.update(changes, where, spark), branch, create_branch)
 
     def upsert(
         self,
@@ -152,22 +142,20 @@ class Transaction(CommittedBlock):
         create_branch: bool = False,
     ) -> None:
         """Replace rows by key, and add the others."""
-        engine = engine_of(data)
-        self._run(rows.upsert(self._target(branch, create_branch), data, on, engine, deletes=deletes), engine)
+        self._run(rows.upsert(data, on, deletes=deletes), branch, create_branch)
 
     def merge(
         self, source: Any, on: str | Value | Sequence[str], *, branch: str | None = MAIN, create_branch: bool = False
     ) -> MergeBuilder[None]:
         """Update, delete and insert rows by those of a source; see ``Table.merge``."""
         self._check_open()
-        engine = engine_of(source)
 
         def run(merge: Merge, retries: int | None) -> None:
             if retries is not None:
                 raise InputError("merge: retries= has no use in a transaction, which commits at its end")
-            self._run(rows.merge(self._target(branch, create_branch), merge, source, engine).change, engine)
+            self._run(rows.merge(source, merge), branch, create_branch)
 
-        return MergeBuilder(on, run, engine, self._env)
+        return MergeBuilder(on, run, engine_of(source), self._env)
 
     def apply_changes(
         self,
@@ -182,18 +170,17 @@ class Transaction(CommittedBlock):
         create_branch: bool = False,
     ) -> None:
         """Apply the last change of each key, if it is newer than the row in the table; see ``Table.apply_changes``."""
-        changes_merge(
-            lambda source, on: self.merge(source, on, branch=branch, create_branch=create_branch),
-            engine_of(data),
-            self.metadata.schema,
+        changes = change_data(
             data,
+            self.metadata.schema,
+            self._env,
             keys=keys,
             sequence_by=sequence_by,
             delete_when=delete_when,
             columns=columns,
             deleted_column=deleted_column,
-            env=self._env,
-        ).execute()
+        )
+        changes.added_to(self.merge(changes.source, list(keys), branch=branch, create_branch=create_branch)).execute()
 
     def add_files(
         self,
@@ -205,17 +192,7 @@ class Transaction(CommittedBlock):
         create_branch: bool = False,
     ) -> None:
         """Add existing data files without copying them; see ``Table.add_files``."""
-        self._check_open()
-        steps = add_files(
-            self._base,
-            paths,
-            partition=partition,
-            file_format=file_format,
-            branch=rows.branch_of(branch, self.metadata, create=create_branch),
-        )
-        with self._together():
-            for step in steps:
-                self._add(step)
+        self._run(rows.add_files(paths, partition=partition, file_format=file_format), branch, create_branch)
 
     def update_schema(self) -> SchemaEdit:
         """Change the schema, also for the operations that follow."""
@@ -250,16 +227,12 @@ class Transaction(CommittedBlock):
         self._check_open()
         self._open = False
         if len(self._steps) == 0:
-            nothing = CommitResult(
-                table=str(self._table), operation="transaction", snapshot_id=None, attempts=0, snapshots=0
-            )
-            self.result = nothing
-            return nothing
-        landed = land(self._table, tuple(self._steps), self._work, self._draft, transaction=True)
-        self.result = rows.Prepared(
-            operation=Operation.OVERWRITE, rows_copied=self._copied, rows_already_deleted=self._already_deleted
-        ).result(landed)
-        return self.result
+            result = nothing_done(str(self._table), "transaction")
+        else:
+            landed = land(self._table, tuple(self._steps), self._work, self._draft, transaction=True)
+            result = with_row_figures(landed, copied=self._copied, already_deleted=self._already_deleted)
+        self.result = result
+        return result
 
     def drop(self) -> None:
         """Drop all operations, and delete the files that were written for them."""
@@ -280,48 +253,31 @@ class Transaction(CommittedBlock):
         name = rows.branch_of(branch, self.metadata, create=create_branch)
         return rows.Target(base=self._base, env=self._env, branch=name, final=final, settings=self._settings)
 
-    def _run(self, prepared: rows.Prepared, engine: Engine) -> None:
-        with self._together():
-            for step in prepared.with_summary({**engine.summary, **self._summary}).steps:
-                self._add(step)
+    def _run(self, change: rows.RowChange, branch: str | None, create_branch: bool) -> None:
+        prepared = change.prepared(self._target(branch, create_branch), self._summary)
+        self._add(*prepared.steps)
         self._copied += prepared.rows_copied
         self._already_deleted += prepared.rows_already_deleted
 
-    @contextmanager
-    def _with_columns_of(self, data: Any, mode: SchemaMode, engine: Engine) -> Iterator[Any]:
-        """The rows for a write that is done together with the schema change that it needs, if there is one."""
+    def _add(self, *updates: Update) -> None:
+        """Apply updates to the draft: all, or none if one fails. The transaction can then continue without them."""
         self._check_open()
-        opened, change = schema_change(data, self.metadata, mode, engine)
-        with self._together():
-            if change is not None:
-                self._add(change)
-            yield opened
-
-    @contextmanager
-    def _together(self) -> Iterator[None]:
-        """The steps of one operation: if one fails, those before it are undone. None of these has files."""
-        draft, steps = self._draft, len(self._steps)
+        work, before = self._work, self._draft
+        steps, written = len(self._steps), len(work.staging.written)
         try:
-            yield
+            for update in updates:
+                work.step = len(self._steps)
+                draft = update.apply(self._draft, work)
+                work.write_roots(draft.store)
+                self._check_one_snapshot(draft)
+                self._draft = draft
+                self._steps.append(update)
         except BaseException:
-            self._draft = draft
+            self._draft, work.roots = before, {}
             del self._steps[steps:]
+            files = [file for update in updates for file in update.files]
+            discard(self._table.io, [*work.staging.forget_since(written), *files])
             raise
-
-    def _add(self, update: Update) -> None:
-        self._check_open()
-        work, written = self._work, len(self._work.staging.written)
-        work.step = len(self._steps)
-        try:
-            draft = update.apply(self._draft, work)
-            work.write_roots(draft.store)
-            self._check_one_snapshot(draft)
-        except BaseException:  # the transaction can continue without this update
-            work.roots = {}
-            discard(self._table.io, [*work.staging.forget_since(written), *update.files])
-            raise
-        self._draft = draft
-        self._steps.append(update)
 
     def _check_one_snapshot(self, draft: Draft) -> None:
         before = self._draft.plans

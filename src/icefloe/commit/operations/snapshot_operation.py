@@ -56,8 +56,6 @@ class SnapshotOperation(ABC):
 
     def _check_not_committed(self, draft: Draft) -> None:
         key = key_in(self.properties)
-        if key is None:
-            return
         made = [snapshot.snapshot_id for snapshot in draft.made]
         found = committed_snapshot(draft.metadata, self.branch, key, staged=self.staged, ignored=made)
         if found is not None:

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """A value whose fields are figures, such as the result of an operation."""
+
+    def as_dict(self) -> dict[str, object]:
+        """All public fields by name."""
+        return {name: value for name, value in asdict(self).items() if not name.startswith("_")}
+
+
 _UNITS = ("kB", "MB", "GB", "TB")
 
 

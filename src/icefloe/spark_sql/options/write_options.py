@@ -28,7 +28,7 @@ from icefloe.model.metadata.properties import (
     TARGET_FILE_SIZE,
     Property,
 )
-from icefloe.rows.write_settings import ConflictsSince, WriteSettings
+from icefloe.rows.target import ConflictsSince, WriteSettings
 from icefloe.spark_sql.options.known_options import choice_option, lowered, number_option
 
 Setting = Callable[[str], str | None]  # a setting of the session by its name

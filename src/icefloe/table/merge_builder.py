@@ -13,19 +13,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Generic, Self, TypeVar
 
 from icefloe.commit.phases import NO_PHASES, Phases
 from icefloe.commit.result import CommitResult
-from icefloe.engines.engine import Engine
+from icefloe.engines.engine import Engine, MergedRows
 from icefloe.engines.merge import SOURCE, TARGET, Action, Clause, Merge, When
 from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.value.expressions import Value
 from icefloe.expr.value.nodes import Call, Reference
-from icefloe.model.metadata.snapshots import Snapshot
-from icefloe.rows.merge import PreparedMerge
+from icefloe.model.text.figures import Figures
 
 R = TypeVar("R")
 Values = Mapping[str, str | Value]
@@ -125,7 +124,7 @@ class MergeBuilder(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeResult:
+class MergeResult(Figures):
     """What a merge did.
 
     >>> MergeResult(table="db.t", snapshot_id=7, rows_inserted=1)  # doctest: +NORMALIZE_WHITESPACE
@@ -153,10 +152,6 @@ class MergeResult:
     phases: Phases = NO_PHASES
     already_committed: bool = False  # by an earlier run with the same idempotency key, as ``snapshot_id``
 
-    def as_dict(self) -> dict[str, object]:
-        """All figures by name."""
-        return asdict(self)
-
     def __repr__(self) -> str:
         phases = "" if self.phases == NO_PHASES else f" ({self.phases})"
         seen = f"read {self.files_read} files and skipped {self.files_skipped}"
@@ -169,30 +164,11 @@ class MergeResult:
         return f"merge {self.table}: snapshot {self.snapshot_id}, {rows}, {seen}, {files}, {self.seconds:.3f} s{phases}"
 
 
-def merge_done_before(table: str, snapshot: Snapshot) -> MergeResult:
-    """The result of a merge that an earlier run with the same idempotency key committed."""
-    return MergeResult(table=table, snapshot_id=snapshot.snapshot_id, attempts=0, already_committed=True)
-
-
-def merge_result(prepared: PreparedMerge, landed: CommitResult, seconds: float) -> MergeResult:
-    """The result of a merge that was committed, or that changed nothing."""
-    merged = prepared.rows
-    return MergeResult(
-        table=landed.table,
-        snapshot_id=landed.snapshot_id,
-        rows_inserted=merged.rows_inserted,
-        rows_updated=merged.rows_updated,
-        rows_deleted=merged.rows_deleted,
-        rows_copied=landed.rows_copied,
-        files_read=landed.files_read,
-        files_skipped=landed.files_skipped,
-        files_added=landed.files_added,
-        files_removed=landed.files_removed,
-        vectors_added=landed.vectors_added,
-        data_bytes_written=landed.data_bytes_written,
-        metadata_files_written=landed.metadata_files_written,
-        metadata_bytes_written=landed.metadata_bytes_written,
-        attempts=landed.attempts,
-        phases=landed.phases,
-        seconds=seconds,
-    )
+def merge_result(landed: CommitResult, merged: MergedRows | None, *, seconds: float) -> MergeResult:
+    """The result of a merge: the figures of its commit, and its row counts unless an earlier run has committed it."""
+    figures = {each.name: getattr(landed, each.name) for each in fields(MergeResult) if hasattr(landed, each.name)}
+    counts = {"rows_deleted": 0}
+    if merged is not None:
+        names = ("rows_inserted", "rows_updated", "rows_deleted")
+        counts = {name: getattr(merged, name) for name in names}
+    return MergeResult(**{**figures, **counts, "seconds": seconds})
