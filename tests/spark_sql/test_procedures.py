@@ -16,7 +16,7 @@ import icefloe
 from icefloe.engines.choose import engine_for
 from icefloe.engines.engine import Engine
 from icefloe.spark_sql.procedures.calls import PROCEDURES
-from icefloe.table import cleanup
+from icefloe.table import maintained_table
 
 
 def call(spark: SparkSession, text: str) -> list[tuple[Any, ...]]:
@@ -101,7 +101,7 @@ def test_cleanup_procedures_find_the_files_on_spark(
         sessions.append(session)
         return engine_for(session)
 
-    monkeypatch.setattr(cleanup, "engine_for", seen)
+    monkeypatch.setattr(maintained_table, "engine_for", seen)
     assert call(spark, f"expire_snapshots(table => 'db.t', snapshot_ids => array({first}))")[0][4] == 1
     assert call(spark, "remove_orphan_files('db.t')") == []
     assert [isinstance(session, SparkSession) for session in sessions] == [True, True]

@@ -14,7 +14,6 @@ from icefloe.inspect.metadata_tables.table_shape import MetadataTable
 from icefloe.inspect.metadata_tables.tables import METADATA_TABLES
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.scan.select import select_snapshot
-from icefloe.table.held_table import HeldTable
 
 
 class Inspect:
@@ -220,20 +219,3 @@ def _table(name: str) -> MetadataTable:
     if name not in METADATA_TABLES:
         raise InputError(f"there is no metadata table {name!r}; there are: {', '.join(METADATA_TABLES)}", table=name)
     return METADATA_TABLES[name]
-
-
-class InspectedTable(HeldTable):
-    """A table whose metadata can be inspected."""
-
-    @property
-    def inspect(self) -> Inspect:
-        """The metadata tables of the state that this object holds.
-
-        >>> import icefloe, pyarrow as pa
-        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.inspect_property", schema="id bigint")
-        >>> result = t.append(pa.table({"id": [1]}))
-        >>> t.inspect.refs()["name"].to_pylist()
-        ['main']
-        """
-        base = self._pointer.held()
-        return Inspect(base, base.metadata.current_snapshot)

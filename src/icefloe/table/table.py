@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Literal, Self
 
+from icefloe.commit.operations.cherry_pick import CherryPick
 from icefloe.commit.operations.property_updates import SetProperties, Upgrade
+from icefloe.commit.operations.ref_updates import CURRENT, FastForward, RemoveRef, SetCurrentSnapshot, SetRef
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.schema_updates import ChangePartitioning, ChangeSchema, SetSortOrder
 from icefloe.commit.result import CommitResult
 from icefloe.engines.choose import engine_for
+from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
-from icefloe.inspect.history import HistoryEntry, history_of
+from icefloe.inspect.metadata_tables.log_tables import HistoryEntry, history_of
 from icefloe.maintenance.erase import ErasePlan, plan_erasure
 from icefloe.maintenance.maintain import BudgetLike, MaintainPlan, plan_maintenance
-from icefloe.maintenance.relocate.plan import KeptSnapshots, Outside, RelocatePlan, plan_relocation
 from icefloe.model.evolution.schema_update import update_of
-from icefloe.model.metadata.snapshots import Ref, Snapshot
+from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot
 from icefloe.model.partition.spec_evolution import PartitionUpdate
 from icefloe.model.text.partition_text import sort_order
 from icefloe.model.text.text_checks import listed, property_names
-from icefloe.table.changes import ChangeFeeds
-from icefloe.table.checks import Checks, Statistics
-from icefloe.table.cleanup import Cleanup
-from icefloe.table.compaction import Compaction
+from icefloe.scan.select import select_snapshot
+from icefloe.table.change_feed import ChangeFeeds
 from icefloe.table.edits import PartitionEdit, SchemaEdit
-from icefloe.table.inspect import InspectedTable
-from icefloe.table.refs import RefChanges
+from icefloe.table.inspect import Inspect
+from icefloe.table.maintained_table import MaintainedTable
 from icefloe.table.row_changes import RowChanges
 from icefloe.table.scan import Scan
 from icefloe.table.table_at import TableAt, table_at
 from icefloe.table.transaction import Transaction
 
 
-class Table(RowChanges, RefChanges, InspectedTable, Checks, ChangeFeeds, Cleanup, Compaction, Statistics):
+class Table(RowChanges, MaintainedTable, ChangeFeeds):
     """A table in a catalog. Each change is one snapshot.
 
     The object holds one state of the table. Properties and scans read that state and never ask the catalog, so they
@@ -115,6 +115,19 @@ class Table(RowChanges, RefChanges, InspectedTable, Checks, ChangeFeeds, Cleanup
         """
         return history_of(self.metadata)
 
+    @property
+    def inspect(self) -> Inspect:
+        """The metadata tables of the state that this object holds.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.inspect_property", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1]}))
+        >>> t.inspect.refs()["name"].to_pylist()
+        ['main']
+        """
+        base = self._pointer.held()
+        return Inspect(base, base.metadata.current_snapshot)
+
     def transaction(self, *, summary: Mapping[str, str] | None = None, one_snapshot: bool = False) -> Transaction:
         """Several operations as one commit: all of them or none; ``summary`` has keys for their snapshots' summaries.
 
@@ -140,6 +153,115 @@ class Table(RowChanges, RefChanges, InspectedTable, Checks, ChangeFeeds, Cleanup
         1
         """
         return self._commit(RemoveFiles(locations=listed(locations, "locations")))
+
+    def branch(self, name: str, *, snapshot: int | None = None) -> CommitResult:
+        """Create a branch at a snapshot, by default at that of main; without one the branch gets an empty snapshot.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.branch", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1]}))
+        >>> result = t.branch("dev")
+        >>> result = t.append(pa.table({"id": [2]}), branch="dev")
+        >>> t.scan().count(), t.at(branch="dev").scan().count()
+        (1, 2)
+        """
+        return self._set_ref(name, "branch", snapshot)
+
+    def tag(self, name: str, *, snapshot: int | None = None) -> CommitResult:
+        """Tag a snapshot, by default the current one, with a name.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.tag", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1]}))
+        >>> result = t.tag("v1")
+        >>> result = t.append(pa.table({"id": [2]}))
+        >>> t.at(tag="v1").scan().count()
+        1
+        """
+        return self._set_ref(name, "tag", snapshot)
+
+    def remove_ref(self, name: str) -> CommitResult:
+        """Remove a branch or tag."""
+        return self._commit(RemoveRef(ref_name=name))
+
+    def publish(self, branch: str) -> CommitResult:
+        """Move main to the head of a branch that was created from it.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.publish", schema="id bigint")
+        >>> result = t.branch("dev")
+        >>> result = t.append(pa.table({"id": [1]}), branch="dev")
+        >>> result = t.publish("dev")
+        >>> t.scan().count()
+        1
+        """
+        return self.fast_forward(MAIN, to=branch)
+
+    def fast_forward(self, branch: str, *, to: str) -> CommitResult:
+        """Move a branch forward to the snapshot of another branch or tag, which must have all snapshots of the branch.
+
+        A branch that does not exist is created there.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.fast_forward", schema="id bigint")
+        >>> result = t.append(pa.table({"id": [1]}))
+        >>> result = t.branch("test")
+        >>> result = t.append(pa.table({"id": [2]}), branch="test")
+        >>> result = t.fast_forward("main", to="test")
+        >>> t.scan().count()
+        2
+        """
+        return self._commit(FastForward(branch=branch, to=to))
+
+    def cherry_pick(self, snapshot: int) -> CommitResult:
+        """Apply the changes of a staged snapshot to main.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.cherry_pick", schema="id bigint")
+        >>> staged = t.append(pa.table({"id": [1]}), wap_id="load-7")
+        >>> t.scan().count()
+        0
+        >>> result = t.cherry_pick(staged.snapshot_id)
+        >>> t.scan().count()
+        1
+        """
+        return self._commit(CherryPick(snapshot_id=snapshot))
+
+    def rollback(self, *, snapshot: int | None = None, timestamp: datetime | str | None = None) -> CommitResult:
+        """Set main to one of its earlier snapshots, by id or by the time at which it was current.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.rollback", schema="id bigint")
+        >>> first = t.append(pa.table({"id": [1]}))
+        >>> second = t.append(pa.table({"id": [2]}))
+        >>> result = t.rollback(snapshot=first.snapshot_id)
+        >>> t.scan().count()
+        1
+        """
+        chosen = select_snapshot(self._pointer.load().metadata, snapshot=snapshot, timestamp=timestamp)
+        if chosen is None or (snapshot is None and timestamp is None):
+            raise InputError("rollback: say where to, by snapshot= or timestamp=")
+        return self._commit(SetCurrentSnapshot(snapshot_id=chosen.snapshot_id, rollback=True))
+
+    def set_current_snapshot(self, snapshot: int | None = None, *, ref: str | None = None) -> CommitResult:
+        """Set main to any snapshot of the table, or to that of a branch or tag, in its history or not.
+
+        >>> import icefloe, pyarrow as pa
+        >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.set_current", schema="id bigint")
+        >>> first = t.append(pa.table({"id": [1]}))
+        >>> second = t.append(pa.table({"id": [2]}))
+        >>> result = t.rollback(snapshot=first.snapshot_id)
+        >>> result = t.set_current_snapshot(second.snapshot_id)
+        >>> t.scan().count()
+        2
+        """
+        if (snapshot is None) == (ref is None):
+            raise InputError("set_current_snapshot: give either a snapshot id or ref=, the name of a branch or tag")
+        return self._commit(SetCurrentSnapshot(snapshot_id=CURRENT if snapshot is None else snapshot, ref_name=ref))
+
+    def _set_ref(self, name: str, kind: Literal["branch", "tag"], snapshot: int | None) -> CommitResult:
+        ref = Ref(snapshot_id=CURRENT if snapshot is None else snapshot, type=kind)
+        return self._commit(SetRef(ref_name=name, ref=ref, fresh=True))
 
     def update_schema(self) -> SchemaEdit:
         """Change the columns in a ``with`` block: ``s.add_column("x", "int")``, ``s.rename_column("note", "memo")``.
@@ -223,7 +345,7 @@ class Table(RowChanges, RefChanges, InspectedTable, Checks, ChangeFeeds, Cleanup
         >>> plan.execute().left, t.scan().plan().files
         ({}, 1)
         """
-        return plan_maintenance(self, self._env, budget=budget, orphans=orphans, spark=spark)
+        return plan_maintenance(self, budget=budget, orphans=orphans, spark=spark)
 
     def erase(self, where: str | Expr, *, spark: Any = None) -> ErasePlan:
         """Plan to erase rows for good: from every branch, from data files, and from older snapshots.
@@ -242,36 +364,6 @@ class Table(RowChanges, RefChanges, InspectedTable, Checks, ChangeFeeds, Cleanup
         (True, 1, 3, 2)
         """
         return plan_erasure(self, self._pointer, where, engine_for(spark), self._env, spark)
-
-    def relocate(
-        self,
-        new_location: str,
-        *,
-        copy: bool = True,
-        snapshots: KeptSnapshots = "all",
-        outside: Outside = "refuse",
-        switch: bool = True,
-    ) -> RelocatePlan:
-        """Plan to move the table to another folder or bucket; the files at the old location stay.
-
-        ``execute()`` rewrites all metadata that contains locations, copies the other files, and switches the catalog
-        entry. With ``copy=False`` another program copies the files in ``plan.copies`` first, and ``execute()`` checks
-        them. ``snapshots="current"`` relocates only the snapshots that branches and tags name. Files outside the table
-        are refused, or stay where they are with ``outside="keep"``. With ``switch=False`` the catalog entry stays.
-
-        >>> import icefloe, tempfile, pyarrow as pa
-        >>> folder = tempfile.mkdtemp()
-        >>> cat = icefloe.catalog("demo", uri=f"sqlite:///{folder}/cat.db", warehouse=f"file://{folder}/wh")
-        >>> t = cat.create_table("db.moved", schema="id bigint", data=pa.table({"id": [1, 2]}))
-        >>> plan = t.relocate(f"file://{folder}/archive/moved")
-        >>> plan.copies.num_rows, plan.manifests
-        (1, 2)
-        >>> plan.execute().switched, t.location == f"file://{folder}/archive/moved", t.scan().count()
-        (True, True, 2)
-        """
-        return plan_relocation(
-            self._pointer, self._env, new_location, copy=copy, snapshots=snapshots, outside=outside, switch=switch
-        )
 
     def scan(self, where: str | Expr | None = None, columns: Iterable[str] | None = None) -> Scan:
         """Read the current snapshot: the rows that match a filter, with all columns or those in ``columns``.

@@ -6,7 +6,9 @@ each partition spec, all with the location and the size of the root.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import uuid
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,6 @@ import pyarrow.compute as pc
 from icefloe.codecs.manifest.manifest_list import summary_lists
 from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.commit.base import Base
-from icefloe.inspect.metadata_tables.partition_texts import partition_texts
 from icefloe.inspect.metadata_tables.table_shape import MetadataTable, chosen, fixed, optional, required
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.entries import (
@@ -32,9 +33,10 @@ from icefloe.model.entries import (
 )
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.partition.spec import PartitionField
-from icefloe.model.schema.types import has_nan
+from icefloe.model.schema.types import UUID, Type, has_nan
 from icefloe.scan.tree_entries import FILES
 from icefloe.transforms import transform_of
+from icefloe.transforms.base import Transform
 from icefloe.tree.root import read_root
 
 _SUMMARY = pa.struct(
@@ -191,3 +193,44 @@ MANIFEST_TABLES = {
     "manifests": MetadataTable(schema=_MANIFESTS, rows=_manifests, of_snapshot=True),
     "all_manifests": MetadataTable(schema=_ALL_MANIFESTS, rows=_all_manifests, of_all=True),
 }
+
+
+def partition_texts(values: pa.Array, transform: Transform, type_: Type) -> pa.Array:
+    """The texts of partition values; null stays null.
+
+    >>> from icefloe.model.schema.types import INT, TIMESTAMP
+    >>> from icefloe.transforms import parse_transform
+    >>> partition_texts(pa.array([682, None], pa.int32()), parse_transform("month"), INT).to_pylist()
+    ['2026-11', None]
+    >>> at = pa.array([1_500_000], pa.timestamp("us"))
+    >>> partition_texts(at, parse_transform("identity"), TIMESTAMP).to_pylist()
+    ['1970-01-01T00:00:01.5']
+    """
+    kind = values.type
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        return _times(values)
+    if pa.types.is_integer(kind):
+        return _each(values, lambda value: str(transform.display(value)))
+    if type_ == UUID:
+        return _each(values, lambda value: str(uuid.UUID(bytes=value)))
+    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return _each(values, lambda value: base64.b64encode(value).decode())
+    if pa.types.is_floating(kind):
+        return _each(values, repr)
+    return values.cast(pa.string())
+
+
+def _each(values: pa.Array, text: Callable[..., str]) -> pa.Array:
+    """The text of each different value, in the rows that have the value."""
+    encoded = values.dictionary_encode()
+    texts = pa.array([text(value) for value in encoded.dictionary.to_pylist()], pa.string())
+    return texts.take(encoded.indices)
+
+
+def _times(values: pa.Array) -> pa.Array:
+    """Times without zeros at the end of the fraction; instants are in UTC."""
+    is_instant = pa.types.is_timestamp(values.type) and values.type.tz is not None
+    local = values.cast(pa.timestamp(values.type.unit)) if is_instant else values
+    texts = pc.replace_substring_regex(local.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
+    texts = pc.replace_substring_regex(pc.replace_substring(texts, " ", "T"), r"\.$", "")
+    return pc.binary_join_element_wise(texts, "+00:00", "") if is_instant else texts
