@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from docs.test_code_blocks import REPO
-from icefloe.maintenance.verify.rules import CONSEQUENCES, Rule
+from icefloe.maintenance.verify.findings import CONSEQUENCES, Rule
 from icefloe.table.table import Table
 
 PAGE = (REPO / "docs" / "verifying.md").read_text(encoding="utf-8")

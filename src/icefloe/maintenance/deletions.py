@@ -27,8 +27,9 @@ from icefloe.env import Env
 from icefloe.errors import AlreadyExists, IcefloeError, InputError, NoSuchFile, StorageError, is_out_of_space
 from icefloe.io.file_io import FileIO
 from icefloe.maintenance.containment import inside_mask, is_root
-from icefloe.maintenance.reachable import bytes_of, on_newest, referenced_files
+from icefloe.maintenance.reachable import on_newest, referenced_files
 from icefloe.model.columns import one_array
+from icefloe.model.entries import count, total
 from icefloe.model.metadata.properties import GC_ENABLED
 from icefloe.progress import Progress, silent
 
@@ -52,12 +53,12 @@ class Deletion:
 
     def count(self, kind: str) -> int:
         """The number of deleted files of a kind."""
-        return int(pc.sum(pc.equal(self.files["kind"], kind)).as_py() or 0)
+        return count(pc.equal(self.files["kind"], kind))
 
     @property
     def bytes(self) -> int:
         """The bytes of deleted files whose size is known."""
-        return bytes_of(self.files)
+        return total(self.files, "bytes")
 
     def with_more(self, other: Deletion) -> Deletion:
         """Both together."""
@@ -109,7 +110,7 @@ def delete_files(
     files = files.filter(pc.and_(inside, pc.is_in(files["location"], value_set=pa.array(free, pa.string()))))
     deleted: list[pa.Table] = [REFERENCED.empty_table()]
     failed: list[str] = []
-    total = files.num_rows
+    planned = files.num_rows
     while files.num_rows > 0:
         files = files if still_free is None else still_free(files)
         chunk, files = files.slice(0, CHUNK), files.slice(CHUNK)
@@ -118,7 +119,7 @@ def delete_files(
         deleted.append(
             chunk.filter(pc.invert(pc.is_in(chunk["location"], value_set=pa.array(not_deleted, pa.string()))))
         )
-        progress(total - files.num_rows, total, "files deleted")
+        progress(planned - files.num_rows, planned, "files deleted")
     return Deletion(files=pa.concat_tables(deleted), outside=outside, failed=tuple(failed))
 
 
@@ -251,7 +252,7 @@ def journal_files(base: Base) -> pa.Table:
 def finish_journals(table: TablePointer, env: Env, engine: Engine, progress: Progress = silent) -> Deletion:
     """Delete what earlier runs left, as far as it is still unreferenced, and remove old journals."""
     base = table.load()
-    io, total = base.store.io, Deletion()
+    io, finished = base.store.io, Deletion()
     journals = unfinished_journals(base)
     free = StillFree(table, engine)
     every = free(distinct_files(journal.files for journal in journals))["location"]
@@ -263,9 +264,9 @@ def finish_journals(table: TablePointer, env: Env, engine: Engine, progress: Pro
         # The run that wrote it may be about to commit: then its files are still referenced.
         if wanted.num_rows == journal.files.num_rows or journal.started_ms < env.now_ms() - DAY_MS:
             complete(io, journal, deletion, env)
-        total = total.with_more(deletion)
+        finished = finished.with_more(deletion)
     _remove_old_journals(base, env)
-    return total
+    return finished
 
 
 def _remove_old_journals(base: Base, env: Env) -> None:

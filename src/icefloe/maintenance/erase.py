@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,12 +27,13 @@ from icefloe.engines.work import PlannedFiles, ScanRequest
 from icefloe.env import Env
 from icefloe.maintenance.containment import inside_mask
 from icefloe.maintenance.deletions import check_deletable, finish_journals, unfinished_journals
+from icefloe.maintenance.maintain import TableActions
 from icefloe.maintenance.reachable import referenced_files
 from icefloe.model.columns import one_array
 from icefloe.model.entries import MANIFESTS, of_type, put
 from icefloe.model.location_columns import is_among
 from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
-from icefloe.model.text.figures import plural
+from icefloe.model.text.figures import Figures, plural
 from icefloe.progress import Progress, silent
 from icefloe.tree.root import leaves_of, read_leaves, read_root
 from icefloe.tree.store import NO_STATISTICS
@@ -40,46 +41,6 @@ from icefloe.tree.store import NO_STATISTICS
 _REWRITE = {"delete-file-threshold": "1", "min-input-files": "1"}  # every file with deleted rows
 _STEP = "steps of the erasure"
 _SHOWN = 20
-
-
-class ErasedTable(Protocol):
-    """The methods of a table that an erasure calls."""
-
-    @property
-    def name(self) -> str:
-        """The name in the catalog."""
-        ...
-
-    @property
-    def refs(self) -> Mapping[str, Any]:
-        """The branches and tags."""
-        ...
-
-    def refresh(self) -> Any:
-        """Load the newest state."""
-        ...
-
-    def delete(self, where: Any, *, branch: str | None = None, spark: Any = None) -> Any:
-        """Delete rows."""
-        ...
-
-    def rewrite_deletes(self, *, branch: str | None = None, spark: Any = None) -> Any:
-        """Plan to rewrite deletes."""
-        ...
-
-    def compact(
-        self, *, options: Mapping[str, object] | None = None, branch: str | None = None, spark: Any = None
-    ) -> Any:
-        """Plan a compaction."""
-        ...
-
-    def expire(self, *, snapshots: Any = None, spark: Any = None) -> Any:
-        """Plan an expiry."""
-        ...
-
-    def _commit(self, update: Any) -> Any:
-        """Commit an update."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +57,7 @@ class SnapshotWithRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EraseReport:
+class EraseReport(Figures):
     """The report of an erasure.
 
     ``complete`` says that no data file of the table contains the rows any more, by reading them, and that the files
@@ -117,10 +78,6 @@ class EraseReport:
     remaining: tuple[SnapshotWithRows, ...] = ()
     blockers: tuple[str, ...] = ()
     seconds: float = 0.0
-
-    def as_dict(self) -> dict[str, object]:
-        """All fields by name."""
-        return asdict(self)
 
     def __repr__(self) -> str:
         lines = [
@@ -169,7 +126,7 @@ class ErasePlan:
 
 
 def plan_erasure(
-    table: ErasedTable, pointer: TablePointer, where: Any, engine: Engine, env: Env, spark: Any = None
+    table: TableActions, pointer: TablePointer, where: Any, engine: Engine, env: Env, spark: Any = None
 ) -> ErasePlan:
     """Find the data files of all snapshots that contain rows to erase, deleted rows among them.
 
@@ -184,9 +141,7 @@ def plan_erasure(
         snapshots=_with_rows(base, _listing(base, files)),
         data_files=tuple(files.to_pylist()),
         blockers=_blockers(base, _listing(base, files), env),
-        _run=lambda plan, progress: _Erasure(
-            plan, table, pointer, condition, engine, env, where, progress, spark
-        ).run(),
+        _run=_Erasure(table, pointer, condition, engine, env, where, spark).run,
     )
 
 
@@ -272,62 +227,52 @@ def _looked_up(base: Base, freed: pa.Array, engine: Engine) -> tuple[tuple[str, 
     return tuple(free.filter(pc.invert(there)).to_pylist()), tuple(free.filter(there).to_pylist())
 
 
+@dataclass(frozen=True, slots=True)
 class _Erasure:
-    """One execution of a plan."""
+    """Executes a plan."""
 
-    def __init__(
-        self,
-        plan: ErasePlan,
-        table: ErasedTable,
-        pointer: TablePointer,
-        condition: Condition,
-        engine: Engine,
-        env: Env,
-        where: Any,
-        progress: Progress,
-        spark: Any,
-    ) -> None:
-        self._plan, self._table, self._pointer = plan, table, pointer
-        self._condition, self._engine, self._env = condition, engine, env
-        self._where, self._progress, self._spark = where, progress, spark
+    table: TableActions
+    pointer: TablePointer
+    condition: Condition
+    engine: Engine
+    env: Env
+    where: Any
+    spark: Any
 
-    def _rewrite_manifests(self, branch: str) -> None:
-        """Rewrite the manifests of a branch, which list removed files with their bounds."""
-        self._table._commit(RewriteManifests(branch=branch, drop_removed=True))
-
-    def run(self) -> EraseReport:
+    def run(self, plan: ErasePlan, progress: Progress) -> EraseReport:
         """Take the steps and report."""
         started, deleted, total = time.monotonic(), 0, 4
-        self._table.refresh()
-        branches = [name for name, ref in self._table.refs.items() if ref.type == "branch"]
+        self.table.refresh()
+        branches = [name for name, ref in self.table.refs.items() if ref.type == "branch"]
         for branch in branches:
-            deleted += self._table.delete(self._where, branch=branch, spark=self._spark).rows_deleted
-        self._progress(1, total, _STEP)
+            deleted += self.table.delete(self.where, branch=branch, spark=self.spark).rows_deleted
+        progress(1, total, _STEP)
         for branch in branches:
-            self._table.rewrite_deletes(branch=branch, spark=self._spark).execute()
-            self._table.compact(options=_REWRITE, branch=branch, spark=self._spark).execute()
-            self._rewrite_manifests(branch)
-        self._progress(2, total, _STEP)
-        erased = pa.array(self._plan.data_files, pa.string())
-        more = _files_with_rows(self._pointer.load(), self._condition, self._engine)
+            self.table.rewrite_deletes(branch=branch, spark=self.spark).execute()
+            self.table.compact(options=_REWRITE, branch=branch, spark=self.spark).execute()
+            # Manifests list removed files with their bounds.
+            self.table._commit(RewriteManifests(branch=branch, drop_removed=True))
+        progress(2, total, _STEP)
+        erased = pa.array(plan.data_files, pa.string())
+        more = _files_with_rows(self.pointer.load(), self.condition, self.engine)
         expired, freed = self._expire(pc.unique(pa.concat_arrays([erased, more])))
-        self._progress(3, total, _STEP)
-        base = self._pointer.load()
-        left = _files_with_rows(base, self._condition, self._engine)
+        progress(3, total, _STEP)
+        base = self.pointer.load()
+        left = _files_with_rows(base, self.condition, self.engine)
         remaining = _listing(base, pc.unique(pa.concat_arrays([erased, more, left])))
-        gone, undeleted = _looked_up(base, freed, self._engine)
-        self._progress(total, total, _STEP)
+        gone, undeleted = _looked_up(base, freed, self.engine)
+        progress(total, total, _STEP)
         return EraseReport(
-            table=self._plan.table,
-            where=self._plan.where,
+            table=plan.table,
+            where=plan.where,
             complete=len(remaining) + len(undeleted) == 0,
             rows_deleted=deleted,
             snapshots_expired=expired,
-            data_files=self._plan.data_files,
+            data_files=plan.data_files,
             files_deleted=gone,
             remaining=_with_rows(base, remaining),
             blockers=(
-                *_blockers(base, remaining, self._env),
+                *_blockers(base, remaining, self.env),
                 *(
                     f"{location} was not deleted; remove_orphans() deletes it once it is old enough"
                     for location in undeleted
@@ -341,17 +286,17 @@ class _Erasure:
 
         These include the files that an earlier run, which was interrupted, was about to delete.
         """
-        base = self._pointer.load()
+        base = self.pointer.load()
         heads = {ref.snapshot_id for ref in base.metadata.refs.values()}
         chosen = frozenset(_listing(base, files)) - heads
-        policy = ExpirePolicy(now_ms=self._env.now_ms(), snapshot_ids=chosen)
+        policy = ExpirePolicy(now_ms=self.env.now_ms(), snapshot_ids=chosen)
         free = chosen if len(chosen) == 0 else chosen - apply_policy(base.metadata, policy, record_in).needed.keys()
         unfinished = [journal.files for journal in unfinished_journals(base)]
         expired, freed = 0, REFERENCED.empty_table()
         if len(free) > 0:
-            plan = self._table.expire(snapshots=sorted(free), spark=self._spark)
+            plan = self.table.expire(snapshots=sorted(free), spark=self.spark)
             expired, freed = plan.execute().snapshots, plan.files
         elif len(unfinished) > 0:
             check_deletable(base)
-            finish_journals(self._pointer, self._env, self._engine)
+            finish_journals(self.pointer, self.env, self.engine)
         return expired, pc.unique(pa.concat_tables([freed, *unfinished])["location"])

@@ -39,10 +39,11 @@ from icefloe.maintenance.deletions import (
     withdraw,
     write_journal,
 )
-from icefloe.maintenance.reachable import bytes_of, freed_files, on_newest
-from icefloe.model.entries import ContentType
+from icefloe.maintenance.reachable import freed_files, on_newest
+from icefloe.model.entries import ContentType, count, total
 from icefloe.model.location_columns import is_among
 from icefloe.model.metadata.retention import ExpirePolicy, Retained, apply_policy, at_time
+from icefloe.model.text.figures import Figures
 from icefloe.model.text.text_checks import listed
 from icefloe.progress import Progress, silent
 from icefloe.scan.select import to_epoch_ms
@@ -65,7 +66,7 @@ class PlannedSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpireResult:
+class ExpireResult(Figures):
     """The result of an expiry: what was removed from the table, and which files were deleted.
 
     >>> ExpireResult(table="db.t", snapshots=3, data_files=2, manifests=4, bytes=9000)
@@ -96,10 +97,6 @@ class ExpireResult:
         positions = self.delete_files - self.equality_delete_files
         manifests = self.manifests - self.roots
         return self.data_files, positions, self.equality_delete_files, manifests, self.roots, self.statistics_files
-
-    def as_dict(self) -> dict[str, object]:
-        """All fields by name."""
-        return asdict(self)
 
     def __repr__(self) -> str:
         text = (
@@ -144,7 +141,7 @@ class ExpirePlan:
     @property
     def bytes(self) -> int:
         """The bytes of the files to delete, as far as their sizes are known."""
-        return bytes_of(self.files)
+        return total(self.files, "bytes")
 
     def as_dict(self) -> dict[str, object]:
         """Everything that the plan shows, as plain values."""
@@ -165,7 +162,7 @@ class ExpirePlan:
         return _result(self.table, Deletion(files=self.files)).counts
 
     def _count(self, kind: Kind) -> int:
-        return int(pc.sum(pc.equal(self.files["kind"], kind.value)).as_py() or 0)
+        return count(pc.equal(self.files["kind"], kind.value))
 
     def __repr__(self) -> str:
         lines = [f"expire {len(self.expired)} of {len(self.expired) + len(self.kept)} snapshots of {self.table}"]
@@ -333,8 +330,8 @@ def _result(table: str, deletion: Deletion) -> ExpireResult:
         manifests=deletion.count(Kind.MANIFEST.value),
         metadata_files=deletion.count(Kind.METADATA.value),
         statistics_files=deletion.count(Kind.STATISTICS.value),
-        equality_delete_files=int(pc.sum(equality).as_py() or 0),
-        roots=int(pc.sum(roots).as_py() or 0),
+        equality_delete_files=count(equality),
+        roots=count(roots),
     )
 
 

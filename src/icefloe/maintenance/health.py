@@ -13,7 +13,7 @@ from typing import TypeAlias
 from icefloe.commit.base import Base
 from icefloe.engines.engine import Engine
 from icefloe.maintenance.health_figures import MOSTLY_DEAD, MOSTLY_DELETED, HealthFigures, measure
-from icefloe.maintenance.verify.rules import Severity
+from icefloe.maintenance.verify.findings import Severity
 from icefloe.model.text.figures import plural, size_text
 
 Figures: TypeAlias = Mapping[str, int | float]

@@ -7,7 +7,7 @@ is listed only if unreferenced files are asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,10 @@ from icefloe.deletes.partition_keys import Ints, partition_codes
 from icefloe.engines.engine import Engine
 from icefloe.engines.file_sets import ListedFolder
 from icefloe.maintenance.reachable import referenced_files
-from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Measure, choose, of_type, partition_key, stat
+from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Measure, choose, of_type, partition_key, stat, total
 from icefloe.model.metadata.properties import LEAF_TARGET_SIZE, MERGE_TARGET_SIZE, TARGET_FILE_SIZE
 from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
+from icefloe.model.text.figures import Figures
 from icefloe.scan.partition_values import partition_struct, partition_tuples
 from icefloe.tree.root import Root, live_files, read_root
 
@@ -37,7 +38,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HealthFigures:
+class HealthFigures(Figures):
     """The measured figures of a table at one snapshot."""
 
     data_files: int = 0
@@ -82,10 +83,6 @@ class HealthFigures:
     metadata_log_length: int = 0
     unreferenced_files: int | None = None  # none unless they were asked for
     unreferenced_bytes: int | None = None
-
-    def as_dict(self) -> dict[str, object]:
-        """All figures by name."""
-        return asdict(self)
 
 
 def measure(base: Base, engine: Engine, *, now_ms: int, storage: bool = False) -> HealthFigures:
@@ -165,15 +162,15 @@ def _delete_figures(data: pa.Table, deletes: pa.Table, base: Base) -> dict[str, 
     mostly = ratio >= MOSTLY_DELETED
     opened = np.asarray(pc.list_value_length(attached["deletes"]), np.float64)
     has_vector = np.asarray(pc.is_valid(attached["dv_location"]))
-    by_vectors, by_positions = _sum(vectors, "record_count"), _sum(positions, "record_count")
+    by_vectors, by_positions = total(vectors, "record_count"), total(positions, "record_count")
     return {
         "deletion_vectors": vectors.num_rows,
         "position_delete_files": positions.num_rows,
         "equality_delete_files": values.num_rows,
-        "delete_bytes": _sum(vectors, "dv_size_in_bytes") + _sum(others, "file_size_in_bytes"),
+        "delete_bytes": total(vectors, "dv_size_in_bytes") + total(others, "file_size_in_bytes"),
         "rows_deleted_by_vectors": by_vectors,
         "rows_deleted_by_positions": by_positions,
-        "equality_delete_rows": _sum(values, "record_count"),
+        "equality_delete_rows": total(values, "record_count"),
         "delete_ratio": float((by_vectors + by_positions) / max(1.0, rows.sum())),
         "files_with_deletes": int(np.count_nonzero(has_vector | (opened > 0))),
         "files_mostly_deleted": int(np.count_nonzero(mostly)),
@@ -197,7 +194,7 @@ def _manifest_figures(root: Root, data: pa.Table, codes: Ints, base: Base) -> di
     manifests = root.rows(*MANIFESTS)
     properties, rules = base.metadata.properties, base.metadata.rules
     target = (LEAF_TARGET_SIZE if rules.root_holds_files else MERGE_TARGET_SIZE).of(properties)
-    size = _sum(manifests, "file_size_in_bytes")
+    size = total(manifests, "file_size_in_bytes")
     in_data = choose(manifests, of_type(manifests, ContentType.DATA_MANIFEST))
     deletes = manifests.num_rows - in_data.num_rows
     data_after = _least_manifests(in_data, target)
@@ -297,13 +294,9 @@ def _storage_figures(base: Base, engine: Engine) -> dict[str, object]:
     folder = base.metadata.location.rstrip("/")
     listing = ListedFolder(io=base.store.io, folder=folder, table_location=folder)
     others = engine.unreferenced_files(listing, lambda: referenced_files(base, hidden=True)).files
-    return {"unreferenced_files": others.num_rows, "unreferenced_bytes": _sum(others, "bytes")}
+    return {"unreferenced_files": others.num_rows, "unreferenced_bytes": total(others, "bytes")}
 
 
 def _numbers(rows: pa.Table, name: str) -> Floats:
     """A column as numbers; unknown counts are 0."""
     return np.asarray(pc.fill_null(rows[name], 0), np.float64)
-
-
-def _sum(rows: pa.Table, name: str) -> int:
-    return int(pc.sum(rows[name], min_count=0).as_py())

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from icefloe.env import Env
+from icefloe.commit.result import CommitResult
 from icefloe.errors import ConflictError, IcefloeError, InputError
 from icefloe.maintenance.compact.plan import CompactPlan
 from icefloe.maintenance.health import Health, HealthFinding
+from icefloe.model.metadata.snapshots import Ref
 from icefloe.model.text.figures import size_text
 from icefloe.progress import Progress, silent
 
@@ -60,41 +61,45 @@ def budget_of(budget: BudgetLike) -> Budget:
     return Budget(bytes=None if "bytes" not in given else int(given["bytes"]), seconds=given.get("seconds"))
 
 
-class MaintainedTable(Protocol):
-    """The methods of a table that maintenance calls."""
+class TableActions(Protocol):
+    """The methods of a table that maintenance and erasures call."""
 
     @property
     def name(self) -> str:
         """The name in the catalog."""
-        ...
 
-    def health(self, storage: bool = False, *, spark: Any = None) -> Health:
-        """Measure the table."""
-        ...
-
-    def compact(self, *, options: Mapping[str, object] | None = None, spark: Any = None) -> CompactPlan:
-        """Plan a compaction."""
-        ...
-
-    def rewrite_deletes(self, *, spark: Any = None) -> Any:
-        """Plan to rewrite deletes."""
-        ...
-
-    def rewrite_manifests(self) -> Any:
-        """Plan to rewrite manifests."""
-        ...
-
-    def expire(self, *, spark: Any = None) -> Any:
-        """Plan an expiry."""
-        ...
-
-    def remove_orphans(self, *, spark: Any = None) -> Any:
-        """Plan a removal of orphan files."""
-        ...
+    @property
+    def refs(self) -> Mapping[str, Ref]:
+        """The branches and tags."""
 
     def refresh(self) -> Any:
         """Load the newest state."""
-        ...
+
+    def health(self, storage: bool = False, *, spark: Any = None) -> Health:
+        """Measure the table."""
+
+    def delete(self, where: Any, *, branch: str | None = None, spark: Any = None) -> CommitResult:
+        """Delete rows."""
+
+    def compact(
+        self, *, options: Mapping[str, object] | None = None, branch: str | None = None, spark: Any = None
+    ) -> CompactPlan:
+        """Plan a compaction."""
+
+    def rewrite_deletes(self, *, branch: str | None = None, spark: Any = None) -> Any:
+        """Plan to rewrite deletes."""
+
+    def rewrite_manifests(self) -> Any:
+        """Plan to rewrite manifests."""
+
+    def expire(self, *, snapshots: Any = None, spark: Any = None) -> Any:
+        """Plan an expiry."""
+
+    def remove_orphans(self, *, spark: Any = None) -> Any:
+        """Plan a removal of orphan files."""
+
+    def _commit(self, update: Any) -> CommitResult:
+        """Commit an update."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +156,7 @@ class MaintainPlan:
     steps: tuple[Step, ...]
     health: Health
     budget: Budget
-    _target: MaintainedTable = field(compare=False)
-    _env: Env = field(compare=False)
+    _target: TableActions = field(compare=False)
     _spark: Any = field(compare=False, default=None)
 
     def as_dict(self) -> dict[str, Any]:
@@ -171,7 +175,7 @@ class MaintainPlan:
 
 
 def plan_maintenance(
-    table: MaintainedTable, env: Env, *, budget: BudgetLike = None, orphans: bool = False, spark: Any = None
+    table: TableActions, *, budget: BudgetLike = None, orphans: bool = False, spark: Any = None
 ) -> MaintainPlan:
     """The steps that the health of a table calls for."""
     limits = budget_of(budget)
@@ -183,7 +187,6 @@ def plan_maintenance(
         health=health,
         budget=limits,
         _target=table,
-        _env=env,
         _spark=spark,
     )
 

@@ -8,9 +8,12 @@ metadata of another table below the location, more orphans than a share of all f
 from __future__ import annotations
 
 import logging
+import os
 import re
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import pyarrow as pa
@@ -23,6 +26,7 @@ from icefloe.engines.engine import Engine
 from icefloe.engines.file_sets import METADATA_NAME, ListedFolder, ReferencedFiles, Unreferenced
 from icefloe.env import Env
 from icefloe.errors import CorruptFile, IcefloeError, InputError, NoSuchFile
+from icefloe.io.local import local_path
 from icefloe.maintenance.containment import check_no_alias, inside_mask
 from icefloe.maintenance.deletions import (
     DAY_MS,
@@ -35,16 +39,19 @@ from icefloe.maintenance.deletions import (
     unfinished_journals,
     write_journal,
 )
-from icefloe.maintenance.empty_folders import abandoned_folders, remove_folders
-from icefloe.maintenance.reachable import bytes_of, on_newest, referenced_files
+from icefloe.maintenance.reachable import on_newest, referenced_files
 from icefloe.model.columns import one_array
-from icefloe.model.locations import S3
+from icefloe.model.entries import count, total
+from icefloe.model.locations import FILE, S3, parse_location
 from icefloe.model.metadata.retention import at_time
+from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.text.figures import Figures
 from icefloe.progress import Progress, silent
 from icefloe.scan.select import to_epoch_ms
 
 _DEFAULT_DAYS = 3
 _SHOWN = 20
+_TEMPORARY = "_temporary"  # the folder of a Spark write, empty when it ends; object stores have no folders
 _HEAD = 4096  # bytes of a metadata file that usually name the table
 _UUID = re.compile(rb'^\s*\{[^{}\[\]]*?"table-uuid"\s*:\s*"([^"\\]*)"')
 
@@ -52,7 +59,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrphanResult:
+class OrphanResult(Figures):
     """The result of an orphan removal.
 
     >>> OrphanResult(table="db.t", files=3, bytes=4096, still_used=1)
@@ -67,10 +74,6 @@ class OrphanResult:
     still_used: int = 0  # planned, but referenced or changed since
     failed: tuple[str, ...] = ()  # not deleted, as the storage failed
     seconds: float = 0.0
-
-    def as_dict(self) -> dict[str, object]:
-        """All fields by name."""
-        return asdict(self)
 
     def __repr__(self) -> str:
         return (
@@ -106,7 +109,7 @@ class OrphanPlan:
     @property
     def bytes(self) -> int:
         """The bytes of the files."""
-        return bytes_of(self.files)
+        return total(self.files, "bytes")
 
     def as_dict(self) -> dict[str, object]:
         """Everything that the plan shows, as plain values."""
@@ -185,7 +188,7 @@ def plan_orphans(
         young=found.young,
         unfinished=sum(journal.files.num_rows for journal in unfinished_journals(base)),
         planned_ms=now,
-        folders=abandoned_folders(base.metadata, folder, min(cutoff, now)),
+        folders=_abandoned_folders(base.metadata, folder, min(cutoff, now)),
         _pointer=table,
         _env=env,
         _engine=engine,
@@ -237,7 +240,7 @@ def _find(table: TablePointer, engine: Engine, folder: str, cutoff: int) -> _Fou
     is_old = pc.less(candidates["modified_ms"], cutoff)
     inside = inside_mask(one_array(candidates["location"]), base.metadata.location)
     old = candidates.filter(pc.and_(is_old, inside))
-    young = candidates.num_rows - int(pc.sum(is_old).as_py() or 0)
+    young = candidates.num_rows - count(is_old)
     return _Found(base=base, files=old, listed=found.listed, young=young)
 
 
@@ -284,10 +287,10 @@ def _execute(plan: OrphanPlan, progress: Progress) -> OrphanResult:
         still_free = StillFree(table, engine, base.pointer)
         deletion = delete_files(base.store.io, files, base.metadata.location, progress=progress, still_free=still_free)
         complete(base.store.io, journal, deletion, env)
-    still_empty = abandoned_folders(table.held().metadata, plan.location, plan.older_than_ms)
+    still_empty = _abandoned_folders(table.held().metadata, plan.location, plan.older_than_ms)
     return OrphanResult(
         table=plan.table,
-        folders=remove_folders(sorted({*plan.folders} & {*still_empty})),
+        folders=_remove_folders(sorted({*plan.folders} & {*still_empty})),
         files=deletion.files.num_rows,
         bytes=deletion.bytes + finished.bytes,
         finished_files=finished.files.num_rows,
@@ -302,3 +305,46 @@ def _still_orphans(plan: OrphanPlan, now: pa.Table) -> pa.Table:
     place = pc.index_in(plan.files["location"], value_set=one_array(now["location"]))
     modified = pc.take(now["modified_ms"], place)
     return plan.files.filter(pc.fill_null(pc.equal(modified, plan.files["modified_ms"]), False))
+
+
+def _abandoned_folders(metadata: TableMetadata, folder: str, older_than_ms: int) -> tuple[str, ...]:
+    """The temporary folders of writes, in a folder of the table, that have no file and did not change since a time."""
+    data = metadata.data_location.rstrip("/")
+    if parse_location(data).scheme != FILE:
+        return ()
+    try:
+        with os.scandir(local_path(data)) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    found = [f"{data}/{name}/{_TEMPORARY}" for name in names if _is_abandoned(f"{data}/{name}", older_than_ms)]
+    inside = inside_mask(pa.array([f"{each}/file" for each in found], pa.string()), folder).to_pylist()
+    return tuple(each for each, is_inside in zip(found, inside, strict=True) if is_inside)
+
+
+def _is_abandoned(write: str, older_than_ms: int) -> bool:
+    """Whether the temporary folder of a write is there, empty at every depth, and old."""
+    path = os.path.join(local_path(write), _TEMPORARY)
+    if os.path.islink(path) or not os.path.isdir(path):
+        return False
+    for inner, folders, files in os.walk(path):
+        is_linked = any(os.path.islink(os.path.join(inner, each)) for each in folders)
+        if len(files) > 0 or is_linked or os.stat(inner).st_mtime_ns // 1_000_000 >= older_than_ms:
+            return False
+    return True
+
+
+def _remove_folders(folders: Iterable[str]) -> int:
+    """Remove empty folders, and the folders of their writes if they are empty too; how many temporary ones went.
+
+    A folder that got a file meanwhile stays, as the storage removes empty ones only.
+    """
+    removed = 0
+    for folder in folders:
+        path = local_path(folder)
+        with suppress(OSError):
+            for inner, _, _ in os.walk(path, topdown=False):
+                os.rmdir(inner)
+            removed += 1
+            os.rmdir(os.path.dirname(path))
+    return removed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,12 +24,13 @@ from icefloe.io.file_io import FileIO
 from icefloe.maintenance.deletions import check_deletable, delete_files, journal_files, unfinished_journals
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.model.locations import S3, same_location
+from icefloe.model.text.figures import Figures
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DropResult:
+class DropResult(Figures):
     """The result of dropping a table: counts of deleted files, and the files that were not deleted.
 
     >>> DropResult(table="db.t", metadata_location="file:///wh/db/t/metadata/00003-x.metadata.json")
@@ -46,10 +47,6 @@ class DropResult:
     statistics_files: int = 0
     left: tuple[str, ...] = ()  # not deleted, as they are outside the table's location
     failed: tuple[str, ...] = ()  # not deleted, as the storage failed
-
-    def as_dict(self) -> dict[str, object]:
-        """All fields by name."""
-        return asdict(self)
 
     def __repr__(self) -> str:
         if not self.purged:

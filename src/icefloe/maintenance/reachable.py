@@ -166,8 +166,3 @@ def _add_tree(base: Base, snapshot: Snapshot, trees: _Trees, *, hidden: bool) ->
     for location, dead in own.items():
         trees.dead[location] = trees.dead[location] & dead if location in trees.leaves else dead
     trees.leaves.update((leaf.location, leaf) for leaf in leaves_of(new))
-
-
-def bytes_of(files: pa.Table) -> int:
-    """The bytes of files together, as far as their sizes are known."""
-    return int(pc.sum(files["bytes"], min_count=0).as_py())

@@ -7,7 +7,7 @@ commit adds the file to the table metadata and makes no snapshot. It replaces th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from icefloe.codecs.parquet.partition_statistics import collect_partition_statistics, encode_partition_statistics
 from icefloe.codecs.puffin.statistics_file import encode_statistics, theta_blob
@@ -23,6 +23,7 @@ from icefloe.errors import InputError, UnsupportedError
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import UNKNOWN, Field, Geography, Geometry, Struct, is_primitive
+from icefloe.model.text.figures import Figures
 from icefloe.model.text.text_checks import listed
 from icefloe.progress import Progress
 from icefloe.scan.select import select_snapshot
@@ -33,7 +34,7 @@ Columns = Mapping[tuple[str, ...], Field]  # by path: names of structs, and that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatisticsResult:
+class StatisticsResult(Figures):
     """The outcome of ``analyze``: the estimated number of distinct values of each column, and the file that has them.
 
     Numbers up to 4096 are exact.
@@ -50,10 +51,6 @@ class StatisticsResult:
     distinct_values: Mapping[str, int] = field(default_factory=dict)
     bytes_written: int = 0
 
-    def as_dict(self) -> dict[str, object]:
-        """All fields by name."""
-        return asdict(self)
-
     def __repr__(self) -> str:
         if self.snapshot_id is None:
             return f"analyze {self.table}: the table has no snapshot"
@@ -65,7 +62,7 @@ class StatisticsResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionStatisticsResult:
+class PartitionStatisticsResult(Figures):
     """The outcome of ``analyze_partitions``: the number of partitions, and the file with their statistics.
 
     >>> PartitionStatisticsResult(table="db.t", snapshot_id=7, partition_statistics_file="s3://b/p", partitions=3)
@@ -79,10 +76,6 @@ class PartitionStatisticsResult:
     partition_statistics_file: str | None = None
     partitions: int = 0
     bytes_written: int = 0
-
-    def as_dict(self) -> dict[str, object]:
-        """All fields by name."""
-        return asdict(self)
 
     def __repr__(self) -> str:
         if self.snapshot_id is None:

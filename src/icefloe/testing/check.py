@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from icefloe.commit.base import Base
 from icefloe.maintenance.verify.check import Check
-from icefloe.maintenance.verify.findings import Finding
-from icefloe.maintenance.verify.rules import Severity
+from icefloe.maintenance.verify.findings import Finding, Severity
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table

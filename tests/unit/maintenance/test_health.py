@@ -16,7 +16,7 @@ from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.engines.choose import engine_for
 from icefloe.maintenance.health import Health, HealthFinding, findings_of, health_of
 from icefloe.maintenance.health_figures import HealthFigures, measure
-from icefloe.maintenance.verify.rules import Severity
+from icefloe.maintenance.verify.findings import Severity
 from icefloe.model.entries import MANIFESTS
 from icefloe.model.metadata.snapshots import Ref
 from icefloe.table.held_table import pointer_of

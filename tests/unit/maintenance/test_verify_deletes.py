@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.maintenance.verify.check import Check
-from icefloe.maintenance.verify.findings import Finding
-from icefloe.maintenance.verify.rules import Rule, Severity
+from icefloe.maintenance.verify.findings import Finding, Rule, Severity
 from icefloe.model.metadata.snapshots import Snapshots
 from icefloe.tree.file_changes import FileChanges
 from support.crashes import start_world

@@ -15,8 +15,7 @@ import pytest
 from icefloe.errors import InputError, NoSuchTable
 from icefloe.io.memory import MemoryFileIO
 from icefloe.io.select import file_io
-from icefloe.maintenance.verify.findings import Finding
-from icefloe.maintenance.verify.rules import CONSEQUENCES, Rule, Severity
+from icefloe.maintenance.verify.findings import CONSEQUENCES, Finding, Rule, Severity
 from icefloe.maintenance.verify.verify import VerifyResult
 from icefloe.table.catalog import Catalog, catalog
 from icefloe.table.table import Table

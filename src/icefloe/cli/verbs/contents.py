@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
+from rich.tree import Tree
 
 from icefloe.cli.arguments import BranchName, Limit, SnapshotId, TableName, TagName, Time, limit_of, point_of
-from icefloe.cli.drawing import tree as drawn_tree
 from icefloe.cli.output import Listing, Output, Record, listing_of
 from icefloe.cli.session import Session
 from icefloe.lazy import LazyModule
@@ -23,6 +25,7 @@ else:
     tables = LazyModule("icefloe.inspect.metadata_tables.tables")
 
 Where = Annotated[str | None, typer.Argument(metavar="FILTER", help="Such as \"id > 5 and note = 'a'\".")]
+_STYLES = {"metadata": "bold", "root": "bold cyan", "manifest": "cyan", "file": "green", "vector": "magenta"}
 _FILE_COLUMNS = ("content", "file_path", "file_format", "partition", "record_count", "file_size_in_bytes")
 _PARTITION_COLUMNS = (
     "partition",
@@ -100,7 +103,7 @@ def tree(
         file.write_text(f"{text}\n", encoding="utf-8")
         return Record(fields={"file": str(file), "form": str(form)}, text=f"wrote {file}")
     fields = node.as_dict() if form is TreeForm.TEXT else {"form": str(form), "drawing": text}
-    return Record(fields=fields, text=text, drawing=drawn_tree(node) if form is TreeForm.TEXT else None)
+    return Record(fields=fields, text=text, drawing=_coloured(node) if form is TreeForm.TEXT else None)
 
 
 def _drawn(node: Node, form: TreeForm) -> str:
@@ -189,3 +192,21 @@ def changes(
 def _shown_columns(table: Any, names: tuple[str, ...]) -> tuple[str, ...]:
     """Those of the columns that the table has: an unpartitioned one has no partition."""
     return tuple(name for name in names if name in table.schema.names)
+
+
+def _coloured(root: Node) -> Tree:
+    """An outline in the colours of a terminal; nodes that were removed are struck out."""
+    drawn = Tree(_line(root), guide_style="dim")
+    _add(drawn, root.children)
+    return drawn
+
+
+def _add(parent: Tree, children: Iterable[Node]) -> None:
+    for child in children:
+        _add(parent.add(_line(child)), child.children)
+
+
+def _line(node: Node) -> Text:
+    style = "dim strike" if node.removed else _STYLES.get(node.kind, "dim")
+    line = Text(node.name, style=style)
+    return line.append(f"  {', '.join(node.facts)}", style="dim" if node.removed or node.kind == "more" else "not bold")

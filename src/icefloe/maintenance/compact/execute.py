@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,10 +25,10 @@ from icefloe.commit.result import CommitResult
 from icefloe.engines.work import NewLayout, TableFiles
 from icefloe.errors import IcefloeError
 from icefloe.maintenance.compact.choose_files import NO_GROUP
-from icefloe.maintenance.compact.dangling_deletes import dangling_deletes
 from icefloe.maintenance.compact.plan import CompactPlan, PlannedWork, Strategy
 from icefloe.maintenance.compact.result import CompactResult, GroupResult
-from icefloe.model.entries import concat, put
+from icefloe.maintenance.compact.rewrite_deletes import dangling_deletes
+from icefloe.model.entries import concat, empty, put, total
 from icefloe.model.metadata.properties import TARGET_FILE_SIZE
 from icefloe.model.metadata.snapshots import SummaryKey
 from icefloe.progress import Progress
@@ -46,12 +46,12 @@ class _Group:
 
     number: int
     tasks: pa.Table
-    added: pa.Table | None = None
+    added: pa.Table = field(default_factory=empty)
     error: Exception | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
-        return () if self.added is None else file_locations(self.added)
+        return file_locations(self.added)
 
     @property
     def changes(self) -> FileChanges:
@@ -96,8 +96,7 @@ class Execution:
         target = self._work.target
         with Scratch(target.io) as scratch:
             groups = list(self._rewritten())
-            added = concat([group.added for group in groups if group.added is not None])
-            scratch.keep(added)
+            added = scratch.keep(concat([group.added for group in groups]))
             failed = next((group.error for group in groups if group.error is not None), None)
             if failed is not None:
                 raise failed
@@ -161,13 +160,13 @@ class Execution:
         self._snapshot_ids.append(result.snapshot_id)
         self._replaced += [group.tasks["location"].combine_chunks() for group in groups]
         for group in groups:
-            before, rows = self._before(group), _sum(group.added, "record_count")
+            rows = total(group.added, "record_count")
             self._results[group.number] = replace(
-                before,
-                files_after=0 if group.added is None else group.added.num_rows,
-                bytes_after=_sum(group.added, "file_size_in_bytes"),
+                self._before(group),
+                files_after=group.added.num_rows,
+                bytes_after=total(group.added, "file_size_in_bytes"),
                 rows=rows,
-                rows_dropped=_sum(group.tasks, "record_count") - rows,
+                rows_dropped=total(group.tasks, "record_count") - rows,
                 snapshot_id=result.snapshot_id,
             )
 
@@ -180,7 +179,7 @@ class Execution:
             group=group.number,
             partition={} if partition is None else partition,
             files_before=group.tasks.num_rows,
-            bytes_before=_sum(group.tasks, "file_size_in_bytes"),
+            bytes_before=total(group.tasks, "file_size_in_bytes"),
         )
 
     def _sequence_number(self, groups: Sequence[_Group]) -> int | None:
@@ -278,7 +277,3 @@ class Execution:
 def execute_compaction(plan: CompactPlan, table: TablePointer, progress: Progress) -> CompactResult:
     """Rewrite the files of a plan and commit them."""
     return Execution(plan, table, progress).run()
-
-
-def _sum(entries: pa.Table | None, name: str) -> int:
-    return 0 if entries is None else int(pc.sum(entries[name], min_count=0).as_py())

@@ -29,7 +29,7 @@ from icefloe.maintenance.compact.choose_files import (
 )
 from icefloe.maintenance.compact.options import CompactOptions, compact_options
 from icefloe.maintenance.compact.result import CompactResult
-from icefloe.model.entries import ContentType, of_type
+from icefloe.model.entries import ContentType, of_type, total
 from icefloe.model.metadata.properties import TARGET_FILE_SIZE
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder, same_order
@@ -94,17 +94,17 @@ class CompactPlan:
     @property
     def files_before(self) -> int:
         """How many files are rewritten."""
-        return _sum(self.groups["files"])
+        return total(self.groups, "files")
 
     @property
     def files_after(self) -> int:
         """How many files they are expected to become."""
-        return _sum(self.groups["expected_files"])
+        return total(self.groups, "expected_files")
 
     @property
     def rows_dropped(self) -> int:
         """How many deleted rows are known to be dropped; equality deletes do not state how many rows they delete."""
-        return _sum(self.groups["deletes"])
+        return total(self.groups, "deletes")
 
     def within(self, max_bytes: int) -> CompactPlan:
         """The plan with only those groups that fit into ``max_bytes`` together, the ones that save most files first."""
@@ -153,9 +153,9 @@ class CompactPlan:
             head += f"nothing to do, {considered} files considered"
         else:
             head += (
-                f"{self.files_before} of {considered} files ({_sum(self.groups['bytes'])} bytes) in"
+                f"{self.files_before} of {considered} files ({total(self.groups, 'bytes')} bytes) in"
                 f" {self.groups.num_rows} groups -> about {self.files_after} files"
-                f" ({_sum(self.groups['expected_bytes'])} bytes), {self.rows_dropped} deleted rows dropped"
+                f" ({total(self.groups, 'expected_bytes')} bytes), {self.rows_dropped} deleted rows dropped"
             )
         counts = self.files.group_by(["chosen", "reason"]).aggregate([([], "count_all")])
         rows = sorted(counts.to_pylist(), key=lambda row: (not row["chosen"], row["reason"]))
@@ -319,10 +319,10 @@ def _groups(columns: Mapping[str, Ints], tuples: pa.Array, groups: Ints, options
     chosen = groups != NO_GROUP
     numbers, first = np.unique(groups[chosen], return_index=True)
 
-    def total(name: str) -> npt.NDArray[Any]:
+    def sums(name: str) -> npt.NDArray[Any]:
         return np.bincount(groups[chosen], weights=columns[name][chosen], minlength=len(numbers)).astype(np.int64)
 
-    size, rows, deleted = total("sizes"), total("rows"), total("deleted_rows")
+    size, rows, deleted = sums("sizes"), sums("rows"), sums("deleted_rows")
     live = size * ((rows - deleted) / np.maximum(rows, 1))
     first = np.flatnonzero(chosen)[first]
     has_partition = columns["spec_ids"][first] == options.output_spec_id  # else a group may have several
@@ -345,7 +345,3 @@ def _renumbered(groups_of: Ints, kept: Ints) -> Ints:
     found: Ints = np.searchsorted(kept, groups_of)
     is_kept = np.isin(groups_of, kept)
     return np.where(is_kept, found, NO_GROUP)
-
-
-def _sum(column: pa.ChunkedArray) -> int:
-    return int(pc.sum(column, min_count=0).as_py())

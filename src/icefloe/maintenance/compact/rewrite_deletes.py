@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.commit.base import TablePointer
 from icefloe.commit.loop import commit
+from icefloe.deletes.delete_index import DeleteOutcome, attach_deletes
 from icefloe.engines.engine import Engine
 from icefloe.expr.filter.nodes import Expr
-from icefloe.maintenance.compact.dangling_deletes import dangling_deletes
-from icefloe.model.entries import ContentType, count, of_type
+from icefloe.model.entries import ContentType, choose, count, of_type, total
+from icefloe.model.text.figures import Figures
 from icefloe.progress import Progress, silent
 from icefloe.rows.convert_deletes import convert_deletes, planned_conversion
 from icefloe.rows.target import Target
 from icefloe.scan.plan import all_deletes
-from icefloe.tree.file_changes import FileChanges
+from icefloe.tree.file_changes import PLANNED_FILE, FileChanges
 from icefloe.tree.root import read_root
 
 _STEP = "snapshots"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RewriteDeletesResult:
+class RewriteDeletesResult(Figures):
     """The outcome of rewriting deletes: which were replaced, which applied to no file, and the new ones.
 
     >>> RewriteDeletesResult(table="db.t")
@@ -43,10 +45,6 @@ class RewriteDeletesResult:
     bytes_removed: int = 0
     bytes_added: int = 0
 
-    def as_dict(self) -> dict[str, object]:
-        """All fields by name."""
-        return asdict(self)
-
     def __repr__(self) -> str:
         if self.snapshot_id is None:
             return f"rewrite deletes {self.table}: nothing to do"
@@ -59,7 +57,7 @@ class RewriteDeletesResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RewriteDeletesPlan:
+class RewriteDeletesPlan(Figures):
     """The deletes that would be written in another form, and those that apply to no data file; ``execute`` does it."""
 
     table: str
@@ -82,10 +80,6 @@ class RewriteDeletesPlan:
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
         return self.equality_files + self.position_files + self.dangling == 0
-
-    def as_dict(self) -> dict[str, object]:
-        """Everything that the plan shows, as plain values."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if not each.name.startswith("_")}
 
     def __repr__(self) -> str:
         if self.is_empty:
@@ -112,7 +106,7 @@ def plan_rewrite_deletes(
         position_files=count(of_type(deletes, ContentType.POSITION_DELETES)),
         data_files=conversion.tasks.num_rows,
         dangling=unused.num_rows + dangling.revectored.num_rows,
-        bytes=_sum(deletes, "file_size_in_bytes") + _sum(unused, "file_size_in_bytes"),
+        bytes=total(deletes, "file_size_in_bytes") + total(unused, "file_size_in_bytes"),
         makes_vectors=target.metadata.rules.deletion_vectors,
         _run=lambda: _rewrite(name, table, load(), engine, where, all_files=all_files),
     )
@@ -139,8 +133,8 @@ def _rewrite(
         dangling_removed=dangling.removed_deletes.num_rows + dangling.revectored.num_rows,
         vectors_added=new_vectors.num_rows,
         position_files_added=new_files.num_rows,
-        bytes_removed=_sum(removed, "file_size_in_bytes") + _sum(vectors, "dv_size_in_bytes"),
-        bytes_added=_sum(new_vectors, "dv_size_in_bytes") + _sum(new_files, "file_size_in_bytes"),
+        bytes_removed=total(removed, "file_size_in_bytes") + total(vectors, "dv_size_in_bytes"),
+        bytes_added=total(new_vectors, "dv_size_in_bytes") + total(new_files, "file_size_in_bytes"),
     )
 
 
@@ -152,5 +146,36 @@ def _dangling(target: Target) -> FileChanges:
     return dangling_deletes(deletes, tasks, tasks.slice(0, 0), store.context)
 
 
-def _sum(entries: pa.Table, name: str) -> int:
-    return int(pc.sum(entries[name], min_count=0).as_py())
+def dangling_deletes(
+    deletes: pa.Table, remaining: pa.Table, removed: pa.Table, context: ManifestContext
+) -> FileChanges:
+    """The removal of deletes that apply to none of the ``remaining`` data files.
+
+    ``deletes`` are all live delete entries of the snapshot, ``remaining`` and ``removed`` its data files as tasks. The
+    deletion vectors of removed files are not included: they are removed together with their files.
+    """
+    if deletes.num_rows == 0:
+        return FileChanges()
+    outcomes = attach_deletes(remaining.drop_columns(["deletes"]), deletes, context).outcomes
+    unused = choose(deletes, pc.equal(outcomes, int(DeleteOutcome.NO_FILE)))
+    is_vector = pc.is_valid(unused["dv_offset"])
+    vectors = unused.filter(is_vector)
+    own = pc.is_in(vectors["referenced_file"], value_set=removed["location"].combine_chunks())
+    return FileChanges(
+        removed_deletes=unused.filter(pc.invert(is_vector)), revectored=_as_files(vectors.filter(pc.invert(own)))
+    )
+
+
+def _as_files(vectors: pa.Table) -> pa.Table:
+    """The data files that deletion vectors name, in the form in which vectors are removed."""
+    columns = {
+        "location": vectors["referenced_file"],
+        "partition_spec_id": vectors["partition_spec_id"],
+        "dv_location": vectors["location"],
+        "dv_size_in_bytes": vectors["dv_size_in_bytes"],
+        "dv_cardinality": vectors["record_count"],
+        "dv_manifest": vectors["manifest"],
+        "dv_ordinal": vectors["ordinal"],
+    }
+    unknown = {field.name: pa.nulls(vectors.num_rows, field.type) for field in PLANNED_FILE}
+    return pa.table({**unknown, **columns}, schema=PLANNED_FILE)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-
-import pyarrow.compute as pc
+from dataclasses import dataclass, field
 
 from icefloe.commit.result import CommitResult
+from icefloe.model.entries import total
+from icefloe.model.text.figures import Figures
 from icefloe.progress import Progress, silent
 from icefloe.rows.target import Target
 from icefloe.tree.rewrite import large_leaves, live_leaves, reasons_to_rewrite
@@ -17,7 +17,7 @@ _STEP = "snapshots"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RewriteManifestsPlan:
+class RewriteManifestsPlan(Figures):
     """The manifests that would be rewritten, and why; ``execute`` does it.
 
     >>> RewriteManifestsPlan(table="db.t", manifests=1, large=0, bytes=4096, reasons=(), _run=lambda: None)
@@ -43,10 +43,6 @@ class RewriteManifestsPlan:
         """Whether there is nothing to do."""
         return len(self.reasons) == 0
 
-    def as_dict(self) -> dict[str, object]:
-        """Everything that the plan shows, as plain values."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if not each.name.startswith("_")}
-
     def __repr__(self) -> str:
         size = f"{self.manifests} manifests ({self.bytes} bytes)"
         if self.is_empty:
@@ -65,7 +61,7 @@ def plan_rewrite_manifests(
         table=name,
         manifests=leaves.num_rows,
         large=large_leaves(store, leaves, target.properties),
-        bytes=int(pc.sum(leaves["file_size_in_bytes"], min_count=0).as_py()),
+        bytes=total(leaves, "file_size_in_bytes"),
         reasons=reasons_to_rewrite(store, root, target.properties, cluster_by),
         _run=run,
     )

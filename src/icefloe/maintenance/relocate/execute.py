@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -47,16 +47,17 @@ from icefloe.io.contained import contain
 from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
 from icefloe.io.storage_locations import scheme_family
-from icefloe.maintenance.reachable import bytes_of
 from icefloe.maintenance.relocate.delete_files import PUFFIN, moved_deletes
 from icefloe.maintenance.relocate.summaries import with_new_sizes
 from icefloe.maintenance.relocate.target import check_unused
 from icefloe.model.columns import one_array
+from icefloe.model.entries import total
 from icefloe.model.location_columns import inner_paths
 from icefloe.model.locations import parse_location
 from icefloe.model.metadata.snapshots import Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.moved_locations import REWRITTEN, Moves
+from icefloe.model.text.figures import Figures
 from icefloe.progress import Progress
 from icefloe.tree.root import Leaf
 
@@ -69,7 +70,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelocateResult:
+class RelocateResult(Figures):
     """The result of a relocation: what was copied and rewritten, and where the table is now.
 
     >>> RelocateResult(table="db.t", former_location="file:///a/t", location="s3://b/t", metadata_location="...")
@@ -88,10 +89,6 @@ class RelocateResult:
     manifests: int = 0
     delete_files: int = 0
     seconds: float = 0.0
-
-    def as_dict(self) -> dict[str, object]:
-        """All fields by name."""
-        return asdict(self)
 
     def __repr__(self) -> str:
         entry = (
@@ -154,7 +151,7 @@ def execute(work: Work, progress: Progress) -> RelocateResult:
         switched=work.switch,
         snapshots=len(metadata.snapshots),
         copied_files=missing.num_rows if work.copy else 0,
-        copied_bytes=bytes_of(missing) if work.copy else 0,
+        copied_bytes=total(missing, "bytes") if work.copy else 0,
         present_files=present,
         manifests=len(work.leaves) + len(work.roots),
         delete_files=len(work.deletes),

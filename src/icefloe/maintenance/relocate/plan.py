@@ -24,12 +24,12 @@ from icefloe.engines.file_sets import Kind
 from icefloe.env import Env
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.maintenance.containment import inside_mask
-from icefloe.maintenance.reachable import bytes_of, reachable_files
+from icefloe.maintenance.reachable import reachable_files
 from icefloe.maintenance.relocate.delete_files import PUFFIN, delete_format
 from icefloe.maintenance.relocate.execute import COPIES, RelocateResult, Work, execute
 from icefloe.maintenance.relocate.target import checked_target
 from icefloe.model.columns import one_array
-from icefloe.model.entries import MANIFESTS, ContentType
+from icefloe.model.entries import MANIFESTS, ContentType, total
 from icefloe.model.location_columns import canonical
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.moved_locations import REWRITTEN, Moves
@@ -75,7 +75,7 @@ class RelocatePlan:
     @property
     def bytes(self) -> int:
         """The bytes of the files that are copied as they are."""
-        return bytes_of(self.copies)
+        return total(self.copies, "bytes")
 
     def as_dict(self) -> dict[str, object]:
         """Everything that the plan shows, as plain values."""

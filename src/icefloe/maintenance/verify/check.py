@@ -7,7 +7,7 @@ references it. Nothing is changed, and nothing stops the check: what cannot be r
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,11 +21,10 @@ from icefloe.engines.file_sets import list_files
 from icefloe.errors import IcefloeError
 from icefloe.limits import MIB
 from icefloe.maintenance.verify.delete_files import check_delete_files
-from icefloe.maintenance.verify.findings import Finding, finding, guarded, problem_of
-from icefloe.maintenance.verify.history import check_history
+from icefloe.maintenance.verify.findings import Finding, Rule, finding, guarded, problem_of
 from icefloe.maintenance.verify.leaves import check_hidden, check_leaf
+from icefloe.maintenance.verify.metadata_checks import check_history
 from icefloe.maintenance.verify.row_checks import RowChecks
-from icefloe.maintenance.verify.rules import Rule
 from icefloe.maintenance.verify.snapshots import (
     View,
     check_carried,
@@ -51,6 +50,7 @@ from icefloe.maintenance.verify.storage import (
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, choose, concat, live, of_type
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
+from icefloe.model.text.figures import Figures
 from icefloe.progress import Progress, silent
 from icefloe.tree.root import Leaf, Root, leaves_of, position_mask, read_leaf, read_root, with_manifest
 from icefloe.tree.snapshot_changes import snapshot_changes
@@ -62,7 +62,7 @@ _CACHE_BYTES = 64 * MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class Checked(Figures):
     """How much of a table was checked."""
 
     snapshots: int = 0
@@ -72,10 +72,6 @@ class Checked:
     data_files: int = 0  # read
     rows: int = 0  # read
     rows_without_checksums: int = 0  # of those, rows whose files have none: a wrong value in them may not be found
-
-    def as_dict(self) -> dict[str, int]:
-        """All counts by name."""
-        return asdict(self)
 
 
 class Check:

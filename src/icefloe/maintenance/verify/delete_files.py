@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.deletes.delete_index import DeleteOutcome, attach_deletes
 from icefloe.errors import IcefloeError
-from icefloe.maintenance.verify.findings import Finding, broken, finding, problem_of
-from icefloe.maintenance.verify.rules import Rule
+from icefloe.maintenance.verify.findings import Finding, Rule, broken, finding, problem_of
 from icefloe.maintenance.verify.snapshots import View, partition_differences
 from icefloe.model.columns import one_array
 from icefloe.model.entries import DELETES, ContentType, choose

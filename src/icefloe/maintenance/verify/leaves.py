@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.maintenance.verify.findings import Finding, broken, finding
-from icefloe.maintenance.verify.rules import Rule
+from icefloe.maintenance.verify.findings import Finding, Rule, broken, finding
 from icefloe.model.entries import (
     BOUNDS,
     COUNTS,

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.maintenance.verify.findings import Finding, broken, finding
-from icefloe.maintenance.verify.rules import Rule, Severity
+from icefloe.maintenance.verify.findings import Finding, Rule, Severity, broken, finding
 from icefloe.model.columns import one_array
 from icefloe.model.counts import Counts
 from icefloe.model.entries import (

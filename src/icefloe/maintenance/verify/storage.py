@@ -25,8 +25,7 @@ from icefloe.errors import IcefloeError, NotFound
 from icefloe.formats.parquet.checksums import Checksums
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
-from icefloe.maintenance.verify.findings import Finding, broken, finding, problem_of
-from icefloe.maintenance.verify.rules import Rule, Severity
+from icefloe.maintenance.verify.findings import Finding, Rule, Severity, broken, finding, problem_of
 from icefloe.model.arrow.conform import FIELD_ID
 from icefloe.model.columns import one_array
 from icefloe.model.entries import ContentType, of_type

@@ -14,8 +14,7 @@ from icefloe.commit.base import TablePointer
 from icefloe.engines.engine import Engine
 from icefloe.errors import IcefloeError, InputError, NoSuchTable
 from icefloe.maintenance.verify.check import Check, Checked
-from icefloe.maintenance.verify.findings import Finding, finding, problem_of
-from icefloe.maintenance.verify.rules import Rule, Severity
+from icefloe.maintenance.verify.findings import Finding, Rule, Severity, finding, problem_of
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.text.figures import plural

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from icefloe.maintenance.verify.findings import Finding, finding
-from icefloe.maintenance.verify.rules import Rule, Severity
+from icefloe.maintenance.verify.findings import Finding, Rule, Severity, finding
 from icefloe.model.metadata.snapshots import MAIN, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema_rules import id_problems
