@@ -16,6 +16,7 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 
+from icefloe.cli.drawing import tree
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -24,7 +25,6 @@ import icefloe
 import show
 from events import COLUMNS, PER_COMMIT, SCHEMA, changes, commit_of_events, expected
 from icefloe import Table
-from icefloe.cli.drawing import tree
 from quiet_spark import start_spark
 
 FOLDER = Path(__file__).resolve().parents[1] / ".cache" / "demo"

@@ -124,6 +124,7 @@ class ExpirePlan:
     files: pa.Table
     unfinished: int  # files that earlier runs were about to delete
     clean: bool
+    _update: ExpireSnapshots = field(compare=False)
     _base: Base = field(compare=False)  # the state that was planned on
     _is_whole: bool = field(compare=False)  # all files that it references were read
     _pointer: TablePointer = field(compare=False)
@@ -210,7 +211,9 @@ def _plan(
         check_deletable(base)
     retained = apply_policy(base.metadata, policy, record_in)
     _check_chosen(base, policy, retained)
-    update = _update(policy, retained)
+    update = ExpireSnapshots(
+        policy=policy, snapshot_ids=frozenset(retained.expired), ref_names=frozenset(retained.expired_refs)
+    )
     after = update.expired(base.metadata)
     files, is_whole = REFERENCED.empty_table(), False
     if clean and after != base.metadata:
@@ -236,6 +239,7 @@ def _plan(
         files=files,
         unfinished=sum(journal.files.num_rows for journal in unfinished_journals(base)) if clean else 0,
         clean=clean,
+        _update=update,
         _base=base,
         _is_whole=is_whole,
         _pointer=table,
@@ -277,12 +281,6 @@ def _check_chosen(base: Base, policy: ExpirePolicy, retained: Retained) -> None:
             " move the branch or tag first, or wait until the record may go (history.expire.max-record-age-ms)",
             snapshot_id=snapshot_id,
         )
-
-
-def _update(policy: ExpirePolicy, retained: Retained) -> ExpireSnapshots:
-    return ExpireSnapshots(
-        policy=policy, snapshot_ids=frozenset(retained.expired), ref_names=frozenset(retained.expired_refs)
-    )
 
 
 def _execute(plan: ExpirePlan, progress: Progress) -> ExpireResult:
@@ -346,15 +344,10 @@ def _commit(
 
     A journal that took the last space of a disk makes room for the metadata.
     """
-    update = ExpireSnapshots(
-        policy=plan.policy,
-        snapshot_ids=frozenset(snapshot.snapshot_id for snapshot in plan.expired),
-        ref_names=frozenset(plan.refs),
-    )
     base = table.load()
     try:
         work = begin(base, env)
-        result = land(table, (update,), work, draft_of(base))
+        result = land(table, (plan._update,), work, draft_of(base))
     except CommitStateUnknown:
         raise
     except Exception as error:

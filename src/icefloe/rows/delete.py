@@ -19,7 +19,7 @@ from icefloe.engines.work import PlannedFiles
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.model.metadata.properties import DELETE_ISOLATION, DELETE_MODE
-from icefloe.rows.prepared import CountedChanges, Prepared, ReadSet, RowChange
+from icefloe.rows.prepared import CountedChanges, Prepared, RowChange, prepared
 from icefloe.rows.removal import deleted_before, remove_files, remove_rows
 from icefloe.rows.target import Target
 from icefloe.scan.metadata_filter import tested_metadata_columns
@@ -31,7 +31,7 @@ def delete(where: str | Expr, spark: Any = None) -> RowChange:
 
     def prepare(target: Target) -> Prepared:
         matching = MatchingFiles.of(target, engine.condition(where, target.metadata.schema))
-        return ReadSet.of(target, matching.filter, DELETE_ISOLATION).prepared(matching.deletion(target, engine))
+        return prepared(target, matching.filter, DELETE_ISOLATION, matching.deletion(target, engine))
 
     return RowChange(engine=engine, prepare=prepare)
 

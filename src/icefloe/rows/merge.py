@@ -45,11 +45,10 @@ def _merge(target: Target, merge: Merge, rows: Any, engine: Engine) -> Prepared:
             written.append(engine.write_merged(files, source, matches))
             return written[0].entries
 
-        prepared = replace_rows(
+        change = replace_rows(
             target, files, matches.positions, write, engine, MERGES, depends_on_kept_rows=_depends_on_kept_rows(merge)
         )
-    change = None if prepared.update is None else columns_added
-    return replace(prepared, table_change=change, merged=written[0])
+    return replace(change, table_change=None if change.update is None else columns_added, merged=written[0])
 
 
 def _depends_on_kept_rows(merge: Merge) -> bool:

@@ -18,7 +18,7 @@ from icefloe.engines.engine import Engine, MergedRows
 from icefloe.expr.filter.nodes import Expr
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.metadata.properties import Property
-from icefloe.model.metadata.snapshots import Operation, Snapshot
+from icefloe.model.metadata.snapshots import Operation
 from icefloe.rows.target import Target
 from icefloe.tree.file_changes import FileChanges
 
@@ -107,61 +107,42 @@ class CountedChanges:
         return Operation.APPEND if only_data else Operation.OVERWRITE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadSet:
-    """The rows that an operation read, and the isolation level by which conflicts are checked."""
+def prepared(
+    target: Target,
+    filter: Expr,
+    isolation: Property[str],
+    changes: CountedChanges,
+    *,
+    existing_rows: bool = False,
+    operation: Operation | None = None,
+) -> Prepared:
+    """An operation with these changes, which were computed from the rows that match the bound ``filter`` of a plan.
 
-    snapshot: Snapshot | None
-    branch: str
-    filter: Expr  # bound to the columns that were read, so that renames do not matter
-    isolation: Isolation
-    existing_rows: bool = False  # whether rows that were read and not changed decide which rows are added
-
-    @classmethod
-    def of(cls, target: Target, filter: Expr, isolation: Property[str], *, existing_rows: bool = False) -> ReadSet:
-        """The rows of a branch that match ``filter``, the bound filter of a plan."""
-        level = isolation_of(isolation, target.properties)
-        return cls(
-            snapshot=target.head, branch=target.branch, filter=filter, isolation=level, existing_rows=existing_rows
+    Files that were rewritten must not have changed since they were read. Deletes by position conflict with fewer
+    commits. With ``existing_rows``, rows that were read and not changed decide which rows are added. ``operation`` is
+    by default that of the changes.
+    """
+    level, operation = isolation_of(isolation, target.properties), changes.operation if operation is None else operation
+    check = None
+    if level is Isolation.SERIALIZABLE:
+        check = ReadCheck(
+            read=target.head, branch=target.branch, filter=filter, existing_rows=existing_rows, operation=operation
         )
-
-    def nothing(self, operation: Operation) -> Prepared:
-        """An operation that adds and deletes no row."""
-        return Prepared(operation=operation, read_check=self._read_check(operation))
-
-    def prepared(self, changes: CountedChanges) -> Prepared:
-        """An operation with these changes.
-
-        Files that were rewritten must not have changed since they were read. Deletes by position conflict with fewer
-        commits.
-        """
-        operation = changes.operation
-        if changes.is_empty:
-            return self.nothing(operation)
-        kind = OverwriteFiles if changes.rows_copied > 0 else RowDelta
-        update = kind(
-            changes=changes.files,
-            read=self.snapshot,
-            branch=self.branch,
-            filter=self.filter,
-            isolation=self.isolation,
-            operation=operation,
-        )
-        return Prepared(
-            operation=operation,
-            update=update,
-            read_check=self._read_check(operation) if self.existing_rows else None,
-            rows_copied=changes.rows_copied,
-            rows_already_deleted=changes.rows_already_deleted,
-        )
-
-    def _read_check(self, operation: Operation) -> SnapshotOperation | None:
-        if self.isolation is not Isolation.SERIALIZABLE:
-            return None
-        return ReadCheck(
-            read=self.snapshot,
-            branch=self.branch,
-            filter=self.filter,
-            existing_rows=self.existing_rows,
-            operation=operation,
-        )
+    if changes.is_empty:
+        return Prepared(operation=operation, read_check=check)
+    kind = OverwriteFiles if changes.rows_copied > 0 else RowDelta
+    update = kind(
+        changes=changes.files,
+        read=target.head,
+        branch=target.branch,
+        filter=filter,
+        isolation=level,
+        operation=operation,
+    )
+    return Prepared(
+        operation=operation,
+        update=update,
+        read_check=check if existing_rows else None,
+        rows_copied=changes.rows_copied,
+        rows_already_deleted=changes.rows_already_deleted,
+    )

@@ -25,7 +25,7 @@ from icefloe.model.metadata.properties import (
     UPDATE_MODE,
     Property,
 )
-from icefloe.rows.prepared import Prepared, ReadSet, RowChange
+from icefloe.rows.prepared import Prepared, RowChange, prepared
 from icefloe.rows.removal import remove_rows
 from icefloe.rows.target import Scratch, Target
 
@@ -94,5 +94,5 @@ def replace_rows(
     with Scratch(target.io) as scratch, target.timer.of(Phase.WRITE):
         added = scratch.keep(write())
         changes = remove_rows(target, files, positions, engine, kind.mode)
-    read = ReadSet.of(target, files.plan.filter, kind.isolation, existing_rows=depends_on_kept_rows)
-    return read.prepared(changes.with_added(added))
+    changes = changes.with_added(added)
+    return prepared(target, files.plan.filter, kind.isolation, changes, existing_rows=depends_on_kept_rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow.compute as pc
@@ -18,7 +19,7 @@ from icefloe.expr.value.struct_fields import column_values, path_of
 from icefloe.model.metadata.properties import UPDATE_ISOLATION, UPDATE_MODE
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.schema.schema import Schema
-from icefloe.rows.prepared import Prepared, ReadSet, RowChange
+from icefloe.rows.prepared import CountedChanges, Prepared, RowChange, prepared
 from icefloe.rows.removal import Mode, mode_of, remove_rows, replace_files, tasks_of
 from icefloe.rows.target import Scratch, Target
 
@@ -33,20 +34,19 @@ def _update(target: Target, changes: Mapping[str, str | Value], where: str | Exp
     values = new_values(changes, target.metadata.schema, lambda text: engine.value(text, target.env))
     condition = engine.condition(where, target.metadata.schema)
     files = target.planned(condition.filter)
-    plan = files.plan
-    read = ReadSet.of(target, plan.filter, UPDATE_ISOLATION)
+    plan, change = files.plan, partial(prepared, target, files.plan.filter, UPDATE_ISOLATION)
     copies = mode_of(UPDATE_MODE, target.metadata) is Mode.COPY_ON_WRITE
     with Scratch(target.io) as scratch:
         rows = engine.update_rows(files, condition, values, copy_others=copies)
         added, positions = scratch.keep(rows.entries), rows.positions
         if len(positions) == 0:
-            return read.nothing(Operation.OVERWRITE)
+            return change(CountedChanges(), operation=Operation.OVERWRITE)
         if not copies:
             with target.timer.of(Phase.WRITE):
                 deletion = remove_rows(target, files, positions, engine, UPDATE_MODE)
-            return read.prepared(deletion.with_added(added))
+            return change(deletion.with_added(added))
     live, updated = pc.sum(added["record_count"]).as_py(), sum(len(rows) for rows in positions.values())
-    return read.prepared(replace_files(plan, tasks_of(plan, positions), added, live=live, copied=live - updated))
+    return change(replace_files(plan, tasks_of(plan, positions), added, live=live, copied=live - updated))
 
 
 def new_values(

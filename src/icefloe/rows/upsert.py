@@ -16,7 +16,7 @@ from icefloe.model.entries import concat
 from icefloe.model.metadata.properties import MERGE_ISOLATION, MERGE_MODE, UPSERT_DELETES
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.schema.schema import Schema
-from icefloe.rows.prepared import Prepared, ReadSet, RowChange
+from icefloe.rows.prepared import Prepared, RowChange, prepared
 from icefloe.rows.removal import remove_rows
 from icefloe.rows.target import Scratch, Target
 
@@ -88,4 +88,4 @@ def _by_position(target: Target, rows: object, on: tuple[str, ...], engine: Engi
             if new.num_rows == 0:
                 return Prepared(operation=Operation.OVERWRITE)
             changes = remove_rows(target, files, matches.positions, engine, MERGE_MODE)
-    return ReadSet.of(target, files.plan.filter, MERGE_ISOLATION).prepared(changes.with_added(new))
+    return prepared(target, files.plan.filter, MERGE_ISOLATION, changes.with_added(new))

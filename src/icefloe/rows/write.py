@@ -21,7 +21,7 @@ from icefloe.model.metadata.properties import DELETE_ISOLATION
 from icefloe.model.metadata.snapshots import Operation, SummaryKey
 from icefloe.model.text.text_checks import check_text
 from icefloe.rows.delete import MatchingFiles, removal_of
-from icefloe.rows.prepared import CountedChanges, Prepared, ReadSet, RowChange
+from icefloe.rows.prepared import CountedChanges, Prepared, RowChange, prepared
 from icefloe.rows.schema_merge import SchemaMode, schema_change
 from icefloe.rows.target import Scratch, Target
 
@@ -83,9 +83,9 @@ def _overwrite(target: Target, engine: Engine, rows: Any, where: str | Expr | No
         with target.timer.of(Phase.WRITE):
             new = scratch.keep(engine.write(target.table, rows))
         if matching.partly.plan.files > 0 or not matching.is_exact:
-            read = ReadSet.of(target, matching.filter, DELETE_ISOLATION)
-            prepared = read.prepared(matching.deletion(target, engine).with_added(new))
-            return replace(prepared, read_check=_asked_check(target, matching.filter) or prepared.read_check)
+            changes = matching.deletion(target, engine).with_added(new)
+            change = prepared(target, matching.filter, DELETE_ISOLATION, changes)
+            return replace(change, read_check=_asked_check(target, matching.filter) or change.read_check)
         changes = removal_of(matching.whole).with_added(new)
     update = OverwriteWhere(
         filter=matching.filter, added=new, branch=target.branch, operation=changes.operation, whole_files=True

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import StrEnum
+from typing import Any
 
 from icefloe.errors import InputError
 from icefloe.limits import MIB
@@ -30,80 +31,53 @@ class JobOrder(StrEnum):
     FILES_DESC = "files-desc"
 
 
+def _option(name: str, default: Any = MISSING, *, least: int = 1) -> Any:
+    """A field that has the value of an option; numbers are at least ``least``."""
+    return field(default=default, metadata={"option": name, "least": least})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactOptions:
     """The options of a compaction, checked; sizes are in bytes."""
 
-    target_size: int
-    min_size: int
-    max_size: int
-    min_input_files: int = 5
-    delete_file_threshold: int = _NO_LIMIT
-    delete_ratio_threshold: float = 0.3
-    rewrite_all: bool = False
-    max_group_size: int = _GROUP_SIZE
-    partial_progress: bool = False
-    max_commits: int = 10
-    max_concurrent_rewrites: int = 5
-    job_order: JobOrder = JobOrder.NONE
-    output_spec_id: int
+    target_size: int = _option("target-file-size-bytes")
+    min_size: int = _option("min-file-size-bytes", least=0)
+    max_size: int = _option("max-file-size-bytes")
+    min_input_files: int = _option("min-input-files", 5)
+    delete_file_threshold: int = _option("delete-file-threshold", _NO_LIMIT)
+    delete_ratio_threshold: float = _option("delete-ratio-threshold", 0.3)
+    rewrite_all: bool = _option("rewrite-all", False)
+    max_group_size: int = _option("max-file-group-size-bytes", _GROUP_SIZE)
+    partial_progress: bool = _option("partial-progress.enabled", False)
+    max_commits: int = _option("partial-progress.max-commits", 10)
+    max_concurrent_rewrites: int = _option("max-concurrent-file-group-rewrites", 5)
+    job_order: JobOrder = _option("rewrite-job-order", JobOrder.NONE)  # noqa: RUF009  # it makes a field
+    output_spec_id: int = _option("output-spec-id", least=0)
+    remove_dangling_deletes: bool = _option("remove-dangling-deletes", True)
+    max_files: int = _option("max-files-to-rewrite", _NO_LIMIT)
+    max_share: float = _option("max-file-share", 1.0)  # of a small file in all that are rewritten with it
+    use_starting_sequence_number: bool = _option("use-starting-sequence-number", True)
     converts_specs: bool = False  # whether files of other partition specs are rewritten for that reason
-    remove_dangling_deletes: bool = True
-    max_files: int = _NO_LIMIT
-    max_share: float = 1.0  # of a small file in all small files that are rewritten with it
-    use_starting_sequence_number: bool = True
 
 
-NAMES = (
-    "target-file-size-bytes",
-    "min-file-size-bytes",
-    "max-file-size-bytes",
-    "min-input-files",
-    "delete-file-threshold",
-    "delete-ratio-threshold",
-    "rewrite-all",
-    "max-file-group-size-bytes",
-    "partial-progress.enabled",
-    "partial-progress.max-commits",
-    "max-concurrent-file-group-rewrites",
-    "rewrite-job-order",
-    "output-spec-id",
-    "remove-dangling-deletes",
-    "max-files-to-rewrite",
-    "max-file-share",
-    "use-starting-sequence-number",
-)
+_OPTIONS = {field.metadata["option"]: field for field in fields(CompactOptions) if "option" in field.metadata}
 
 
 def compact_options(options: Mapping[str, object] | None, metadata: TableMetadata) -> CompactOptions:
     """The options by name, with defaults; InputError for unknown names and for values that make no sense."""
     texts = {name: _text(value) for name, value in ({} if options is None else options).items()}
     for name in texts:
-        if name not in NAMES:
+        if name not in _OPTIONS:
             raise InputError(f"compact: there is no option {name!r}{_nearest(name)}", option=name)
-    given = _Given(texts)
-    target = given.number("target-file-size-bytes", TARGET_FILE_SIZE.of(metadata.properties))
-    spec_id = given.number("output-spec-id", metadata.default_spec_id, least=0)
-    chosen = CompactOptions(
-        target_size=target,
-        min_size=given.number("min-file-size-bytes", int(target * _MIN_SHARE), least=0),
-        max_size=given.number("max-file-size-bytes", int(target * _MAX_SHARE)),
-        min_input_files=given.number("min-input-files", 5),
-        delete_file_threshold=given.number("delete-file-threshold", _NO_LIMIT),
-        delete_ratio_threshold=given.ratio("delete-ratio-threshold", 0.3),
-        rewrite_all=given.flag("rewrite-all", default=False),
-        max_group_size=given.number("max-file-group-size-bytes", _GROUP_SIZE),
-        partial_progress=given.flag("partial-progress.enabled", default=False),
-        max_commits=given.number("partial-progress.max-commits", 10),
-        max_concurrent_rewrites=given.number("max-concurrent-file-group-rewrites", 5),
-        job_order=given.order("rewrite-job-order"),
-        output_spec_id=spec_id,
-        converts_specs="output-spec-id" in texts,
-        remove_dangling_deletes=given.flag("remove-dangling-deletes", default=True),
-        max_files=given.number("max-files-to-rewrite", _NO_LIMIT),
-        max_share=given.ratio("max-file-share", 1.0),
-        use_starting_sequence_number=given.flag("use-starting-sequence-number", default=True),
-    )
+    given = {each.name: _value(each, texts[name]) for name, each in _OPTIONS.items() if name in texts}
+    target = given.get("target_size", TARGET_FILE_SIZE.of(metadata.properties))
+    defaults = {
+        "target_size": target,
+        "min_size": int(target * _MIN_SHARE),
+        "max_size": int(target * _MAX_SHARE),
+        "output_spec_id": metadata.default_spec_id,
+    }
+    chosen = CompactOptions(**{**defaults, **given}, converts_specs="output_spec_id" in given)
     _check(chosen, metadata)
     return chosen
 
@@ -128,50 +102,35 @@ def _text(value: object) -> str:
 
 
 def _nearest(name: str) -> str:
-    close = difflib.get_close_matches(name, NAMES, n=1, cutoff=0.0)
+    close = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.0)
     return f"; the nearest name is {close[0]!r}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """The texts of options, converted one by one."""
+def _value(option: Field[Any], text: str) -> Any:
+    """The value of an option; InputError if the text is not one of its type."""
+    least = option.metadata["least"]
+    match option.type:
+        case "int":
+            expected = f"a whole number of at least {least}"
+            value: Any = int(text) if text.isdecimal() and int(text) >= least else None
+        case "float":
+            expected = "a number above 0 and up to 1"
+            value = _ratio(text)
+        case "bool":
+            expected = "true or false"
+            value = {"true": True, "false": False}.get(text.lower())
+        case _:
+            known = {str(order): order for order in JobOrder}
+            expected, value = " or ".join(known), known.get(text.lower())
+    if value is None:
+        name = option.metadata["option"]
+        raise InputError(f"compact: option {name}: expected {expected}, got {text!r}", option=name)
+    return value
 
-    texts: Mapping[str, str]
 
-    def number(self, name: str, default: int, *, least: int = 1) -> int:
-        text = self.texts.get(name)
-        if text is None:
-            return default
-        if not text.isdecimal() or int(text) < least:
-            raise self._wrong(name, f"a whole number of at least {least}", text)
-        return int(text)
-
-    def ratio(self, name: str, default: float) -> float:
-        text = self.texts.get(name)
-        if text is None:
-            return default
-        try:
-            ratio = float(text)
-        except ValueError:
-            ratio = 0.0
-        if not 0 < ratio <= 1:
-            raise self._wrong(name, "a number above 0 and up to 1", text)
-        return ratio
-
-    def flag(self, name: str, *, default: bool) -> bool:
-        text = self.texts.get(name)
-        if text is None:
-            return default
-        if text.lower() not in ("true", "false"):
-            raise self._wrong(name, "true or false", text)
-        return text.lower() == "true"
-
-    def order(self, name: str) -> JobOrder:
-        text = self.texts.get(name, str(JobOrder.NONE)).lower()
-        known = {str(order): order for order in JobOrder}
-        if text not in known:
-            raise self._wrong(name, " or ".join(known), text)
-        return known[text]
-
-    def _wrong(self, name: str, expected: str, text: str) -> InputError:
-        return InputError(f"compact: option {name}: expected {expected}, got {text!r}", option=name)
+def _ratio(text: str) -> float | None:
+    try:
+        ratio = float(text)
+    except ValueError:
+        return None
+    return ratio if 0 < ratio <= 1 else None
