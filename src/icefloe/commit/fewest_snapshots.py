@@ -84,7 +84,7 @@ def _one(plans: Sequence[SnapshotPlan]) -> SnapshotPlan:
     properties = {key: value for plan in plans for key, value in plan.properties.items()}
     properties.pop(REPLACE_PARTITIONS, None)
     operations = {plan.operation for plan in plans}
-    operation = plans[0].operation if len(operations) == 1 else _operation(changes)
+    operation = plans[0].operation if len(operations) == 1 else changes.operation
     return replace(plans[0], changes=changes, operation=operation, properties=properties)
 
 
@@ -98,11 +98,3 @@ def _has_position_files(changes: FileChanges) -> bool:
 def _changes_nothing(plan: SnapshotPlan) -> bool:
     changes = plan.changes
     return changes is not None and changes.added.num_rows == 0 and changes.only_adds
-
-
-def _operation(changes: FileChanges) -> Operation:
-    added = changes.added
-    data_files = added.filter(of_type(added, ContentType.DATA)).num_rows
-    if data_files == 0:
-        return Operation.DELETE
-    return Operation.APPEND if data_files == added.num_rows and changes.only_adds else Operation.OVERWRITE

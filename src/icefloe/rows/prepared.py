@@ -16,7 +16,6 @@ from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.commit.operations.snapshot_operation import SnapshotOperation
 from icefloe.engines.engine import Engine, MergedRows
 from icefloe.expr.filter.nodes import Expr
-from icefloe.model.entries import ContentType, of_type
 from icefloe.model.metadata.properties import Property
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.rows.target import Target
@@ -96,16 +95,6 @@ class CountedChanges:
         """The changes with further new data files."""
         return replace(self, files=self.files.with_added(entries))
 
-    @property
-    def operation(self) -> Operation:
-        """The operation for the summary: rows are added, deleted, or both."""
-        added = self.files.added
-        data_files = added.filter(of_type(added, ContentType.DATA)).num_rows
-        if data_files == 0:
-            return Operation.DELETE
-        only_data = data_files == added.num_rows and self.files.removed.num_rows == 0
-        return Operation.APPEND if only_data else Operation.OVERWRITE
-
 
 def prepared(
     target: Target,
@@ -122,7 +111,8 @@ def prepared(
     commits. With ``existing_rows``, rows that were read and not changed decide which rows are added. ``operation`` is
     by default that of the changes.
     """
-    level, operation = isolation_of(isolation, target.properties), changes.operation if operation is None else operation
+    level = isolation_of(isolation, target.properties)
+    operation = changes.files.operation if operation is None else operation
     check = None
     if level is Isolation.SERIALIZABLE:
         check = ReadCheck(

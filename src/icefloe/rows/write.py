@@ -88,13 +88,13 @@ def _overwrite(target: Target, engine: Engine, rows: Any, where: str | Expr | No
             return replace(change, read_check=_asked_check(target, matching.filter) or change.read_check)
         changes = removal_of(matching.whole).with_added(new)
     update = OverwriteWhere(
-        filter=matching.filter, added=new, branch=target.branch, operation=changes.operation, whole_files=True
+        filter=matching.filter, added=new, branch=target.branch, operation=changes.files.operation, whole_files=True
     )
     if changes.is_empty:
         strict = isolation_of(DELETE_ISOLATION, target.properties) is Isolation.SERIALIZABLE
         return Prepared(operation=Operation.OVERWRITE, read_check=update if strict else None)
     return Prepared(
-        operation=changes.operation,
+        operation=changes.files.operation,
         update=update,
         read_check=_asked_check(target, matching.filter),
         rows_already_deleted=_already_deleted(changes),

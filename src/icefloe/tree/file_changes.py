@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.model.entries import concat, empty
+from icefloe.model.entries import ContentType, concat, count, empty, of_type
+from icefloe.model.metadata.snapshots import Operation
 
 # The columns of scan tasks that describe a planned data file, its deletion vector, and where both are listed.
 PLANNED_FILE = pa.schema(
@@ -46,6 +47,14 @@ class FileChanges:
     def only_adds(self) -> bool:
         """Whether nothing is removed."""
         return all(table.num_rows == 0 for table in (self.removed, self.revectored, self.removed_deletes))
+
+    @property
+    def operation(self) -> Operation:
+        """The operation for the summary of a snapshot: rows are added, deleted, or both."""
+        data_files = count(of_type(self.added, ContentType.DATA))
+        if data_files == 0:
+            return Operation.DELETE
+        return Operation.APPEND if data_files == self.added.num_rows and self.only_adds else Operation.OVERWRITE
 
     @property
     def with_old_vectors(self) -> pa.Table:
