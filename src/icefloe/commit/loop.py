@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from icefloe.catalogs.catalog import Swap, Swapped, Unknown
@@ -198,13 +198,18 @@ def remember(steps: tuple[Update, ...], work: Work) -> None:
 
 
 def _attempts(base: Base, env: Env) -> Iterator[int]:
-    """Attempt numbers, with random waits between them, so that concurrent commits do not retry at the same time."""
+    """Attempt numbers, with pauses between them."""
     properties = base.metadata.properties
-    shortest, longest = COMMIT_MIN_WAIT_MS.of(properties), COMMIT_MAX_WAIT_MS.of(properties)
     for number in range(1, COMMIT_RETRIES.of(properties) + 2):
         if number > 1:
-            env.sleep(env.jitter() * min(longest, shortest * 2 ** (number - 2)) / 1000)
+            pause(properties, number - 1, env)
         yield number
+
+
+def pause(properties: Mapping[str, str], failures: int, env: Env) -> None:
+    """Wait for a random time, so that concurrent commits spread out; its upper bound doubles with every failure."""
+    shortest, longest = COMMIT_MIN_WAIT_MS.of(properties), COMMIT_MAX_WAIT_MS.of(properties)
+    env.sleep(env.jitter() * min(longest, shortest * 2 ** min(failures - 1, 30)) / 1000)
 
 
 def _resolve_unknown(table: TablePointer, pointer: str, draft: Draft, outcome: Unknown) -> None:

@@ -210,7 +210,7 @@ def _plan(
     if clean:
         check_deletable(base)
     retained = apply_policy(base.metadata, policy, record_in)
-    _check_chosen(base, policy, retained)
+    _check_chosen(base, retained)
     update = ExpireSnapshots(
         policy=policy, snapshot_ids=frozenset(retained.expired), ref_names=frozenset(retained.expired_refs)
     )
@@ -274,7 +274,7 @@ def _policy(
     )
 
 
-def _check_chosen(base: Base, policy: ExpirePolicy, retained: Retained) -> None:
+def _check_chosen(base: Base, retained: Retained) -> None:
     for snapshot_id, reason in retained.needed.items():
         raise InputError(
             f"table {base.metadata.location}: snapshot {snapshot_id} cannot expire, it is needed: {reason}. Remove or"

@@ -335,5 +335,5 @@ class MaintainedTable(HeldTable):
         (True, True, 2)
         """
         return plan_relocation(
-            self._pointer, self._env, new_location, copy=copy, snapshots=snapshots, outside=outside, switch=switch
+            self._pointer, new_location, copy=copy, snapshots=snapshots, outside=outside, switch=switch
         )

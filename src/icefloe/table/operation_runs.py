@@ -11,13 +11,13 @@ import logging
 from collections.abc import Mapping
 
 from icefloe.commit.idempotency import CommitKey, committed_snapshot
+from icefloe.commit.loop import pause
 from icefloe.commit.result import CommitResult, already_done, nothing_done, with_row_figures
 from icefloe.engines.choose import is_spark
 from icefloe.engines.engine import Engine
-from icefloe.env import Env
 from icefloe.errors import CommitFailed, ConflictError, InputError
 from icefloe.expr.filter.nodes import Expr
-from icefloe.model.metadata.properties import COMMIT_MAX_WAIT_MS, COMMIT_MIN_WAIT_MS, OPERATION_RETRIES
+from icefloe.model.metadata.properties import OPERATION_RETRIES
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.rows import Prepared, RowChange, Target
 from icefloe.rows.replacement import ChangeKind, FoundChange, change_found_rows
@@ -64,7 +64,7 @@ def run_change(
                     error.add_note(f"the operation was run {run} times, each time on the newest state")
                 raise
             logger.info("run %d of the operation failed, running it again: %s", run, error)
-        table._env.sleep(_pause_s(target.properties, run, table._env))
+        pause(target.properties, run, table._env)
         run += 1
         target, earlier = load()
     return already_done(table.name, earlier, run), None
@@ -131,9 +131,3 @@ def is_repeatable(source: object) -> bool:
     (True, False)
     """
     return source is None or is_spark(source) or hasattr(source, "__len__")
-
-
-def _pause_s(properties: Mapping[str, str], number: int, env: Env) -> float:
-    """A random pause, so that conflicting operations spread out; its upper bound doubles up to the maximum."""
-    shortest, longest = COMMIT_MIN_WAIT_MS.of(properties), COMMIT_MAX_WAIT_MS.of(properties)
-    return float(env.jitter() * min(longest, shortest * 2 ** min(number - 1, 30)) / 1000)

@@ -34,7 +34,6 @@ from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.loop import swap_pointer
 from icefloe.commit.stage import METADATA_FOLDER, metadata_codec, metadata_name
 from icefloe.engines.file_sets import list_files
-from icefloe.env import Env
 from icefloe.errors import (
     AlreadyExists,
     CommitStateUnknown,
@@ -109,7 +108,6 @@ class Work:
     """A planned relocation: ``base`` is the table with the snapshots that are relocated."""
 
     table: TablePointer
-    env: Env
     base: Base
     moves: Moves
     copies: pa.Table

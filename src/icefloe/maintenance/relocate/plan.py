@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from icefloe.codecs.manifest.relocated import at_location, needs_rewrite
 from icefloe.commit.base import Base, TablePointer
 from icefloe.engines.file_sets import Kind
-from icefloe.env import Env
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.maintenance.containment import inside_mask
 from icefloe.maintenance.reachable import reachable_files
@@ -111,7 +110,6 @@ class RelocatePlan:
 
 def plan_relocation(
     table: TablePointer,
-    env: Env,
     new_location: str,
     *,
     copy: bool = True,
@@ -135,7 +133,6 @@ def plan_relocation(
     leaves, roots = _rewritten_manifests(kept, moves, deletes)
     work = Work(
         table=table,
-        env=env,
         base=kept,
         moves=moves,
         copies=_copies(files, moves, [*deletes, *(leaf.location for leaf in leaves), *roots]),
