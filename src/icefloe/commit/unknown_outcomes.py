@@ -10,7 +10,7 @@ Each attempt looks up the outcome of the table's commits in the metadata that it
 - ``OPEN``: the table still has the metadata file that the commit expected. A repetition expects the same file, so at
   most one of the two can land: it is allowed. Its files are not deleted if it fails.
 - ``LANDED``: a snapshot of the commit is in the table, or in the metadata file that replaced the expected one. A
-  repetition is refused. The record stays, as the operation may be repeated once more.
+  repetition is refused. The record stays, as the operation may be repeated again.
 - ``NOT_LANDED``: another commit replaced the expected metadata file, so this one can never land. No snapshot refers to
   its files, and the record is dropped. This is the only case in which a record is dropped.
 - ``UNDECIDABLE``: the metadata log does not reach back to the expected file, or its successor cannot be read. The

@@ -1,4 +1,4 @@
-"""``Table.health``: what makes a table slow or large, what it costs, and the command that mends it.
+"""``Table.health``: what makes a table slow or large, what it costs, and the command that improves it.
 
 Nothing is changed. ``t.verify()`` looks for what is wrong; this looks for what is slow.
 """
@@ -30,7 +30,7 @@ _OVERLAP = 2.0  # times the manifests of a clustered table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthFinding:
-    """Something that costs time or space: what it is, its figures, why it costs, what mends it, and the gain."""
+    """Something that costs time or space: what it is, its figures, why it costs, what improves it, and the gain."""
 
     name: str
     severity: Severity

@@ -92,7 +92,7 @@ class ChangeFeeds(HeldTable):
     """The methods of a table that read the changes between two snapshots.
 
     Both read the state that this object holds. ``since`` is exclusive and ``until`` inclusive. Each is a snapshot id,
-    the name of a branch or tag, or a time with a time zone, which stands for the snapshot that was current then.
+    the name of a branch or tag, or a time with a time zone, which means the snapshot that was current then.
     Without ``since`` the history is read from the first snapshot on, without ``until`` up to the current one.
     """
 

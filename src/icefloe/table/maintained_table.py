@@ -63,7 +63,7 @@ class MaintainedTable(HeldTable):
         return verify_table(self._pointer, engine, snapshots=snapshots, files=files, rows=rows, progress=progress)
 
     def health(self, storage: bool = False, *, spark: Any = None) -> Health:
-        """Measure what makes the table slow or large: each finding says what it costs and which command mends it.
+        """Measure what makes the table slow or large: each finding says what it costs and which command improves it.
 
         Only metadata of the current snapshot is read. ``storage=True`` also lists the table's folder for files that
         nothing references, with a Spark session on Spark.
@@ -251,7 +251,7 @@ class MaintainedTable(HeldTable):
         ``older_than`` and ``retain_last`` replace the properties ``history.expire.max-snapshot-age-ms`` and
         ``history.expire.min-snapshots-to-keep``; without both, ``history.expire.max-snapshots-to-keep`` bounds the
         snapshots of each branch however young they are. ``snapshots`` are ids to expire, and then nothing else does.
-        With ``clean=False`` the plan deletes no files. The plan prints what would go and why; ``execute()`` does it.
+        With ``clean=False`` the plan deletes no files. The plan prints what would be removed and why; ``execute()`` does it.
         With a Spark session the files are found on Spark.
 
         >>> import icefloe, pyarrow as pa
@@ -288,7 +288,7 @@ class MaintainedTable(HeldTable):
 
         Only files last modified before ``older_than`` count, by default three days ago: a writer may be about to commit
         younger ones. Less than 24 hours is refused without ``allow_recent``. ``location`` is a folder of the table to
-        look at. The plan is refused if more than ``max_share`` of the files would go. ``execute()`` deletes the files.
+        look at. The plan is refused if more than ``max_share`` of the files would be deleted. ``execute()`` deletes the files.
         With a Spark session the folder is listed and compared on Spark.
 
         >>> import icefloe, pyarrow as pa

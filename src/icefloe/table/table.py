@@ -333,7 +333,7 @@ class Table(RowChanges, MaintainedTable, ChangeFeeds):
 
         ``budget`` limits one run: ``{"bytes": 10**9, "seconds": 60}``. With ``orphans`` files that nothing references
         are removed too. With a Spark session the steps run on Spark. Safe to run from a scheduler on every table:
-        ``execute()`` takes each step by itself, goes on after a conflict, and reports what it did and what it left.
+        ``execute()`` takes each step by itself, continues after a conflict, and reports what it did and what it left.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.maintain", schema="id bigint")

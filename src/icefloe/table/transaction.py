@@ -38,7 +38,7 @@ from icefloe.table.scan import Scan
 
 
 class Transaction(CommittedBlock):
-    """Operations of one commit. The ``with`` block commits them when it ends, and drops them if it ends with an error.
+    """Operations of one commit. The ``with`` block commits them when it ends, or discards them if it ends with an error.
 
     >>> import icefloe, tempfile, pyarrow as pa
     >>> folder = tempfile.mkdtemp()

@@ -70,7 +70,7 @@ def health(
     storage: Annotated[bool, typer.Option("--storage", help="List the folder for unreferenced files too.")] = False,
     on_spark: OnSpark = False,
 ) -> Record:
-    """Measure what makes a table slow or large, and say which command mends it. Exit code 3 with findings."""
+    """Measure what makes a table slow or large, and say which command improves it. Exit code 3 with findings."""
     result = session.table(table).health(storage=storage, spark=session.spark(on_spark))
     return _shown(result, findings=len(result.findings) > 0)
 
@@ -205,7 +205,7 @@ def orphans(
     allow_recent: Annotated[
         bool, typer.Option("--allow-recent", help="Also files of the last 24 hours; no writer may be running.")
     ] = False,
-    max_share: Annotated[float, typer.Option(help="Refuse if a larger share of the files would go.")] = 0.2,
+    max_share: Annotated[float, typer.Option(help="Refuse if a larger share of the files would be deleted.")] = 0.2,
     on_spark: OnSpark = False,
     execute: Execute = False,
 ) -> Record:

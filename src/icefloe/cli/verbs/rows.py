@@ -65,9 +65,9 @@ def import_folder(
     session: Session,
     table: Annotated[str, typer.Argument(metavar="TABLE", help="Name of the new table.")],
     folder: Annotated[str, typer.Argument(help="Folder of Parquet, ORC or Avro files; year=2026/... too.")],
-    mode: Annotated[ImportMode, typer.Option(help="Use the files where they are, or write their rows anew.")] = (
-        ImportMode.REFERENCE
-    ),
+    mode: Annotated[
+        ImportMode, typer.Option(help="Use the files where they are, or write their rows to new files.")
+    ] = (ImportMode.REFERENCE),
     partition_by: Annotated[list[str] | None, typer.Option(help="Instead of the columns of the paths.")] = None,
     format_version: Annotated[int | None, typer.Option(help="1 to 4.")] = None,
     delta: Annotated[bool, typer.Option("--delta", help="The folder is a Delta table.")] = False,

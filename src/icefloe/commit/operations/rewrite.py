@@ -114,9 +114,9 @@ class RewriteManifests(SnapshotOperation):
         if head is None:
             return draft
         root = read_root(draft.store, head)
-        drops = self.drop_removed and not pc.all(live(root.entries)).as_py()
+        has_removed = self.drop_removed and not pc.all(live(root.entries)).as_py()
         reasons = reasons_to_rewrite(draft.store, root, draft.metadata.properties, self.cluster_by)
-        if not drops and len(reasons) == 0:
+        if not has_removed and len(reasons) == 0:
             return draft
         return self.with_snapshot(draft, work, None, self.cluster_by)
 

@@ -1,6 +1,6 @@
 """The columns of a file in ``files``, ``entries`` and their relatives (spec: Manifests).
 
-The statistics columns of entries become one map from column ids for each measure, and once more the struct
+The statistics columns of entries become one map from column ids for each measure, and also the struct
 ``readable_metrics``, which has the values of each column of the table in its own type.
 """
 

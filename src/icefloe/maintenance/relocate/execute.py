@@ -329,7 +329,7 @@ def _with_new_sizes(work: Work, moves: Moves) -> TableMetadata:
 
 
 def relocated_metadata(metadata: TableMetadata, moves: Moves) -> TableMetadata:
-    """The metadata of a table at its new location. The log of former metadata files begins anew.
+    """The metadata of a table at its new location. The log of former metadata files starts empty.
 
     A property whose value is a location inside the table moves too, such as ``write.data.path``.
     """

@@ -27,7 +27,7 @@ from icefloe.io.file_io import FileIO
 from icefloe.maintenance.verify.findings import Finding, Rule, finding, guarded, problem_of
 from icefloe.model.arrow.conform import arrow_type
 from icefloe.model.corners import REQUIRED_AXES, coordinates
-from icefloe.model.entries import column_key, partition_key, stat
+from icefloe.model.entries import BOUNDS, Measure, StatKey, column_key, partition_key, stat
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder
 from icefloe.model.partition.spec import PartitionSpec
@@ -58,7 +58,7 @@ class FileChecks:
         self._entry = entry
         self._schema = schema
         self._location: str = entry["location"][0].as_py()
-        self._names = frozenset(entry.column_names)  # a table makes the list anew for each question
+        self._names = frozenset(entry.column_names)  # a table builds the list again for each call
         recorded = [id_ for id_ in schema.measured if any(self._recorded(m, column_key(id_)) for m in Measure)]
         self._measurer = Measurer(schema, only=frozenset(recorded))
         self._rows = 0

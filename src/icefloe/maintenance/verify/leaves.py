@@ -173,5 +173,5 @@ def _numbers(leaf: Leaf, rows: pa.Table) -> Iterator[Finding]:
     yield from broken(rule, where, early, f"ADDED, but not with the manifest's sequence number {leaf.sequence_number}")
     if leaf.first_row_id is not None:
         data_rows = pc.and_(live(rows), pc.equal(rows["content_type"], int(ContentType.DATA)))
-        untold = pc.and_(data_rows, pc.is_null(rows["first_row_id"]))
-        yield from broken(Rule.ROW_IDS, where, untold, "a data file has no first_row_id")
+        without_id = pc.and_(data_rows, pc.is_null(rows["first_row_id"]))
+        yield from broken(Rule.ROW_IDS, where, without_id, "a data file has no first_row_id")
