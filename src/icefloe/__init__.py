@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from icefloe.commit.result import CommitResult
     from icefloe.expr.filter.nodes import Expr
     from icefloe.inspect.metadata_tables.log_tables import HistoryEntry
-    from icefloe.maintenance.compact.plan import CompactPlan
+    from icefloe.maintenance.compact.compaction_plan import CompactPlan
     from icefloe.maintenance.compact.rewrite_deletes import RewriteDeletesPlan
     from icefloe.maintenance.compact.rewrite_manifests import RewriteManifestsPlan
     from icefloe.maintenance.erase import ErasePlan
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from icefloe.maintenance.maintain import MaintainPlan
     from icefloe.maintenance.orphans import OrphanPlan
     from icefloe.maintenance.purge import DropResult
-    from icefloe.maintenance.relocate.plan import RelocatePlan
+    from icefloe.maintenance.relocate.relocation_plan import RelocatePlan
     from icefloe.model.metadata.snapshots import Ref, Snapshot
     from icefloe.model.partition.sort_order import SortOrder
     from icefloe.model.partition.spec import PartitionSpec
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
     from icefloe.scan.tasks import Plan
     from icefloe.spark_sql.attach import attach, detach
     from icefloe.table.catalog import Catalog, catalog
-    from icefloe.table.change_feed import Changes
     from icefloe.table.edits import PartitionEdit, SchemaEdit
     from icefloe.table.inspect import Inspect
     from icefloe.table.merge_builder import MergeBuilder, MergeResult
     from icefloe.table.open import open_table
     from icefloe.table.scan import Scan
+    from icefloe.table.snapshot_changes import Changes
     from icefloe.table.table import Table
     from icefloe.table.table_at import TableAt
     from icefloe.table.transaction import Transaction
@@ -122,9 +122,9 @@ __all__ = [
 _MODULES = {  # name -> module that it is imported from when it is first used
     "Catalog": "icefloe.table.catalog",
     "ChangePlan": "icefloe.scan.changes.plan",
-    "Changes": "icefloe.table.change_feed",
+    "Changes": "icefloe.table.snapshot_changes",
     "CommitResult": "icefloe.commit.result",
-    "CompactPlan": "icefloe.maintenance.compact.plan",
+    "CompactPlan": "icefloe.maintenance.compact.compaction_plan",
     "DropResult": "icefloe.maintenance.purge",
     "ErasePlan": "icefloe.maintenance.erase",
     "ExpirePlan": "icefloe.maintenance.expire",
@@ -140,7 +140,7 @@ _MODULES = {  # name -> module that it is imported from when it is first used
     "PartitionSpec": "icefloe.model.partition.spec",
     "Plan": "icefloe.scan.tasks",
     "Ref": "icefloe.model.metadata.snapshots",
-    "RelocatePlan": "icefloe.maintenance.relocate.plan",
+    "RelocatePlan": "icefloe.maintenance.relocate.relocation_plan",
     "RewriteDeletesPlan": "icefloe.maintenance.compact.rewrite_deletes",
     "RewriteManifestsPlan": "icefloe.maintenance.compact.rewrite_manifests",
     "Scan": "icefloe.table.scan",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import InputError, NoSuchSnapshot
-from icefloe.table.change_feed import Changes
+from icefloe.table.snapshot_changes import Changes
 from icefloe.table.table import Table
 from support.people import COPY, EACH_MODE, MERGE, new_table, people
 from support.tables import new_catalog

@@ -18,7 +18,7 @@ import pytest
 
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.errors import ConflictError, NoSuchFile
-from icefloe.maintenance.compact.result import CompactResult
+from icefloe.maintenance.compact.compact_result import CompactResult
 from icefloe.maintenance.deletions import DAY_MS
 from icefloe.model.metadata.version_rules import WRITABLE
 from icefloe.model.partition.spec import PartitionSpec

@@ -19,7 +19,7 @@ from icefloe.codecs.puffin.puffin_file import Blob, encode_puffin, footer_bytes
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.snapshot_updates import SetStatistics
 from icefloe.errors import ConflictError, InputError, StorageError, UnsupportedError
-from icefloe.maintenance.relocate.execute import relocated_metadata
+from icefloe.maintenance.relocate.run_relocation import relocated_metadata
 from icefloe.model.metadata.statistics_files import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 from icefloe.model.moved_locations import Moves
 from icefloe.table.catalog import catalog

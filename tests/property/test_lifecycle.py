@@ -29,7 +29,7 @@ from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.env import SYSTEM
 from icefloe.errors import ConflictError, NoSuchFile
 from icefloe.io.memory import MemoryFileIO
-from icefloe.maintenance.compact.plan import CompactPlan
+from icefloe.maintenance.compact.compaction_plan import CompactPlan
 from icefloe.maintenance.deletions import journal_folder
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.model.metadata.snapshots import MAIN

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icefloe.errors import InputError
-from icefloe.table.change_feed import Changes
+from icefloe.table.snapshot_changes import Changes
 from icefloe.table.table import Table
 from support.change_feeds import line_of
 from support.people import EACH_MODE, new_table, people

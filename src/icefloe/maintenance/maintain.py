@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from icefloe.commit.result import CommitResult
 from icefloe.errors import ConflictError, IcefloeError, InputError
-from icefloe.maintenance.compact.plan import CompactPlan
+from icefloe.maintenance.compact.compaction_plan import CompactPlan
 from icefloe.maintenance.health import Health, HealthFinding
 from icefloe.model.metadata.snapshots import Ref
 from icefloe.model.text.figures import size_text

@@ -11,15 +11,15 @@ from icefloe.engines.choose import engine_for
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.inspect.diff import Diff, diff_snapshots
-from icefloe.maintenance.compact.execute import execute_compaction
-from icefloe.maintenance.compact.plan import CompactPlan, plan_compaction
+from icefloe.maintenance.analyze import PartitionStatisticsResult, StatisticsResult, analyze, analyze_partitions
+from icefloe.maintenance.compact.compaction_plan import CompactPlan, plan_compaction
 from icefloe.maintenance.compact.rewrite_deletes import RewriteDeletesPlan, plan_rewrite_deletes
 from icefloe.maintenance.compact.rewrite_manifests import RewriteManifestsPlan, plan_rewrite_manifests
+from icefloe.maintenance.compact.run_compaction import execute_compaction
 from icefloe.maintenance.expire import ExpirePlan, plan_expire
 from icefloe.maintenance.health import Health, health_of
 from icefloe.maintenance.orphans import OrphanPlan, plan_orphans
-from icefloe.maintenance.relocate.plan import KeptSnapshots, Outside, RelocatePlan, plan_relocation
-from icefloe.maintenance.statistics import PartitionStatisticsResult, StatisticsResult, analyze, analyze_partitions
+from icefloe.maintenance.relocate.relocation_plan import KeptSnapshots, Outside, RelocatePlan, plan_relocation
 from icefloe.maintenance.verify.verify import VerifyResult, verify_table
 from icefloe.model.metadata.snapshots import MAIN
 from icefloe.model.text.text_checks import listed
@@ -251,8 +251,8 @@ class MaintainedTable(HeldTable):
         ``older_than`` and ``retain_last`` replace the properties ``history.expire.max-snapshot-age-ms`` and
         ``history.expire.min-snapshots-to-keep``; without both, ``history.expire.max-snapshots-to-keep`` bounds the
         snapshots of each branch however young they are. ``snapshots`` are ids to expire, and then nothing else does.
-        With ``clean=False`` the plan deletes no files. The plan prints what would be removed and why; ``execute()`` does it.
-        With a Spark session the files are found on Spark.
+        With ``clean=False`` the plan deletes no files. The plan prints what would be removed and why; ``execute()``
+        does it. With a Spark session the files are found on Spark.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.expire", schema="id bigint")
@@ -288,8 +288,8 @@ class MaintainedTable(HeldTable):
 
         Only files last modified before ``older_than`` count, by default three days ago: a writer may be about to commit
         younger ones. Less than 24 hours is refused without ``allow_recent``. ``location`` is a folder of the table to
-        look at. The plan is refused if more than ``max_share`` of the files would be deleted. ``execute()`` deletes the files.
-        With a Spark session the folder is listed and compared on Spark.
+        look at. The plan is refused if more than ``max_share`` of the files would be deleted. ``execute()`` deletes
+        them. With a Spark session the folder is listed and compared on Spark.
 
         >>> import icefloe, pyarrow as pa
         >>> t = icefloe.catalog("docs", uri="memory://").create_table("docs.orphans", schema="id bigint")

@@ -16,7 +16,7 @@ from icefloe.expr.value.expressions import Value
 from icefloe.model.metadata.snapshots import MAIN
 from icefloe.rows.add_files import Partition
 from icefloe.rows.schema_merge import SchemaMode
-from icefloe.table.apply_changes import DELETED_COLUMN, change_data
+from icefloe.table.change_data import DELETED_COLUMN, change_data
 from icefloe.table.held_table import HeldTable
 from icefloe.table.merge_builder import MergeBuilder, MergeResult, merge_result
 from icefloe.table.operation_runs import run_change

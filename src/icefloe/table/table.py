@@ -24,12 +24,12 @@ from icefloe.model.partition.spec_evolution import PartitionUpdate
 from icefloe.model.text.partition_text import sort_order
 from icefloe.model.text.text_checks import listed, property_names
 from icefloe.scan.select import select_snapshot
-from icefloe.table.change_feed import ChangeFeeds
 from icefloe.table.edits import PartitionEdit, SchemaEdit
 from icefloe.table.inspect import Inspect
 from icefloe.table.maintained_table import MaintainedTable
 from icefloe.table.row_changes import RowChanges
 from icefloe.table.scan import Scan
+from icefloe.table.snapshot_changes import ChangeFeeds
 from icefloe.table.table_at import TableAt, table_at
 from icefloe.table.transaction import Transaction
 

@@ -31,14 +31,14 @@ from icefloe.model.partition.spec_evolution import PartitionUpdate
 from icefloe.model.text.text_checks import property_names
 from icefloe.rows.add_files import Partition
 from icefloe.rows.schema_merge import SchemaMode, schema_steps
-from icefloe.table.apply_changes import DELETED_COLUMN, change_data
+from icefloe.table.change_data import DELETED_COLUMN, change_data
 from icefloe.table.edits import CommittedBlock, PartitionEdit, SchemaEdit
 from icefloe.table.merge_builder import MergeBuilder
 from icefloe.table.scan import Scan
 
 
 class Transaction(CommittedBlock):
-    """Operations of one commit. The ``with`` block commits them when it ends, or discards them if it ends with an error.
+    """Operations of one commit. The ``with`` block commits them when it ends, or discards them after an error.
 
     >>> import icefloe, tempfile, pyarrow as pa
     >>> folder = tempfile.mkdtemp()

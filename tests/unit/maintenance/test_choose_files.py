@@ -18,7 +18,7 @@ from icefloe.maintenance.compact.choose_files import (
     expected_files,
     pack,
 )
-from icefloe.maintenance.compact.options import CompactOptions, JobOrder
+from icefloe.maintenance.compact.compact_options import CompactOptions, JobOrder
 
 FILES = st.lists(
     st.tuples(

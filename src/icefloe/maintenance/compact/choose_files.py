@@ -13,7 +13,7 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from icefloe.maintenance.compact.options import CompactOptions, JobOrder
+from icefloe.maintenance.compact.compact_options import CompactOptions, JobOrder
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

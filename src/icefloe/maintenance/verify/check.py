@@ -23,9 +23,8 @@ from icefloe.limits import MIB
 from icefloe.maintenance.verify.delete_files import check_delete_files
 from icefloe.maintenance.verify.findings import Finding, Rule, finding, guarded, problem_of
 from icefloe.maintenance.verify.leaves import check_hidden, check_leaf
-from icefloe.maintenance.verify.metadata_checks import check_history
 from icefloe.maintenance.verify.row_checks import RowChecks
-from icefloe.maintenance.verify.snapshots import (
+from icefloe.maintenance.verify.snapshot_checks import (
     View,
     check_carried,
     check_changes,
@@ -34,6 +33,7 @@ from icefloe.maintenance.verify.snapshots import (
     check_summary,
     with_keys,
 )
+from icefloe.maintenance.verify.snapshot_history import check_history
 from icefloe.maintenance.verify.storage import (
     NAMED,
     NamedKind,

@@ -11,7 +11,7 @@ from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.deletes.delete_index import DeleteOutcome, attach_deletes
 from icefloe.errors import IcefloeError
 from icefloe.maintenance.verify.findings import Finding, Rule, broken, finding, problem_of
-from icefloe.maintenance.verify.snapshots import View, partition_differences
+from icefloe.maintenance.verify.snapshot_checks import View, partition_differences
 from icefloe.model.columns import one_array
 from icefloe.model.entries import DELETES, ContentType, choose
 from icefloe.model.location_columns import index_of

@@ -25,7 +25,7 @@ from icefloe.errors import IcefloeError
 from icefloe.formats.parquet.checksums import Checksums
 from icefloe.maintenance.verify.data_files import DataFileChecks
 from icefloe.maintenance.verify.findings import Finding, Rule, finding, guarded, problem_of
-from icefloe.maintenance.verify.snapshots import View
+from icefloe.maintenance.verify.snapshot_checks import View
 from icefloe.model.entries import DELETES, ContentType
 from icefloe.model.metadata.snapshots import Snapshots
 from icefloe.model.metadata.table_metadata import TableMetadata

@@ -25,7 +25,7 @@ from icefloe.errors import InputError, UnsupportedError
 from icefloe.maintenance.containment import inside_mask
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.maintenance.relocate.delete_files import PUFFIN, delete_format
-from icefloe.maintenance.relocate.execute import COPIES, RelocateResult, Work, execute
+from icefloe.maintenance.relocate.run_relocation import COPIES, RelocateResult, Work, execute
 from icefloe.maintenance.relocate.target import checked_target
 from icefloe.model.columns import one_array
 from icefloe.model.entries import MANIFESTS, ContentType, total

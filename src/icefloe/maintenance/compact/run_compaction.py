@@ -25,8 +25,8 @@ from icefloe.commit.result import CommitResult
 from icefloe.engines.work import NewLayout, TableFiles
 from icefloe.errors import IcefloeError
 from icefloe.maintenance.compact.choose_files import NO_GROUP
-from icefloe.maintenance.compact.plan import CompactPlan, PlannedWork, Strategy
-from icefloe.maintenance.compact.result import CompactResult, GroupResult
+from icefloe.maintenance.compact.compact_result import CompactResult, GroupResult
+from icefloe.maintenance.compact.compaction_plan import CompactPlan, PlannedWork, Strategy
 from icefloe.maintenance.compact.rewrite_deletes import dangling_deletes
 from icefloe.model.entries import concat, empty, put, total
 from icefloe.model.metadata.properties import TARGET_FILE_SIZE

@@ -27,8 +27,8 @@ from icefloe.maintenance.compact.choose_files import (
     choose_files,
     expected_files,
 )
-from icefloe.maintenance.compact.options import CompactOptions, compact_options
-from icefloe.maintenance.compact.result import CompactResult
+from icefloe.maintenance.compact.compact_options import CompactOptions, compact_options
+from icefloe.maintenance.compact.compact_result import CompactResult
 from icefloe.model.entries import ContentType, of_type, total
 from icefloe.model.metadata.properties import TARGET_FILE_SIZE
 from icefloe.model.metadata.table_metadata import TableMetadata
