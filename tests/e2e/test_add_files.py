@@ -219,6 +219,12 @@ def test_files_in_the_table_folder_survive_a_commit_that_fails(table):
     assert table.scan().count() == 3
 
 
+def test_the_summary_of_a_transaction_is_that_of_added_files_too(tmp_path, table):
+    with table.transaction(summary={"job": "load-7"}) as transaction:
+        transaction.add_files(file_of(tmp_path, with_ids(ROWS, 1, 2)))
+    assert table.metadata.current_snapshot.summary["job"] == "load-7"
+
+
 def test_a_transaction_adds_files_beside_other_changes(tmp_path, table):
     with table.transaction() as transaction:
         transaction.append(ROWS)

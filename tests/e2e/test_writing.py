@@ -150,6 +150,7 @@ def test_new_columns_and_rows_are_one_commit(table, version):
     rows = pa.table({"id": [2], "s": [{"a": 2, "b": "x"}], "note": ["new"]})
     result = table.append(rows, schema_mode="merge")
     assert (result.rows_added, result.snapshots, result.attempts) == (1, 1, 1)
+    assert result.phases.write > 0
     assert len(table.metadata.metadata_log) == before + 1
     assert table.scan().to_arrow().sort_by("id").to_pylist() == [
         {"id": 1, "s": {"a": 1, "b": None}, "note": None},
@@ -162,6 +163,16 @@ def test_rows_that_fit_leave_the_schema_alone(table, version):
     before = table.schema
     assert table.append(pa.table({"id": [2]}), schema_mode="merge").rows_added == 1
     assert table.schema == before
+
+
+def test_columns_are_added_without_rows_too(table, version):
+    before = table.metadata.current_snapshot_id
+    empty = pa.table({"id": pa.array([], pa.int32()), "note": pa.array([], pa.string())})
+    assert table.append(empty, schema_mode="merge").snapshot_id is None
+    with table.transaction() as tx:
+        tx.append(empty.append_column("more", pa.array([], pa.int64())), schema_mode="merge")
+    assert [field.name for field in table.schema.fields] == ["id", "s", "note", "more"]
+    assert table.metadata.current_snapshot_id == before
 
 
 def test_a_stream_is_opened_once(table, version):
