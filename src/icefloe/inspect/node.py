@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import islice
-from typing import Any
+
+from icefloe.model.text.figures import Figures
 
 _UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _INNER_SUFFIXES = re.compile(r"(?:\.[\w-]+)+(?=\.(?:parquet|avro|orc|puffin)$)")
@@ -15,7 +16,7 @@ _LONG_NUMBER = re.compile(r"(\d{6})\d{6,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Figures):
     """One line of an outline, with its children.
 
     ``kind`` is metadata, root, manifest, file, vector or more. A ``removed`` node is no longer part of the snapshot.
@@ -33,10 +34,6 @@ class Node:
 
     def __str__(self) -> str:
         return "\n".join(_lines(self, "", ""))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The node and its children by field names."""
-        return asdict(self)
 
     @property
     def text(self) -> str:

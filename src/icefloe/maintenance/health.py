@@ -14,9 +14,9 @@ from icefloe.commit.base import Base
 from icefloe.engines.engine import Engine
 from icefloe.maintenance.health_figures import MOSTLY_DEAD, MOSTLY_DELETED, HealthFigures, measure
 from icefloe.maintenance.verify.findings import Severity
-from icefloe.model.text.figures import plural, size_text
+from icefloe.model.text.figures import Figures, plural, size_text
 
-Figures: TypeAlias = Mapping[str, int | float]
+Numbers: TypeAlias = Mapping[str, int | float]
 
 _MANY_FILES = 100  # saved files from which on small files are a warning
 _SKEW = 10  # times the median
@@ -29,25 +29,20 @@ _OVERLAP = 2.0  # times the manifests of a clustered table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HealthFinding:
+class HealthFinding(Figures):
     """Something that costs time or space: what it is, its figures, why it costs, what improves it, and the gain."""
 
     name: str
     severity: Severity
     what: str
-    figures: Figures
+    figures: Numbers
     why: str
     command: str
-    gain: Figures  # the expected figures after the command
+    gain: Numbers  # the expected figures after the command
     expected: str  # the gain in words
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.name}: {self.what}"
-
-    def as_dict(self) -> dict[str, object]:
-        """All fields by name."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return values | {"figures": dict(self.figures), "gain": dict(self.gain)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

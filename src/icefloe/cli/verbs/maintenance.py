@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any, Protocol
 
@@ -30,12 +31,15 @@ def _shown(value: _Shown, *, findings: bool = False) -> Record:
     return Record(fields=value.as_dict(), text=repr(value), findings=findings)
 
 
-def _planned(session: Session, plan: _Plan, *, execute: bool) -> Record:
+def _planned(
+    session: Session, plan: _Plan, *, execute: bool, is_finding: Callable[[Any], bool] = lambda result: False
+) -> Record:
     """The plan, or what its execution did."""
     if not execute:
         return Record(fields=plan.as_dict(), text=f"{plan!r}\nnothing was changed; --execute does it")
     with session.progress() as progress:
-        return _shown(plan.execute(progress=progress))
+        result = plan.execute(progress=progress)
+    return _shown(result, findings=is_finding(result))
 
 
 class Snapshots(StrEnum):
@@ -229,11 +233,7 @@ def erase(
 ) -> Record:
     """Erase rows for good, older snapshots and files included, and prove it. Exit code 3 if something blocks it."""
     plan = session.table(table).erase(where, spark=session.spark(on_spark))
-    if not execute:
-        return Record(fields=plan.as_dict(), text=f"{plan!r}\nnothing was changed; --execute does it")
-    with session.progress() as progress:
-        report = plan.execute(progress=progress)
-    return _shown(report, findings=not report.complete)
+    return _planned(session, plan, execute=execute, is_finding=lambda report: not report.complete)
 
 
 class Outside(StrEnum):
