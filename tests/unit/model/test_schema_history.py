@@ -9,8 +9,8 @@ import pytest
 from icefloe.codecs.json.table_metadata import decode_metadata, encode_metadata
 from icefloe.codecs.manifest.context import manifest_context
 from icefloe.errors import InputError
-from icefloe.maintenance.verify.snapshot_history import check_history
 from icefloe.maintenance.verify.findings import Rule, Severity
+from icefloe.maintenance.verify.snapshot_history import check_history
 from icefloe.model.evolution.evolve import evolve
 from icefloe.model.evolution.protected_columns import protected_of
 from icefloe.model.evolution.schema_history import add_schema
